@@ -1,0 +1,1 @@
+"""The service around the science: HTTP, command line, jobs, storage."""

@@ -1,0 +1,1 @@
+"""The science of Rankwright: rankers, their metrics and their artifacts. Knows no HTTP, SQL or Celery."""
