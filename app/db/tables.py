@@ -1,0 +1,329 @@
+"""Every table, identical on SQLite and PostgreSQL. Times are seconds since the epoch (see `time.py`)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Float,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Json = dict[str, Any]
+
+
+class JobState(StrEnum):
+    """queued → running → succeeded | failed | cancelled | timed_out; a lost lease takes running back to queued."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+
+
+FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
+
+
+class DatasetStatus(StrEnum):
+    """processing → ready | invalid."""
+
+    PROCESSING = "processing"
+    READY = "ready"
+    INVALID = "invalid"
+
+
+class Base(DeclarativeBase):
+    """Names every constraint, so that migrations can speak of them on both databases."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads it once, at class creation
+        float: Float(53),
+        int: BigInteger,
+        str: String(255),
+        Json: JSON,
+        list[Json]: JSON,
+        list[str]: JSON,
+        bytes: LargeBinary,
+    }
+
+
+class ApiKey(Base):
+    """A caller's key. Only its SHA-256 is kept; `prefix` lets a person recognise it in a list."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    name: Mapped[str]
+    prefix: Mapped[str]
+    sha256: Mapped[str] = mapped_column(unique=True)
+    scopes: Mapped[list[str]]
+    created_at: Mapped[float]
+    expires_at: Mapped[float | None]
+    last_used_at: Mapped[float | None]
+    revoked_at: Mapped[float | None]
+
+
+class Dataset(Base):
+    """An uploaded table: the bytes as they came (`upload_key`), and once ready the typed Parquet (`table_key`)."""
+
+    __tablename__ = "datasets"
+    __table_args__ = (Index(None, "owner", "created_at", "id"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    name: Mapped[str]
+    kind: Mapped[str]
+    status: Mapped[str]
+    job_id: Mapped[str | None]
+    content_type: Mapped[str]
+    content_encoding: Mapped[str | None]
+    label: Mapped[str | None]
+    positive: Mapped[str | None]
+    negative: Mapped[str | None]
+    weight: Mapped[str | None]
+    group: Mapped[str | None] = mapped_column("group_column")
+    upload_key: Mapped[str]
+    table_key: Mapped[str | None]
+    bytes: Mapped[int]
+    sha256: Mapped[str]
+    rows: Mapped[int | None]
+    positives: Mapped[int | None]
+    negatives: Mapped[int | None]
+    columns: Mapped[list[Json]]
+    errors: Mapped[list[Json]]
+    created_at: Mapped[float]
+
+
+class Job(Base):
+    """One long piece of work. The row is the queue: claimed by a conditional UPDATE that hands out lease and token."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        Index(None, "state", "not_before", "priority", "created_at"),
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "dataset_id"),
+        CheckConstraint(
+            "state IN ('queued','running','succeeded','failed','cancelled','timed_out')",
+            name="state",
+        ),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    kind: Mapped[str]
+    name: Mapped[str]
+    state: Mapped[str]
+    spec: Mapped[Json]
+    tags: Mapped[Json]
+    dataset_id: Mapped[str | None]
+    retry_of: Mapped[str | None]
+    priority: Mapped[int]
+    attempt: Mapped[int]
+    max_attempts: Mapped[int]
+    timeout_seconds: Mapped[float]
+    not_before: Mapped[float]
+    lease_token: Mapped[int]
+    lease_expires_at: Mapped[float | None]
+    beats: Mapped[int]
+    worker_id: Mapped[str | None]
+    cancel_requested_at: Mapped[float | None]
+    progress: Mapped[Json]
+    event_seq: Mapped[int]
+    error: Mapped[Json | None]
+    model_id: Mapped[str | None]
+    created_at: Mapped[float]
+    started_at: Mapped[float | None]
+    finished_at: Mapped[float | None]
+
+
+class Outbox(Base):
+    """A wake-up that is owed to the queue: written with the job, published after the commit."""
+
+    __tablename__ = "outbox"
+    __table_args__ = (Index(None, "published_at", "created_at"),)
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    created_at: Mapped[float]
+    published_at: Mapped[float | None]
+    tries: Mapped[int]
+
+
+class JobEvent(Base):
+    """What happened to a job, numbered from 1 without gaps (`jobs.event_seq` hands out the numbers)."""
+
+    __tablename__ = "job_events"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[float]
+    type: Mapped[str]
+    data: Mapped[Json]
+
+
+class Idempotency(Base):
+    """The first answer to a creating POST, to be replayed to the same key and body."""
+
+    __tablename__ = "idempotency"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    route: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    fingerprint: Mapped[str]
+    status_code: Mapped[int]
+    response: Mapped[Json]
+    created_at: Mapped[float]
+
+
+class Model(Base):
+    """A trained ranker as a resource; its bytes lie in the blob store under their own hash."""
+
+    __tablename__ = "models"
+    __table_args__ = (
+        UniqueConstraint("owner", "name", "version"),
+        UniqueConstraint("job_id"),
+        Index(None, "owner", "created_at", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    name: Mapped[str]
+    version: Mapped[int]
+    job_id: Mapped[str]
+    dataset_id: Mapped[str]
+    algorithm: Mapped[str]
+    parameters: Mapped[Json]
+    objective: Mapped[Json]
+    validation: Mapped[Json]
+    optimised_for: Mapped[Json]
+    selected_by: Mapped[Json | None]
+    features: Mapped[list[Json]]
+    label: Mapped[str]
+    positive: Mapped[str]
+    negative: Mapped[str]
+    seed: Mapped[int]
+    tags: Mapped[Json]
+    warnings: Mapped[list[str]]
+    fit_seconds: Mapped[float]
+    artifact_sha256: Mapped[str]
+    artifact_bytes: Mapped[int]
+    created_at: Mapped[float]
+
+
+class ModelAlias(Base):
+    """A name that moves, such as `champion`; `revision` is its ETag."""
+
+    __tablename__ = "model_aliases"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    revision: Mapped[int]
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id"))
+    updated_at: Mapped[float]
+
+
+class ModelAliasHistory(Base):
+    """Where an alias pointed, revision by revision, so that a rollback is one PUT."""
+
+    __tablename__ = "model_alias_history"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    revision: Mapped[int] = mapped_column(primary_key=True)
+    model_id: Mapped[str]
+    at: Mapped[float]
+
+
+class ModelMetrics(Base):
+    """AUC of a model on one part (`validation` or `train`), with its interval."""
+
+    __tablename__ = "model_metrics"
+
+    model_id: Mapped[str] = mapped_column(
+        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
+    )
+    part: Mapped[str] = mapped_column(primary_key=True)
+    auc: Mapped[float]
+    auc_low: Mapped[float]
+    auc_high: Mapped[float]
+    level: Mapped[float]
+    positives: Mapped[int]
+    negatives: Mapped[int]
+    positive_weight: Mapped[float]
+    negative_weight: Mapped[float]
+    ties: Mapped[float]
+
+
+class ModelPartialAuc(Base):
+    """Partial AUC on one window of FPR, divided by its width, with its interval."""
+
+    __tablename__ = "model_partial_aucs"
+
+    model_id: Mapped[str] = mapped_column(
+        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
+    )
+    part: Mapped[str] = mapped_column(primary_key=True)
+    fpr_min: Mapped[float] = mapped_column(primary_key=True)
+    fpr_max: Mapped[float] = mapped_column(primary_key=True)
+    value: Mapped[float]
+    low: Mapped[float]
+    high: Mapped[float]
+
+
+class ModelCurve(Base):
+    """A ROC curve as three little-endian float64 columns from (0, 0) to (1, 1).
+
+    One row a curve, not one a point: a curve is always read whole (to place a score, to draw, to thin), and a
+    curve of 250,000 points as rows would make the finishing transaction minutes long.
+    """
+
+    __tablename__ = "model_curves"
+
+    model_id: Mapped[str] = mapped_column(
+        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
+    )
+    part: Mapped[str] = mapped_column(primary_key=True)
+    points: Mapped[int]
+    fpr: Mapped[bytes]
+    tpr: Mapped[bytes]
+    thresholds: Mapped[bytes]
+
+
+class Worker(Base):
+    """A worker process of this boot, when it was last heard from, and how it found its work."""
+
+    __tablename__ = "workers"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    host: Mapped[str]
+    version: Mapped[str]
+    slots: Mapped[int]
+    started_at: Mapped[float]
+    seen_at: Mapped[float]
+    by_message: Mapped[int]
+    by_look: Mapped[int]
+    note: Mapped[str | None] = mapped_column(Text)

@@ -1,0 +1,30 @@
+"""The database's clock. All times in SQL are seconds since 1970-01-01 UTC as double precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Float
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+
+class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function it is
+    """The present by the database's clock, not by this process's: leases compare only such times.
+
+    PostgreSQL: `clock_timestamp()`, which moves within a transaction. SQLite: the process clock in
+    milliseconds; `unixepoch('subsec')` would be plainer but is NULL before SQLite 3.42.
+    """
+
+    type = Float(53)
+    inherit_cache = True
+
+
+@compiles(db_now, "postgresql")
+def _postgresql(element: db_now, compiler: Any, **kw: Any) -> str:
+    return "CAST(extract(epoch from clock_timestamp()) AS double precision)"
+
+
+@compiles(db_now, "sqlite")
+def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"

@@ -1,0 +1,126 @@
+"""What a service may refuse, in one family. HTTP turns each into problem+json, the command line prints `detail`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class ServiceError(Exception):
+    """A refusal with a stable `code`, an HTTP `status` and a `title`; `detail` names the thing, the rule and the value.
+
+    `errors` lists the single faults: `{"pointer" | "line" | "column": …, "detail": …}`.
+    `headers` are sent with the answer (Retry-After, WWW-Authenticate, …).
+    """
+
+    code = "error"
+    status = 500
+    title = "Error"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        code: str | None = None,
+        errors: Sequence[Mapping[str, Any]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.code = code or type(self).code
+        self.errors = [dict(error) for error in errors]
+        self.headers = dict(headers or {})
+
+
+class Malformed(ServiceError):
+    """The bytes could not be understood at all."""
+
+    code, status, title = "malformed", 400, "Malformed request"
+
+
+class Unauthenticated(ServiceError):
+    """No key, or a key that is unknown, revoked or expired."""
+
+    code, status, title = "unauthenticated", 401, "Authentication required"
+
+    def __init__(self, detail: str, **kwargs: Any) -> None:
+        super().__init__(detail, **kwargs)
+        self.headers.setdefault("WWW-Authenticate", "Bearer")
+
+
+class Forbidden(ServiceError):
+    """The key lacks the scope."""
+
+    code, status, title = "forbidden", 403, "Not allowed"
+
+
+class NotFound(ServiceError):
+    """No such resource, or another owner's."""
+
+    code, status, title = "not_found", 404, "Not found"
+
+
+class NotAcceptable(ServiceError):
+    """None of the media types in Accept can be made."""
+
+    code, status, title = "not_acceptable", 406, "Not acceptable"
+
+
+class Conflict(ServiceError):
+    """The resource is in a state that rules the request out."""
+
+    code, status, title = "conflict", 409, "Conflict"
+
+
+class PreconditionFailed(ServiceError):
+    """If-Match names another revision than the current one."""
+
+    code, status, title = "precondition_failed", 412, "Precondition failed"
+
+
+class TooLarge(ServiceError):
+    """The body is over its limit."""
+
+    code, status, title = "too_large", 413, "Too large"
+
+
+class UnsupportedMedia(ServiceError):
+    """A content type or encoding that is not read here."""
+
+    code, status, title = "unsupported_media_type", 415, "Unsupported media type"
+
+
+class Invalid(ServiceError):
+    """Understood, but it breaks a rule."""
+
+    code, status, title = "invalid", 422, "Invalid request"
+
+
+class PreconditionRequired(ServiceError):
+    """If-Match is missing where it is needed."""
+
+    code, status, title = "precondition_required", 428, "Precondition required"
+
+
+class TooMany(ServiceError):
+    """A limit on how much at once; `Retry-After` says when to come back."""
+
+    code, status, title = "too_many", 429, "Too many"
+
+    def __init__(self, detail: str, *, retry_after: int = 1, **kwargs: Any) -> None:
+        super().__init__(detail, **kwargs)
+        self.headers.setdefault("Retry-After", str(retry_after))
+
+
+class Unavailable(ServiceError):
+    """A part that the request needs is away, for a while."""
+
+    code, status, title = "unavailable", 503, "Unavailable"
+
+    def __init__(self, detail: str, *, retry_after: int = 1, **kwargs: Any) -> None:
+        super().__init__(detail, **kwargs)
+        self.headers.setdefault("Retry-After", str(retry_after))
+
+
+class LeaseLost(Exception):
+    """The fencing token no longer holds: another attempt owns the job, or it ended. Drop whatever was done."""

@@ -1,0 +1,1 @@
+"""What the services stand on: settings, ids, logging, blobs, the queue's producer."""

@@ -1,0 +1,132 @@
+"""Settings: every `RANKWRIGHT_*` variable, its default and its meaning. A test holds docs/settings.md to this."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import unquote, urlsplit
+
+from annotated_types import Ge, Gt
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Seconds = Annotated[float, Gt(0)]
+Bytes = Annotated[int, Gt(0)]
+
+MIB = 1024**2
+
+
+class Settings(BaseSettings):
+    """Read once at start. Without any variable set, everything lives in `state_dir` (the embedded default)."""
+
+    model_config = SettingsConfigDict(env_prefix="RANKWRIGHT_", extra="ignore", frozen=True)
+
+    state_dir: Path = Field(
+        default=Path(".rankwright"),
+        description="Folder of the embedded state: database, blobs, broker socket, first key.",
+    )
+    database_url: SecretStr | None = Field(
+        default=None,
+        description="SQLAlchemy URL of SQLite or PostgreSQL. Default: SQLite in the state folder.",
+    )
+    broker_url: SecretStr | None = Field(
+        default=None,
+        description="redis:// or redis+socket:// URL of Redis or Valkey. Default: the private server of `serve`.",
+    )
+    blob_url: str | None = Field(
+        default=None,
+        description="file:// URL of the folder for uploads, tables and artifacts, shared by API and workers. "
+        "Default: `blobs` in the state folder.",
+    )
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="Least level that is logged."
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="One line of text or one JSON object a record."
+    )
+
+    database_pool: Annotated[int, Ge(1)] = Field(
+        default=10, description="Database connections a process keeps open."
+    )
+    worker_slots: Annotated[int, Ge(1)] = Field(
+        default=1,
+        description="Jobs that one worker process runs at once, each in a process of its own.",
+    )
+    job_threads: Annotated[int, Ge(1)] | None = Field(
+        default=None, description="Threads of one fit. Default: the cores divided by the slots."
+    )
+    job_memory_bytes: Bytes | None = Field(
+        default=None, description="Memory that one job may take, in bytes. Default: no limit."
+    )
+    job_timeout_seconds: Seconds = Field(
+        default=3600.0, description="Longest run of a job that names no timeout, in seconds."
+    )
+    job_max_attempts: Annotated[int, Ge(1)] = Field(
+        default=3, description="Runs that a job may lose to dead workers before it fails."
+    )
+
+    lease_seconds: Seconds = Field(
+        default=60.0, description="How long a worker owns a job without a heartbeat, in seconds."
+    )
+    heartbeat_seconds: Seconds = Field(
+        default=10.0, description="Time between two heartbeats of a running job, in seconds."
+    )
+    reap_seconds: Seconds = Field(
+        default=15.0,
+        description="Time between two looks of the reaper for lost leases, in seconds.",
+    )
+    look_seconds: Seconds = Field(
+        default=1.0,
+        description="Time between two looks of an idle worker at the queue, in seconds.",
+    )
+    resend_seconds: Seconds = Field(
+        default=30.0, description="Age at which a queued job's wake-up is sent again, in seconds."
+    )
+    blob_grace_seconds: Seconds = Field(
+        default=86400.0, description="Age at which a blob that no row names is removed, in seconds."
+    )
+
+    max_upload_bytes: Bytes = Field(
+        default=4096 * MIB, description="Largest table that may be uploaded, in bytes."
+    )
+    max_body_bytes: Bytes = Field(
+        default=8 * MIB, description="Largest body of any other request, in bytes."
+    )
+    max_rows: Annotated[int, Gt(0)] = Field(
+        default=50_000_000, description="Most rows that a table may have."
+    )
+    max_columns: Annotated[int, Gt(0)] = Field(
+        default=2_000, description="Most columns that a table may have."
+    )
+    max_waiters: Annotated[int, Ge(0)] = Field(
+        default=200,
+        description="Requests that one API process lets wait for a job (Prefer: wait, SSE).",
+    )
+    model_cache: Annotated[int, Ge(1)] = Field(
+        default=100, description="Models that one API process keeps in memory."
+    )
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        """The database's URL, the embedded one where none is set."""
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        return f"sqlite:///{self.state_dir.absolute() / 'rankwright.db'}"
+
+    @property
+    def celery_broker_url(self) -> str:
+        """The broker's URL, the embedded server's socket where none is set."""
+        if self.broker_url is not None:
+            return self.broker_url.get_secret_value()
+        return f"redis+socket://{self.state_dir.absolute() / 'broker.sock'}"
+
+    @property
+    def blob_dir(self) -> Path:
+        """The folder that `blob_url` names. Only file:// is served in this version."""
+        if self.blob_url is None:
+            return self.state_dir.absolute() / "blobs"
+        url = urlsplit(self.blob_url)
+        if url.scheme != "file" or url.netloc or not url.path:
+            raise ValueError(f"RANKWRIGHT_BLOB_URL must be a file:///… URL, got {self.blob_url!r}")
+        return Path(unquote(url.path))

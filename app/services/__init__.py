@@ -1,0 +1,1 @@
+"""What the product does, in sentences. No FastAPI, no Celery."""
