@@ -1,0 +1,62 @@
+# `make demo` and `make test` are the two commands a newcomer needs; `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test lint bench lock clean
+
+help:  ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.runtime  ## Upload a real table, train a ranker, draw its ROC curve, score: five minutes' tour in one.
+	@$(BIN)/python examples/demo.py
+
+serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (state in .rankwright/).
+	@$(BIN)/rankwright serve
+
+test: $(VENV)/.dev lint  ## Everything: style, types, import rules, and the tests with real PostgreSQL and Valkey.
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev  ## Style, types and import rules only.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
+	$(BIN)/python -m benchmarks.stumps
+	$(BIN)/python -m benchmarks.http_score
+	$(BIN)/python -m benchmarks.latency
+
+lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
+	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
+	    --no-header --quiet -o requirements-dev.lock pyproject.toml
+	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	    --no-header --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
+	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
+	    --no-header --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
+
+clean:  ## Remove the environment and every cache.
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+
+$(VENV)/bin/pip:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rankwright needs Python 3.11 or newer, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(VENV)/bin/pip requirements.lock pyproject.toml
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
+	$(PIP) --require-hashes -r requirements-dev.lock
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.dev requirements-bench.lock
+	$(PIP) --require-hashes -r requirements-bench.lock
+	touch $@
