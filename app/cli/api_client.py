@@ -1,0 +1,142 @@
+"""A thin client of the HTTP API: finds the service and the key, sends, waits, and turns problems into one sentence."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+CONTENT_TYPES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+}
+ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
+CHUNK_BYTES = 1 << 20
+POLL_SECONDS = 0.1
+
+
+class ClientError(Exception):
+    """What the service, or the way to it, answered instead: one sentence for a person, faults below it."""
+
+
+class ApiClient:
+    """The service's API as a person's commands need it. Use as a context manager."""
+
+    def __init__(self, url: str, key: str | None) -> None:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=httpx.Timeout(90.0))
+
+    @classmethod
+    def find(cls, url: str | None, key: str | None, state_dir: Path) -> ApiClient:
+        """Take what is given, else what `rankwright serve` left in its state folder."""
+        url = url or _read(state_dir / "address") or "http://127.0.0.1:8000"
+        return cls(url, key or _read(state_dir / "api-key"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.close()
+
+    def request(self, method: str, path: str, **kwargs: Any) -> Any:
+        """Send one request; returns the JSON answer. Anything else than success is a `ClientError`."""
+        try:
+            response = self._http.request(method, path, **kwargs)
+        except httpx.HTTPError as error:
+            raise ClientError(f"no service answers at {self.url}: {error}") from error
+        if response.is_success:
+            return response.json()
+        raise ClientError(_explain(response))
+
+    def upload(
+        self, path: Path, fields: dict[str, str], on_sent: Callable[[int], object]
+    ) -> dict[str, Any]:
+        """Stream a file up, and wait until its table is ready or invalid. `on_sent` hears of every chunk's bytes."""
+        headers = {"Prefer": "wait=1", **_content_headers(path)}
+
+        def chunks() -> Iterator[bytes]:
+            with path.open("rb") as file:
+                while chunk := file.read(CHUNK_BYTES):
+                    yield chunk
+                    on_sent(len(chunk))
+
+        dataset = self.request(
+            "POST", "/v1/datasets", params=fields, headers=headers, content=chunks()
+        )
+        while dataset["status"] == "processing":
+            time.sleep(POLL_SECONDS)
+            dataset = self.request("GET", f"/v1/datasets/{dataset['id']}")
+        result: dict[str, Any] = dataset
+        return result
+
+    def submit(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Hand in a training job; returns it as accepted."""
+        accepted: dict[str, Any] = self.request("POST", "/v1/jobs", json=job)
+        return accepted
+
+    def follow(self, job_id: str) -> Iterator[dict[str, Any]]:
+        """Yield the job again and again, the last time in its final state."""
+        while True:
+            job = self.request("GET", f"/v1/jobs/{job_id}")
+            yield job
+            if job["state"] in {"succeeded", "failed", "cancelled", "timed_out"}:
+                return
+            time.sleep(POLL_SECONDS)
+
+    def model(self, ref: str, what: str = "", **params: Any) -> dict[str, Any]:
+        """GET a model, or a part of it such as `metrics`, `roc` or `score`."""
+        path = f"/v1/models/{quote(ref, safe='@:')}" + (f"/{what}" if what else "")
+        answer: dict[str, Any] = self.request("GET", path, params=params)
+        return answer
+
+
+def default_state_dir() -> Path:
+    """The state folder that `rankwright serve` uses when nothing else is said."""
+    return Path(os.environ.get("RANKWRIGHT_STATE_DIR", ".rankwright"))
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip() or None
+    except OSError:
+        return None
+
+
+def _content_headers(path: Path) -> dict[str, str]:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    headers = {}
+    if suffixes and suffixes[-1] in ENCODINGS:
+        headers["Content-Encoding"] = ENCODINGS[suffixes.pop()]
+    if not suffixes or suffixes[-1] not in CONTENT_TYPES:
+        known = ", ".join([*CONTENT_TYPES, ".csv.gz", ".csv.zst"])
+        raise ClientError(f"a table's name must end in one of {known}, got {path.name!r}")
+    headers["Content-Type"] = CONTENT_TYPES[suffixes[-1]]
+    return headers
+
+
+def _explain(response: httpx.Response) -> str:
+    try:
+        problem = response.json()
+        lines = [f"{problem['title']}: {problem['detail']}"]
+    except (ValueError, KeyError, TypeError):
+        return f"the service answered {response.status_code} {response.reason_phrase}"
+    lines += [describe_fault(fault) for fault in problem.get("errors", [])]
+    return "\n".join(lines)
+
+
+def describe_fault(fault: dict[str, Any]) -> str:
+    """One fault of a problem or of an invalid table as a line: where, then what."""
+    where = [f"{name} {fault[name]}" for name in ("line", "column", "pointer") if name in fault]
+    return f"  {', '.join(where)}: {fault['detail']}" if where else f"  {fault['detail']}"

@@ -1,0 +1,264 @@
+"""`rankwright upload | train | score | algorithms`: the service's API from a shell."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+
+from app.cli.api_client import ApiClient, ClientError, default_state_dir, describe_fault
+from app.cli.plots import Roc, svg_plot, terminal_plot
+
+CURVE_POINTS = 1000
+ROWS_A_REQUEST = 1000
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", envvar="RANKWRIGHT_URL", help="Address of the service."),
+]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", envvar="RANKWRIGHT_API_KEY", help="API key.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
+
+
+@contextmanager
+def service(url: str | None, key: str | None) -> Iterator[ApiClient]:
+    """Open the client; what goes wrong ends the command with one red sentence and exit code 1."""
+    try:
+        with ApiClient.find(url, key, default_state_dir()) as client:
+            yield client
+    except ClientError as error:
+        err.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+
+
+def upload(
+    table: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet file.")
+    ],
+    *,
+    label: Annotated[str | None, typer.Option(help="The label's column.")] = None,
+    positive: Annotated[str | None, typer.Option(help="The positive label's value.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the dataset.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of row weights.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Column whose equal values stay together.")
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a table and wait until it is ready to train on."""
+    fields = {"name": name or table.name.split(".")[0]}
+    given = {"label": label, "positive": positive, "weight": weight, "group": group}
+    fields |= {field: value for field, value in given.items() if value is not None}
+    columns = (TextColumn("uploading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with service(url, key) as client:
+        with Progress(*columns, console=err, transient=True) as progress:
+            bar = progress.add_task("", total=table.stat().st_size)
+            dataset = client.upload(table, fields, lambda sent: progress.advance(bar, sent))
+        if dataset["status"] == "invalid":
+            faults = "\n".join(describe_fault(fault) for fault in dataset["errors"])
+            raise ClientError(f"{table} was refused:\n{faults}")
+    if as_json:
+        out.print_json(data=dataset)
+        return
+    features = sum(column["role"] == "feature" for column in dataset["columns"])
+    out.print(
+        f"[bold]{dataset['id']}[/]  {dataset['name']}: {dataset['rows']:,} rows, {features} features, "
+        f"{dataset['positives']:,} positive ({dataset['label']} = {dataset['positive']})"
+    )
+
+
+def train(
+    dataset: Annotated[str, typer.Argument(help="Id of the dataset, as `upload` prints it.")],
+    *,
+    algorithm: Annotated[str, typer.Option(help="See `rankwright algorithms`.")] = "rankboost",
+    name: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A parameter of the algorithm, as n_rounds=200; may be repeated."
+        ),
+    ] = None,
+    fpr_max: Annotated[
+        float | None, typer.Option(help="Aim at the partial AUC on [0, FPR_MAX].")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a ranker, show its progress, and draw its ROC curve on held-out rows."""
+    job: dict[str, Any] = {"dataset_id": dataset, "algorithm": {"name": algorithm}, "seed": seed}
+    if name is not None:
+        job["name"] = name
+    if fpr_max is not None:
+        job["objective"] = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
+    with service(url, key) as client:
+        job["algorithm"] |= dict(_assignment(text) for text in parameters or [])
+        model_id = wait_for_model(client, client.submit(job))
+        model = client.model(model_id)
+        metrics = client.model(model_id, "metrics")
+        roc = curve_of(client, model, metrics)
+    if svg is not None:
+        svg.write_text(svg_plot(roc))
+    if as_json:
+        out.print_json(data={"model": model, "metrics": metrics})
+        return
+    out.print(terminal_plot(roc), markup=False)
+    out.print(f"\n[bold]{model['id']}[/]  {model['name']}:{model['version']}")
+
+
+def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:
+    """Follow a training job with a progress bar; returns the model's id, or raises `ClientError` with the reason."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as progress:
+        bar = progress.add_task(job["state"], total=1.0)
+        for now in client.follow(job["id"]):
+            fraction = (now["progress"] or {}).get("fraction", 0.0)
+            progress.update(bar, description=now["state"], completed=fraction)
+    if now["state"] != "succeeded":
+        problem = now["error"] or {}
+        faults = [describe_fault(fault) for fault in problem.get("errors", [])]
+        reason = problem.get("detail", "no reason was given")
+        raise ClientError("\n".join([f"job {now['id']} {now['state']}: {reason}", *faults]))
+    model_id: str = now["model_id"]
+    return model_id
+
+
+def curve_of(client: ApiClient, model: dict[str, Any], metrics: dict[str, Any]) -> Roc:
+    """Fetch a model's validation curve, with its AUC and partial AUCs as the legend."""
+    points = client.model(model["id"], "roc", max_points=CURVE_POINTS)["points"]
+    legend = [f"AUC  {_interval(metrics['auc'])}"]
+    legend += [
+        f"pAUC {_interval(window)} on FPR [{window['fpr_min']:g}, {window['fpr_max']:g}]"
+        for window in metrics["pauc"]
+    ]
+    return Roc(
+        fpr=[point["fpr"] for point in points],
+        tpr=[point["tpr"] for point in points],
+        title=f"ROC of {model['name']}:{model['version']} on held-out rows "
+        f"({metrics['positives']:,} positive, {metrics['negatives']:,} negative)",
+        legend=legend,
+        fpr_max=metrics["pauc"][0]["fpr_max"] if metrics["pauc"] else None,
+    )
+
+
+def score(
+    model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
+    features: Annotated[
+        list[str] | None, typer.Argument(help="One row as name=value …; a value may be empty.")
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="CSV or Parquet of many rows.")
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Score one row given as name=value, or every row of a file (as CSV: score, fpr, tpr)."""
+    if (file is None) == (not features):
+        raise typer.BadParameter("give either features as name=value, or --file")
+    with service(url, key) as client:
+        if file is None:
+            row = dict(_split(text) for text in features or [])
+            out.print_json(data=client.model(model, "score", **row))
+        else:
+            _score_file(client, model, file)
+
+
+def _score_file(client: ApiClient, model: str, file: Path) -> None:
+    """Send the columns that the model wants, a thousand rows at a time; the rest of the file is left out."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    wanted = [feature["name"] for feature in client.model(model)["features"]]
+    read = pyarrow.parquet.read_table if file.suffix == ".parquet" else pyarrow.csv.read_csv
+    table = read(file)
+    columns = [name for name in wanted if name in table.column_names]
+    sys.stdout.write("score,fpr,tpr\n")
+    for batch in table.select(columns).to_batches(max_chunksize=ROWS_A_REQUEST):
+        data = [list(row.values()) for row in batch.to_pylist()]
+        body = {"columns": columns, "data": data}
+        answer = client.request("POST", f"/v1/models/{model}/score", json=body)
+        for values in zip(answer["scores"], answer["fprs"], answer["tprs"], strict=True):
+            sys.stdout.write(",".join("" if v is None else repr(v) for v in values) + "\n")
+
+
+def algorithms(
+    name: Annotated[str | None, typer.Argument(help="Show one algorithm's parameters.")] = None,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """List the algorithms, or the parameters of one."""
+    with service(url, key) as client:
+        known = {entry["name"]: entry for entry in client.request("GET", "/v1/algorithms")["data"]}
+        if name is not None and name not in known:
+            raise ClientError(f"algorithm must be one of {', '.join(known)}, got {name!r}")
+    table = Table(box=None, pad_edge=False)
+    if name is None:
+        for heading in ("algorithm", "source"):
+            table.add_column(heading)
+        for entry in known.values():
+            table.add_row(entry["name"], entry["paper"])
+    else:
+        for heading in ("parameter", "default", "meaning"):
+            table.add_column(heading)
+        for parameter, schema in known[name]["parameters"]["properties"].items():
+            default = json.dumps(schema.get("default"))
+            table.add_row(parameter, default, schema.get("description", ""))
+    out.print(table)
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ClientError(f"a feature or parameter must read name=value, got {text!r}")
+    return name, value
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, value = _split(text)
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value  # a plain word, such as stump
+
+
+def _interval(value: dict[str, float | None]) -> str:
+    low, high = value["low"], value["high"]
+    bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""
+    return f"{value['value']:.4f}{bounds}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    for command in (upload, train, score, algorithms):
+        app.command(rich_help_panel="Use the service")(command)

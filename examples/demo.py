@@ -1,0 +1,173 @@
+"""The five-minute tour: start the service, upload a real table, train a ranker, read its ROC curve, score, explain.
+
+Run by `make demo`. Everything lives in a temporary folder and is gone at the end, but for `demo-output/`.
+"""
+
+from __future__ import annotations
+
+import csv
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+from rich.console import Console
+from sklearn.datasets import load_breast_cancer
+
+from app.cli.api_client import ApiClient
+from app.cli.client import curve_of, wait_for_model
+from app.cli.plots import svg_plot, terminal_plot
+
+OUTPUT = Path("demo-output")
+START_SECONDS = 60.0
+console = Console(highlight=False)
+
+
+def write_table(path: Path) -> None:
+    """Write the Wisconsin diagnostic breast cancer table (569 × 30, Street et al. 1993) as CSV."""
+    data = load_breast_cancer()
+    names = [name.replace(" ", "_") for name in data.feature_names]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*names, "diagnosis"])
+        for row, target in zip(data.data, data.target, strict=True):
+            writer.writerow([*row, data.target_names[target]])
+
+
+@contextmanager
+def running_service(state: Path) -> Iterator[ApiClient]:
+    """Start `rankwright serve` on a free port, wait until it is ready, and end it as Ctrl-C would."""
+    log = (OUTPUT / "serve.log").open("w")
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir", str(state)]
+    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        address = wait_until_ready(process, state)
+        with ApiClient.find(address, None, state) as client:
+            yield client
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        log.close()
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], state: Path) -> str:
+    """Return the service's address once it says that it is ready."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            address = (state / "address").read_text().strip()
+            if httpx.get(f"{address}/health/ready").is_success:
+                return address
+        except (OSError, httpx.HTTPError):
+            pass  # not listening yet
+        time.sleep(0.05)
+    sys.exit(f"the service did not start; see {OUTPUT / 'serve.log'}")
+
+
+def step(text: str) -> None:
+    """Announce a step."""
+    console.print(f"\n[bold blue]▸[/] [bold]{text}[/]")
+
+
+def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
+    """Upload the table, train RankBoost aiming at the top of the list, draw its curve; returns the model."""
+    step("Upload the breast cancer table (569 rows, 30 measurements), malignant = positive")
+    fields = {"name": "breast-cancer", "label": "diagnosis", "positive": "malignant"}
+    dataset = client.upload(table, fields, lambda sent: None)
+    console.print(
+        f"  {dataset['id']} is {dataset['status']}: {dataset['rows']} rows, "
+        f"{dataset['positives']} positive, {dataset['negatives']} negative"
+    )
+
+    step(
+        "Train RankBoost: 200 rounds of stumps, judged on a quarter of the rows that it never sees"
+    )
+    job = client.submit(
+        {
+            "dataset_id": dataset["id"],
+            "name": "breast-cancer",
+            "algorithm": {"name": "rankboost", "n_rounds": 200},
+            "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
+        }
+    )
+    console.print(f"  {job['id']} was accepted, and is {job['state']}")
+    started = time.monotonic()
+    model = client.model(wait_for_model(client, job))
+    waited = time.monotonic() - started
+    console.print(f"  {model['id']} = {model['name']}:{model['version']}, after {waited:.2f} s")
+
+    step("The ROC curve on the held-out rows")
+    roc = curve_of(client, model, client.model(model["id"], "metrics"))
+    console.print(terminal_plot(roc), markup=False)
+    svg = OUTPUT / "roc.svg"
+    svg.write_text(svg_plot(roc))
+    console.print(f"  also drawn as {svg}")
+    return model
+
+
+def score_and_explain(client: ApiClient, model: dict[str, Any], table: Path) -> dict[str, str]:
+    """Score the table's first row and say why it scores so; returns the row's features."""
+    with table.open(newline="") as file:
+        row = next(csv.DictReader(file))
+    diagnosis = row.pop("diagnosis")
+    step(f"Score one row (it is {diagnosis}), and explain the score")
+    score = client.model(model["name"], "score", **row)
+    console.print(
+        f"  score {score['score']:.4f}: a cut here would flag {score['fpr']:.1%} of the benign "
+        f"and catch {score['tpr']:.1%} of the malignant"
+    )
+    features = {name: float(value) for name, value in row.items()}
+    path = f"/v1/models/{model['name']}/explain"
+    parts = client.request("POST", path, json={"rows": [features]})["explanations"][0]
+    contributions = parts["contributions"]
+    for name in sorted(contributions, key=lambda n: -abs(contributions[n]))[:5]:
+        console.print(f"  {contributions[name]:+8.4f}  {name} = {features[name]:g}")
+    rest = len(contributions) - 5
+    console.print(f"  … {rest} more, and {parts['offset']:+.4f} for everyone: together the score")
+    return row
+
+
+def print_curl_lines(client: ApiClient, row: dict[str, str]) -> None:
+    """Print the requests above as a shell would send them."""
+    step("The same by curl")
+    table = OUTPUT / "breast-cancer.csv"
+    job = '{"dataset_id": "ds_…", "name": "breast-cancer", "algorithm": {"name": "rankboost", "n_rounds": 200}}'
+    url, auth = client.url, '-H "Authorization: Bearer $KEY"'
+    query = urlencode({"name": "breast-cancer", "label": "diagnosis", "positive": "malignant"})
+    few = urlencode(dict(list(row.items())[:2]))
+    for line in (
+        f"curl {auth} -H 'Content-Type: text/csv' -H 'Prefer: wait=10' \\\n"
+        f"     --data-binary @{table} {shlex.quote(f'{url}/v1/datasets?{query}')}",
+        f"curl {auth} --json '{job}' -H 'Prefer: wait=60' {url}/v1/jobs",
+        f"curl {auth} {url}/v1/models/breast-cancer/metrics",
+        f"curl {auth} {shlex.quote(f'{url}/v1/models/breast-cancer/score?{few}&…')}",
+    ):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Walk through the whole house once."""
+    OUTPUT.mkdir(exist_ok=True)
+    table = OUTPUT / "breast-cancer.csv"
+    write_table(table)
+    with tempfile.TemporaryDirectory(prefix="rankwright-") as state:
+        step("Start the service: API, worker, dispatcher and a private Valkey, on a free port")
+        with running_service(Path(state)) as client:
+            console.print(f"  ready at {client.url}, its documentation at {client.url}/docs")
+            model = upload_and_train(client, table)
+            row = score_and_explain(client, model, table)
+            print_curl_lines(client, row)
+            step("Shut everything down")
+    console.print("  done: `make serve` starts a service that stays, README.md goes on from here")
+
+
+if __name__ == "__main__":
+    main()
