@@ -1,0 +1,62 @@
+"""The terminal plot puts dots where the curve runs; the SVG is well-formed and carries the same points."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from app.cli.plots import Roc, svg_plot, terminal_plot
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def roc(fpr: list[float], tpr: list[float], **more: float) -> Roc:
+    return Roc(fpr=fpr, tpr=tpr, title="a < b & c", legend=["AUC 0.9"], **more)
+
+
+def canvas(text: str) -> list[str]:
+    return [line[7:55].ljust(48, "⠀") for line in text.splitlines() if "┤" in line]
+
+
+def dot(text: str, fpr: float, tpr: float) -> bool:
+    """Is the dot nearest to (fpr, tpr) set?"""
+    rows = canvas(text)
+    row, column = round((1 - tpr) * (4 * len(rows) - 1)), round(fpr * 95)
+    bits = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+    return bool((ord(rows[row // 4][column // 2]) - 0x2800) & bits[row % 4][column % 2])
+
+
+def test_perfect_ranker_hugs_the_corner() -> None:
+    text = terminal_plot(roc([0, 0, 1], [0, 1, 1]))
+    assert all(dot(text, 0.0, tpr / 20) for tpr in range(21))
+    assert all(dot(text, fpr / 20, 1.0) for fpr in range(21))
+    assert not dot(text, 0.21, 0.79)
+
+
+def test_a_step_is_drawn_as_a_step_and_a_tie_as_a_slope() -> None:
+    step = terminal_plot(roc([0, 0.5, 0.5, 1], [0, 0, 1, 1]))
+    assert dot(step, 0.5, 0.5)
+    assert dot(step, 0.31, 0.0)
+    assert not dot(step, 0.31, 0.62)
+    slope = terminal_plot(roc([0, 0.5, 1], [0, 1, 1]))
+    assert dot(slope, 0.25, 0.5)
+
+
+def test_terminal_plot_names_axes_title_and_legend() -> None:
+    text = terminal_plot(roc([0, 1], [0, 1]))
+    assert text.startswith("a < b & c\n")
+    assert "AUC 0.9" in text
+    assert text.splitlines()[-1].split() == ["TPR", "0.0", "0.5", "1.0", "FPR"]
+
+
+@pytest.mark.parametrize("fpr_max", [None, 0.05])
+def test_svg_is_well_formed_and_keeps_every_point(fpr_max: float | None) -> None:
+    document = ElementTree.fromstring(
+        svg_plot(Roc([0, 0, 0.25, 1], [0, 0.5, 1, 1], "a < b & c", ["AUC 0.9"], fpr_max))
+    )
+    assert document.findtext(f"{SVG}title") == "a < b & c"
+    paths = [path.get("d", "") for path in document.iter(f"{SVG}path")]
+    assert "M60.00 480.00 L60.00 270.00 L165.00 60.00 L480.00 60.00" in paths
+    shades = [r for r in document.iter(f"{SVG}rect") if r.get("fill") == "#ffd166"]
+    assert [shade.get("width") for shade in shades] == ([] if fpr_max is None else ["21.00"])
