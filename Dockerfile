@@ -1,0 +1,43 @@
+# One image for every process of a deployment: api, worker, dispatcher, migrate (see docker-compose.yml).
+
+# The version of Python that the test suite runs on.
+ARG PYTHON_IMAGE=python:3.11-slim
+
+FROM ${PYTHON_IMAGE} AS builder
+RUN python -m venv /opt/venv
+COPY requirements.lock /tmp/requirements.lock
+# Hashes: what was tested is what is installed. Wheels only: the slim image has no compiler.
+RUN /opt/venv/bin/pip install --no-cache-dir --only-binary :all: --require-hashes -r /tmp/requirements.lock
+
+FROM ${PYTHON_IMAGE}
+ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
+    PYTHONPATH=/app \
+    PYTHONUNBUFFERED=1 \
+    NUMBA_CACHE_DIR=/var/cache/rankwright/numba \
+    RANKWRIGHT_STATE_DIR=/var/lib/rankwright
+
+# A number, so that an orchestrator can see that it is not root. The volume that is mounted over the state folder
+# takes its owner from here. The cache belongs to the user because numba reads only a cache that it may write to.
+RUN groupadd --gid 10001 rankwright \
+    && useradd --uid 10001 --gid 10001 --home-dir /var/lib/rankwright --no-create-home --shell /usr/sbin/nologin rankwright \
+    && install -d -o 10001 -g 10001 -m 0750 /var/lib/rankwright \
+    && install -d -o 10001 -g 10001 /var/cache/rankwright/numba
+
+COPY --from=builder /opt/venv /opt/venv
+COPY LICENSE /app/LICENSE
+COPY core /app/core
+COPY app /app/app
+COPY workers /app/workers
+COPY migrations /app/migrations
+COPY --chmod=0755 docker/rankwright /usr/local/bin/rankwright
+RUN python -m compileall -q /app
+
+WORKDIR /var/lib/rankwright
+USER 10001:10001
+
+# Compiles every kernel once, here, so that a new container fits and scores without a compiler's pause.
+RUN python -m workers.warm
+
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+CMD ["rankwright", "--help"]
