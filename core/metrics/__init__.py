@@ -1,0 +1,43 @@
+"""How good a ranking is: the ROC curve, its areas, their intervals, and cuts of it.
+
+The functions take (y, scores); `RocCurve` answers from a stored curve alone; `summarise` gives all at once.
+"""
+
+from core.metrics.area import auc, misrank_fraction, partial_auc, tpr_at_fpr
+from core.metrics.curve import RocCurve, roc_curve, roc_hull
+from core.metrics.intervals import (
+    Interval,
+    auc_interval,
+    partial_auc_interval,
+    wilson_interval,
+)
+from core.metrics.operating import (
+    ClassTotals,
+    OperatingPoint,
+    operating_point,
+    operating_point_on_curve,
+)
+from core.metrics.summary import PartialArea, Summary, summarise
+from core.metrics.window import window_counts
+
+__all__ = [
+    "ClassTotals",
+    "Interval",
+    "OperatingPoint",
+    "PartialArea",
+    "RocCurve",
+    "Summary",
+    "auc",
+    "auc_interval",
+    "misrank_fraction",
+    "operating_point",
+    "operating_point_on_curve",
+    "partial_auc",
+    "partial_auc_interval",
+    "roc_curve",
+    "roc_hull",
+    "summarise",
+    "tpr_at_fpr",
+    "wilson_interval",
+    "window_counts",
+]

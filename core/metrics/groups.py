@@ -1,0 +1,255 @@
+"""Rows in, tie groups out: the one sort that every metric of this package reads.
+
+A ranking is summed up by its distinct scores, best first, and the mass of positives and of negatives at each.
+Prefix sums of the two channels are the ROC curve; everything else is a reader of those sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.errors import InvalidData
+
+FloatArray = NDArray[np.float64]
+
+# Squares and products of weights must neither overflow nor vanish; real weights are nowhere near.
+LEAST_WEIGHT, GREATEST_WEIGHT = 1e-100, 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """The rows of one class that carry weight: the tie group of each and its weight.
+
+    Attributes
+    ----------
+    group : ndarray of intp, shape (n_rows,)
+        Index into the distinct scores, best first; non-decreasing.
+    weight : ndarray of float64, shape (n_rows,), or None
+        None when every row counts once.
+    """
+
+    group: NDArray[np.intp]
+    weight: FloatArray | None
+
+    def __len__(self) -> int:
+        return int(self.group.size)
+
+    def mass_by_group(self, n_groups: int) -> FloatArray:
+        """Sum of weights in each tie group, shape (n_groups,)."""
+        return np.bincount(self.group, self.weight, n_groups).astype(np.float64, copy=False)
+
+    def squares_by_group(self, n_groups: int) -> FloatArray:
+        """Sum of squared weights in each tie group, shape (n_groups,)."""
+        squares = None if self.weight is None else self.weight**2
+        return np.bincount(self.group, squares, n_groups).astype(np.float64, copy=False)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the weights can be read as repetitions of rows."""
+        return self.weight is None or bool(np.all(self.weight == np.floor(self.weight)))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreGroups:
+    """Distinct scores, best first, and the rows of each class behind them.
+
+    Attributes
+    ----------
+    scores : ndarray of float64, shape (n_groups,)
+        Strictly decreasing.
+    positives, negatives : ClassRows
+    """
+
+    scores: FloatArray
+    positives: ClassRows
+    negatives: ClassRows
+
+    @cached_property
+    def positive(self) -> FloatArray:
+        """Positive mass at each score, shape (n_groups,)."""
+        return self.positives.mass_by_group(self.scores.size)
+
+    @cached_property
+    def negative(self) -> FloatArray:
+        """Negative mass at each score, shape (n_groups,)."""
+        return self.negatives.mass_by_group(self.scores.size)
+
+    @cached_property
+    def positive_squares(self) -> FloatArray:
+        """Sum of squared positive weights at each score; the mass itself when unweighted."""
+        if self.positives.weight is None:
+            return self.positive
+        return self.positives.squares_by_group(self.scores.size)
+
+    @cached_property
+    def negative_squares(self) -> FloatArray:
+        """Sum of squared negative weights at each score; the mass itself when unweighted."""
+        if self.negatives.weight is None:
+            return self.negative
+        return self.negatives.squares_by_group(self.scores.size)
+
+    @cached_property
+    def flagged_positive(self) -> FloatArray:
+        """Positive mass at or above each score, after a leading 0: shape (n_groups + 1,)."""
+        return prefix_sums(self.positive)
+
+    @cached_property
+    def flagged_negative(self) -> FloatArray:
+        """Negative mass at or above each score, after a leading 0: shape (n_groups + 1,)."""
+        return prefix_sums(self.negative)
+
+
+def prefix_sums(mass: FloatArray) -> FloatArray:
+    """Running totals of `mass` after a leading 0, shape (len(mass) + 1,)."""
+    totals = np.empty(mass.size + 1)
+    totals[0] = 0.0
+    np.cumsum(mass, out=totals[1:])
+    return totals
+
+
+def group_by_score(
+    y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
+) -> ScoreGroups:
+    """Check the input of a metric and sort it once.
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Exactly two distinct values; the greater one is positive.
+    scores : array_like of float, shape (n_samples,)
+        Higher means more likely positive. Compared as float64. Infinite scores are refused: a curve starts at
+        the threshold +inf, "flag nothing", which a row scored +inf would contradict.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        0, or between 1e-100 and 1e100. Rows of weight 0 are left out.
+
+    Returns
+    -------
+    ScoreGroups
+
+    Raises
+    ------
+    InvalidData
+        If lengths differ, a value is not finite, or a class is empty or without weight.
+
+    Notes
+    -----
+    O(n log n) time, O(n) memory.
+    """
+    positive = _binary_labels(y)
+    values = _finite_vector("scores", scores, positive.size)
+    weight = None if sample_weight is None else _weights(sample_weight, positive.size)
+    if weight is not None and not weight.all():
+        kept = weight > 0
+        positive, values, weight = positive[kept], values[kept], weight[kept]
+        for name, present in (("positive", positive.any()), ("negative", not positive.all())):
+            if not present:
+                raise InvalidData(
+                    f"sample_weight must leave each class some weight, got 0 for every {name} row"
+                )
+    order = np.argsort(values)[::-1]
+    values, positive = values[order], positive[order]
+    first_of_group = np.empty(values.size, dtype=bool)
+    first_of_group[0] = True
+    np.not_equal(values[1:], values[:-1], out=first_of_group[1:])
+    group = np.cumsum(first_of_group, dtype=np.intp) - 1
+    negative = ~positive
+    if weight is None:
+        classes = ClassRows(group[positive], None), ClassRows(group[negative], None)
+    else:
+        weight = weight[order]
+        classes = (
+            ClassRows(group[positive], weight[positive]),
+            ClassRows(group[negative], weight[negative]),
+        )
+    return ScoreGroups(values[first_of_group], *classes)
+
+
+def _binary_labels(y: ArrayLike) -> NDArray[np.bool_]:
+    """Which rows are positive: those with the greater of exactly two values."""
+    labels = _vector("y", y)
+    if labels.dtype.kind == "O":
+        return _object_labels(labels)
+    if labels.dtype.kind not in "biufUS":
+        raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
+    if labels.dtype.kind == "f":
+        _refuse_nan("y", labels)
+    if labels.dtype.kind in "US":
+        _check_classes(np.unique(labels).tolist())
+        return np.asarray(labels == labels.max())
+    low, high = labels.min(), labels.max()
+    positive = np.asarray(labels == high)
+    if low == high or not np.all(positive | (labels == low)):
+        _check_classes(np.unique(labels).tolist())
+    return positive
+
+
+def _object_labels(labels: NDArray[np.object_]) -> NDArray[np.bool_]:
+    try:
+        values = set(labels.tolist())
+        if any(isinstance(value, float) and isnan(value) for value in values):
+            raise InvalidData("y must not hold NaN")
+        _check_classes(list(values))
+        high = max(values)
+    except TypeError as error:
+        raise InvalidData("y must hold two values that can be ordered") from error
+    return np.fromiter((label == high for label in labels), dtype=bool, count=labels.size)
+
+
+def _check_classes(values: list[Any]) -> None:
+    if len(values) == 1:
+        raise InvalidData(f"y must hold two classes, got one class only: {values[0]!r}")
+    if len(values) > 2:
+        shown = ", ".join(repr(value) for value in values[:3])
+        raise InvalidData(f"y must hold two classes, got {len(values)}: {shown}, …"[:300])
+
+
+def _vector(name: str, values: ArrayLike) -> NDArray[Any]:
+    try:
+        vector = np.asarray(values)
+    except ValueError as error:
+        raise InvalidData(f"{name} must be a one-dimensional array, got ragged rows") from error
+    if vector.ndim != 1:
+        raise InvalidData(f"{name} must be one-dimensional, got shape {vector.shape}")
+    if vector.size == 0:
+        raise InvalidData(f"{name} must not be empty")
+    return vector
+
+
+def _finite_vector(name: str, values: ArrayLike, length: int) -> FloatArray:
+    vector = _vector(name, values)
+    if vector.dtype.kind not in "biuf":
+        raise InvalidData(f"{name} must hold real numbers, got {vector.dtype}")
+    if vector.size != length:
+        raise InvalidData(
+            f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
+        )
+    vector = vector.astype(np.float64, copy=False)
+    finite = np.isfinite(vector)
+    if not finite.all():
+        index = int(np.argmin(finite))
+        raise InvalidData(f"{name} must be finite, got {vector[index]} at index {index}")
+    return vector
+
+
+def _weights(sample_weight: ArrayLike, length: int) -> FloatArray:
+    weight = _finite_vector("sample_weight", sample_weight, length)
+    usable = (weight == 0) | ((weight >= LEAST_WEIGHT) & (weight <= GREATEST_WEIGHT))
+    if not usable.all():
+        index = int(np.argmin(usable))
+        rule = f"0 or between {LEAST_WEIGHT:g} and {GREATEST_WEIGHT:g}"
+        raise InvalidData(f"sample_weight must be {rule}, got {weight[index]:g} at index {index}")
+    if not weight.any():
+        raise InvalidData("sample_weight must leave some row a weight, got 0 for every row")
+    return weight
+
+
+def _refuse_nan(name: str, vector: NDArray[Any]) -> None:
+    nan = np.isnan(vector)
+    if nan.any():
+        raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
