@@ -275,6 +275,8 @@ class ModelMetrics(Base):
     negatives: Mapped[int]
     positive_weight: Mapped[float]
     negative_weight: Mapped[float]
+    positive_effective: Mapped[float]  # Kish's effective rows: what intervals count where rows have weights
+    negative_effective: Mapped[float]
     ties: Mapped[float]
 
 
