@@ -124,3 +124,7 @@ class Unavailable(ServiceError):
 
 class LeaseLost(Exception):
     """The fencing token no longer holds: another attempt owns the job, or it ended. Drop whatever was done."""
+
+
+class CancelRequested(Exception):
+    """A cancel came before the job could succeed. Roll back what it made and end it as cancelled."""

@@ -61,9 +61,10 @@ class Base(DeclarativeBase):
         float: Float(53),
         int: BigInteger,
         str: String(255),
-        Json: JSON,
-        list[Json]: JSON,
-        list[str]: JSON,
+        # None is SQL's NULL here, never the JSON text `null`.
+        Json: JSON(none_as_null=True),
+        list[Json]: JSON(none_as_null=True),
+        list[str]: JSON(none_as_null=True),
         bytes: LargeBinary,
     }
 
@@ -187,6 +188,7 @@ class Idempotency(Base):
     """The first answer to a creating POST, to be replayed to the same key and body."""
 
     __tablename__ = "idempotency"
+    __table_args__ = (Index(None, "created_at"),)
 
     owner: Mapped[str] = mapped_column(primary_key=True)
     route: Mapped[str] = mapped_column(primary_key=True)
@@ -275,7 +277,9 @@ class ModelMetrics(Base):
     negatives: Mapped[int]
     positive_weight: Mapped[float]
     negative_weight: Mapped[float]
-    positive_effective: Mapped[float]  # Kish's effective rows: what intervals count where rows have weights
+    positive_effective: Mapped[
+        float
+    ]  # Kish's effective rows: what intervals count where rows have weights
     negative_effective: Mapped[float]
     ties: Mapped[float]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import Literal
 
@@ -24,3 +25,11 @@ def uuid7() -> str:
 def new_id(prefix: Prefix) -> str:
     """Return an id such as `job_0198f0c2a4d37c1e8a4b5c6d7e8f9012`."""
     return f"{prefix}_{uuid7()}"
+
+
+_ID = re.compile(r"(?:ds|job|mdl|key|req|wrk)_[0-9a-f]{32}")
+
+
+def is_id(text: str, prefix: Prefix) -> bool:
+    """Whether a caller's text can be an id of ours at all; anything else must not reach SQL (NUL, surrogates)."""
+    return text.startswith(prefix + "_") and _ID.fullmatch(text) is not None

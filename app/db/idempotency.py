@@ -1,0 +1,59 @@
+"""First answers to creating POSTs, by owner, route and key."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.db.tables import Idempotency, Json
+from app.db.time import db_now
+
+
+def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str) -> bool:
+    """Insert the key if it is new. Waits for a transaction that is inserting it just now."""
+    insert = (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert
+    statement = (
+        insert(Idempotency)
+        .values(
+            owner=owner,
+            route=route,
+            key=key,
+            fingerprint=fingerprint,
+            status_code=0,
+            response={},
+            created_at=db_now(),
+        )
+        .on_conflict_do_nothing()
+        .returning(Idempotency.key)
+    )
+    return session.execute(statement).one_or_none() is not None
+
+
+def answer(
+    session: Session, owner: str, route: str, key: str, *, status_code: int, response: Json
+) -> None:
+    """Complete the row that this transaction reserved."""
+    session.execute(
+        update(Idempotency)
+        .where(Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key)
+        .values(status_code=status_code, response=response),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def find(session: Session, owner: str, route: str, key: str) -> Idempotency:
+    """The answer kept under the key."""
+    return session.scalars(
+        select(Idempotency).where(
+            Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key
+        )
+    ).one()
+
+
+def prune(session: Session, age_seconds: float) -> None:
+    """Forget the answers that are older than that."""
+    session.execute(
+        delete(Idempotency).where(Idempotency.created_at < db_now() - age_seconds),
+        execution_options={"synchronize_session": False},
+    )

@@ -1,0 +1,107 @@
+"""Queries on the jobs of one owner. What workers and the reaper do with them is in `queue.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.orm import Session
+
+from app.db.page import Page, fetch_page
+from app.db.tables import Dataset, DatasetStatus, Job, JobEvent, JobState, Json
+from app.db.time import db_now
+
+
+def insert_job(session: Session, **values: Any) -> Job:
+    """Add a queued job, created now by the database's clock, whose first event (number 1) has yet to be written."""
+    statement = (
+        insert(Job)
+        .values(
+            state=JobState.QUEUED,
+            attempt=0,
+            lease_token=0,
+            beats=0,
+            progress={},
+            event_seq=1,
+            created_at=db_now(),
+            **values,
+        )
+        .returning(Job)
+    )
+    return session.scalars(statement).one()
+
+
+def add_event(session: Session, job_id: str, seq: int, type_: str, data: Json) -> None:
+    """Write one event. `seq` is the `jobs.event_seq` that the same transaction has just raised."""
+    session.execute(
+        insert(JobEvent).values(job_id=job_id, seq=seq, at=db_now(), type=type_, data=data)
+    )
+
+
+def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job | None:
+    """The owner's job. `lock` holds the row until the transaction ends (SQLite's writers are alone anyway)."""
+    statement = select(Job).where(Job.id == job_id, Job.owner == owner)
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement).one_or_none()
+
+
+def list_page(
+    session: Session,
+    owner: str,
+    *,
+    state: str | None,
+    kind: str | None,
+    dataset_id: str | None,
+    limit: int,
+    after: str | None,
+) -> Page[Job]:
+    """The owner's jobs, newest first. `cancelling` is a running job that was asked to stop."""
+    statement = select(Job).where(Job.owner == owner)
+    if state == "cancelling":
+        statement = statement.where(
+            Job.state == JobState.RUNNING, Job.cancel_requested_at.is_not(None)
+        )
+    elif state is not None:
+        statement = statement.where(Job.state == state)
+        if state == JobState.RUNNING:
+            statement = statement.where(Job.cancel_requested_at.is_(None))
+    if kind is not None:
+        statement = statement.where(Job.kind == kind)
+    if dataset_id is not None:
+        statement = statement.where(Job.dataset_id == dataset_id)
+    return fetch_page(session, statement, Job.created_at, Job.id, limit=limit, after=after)
+
+
+def events_after(session: Session, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:
+    """The events numbered above `after`, in order. The caller has seen that the job is the owner's."""
+    statement = (
+        select(JobEvent)
+        .where(JobEvent.job_id == job_id, JobEvent.seq > after)
+        .order_by(JobEvent.seq)
+        .limit(limit)
+    )
+    return session.scalars(statement).all()
+
+
+def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """State and last event number of each job, for the watcher behind every waiting request."""
+    rows = session.execute(select(Job.id, Job.state, Job.event_seq).where(Job.id.in_(ids)))
+    return {id_: (state, event_seq) for id_, state, event_seq in rows}
+
+
+def find_dataset(session: Session, owner: str, dataset_id: str) -> Dataset | None:
+    """The owner's dataset that a job reads, held until the transaction ends."""
+    return session.scalars(
+        select(Dataset).where(Dataset.id == dataset_id, Dataset.owner == owner).with_for_update()
+    ).one_or_none()
+
+
+def abandon_dataset(session: Session, job_id: str, errors: list[Json]) -> None:
+    """End the dataset of an ingest that will never finish: nobody must wait for it."""
+    session.execute(
+        update(Dataset)
+        .where(Dataset.job_id == job_id, Dataset.status == DatasetStatus.PROCESSING)
+        .values(status=DatasetStatus.INVALID, errors=errors)
+    )

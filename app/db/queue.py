@@ -1,0 +1,187 @@
+"""The queue's own queries: claim, heartbeat, end, requeue. They span owners, and time is the database's only.
+
+Every one that acts for a worker names the fencing token. `jobs.lease_token` grows with each claim, so whoever
+was paused, cut off or declared dead holds a number that no row has any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ScalarSelect, exists, func, select, update
+from sqlalchemy.orm import Session, aliased
+
+from app.db.tables import Job, JobState, Json
+from app.db.time import db_now
+
+
+class Held(NamedTuple):
+    """A running job as the reaper read it: `token` and `beats` tell whether it moved since."""
+
+    job_id: str
+    token: int
+    beats: int
+
+
+class Beaten(NamedTuple):
+    """What a heartbeat learns."""
+
+    cancel_requested: bool
+    event_seq: int
+
+
+def has_work(session: Session) -> bool:
+    """Whether a claim would find a job now. A plain read, so that idle workers never hold up a writer."""
+    eligible = exists().where(Job.state == JobState.QUEUED, Job.not_before <= db_now())
+    return bool(session.scalar(select(eligible)))
+
+
+def claim(session: Session, worker_id: str, lease_seconds: float) -> Job | None:
+    """Hand the next eligible job to a worker, with a lease and a new token; None when there is none."""
+    statement = (
+        update(Job)
+        .where(Job.id == _next_id(), Job.state == JobState.QUEUED)
+        .values(
+            state=JobState.RUNNING,
+            attempt=Job.attempt + 1,
+            lease_token=Job.lease_token + 1,
+            lease_expires_at=db_now() + lease_seconds,
+            beats=0,
+            worker_id=worker_id,
+            progress={},
+            started_at=db_now(),
+            event_seq=Job.event_seq + 1,
+        )
+        .returning(Job)
+    )
+    return session.scalars(
+        statement, execution_options={"synchronize_session": False}
+    ).one_or_none()
+
+
+def _next_id() -> ScalarSelect[str]:
+    # Priority, then the owner with the fewest running jobs, then age. On PostgreSQL a row that another claim is
+    # just taking is skipped, not waited for; SQLite's writers are alone and its dialect leaves the clause out.
+    job, running = aliased(Job), aliased(Job)
+    busy = (
+        select(running.owner, func.count().label("jobs"))
+        .where(running.state == JobState.RUNNING)
+        .group_by(running.owner)
+        .subquery()
+    )
+    return (
+        select(job.id)
+        .outerjoin(busy, busy.c.owner == job.owner)
+        .where(job.state == JobState.QUEUED, job.not_before <= db_now())
+        .order_by(job.priority.desc(), func.coalesce(busy.c.jobs, 0), job.created_at, job.id)
+        .limit(1)
+        .with_for_update(skip_locked=True, of=job)
+        .scalar_subquery()
+    )
+
+
+def beat(
+    session: Session, job_id: str, token: int, lease_seconds: float, progress: Json | None
+) -> Beaten | None:
+    """Prolong the lease; None when the token no longer holds. Progress takes an event number for itself."""
+    values = {"lease_expires_at": db_now() + lease_seconds, "beats": Job.beats + 1}
+    if progress is not None:
+        values |= {"progress": progress, "event_seq": Job.event_seq + 1}
+    row = session.execute(
+        update(Job)
+        .where(Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING)
+        .values(**values)
+        .returning(Job.cancel_requested_at, Job.event_seq),
+        execution_options={"synchronize_session": False},
+    ).one_or_none()
+    return None if row is None else Beaten(row[0] is not None, row[1])
+
+
+def cancel_requested(session: Session, job_id: str, token: int) -> bool | None:
+    """Whether the job was asked to stop; None when the token no longer holds."""
+    row = session.execute(
+        select(Job.cancel_requested_at).where(
+            Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING
+        )
+    ).one_or_none()
+    return None if row is None else row[0] is not None
+
+
+def succeed(session: Session, job_id: str, token: int, model_id: str | None) -> int | None:
+    """End the job well if the token holds and nobody asked to cancel; returns the number of the event to write.
+
+    One UPDATE decides between success and a cancel that comes at the same moment: both change this row, the
+    second of them sees what the first did.
+    """
+    return session.scalar(
+        update(Job)
+        .where(
+            Job.id == job_id,
+            Job.lease_token == token,
+            Job.state == JobState.RUNNING,
+            Job.cancel_requested_at.is_(None),
+        )
+        .values(
+            state=JobState.SUCCEEDED,
+            model_id=model_id,
+            finished_at=db_now(),
+            lease_expires_at=None,
+            event_seq=Job.event_seq + 1,
+        )
+        .returning(Job.event_seq),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def hold(session: Session, job_id: str, token: int, beats: int | None = None) -> Job | None:
+    """Lock a running job for the rest of the transaction; None when the token (or the heartbeat) moved on."""
+    statement = select(Job).where(
+        Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING
+    )
+    if beats is not None:
+        statement = statement.where(Job.beats == beats)
+    return session.scalars(statement.with_for_update()).one_or_none()
+
+
+def end(session: Session, job: Job, state: JobState, error: Json | None) -> None:
+    """End a locked job in a state other than `succeeded`, and number the event that says so."""
+    job.state = state
+    job.error = error
+    job.finished_at = db_now()
+    job.lease_expires_at = None
+    job.event_seq += 1
+    session.flush()
+
+
+def request_cancel(session: Session, job: Job) -> str:
+    """End a locked queued job, or ask its worker to; returns the state to show, and numbers the event."""
+    job.cancel_requested_at = db_now()
+    if job.state == JobState.QUEUED:
+        end(session, job, JobState.CANCELLED, None)
+        return JobState.CANCELLED
+    job.event_seq += 1
+    session.flush()
+    return "cancelling"
+
+
+def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -> None:
+    """Put a locked job back into the queue, and number the event that says so.
+
+    Without a delay `not_before` is 0 rather than now, so that a clock set back does not hold the job up.
+    """
+    job.state = JobState.QUEUED
+    job.attempt = attempt
+    job.not_before = db_now() + delay_seconds if delay_seconds else 0.0
+    job.lease_expires_at = None
+    job.worker_id = None
+    job.event_seq += 1
+    session.flush()
+
+
+def running(session: Session, *, expired_only: bool) -> Sequence[Held]:
+    """The running jobs, or those whose lease ran out by the database's clock."""
+    statement = select(Job.id, Job.lease_token, Job.beats).where(Job.state == JobState.RUNNING)
+    if expired_only:
+        statement = statement.where(Job.lease_expires_at < db_now())
+    return [Held(*row) for row in session.execute(statement)]

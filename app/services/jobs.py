@@ -1,0 +1,196 @@
+"""What an owner does with jobs: see them, cancel them, retry them. `enqueue` is how every job begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy.orm import Session
+
+from app.db import jobs as rows
+from app.db import outbox, queue
+from app.db.page import MAX_LIMIT, Page
+from app.db.session import Database
+from app.db.tables import FINAL_STATES, DatasetStatus, Job, JobEvent, JobState, Json
+from app.errors import Conflict, Invalid, NotFound
+from app.infra.ids import is_id, new_id
+from app.infra.settings import Settings
+
+INGEST = "ingest"
+
+_SHOWN_STATES = (*JobState, "cancelling")
+_RETRYABLE = (JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
+_MAX_SEQ = 2**63 - 1
+
+
+def enqueue(
+    session: Session,
+    settings: Settings,
+    *,
+    owner: str,
+    kind: str,
+    name: str,
+    spec: Json,
+    tags: Mapping[str, str] | None = None,
+    dataset_id: str | None = None,
+    timeout_seconds: float | None = None,
+    priority: int = 0,
+    not_before: float = 0.0,
+    retry_of: str | None = None,
+) -> Job:
+    """Write a job, its wake-up and its first event into the caller's transaction: all are accepted, or none.
+
+    `not_before` is a time of the database's clock; 0 means at once, whatever that clock says.
+    """
+    job = rows.insert_job(
+        session,
+        id=new_id("job"),
+        owner=owner,
+        kind=kind,
+        name=name,
+        spec=spec,
+        tags=dict(tags or {}),
+        dataset_id=dataset_id,
+        retry_of=retry_of,
+        priority=priority,
+        max_attempts=settings.job_max_attempts,
+        timeout_seconds=timeout_seconds or settings.job_timeout_seconds,
+        not_before=not_before,
+    )
+    outbox.insert_first(session, job.id)
+    rows.add_event(session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0})
+    return job
+
+
+def get(db: Database, owner: str, job_id: str) -> Job:
+    """The owner's job; another owner's is as absent as one that never was."""
+    with db.read() as session:
+        return _find(session, owner, job_id)
+
+
+def list_page(
+    db: Database,
+    owner: str,
+    *,
+    state: str | None = None,
+    kind: str | None = None,
+    dataset_id: str | None = None,
+    limit: int = 50,
+    after: str | None = None,
+) -> Page[Job]:
+    """The owner's jobs, newest first. A dataset that cannot be has none."""
+    if state is not None and state not in _SHOWN_STATES:
+        raise Invalid(f"state must be one of {', '.join(_SHOWN_STATES)}, got {state[:100]!r}")
+    if kind is not None and not (kind.isascii() and kind.isprintable()):
+        raise Invalid(f"kind must be a name such as train or ingest, got {kind[:100]!r}")
+    if dataset_id is not None and not is_id(dataset_id, "ds"):
+        raise Invalid(f"dataset_id must be an id such as ds_…, got {dataset_id[:100]!r}")
+    with db.read() as session:
+        return rows.list_page(
+            session,
+            owner,
+            state=state,
+            kind=kind,
+            dataset_id=dataset_id,
+            limit=limit,
+            after=after,
+        )
+
+
+def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
+    """Ask a job to stop; returns it and whether this call changed anything.
+
+    A queued job ends at once. A running one is asked, and its worker (or the reaper) ends it. The row is locked
+    while that is decided, so a job that is just finishing either has finished, or will see the request.
+    """
+    with db.write() as session:
+        job = _find(session, owner, job_id, lock=True)
+        if job.state == JobState.CANCELLED:
+            return job, False
+        if job.state in FINAL_STATES:
+            raise Conflict(
+                f"a job can be cancelled until it has finished; {job_id} has {job.state}",
+                code="job_finished",
+            )
+        if job.cancel_requested_at is not None:
+            return job, False
+        shown = queue.request_cancel(session, job)
+        rows.add_event(
+            session, job.id, job.event_seq, "state", {"state": shown, "attempt": job.attempt}
+        )
+        if job.kind == INGEST and job.state == JobState.CANCELLED:
+            rows.abandon_dataset(session, job.id, [{"detail": "the upload's job was cancelled"}])
+        session.refresh(job)
+        return job, True
+
+
+def retry(db: Database, settings: Settings, owner: str, job_id: str) -> Job:
+    """Queue the same work once more as a new job; see `retry_within`."""
+    with db.write() as session:
+        return retry_within(session, settings, owner, job_id)
+
+
+def retry_within(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
+    """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction."""
+    old = _find(session, owner, job_id, lock=True)
+    if old.state not in _RETRYABLE:
+        raise Conflict(
+            f"a job can be retried once it is failed, cancelled or timed_out; {job_id} is {old.state}",
+            code="job_not_retryable",
+        )
+    dataset = None
+    if old.dataset_id is not None:
+        dataset = rows.find_dataset(session, owner, old.dataset_id)
+        if dataset is None:
+            raise Conflict(
+                f"a job can be retried while its dataset exists; {old.dataset_id} was deleted",
+                code="dataset_deleted",
+            )
+    if old.kind == INGEST and dataset is not None and dataset.status != DatasetStatus.INVALID:
+        raise Conflict(
+            f"an upload can be read again once it is invalid; {dataset.id} is {dataset.status}",
+            code="job_not_retryable",
+        )
+    job = enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=old.kind,
+        name=old.name,
+        spec=old.spec,
+        tags=old.tags,
+        dataset_id=old.dataset_id,
+        timeout_seconds=old.timeout_seconds,
+        priority=old.priority,
+        retry_of=old.id,
+    )
+    if old.kind == INGEST and dataset is not None:
+        dataset.status = DatasetStatus.PROCESSING
+        dataset.errors = []
+        dataset.job_id = job.id
+    return job
+
+
+def events(
+    db: Database, owner: str, job_id: str, *, after: int = 0, limit: int = 50
+) -> Sequence[JobEvent]:
+    """The job's events numbered above `after`, in order and without gaps."""
+    if not 0 <= after <= _MAX_SEQ:
+        raise Invalid(f"after must be an event's number, from 0, got {after}")
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Invalid(f"limit must be between 1 and {MAX_LIMIT}, got {limit}")
+    with db.read() as session:
+        job = _find(session, owner, job_id)
+        return rows.events_after(session, job.id, after, limit)
+
+
+def states(db: Database, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """State and last event number of each job in one query, for the watcher behind all waiting requests."""
+    with db.read() as session:
+        return rows.states(session, ids)
+
+
+def _find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
+    job = rows.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None
+    if job is None:
+        raise NotFound(f"there is no job {job_id[:100]!r}")
+    return job

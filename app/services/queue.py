@@ -1,0 +1,221 @@
+"""What a worker does with the queue: claim a job, keep it, end it or give it back.
+
+A `Claim` carries the fencing token of its attempt. Every call here acts only while that token holds and raises
+`LeaseLost` when it does not. `Unavailable` (a database that is away or locked) means try again, never lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.db import jobs as job_rows
+from app.db import outbox
+from app.db import queue as rows
+from app.db.session import Database
+from app.db.tables import Job, JobState, Json
+from app.errors import CancelRequested, LeaseLost
+from app.infra.settings import Settings
+from app.services.jobs import INGEST
+
+# The n-th retry after an infrastructure error waits 5, 20, then 60 seconds.
+_BACKOFF_BASE = 5.0
+_BACKOFF_FACTOR = 4.0
+_BACKOFF_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One attempt at a job, owned while `token` holds."""
+
+    job_id: str
+    owner: str
+    kind: str
+    name: str
+    spec: Json
+    dataset_id: str | None
+    attempt: int
+    token: int
+    timeout_seconds: float
+    max_attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a heartbeat learns."""
+
+    cancel_requested: bool
+
+
+def claim(db: Database, settings: Settings, worker_id: str) -> Claim | None:
+    """Take the next eligible job, by priority, fair share between owners, and age; None when there is none."""
+    with db.write() as session:
+        job = rows.claim(session, worker_id, settings.lease_seconds)
+        if job is None:
+            return None
+        _say(session, job, worker=worker_id)
+        return Claim(
+            job_id=job.id,
+            owner=job.owner,
+            kind=job.kind,
+            name=job.name,
+            spec=job.spec,
+            dataset_id=job.dataset_id,
+            attempt=job.attempt,
+            token=job.lease_token,
+            timeout_seconds=float(job.timeout_seconds),  # SQLite returns whole numbers as int
+            max_attempts=job.max_attempts,
+        )
+
+
+def has_work(db: Database) -> bool:
+    """Whether a claim would find a job now: the look that an idle worker takes once a second."""
+    with db.read() as session:
+        return rows.has_work(session)
+
+
+def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | None = None) -> Beat:
+    """Prolong the lease and tell the progress, if there is any to tell."""
+    with db.write() as session:
+        beaten = rows.beat(session, claim.job_id, claim.token, settings.lease_seconds, progress)
+        if beaten is None:
+            raise _lost(claim)
+        if progress is not None:
+            job_rows.add_event(session, claim.job_id, beaten.event_seq, "progress", progress)
+        return Beat(beaten.cancel_requested)
+
+
+def poll_cancel(db: Database, claim: Claim) -> bool:
+    """Whether the job was asked to stop: one read by primary key, cheap enough for ten a second."""
+    with db.read() as session:
+        requested = rows.cancel_requested(session, claim.job_id, claim.token)
+    if requested is None:
+        raise _lost(claim)
+    return requested
+
+
+def finish(
+    session: Session,
+    claim: Claim,
+    *,
+    state: JobState = JobState.SUCCEEDED,
+    model_id: str | None = None,
+    error: Json | None = None,
+    detail: Json | None = None,
+) -> None:
+    """End the job in the transaction that writes what it made; an exception rolls both back.
+
+    Raises `LeaseLost` when another attempt owns the job or it has ended, and `CancelRequested` when a success
+    comes after a cancel: then call `fail(db, claim, None, state=JobState.CANCELLED)`. `detail` is for the event.
+    """
+    if state != JobState.SUCCEEDED:
+        _end(session, claim, state, error, detail)
+        return
+    seq = rows.succeed(session, claim.job_id, claim.token, model_id)
+    if seq is None:
+        if rows.cancel_requested(session, claim.job_id, claim.token):
+            raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
+        raise _lost(claim)
+    data = {"state": state, "attempt": claim.attempt, **(detail or {})}
+    if model_id is not None:
+        data["model_id"] = model_id
+    job_rows.add_event(session, claim.job_id, seq, "state", data)
+
+
+def fail(
+    db: Database, claim: Claim, error: Json | None, *, state: JobState = JobState.FAILED
+) -> None:
+    """End the job without a result: failed by its own fault, cancelled, or timed out."""
+    with db.write() as session:
+        _end(session, claim, state, error, None)
+
+
+def retry_later(db: Database, settings: Settings, claim: Claim, reason: str) -> JobState:
+    """Requeue after a fault that is not the job's: with a growing delay, or failed once the attempts are spent.
+
+    Returns the state that came of it: a job that was asked to stop is cancelled instead.
+    """
+    with db.write() as session:
+        job = _hold(session, claim)
+        return retry_held(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
+
+
+def give_back(db: Database, claim: Claim) -> JobState:
+    """Requeue at once and as if it had never been claimed: this worker is told to end."""
+    with db.write() as session:
+        job = _hold(session, claim)
+        if job.cancel_requested_at is not None:
+            return end_held(session, job, JobState.CANCELLED, None)
+        return _requeue(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
+
+
+def backoff_seconds(attempt: int) -> float:
+    """How long the retry after this attempt waits."""
+    return min(_BACKOFF_MAX, _BACKOFF_BASE * _BACKOFF_FACTOR ** (attempt - 1))
+
+
+def retry_held(session: Session, job: Job, reason: str, *, delay_seconds: float) -> JobState:
+    """Decide what becomes of a locked job that lost its attempt: cancelled, queued again, or failed."""
+    if job.cancel_requested_at is not None:
+        return end_held(session, job, JobState.CANCELLED, None)
+    if job.attempt < job.max_attempts:
+        return _requeue(session, job, reason, job.attempt, delay_seconds)
+    error = {
+        "code": "attempts_spent",
+        "title": "Attempts spent",
+        "detail": f"a job may be tried {job.max_attempts} times; the last attempt ended with: {reason}",
+        "errors": [],
+    }
+    return end_held(session, job, JobState.FAILED, error)
+
+
+def end_held(
+    session: Session, job: Job, state: JobState, error: Json | None, detail: Json | None = None
+) -> JobState:
+    """End a locked job without a result, tell it, and release who waits for its dataset."""
+    rows.end(session, job, state, error)
+    said = dict(detail or {})
+    if error is not None:
+        said["code"] = error.get("code")
+    _say(session, job, **said)
+    if job.kind == INGEST:
+        fallback = {"detail": f"the upload's job has {state}"}
+        faults = (error or {}).get("errors") or [{"detail": (error or fallback).get("detail")}]
+        job_rows.abandon_dataset(session, job.id, faults)
+    return state
+
+
+def _requeue(
+    session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
+) -> JobState:
+    rows.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
+    outbox.owe(session, job.id, attempt + 1)
+    _say(session, job, reason=reason)
+    return JobState.QUEUED
+
+
+def _end(
+    session: Session, claim: Claim, state: JobState, error: Json | None, detail: Json | None
+) -> None:
+    if state in {JobState.SUCCEEDED, JobState.QUEUED, JobState.RUNNING}:
+        raise ValueError(
+            f"a job ends without a result as failed, cancelled or timed_out, got {state}"
+        )
+    end_held(session, _hold(session, claim), state, error, detail)
+
+
+def _hold(session: Session, claim: Claim) -> Job:
+    job = rows.hold(session, claim.job_id, claim.token)
+    if job is None:
+        raise _lost(claim)
+    return job
+
+
+def _say(session: Session, job: Job, **data: object) -> None:
+    said = {"state": job.state, "attempt": job.attempt, **data}
+    job_rows.add_event(session, job.id, job.event_seq, "state", said)
+
+
+def _lost(claim: Claim) -> LeaseLost:
+    return LeaseLost(f"attempt {claim.attempt} (token {claim.token}) no longer owns {claim.job_id}")
