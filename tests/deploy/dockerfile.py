@@ -1,0 +1,73 @@
+"""Reads the Dockerfile: the instructions of its last stage are what a container gets."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction, its continuation lines joined, its `--flags` apart from its arguments."""
+
+    name: str
+    flags: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """What the last stage fixes for every container, and the instructions of all stages."""
+
+    instructions: tuple[Instruction, ...]
+    environment: dict[str, str]
+    user: str
+    workdir: str
+
+    def all(self, name: str) -> list[Instruction]:
+        """Every instruction of this name, in order."""
+        return [one for one in self.instructions if one.name == name]
+
+    def owned_folders(self) -> dict[str, tuple[int, int]]:
+        """The folders that `install -d -o UID -g GID PATH` makes: path → (uid, gid)."""
+        made = re.compile(r"install -d -o (\d+) -g (\d+)(?: -m \d+)? (\S+)")
+        return {
+            path: (int(uid), int(gid))
+            for run in self.all("RUN")
+            for uid, gid, path in made.findall(run.text)
+        }
+
+
+def read(path: Path) -> Image:
+    """Parse the file as far as ours goes: no heredocs, no ONBUILD, no build arguments outside FROM."""
+    instructions = tuple(_instructions(path.read_text()))
+    last = max(i for i, one in enumerate(instructions) if one.name == "FROM")
+    environment: dict[str, str] = {}
+    user, workdir = "root", "/"
+    for one in instructions[last:]:
+        if one.name == "ENV":
+            environment |= dict(pair.split("=", 1) for pair in shlex.split(one.text))
+        elif one.name == "USER":
+            user = one.text
+        elif one.name == "WORKDIR":
+            workdir = one.text
+    return Image(instructions, environment, user, workdir)
+
+
+def _instructions(text: str) -> list[Instruction]:
+    code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    parsed = []
+    for line in code.replace("\\\n", " ").splitlines():
+        if not line.strip():
+            continue
+        name, _, rest = line.strip().partition(" ")
+        words = rest.split()
+        flags = tuple(word for word in words if word.startswith("--"))
+        if name in {"RUN", "CMD", "ENTRYPOINT"}:  # their dashes are the program's own
+            flags = ()
+        parsed.append(
+            Instruction(name, flags, rest.strip() if not flags else " ".join(words[len(flags) :]))
+        )
+    return parsed
