@@ -1,1 +1,5 @@
 """The science of Rankwright: rankers, their metrics and their artifacts. Knows no HTTP, SQL or Celery."""
+
+from .boosting import CoordinateRankBoost, RankBoost
+
+__all__ = ["CoordinateRankBoost", "RankBoost"]

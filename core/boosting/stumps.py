@@ -1,0 +1,238 @@
+"""A sum of stumps, folded into one step function per feature: what a fitted booster scores with."""
+
+# ruff: noqa: PLR0917 - kernels take their arrays by position
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StepFunctions:
+    """f(x) = offset + Σ_j g_j(x_j), each g_j constant between its thresholds.
+
+    Attributes
+    ----------
+    offset : float
+    features : ndarray of shape (n_used,), int64
+        The features that have steps, ascending.
+    starts : ndarray of shape (n_used + 1,), int64
+        The thresholds of the u-th of them are thresholds[starts[u]:starts[u+1]].
+    thresholds : ndarray of shape (n_thresholds,), float64
+        Ascending within a feature; the test is x > threshold.
+    values : ndarray of shape (n_thresholds + 2 * n_used,), float64
+        From starts[u] + 2u on: the value below the first threshold, then after each threshold,
+        and last the value of a missing x.
+    """
+
+    offset: float
+    features: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    thresholds: Floats
+    values: Floats
+
+    def score(self, X: Floats) -> Floats:
+        """Score rows, unchecked.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+
+        Notes
+        -----
+        O(n_rows · n_used · log n_thresholds).
+        """
+        scores: Floats = _score(
+            X, self.offset, self.features, self.starts, self.thresholds, self.values
+        )
+        return scores
+
+    def contributions(self, X: Floats) -> Floats:
+        """Give g_j(x_j) of each row and feature, unchecked.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features), float64
+        """
+        parts = np.zeros(X.shape)
+        _contribute(X, self.features, self.starts, self.thresholds, self.values, parts)
+        return parts
+
+    def per_feature(self) -> Iterator[tuple[int, Floats, Floats, float]]:
+        """Yield feature, thresholds, values between them (one more), and the value of missing."""
+        for u, feature in enumerate(self.features.tolist()):
+            start, stop = self.starts[u], self.starts[u + 1]
+            values = self.values[start + 2 * u : stop + 2 * u + 2]
+            yield feature, self.thresholds[start:stop], values[:-1], float(values[-1])
+
+
+def fold(rounds: npt.NDArray[np.void], offset: float) -> StepFunctions:
+    """Fold stumps into step functions.
+
+    Parameters
+    ----------
+    rounds : structured ndarray of shape (n_rounds,)
+        Fields feature, threshold, sign, missing_above and alpha, as in `loop.ROUND`.
+    offset : float
+
+    Returns
+    -------
+    StepFunctions
+
+    Notes
+    -----
+    Each value is the sum of its stumps in the order of the rounds.
+    """
+    features, thresholds, values = [], [], []
+    for feature in np.unique(rounds["feature"]):
+        stumps = rounds[rounds["feature"] == feature]
+        steps = np.unique(stumps["threshold"])
+        # One row per stump: is it 1 in each interval, and for the missing?
+        above = np.empty((len(stumps), len(steps) + 2), dtype=np.bool_)
+        above[:, 0] = False
+        above[:, 1:-1] = steps >= stumps["threshold"][:, None]
+        above[:, -1] = stumps["missing_above"]
+        is_one = above == (stumps["sign"] > 0)[:, None]
+        features.append(feature)
+        thresholds.append(steps)
+        values.append((stumps["alpha"][:, None] * is_one).sum(axis=0))
+    return StepFunctions(
+        float(offset),
+        _frozen(np.array(features, dtype=np.int64)),
+        _frozen(np.cumsum([0, *map(len, thresholds)], dtype=np.int64)),
+        _frozen(np.concatenate([np.empty(0), *thresholds])),
+        _frozen(np.concatenate([np.empty(0), *values])),
+    )
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Forbid writing: a fitted ranker is shared by threads, and the kernels take it so."""
+    array.flags.writeable = False
+    return array
+
+
+def describe(
+    rounds: npt.NDArray[np.void],
+    steps: StepFunctions,
+    has_missing: npt.NDArray[np.bool_],
+    name: Callable[[int], str],
+) -> dict[str, Any]:
+    """Describe a sum of stumps for a reader, ready for JSON.
+
+    Parameters
+    ----------
+    rounds : structured ndarray of shape (n_rounds,)
+    steps : StepFunctions
+        Folded from the rounds.
+    has_missing : ndarray of shape (n_features,), bool
+        Rules speak of the missing only where there were some at fit.
+    name : callable feature -> str
+
+    Returns
+    -------
+    dict
+        offset; features: name, thresholds, values (one more than thresholds) and the value of a
+        missing x; rules: one sentence per distinct stump with what it adds in all, greatest first.
+    """
+    features = []
+    for feature, thresholds, values, missing in steps.per_feature():
+        first = int(np.isneginf(thresholds[0]))  # no value lies below it: JSON knows no -inf
+        features.append(
+            {
+                "feature": name(feature),
+                "thresholds": thresholds[first:].tolist(),
+                "values": values[first:].tolist(),
+                "missing": missing,
+            }
+        )
+    keys = ["feature", "threshold", "sign", "missing_above"]
+    stumps, which = np.unique(rounds[keys], return_inverse=True)
+    adds = np.bincount(which, weights=rounds["alpha"], minlength=len(stumps))
+    rules = [
+        {
+            "feature": name(int(stumps[k]["feature"])),
+            "rule": _sentence(stumps[k], bool(has_missing[stumps[k]["feature"]]), name, adds[k]),
+            "adds": float(adds[k]),
+        }
+        for k in np.argsort(-adds, kind="stable")
+    ]
+    return {"offset": steps.offset, "features": features, "rules": rules}
+
+
+def _sentence(stump: np.void, has_missing: bool, name: Callable[[int], str], adds: float) -> str:
+    feature, threshold, sign, missing_above = stump.item()
+    if np.isneginf(threshold):
+        # missing_above is False: the stump sets the missing apart
+        condition = "is known" if sign > 0 else "is missing"
+    else:
+        condition = f"{'>' if sign > 0 else '<='} {threshold:.10g}"
+        if has_missing and missing_above == (sign > 0):
+            condition += " or missing"
+    return f"{name(feature)} {condition} adds {adds:.3g}"
+
+
+_MATRIX = numba.float64[:, ::1]
+_READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_INTEGERS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_STEPS = (_INTEGERS, _INTEGERS, _FLOATS, _FLOATS)
+
+
+@numba.njit(
+    numba.float64(numba.float64, numba.int64, numba.int64, numba.int64, _FLOATS, _FLOATS),
+    nogil=True,
+    cache=True,
+)
+def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-def]
+    """Give the u-th step function's value at x."""
+    if np.isnan(x):
+        return values[stop + 2 * u + 1]
+    low, high = start, stop
+    while low < high:
+        middle = (low + high) >> 1
+        if x > thresholds[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return values[low + 2 * u]
+
+
+@numba.njit(
+    [
+        numba.float64[::1](_MATRIX, numba.float64, *_STEPS),
+        numba.float64[::1](_READ_ONLY_MATRIX, numba.float64, *_STEPS),
+    ],
+    nogil=True,
+    cache=True,
+)
+def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
+    scores = np.empty(X.shape[0])
+    for i in range(X.shape[0]):
+        score = offset
+        for u in range(len(features)):
+            x = X[i, features[u]]
+            score += _look_up(x, u, starts[u], starts[u + 1], thresholds, values)
+        scores[i] = score
+    return scores
+
+
+@numba.njit(numba.void(_READ_ONLY_MATRIX, *_STEPS, _MATRIX), nogil=True, cache=True)
+def _contribute(X, features, starts, thresholds, values, parts):  # type: ignore[no-untyped-def]
+    for i in range(X.shape[0]):
+        for u in range(len(features)):
+            j = features[u]
+            parts[i, j] = _look_up(X[i, j], u, starts[u], starts[u + 1], thresholds, values)

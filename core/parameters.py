@@ -1,0 +1,158 @@
+"""An estimator's `__init__` signature is the schema of its parameters.
+
+Every parameter is keyword-only, annotated and has a default::
+
+    n_rounds: Annotated[int, Ge(1), Doc("Number of boosting rounds.")] = 100
+
+The HTTP schema, the command line's flags and the documentation are generated from these
+annotations; here they check the values that `fit` is given. Nothing is listed twice.
+"""
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le, Lt
+
+from .errors import InvalidParameter
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of an estimator.
+
+    Attributes
+    ----------
+    name : str
+    annotation : Any
+        The whole annotation, `Annotated[...]` included, as pydantic reads it.
+    default : Any
+    doc : str
+        What the parameter does, in a sentence.
+    """
+
+    name: str
+    annotation: Any
+    default: Any
+    doc: str
+
+
+def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
+    """Read the parameters of an estimator from its `__init__` signature.
+
+    Parameters
+    ----------
+    estimator_class : type
+
+    Returns
+    -------
+    tuple of Parameter
+        In the order of the signature.
+
+    Raises
+    ------
+    TypeError
+        A parameter has no annotation, no `Doc` or no default: a mistake in the estimator.
+    """
+    initialiser: Any = inspect.getattr_static(estimator_class, "__init__")
+    annotations = get_type_hints(initialiser, include_extras=True)
+    parameters = []
+    for name, parameter in inspect.signature(initialiser).parameters.items():
+        if name == "self":
+            continue
+        annotation = annotations.get(name)
+        docs = [m.documentation for m in getattr(annotation, "__metadata__", ()) if _is_doc(m)]
+        if not docs or parameter.default is inspect.Parameter.empty:
+            raise TypeError(
+                f"{estimator_class.__name__}.{name} needs an annotation with a Doc and a default"
+            )
+        parameters.append(Parameter(name, annotation, parameter.default, docs[0]))
+    return tuple(parameters)
+
+
+def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
+    """Check values against the annotations: type, choice and bounds of each one.
+
+    Parameters
+    ----------
+    estimator_class : type
+    values : mapping of str to Any
+        Any subset of the parameters.
+
+    Raises
+    ------
+    InvalidParameter
+        A name is unknown, or a value breaks its rule; the message names both.
+    """
+    parameters = {parameter.name: parameter for parameter in list_parameters(estimator_class)}
+    for name, value in values.items():
+        if name not in parameters:
+            known = ", ".join(parameters)
+            raise InvalidParameter(
+                f"{estimator_class.__name__} has no parameter {name!r}; it has {known}"
+            )
+        _check(name, parameters[name].annotation, value)
+
+
+def _is_doc(metadata: object) -> bool:
+    return isinstance(metadata, Doc)
+
+
+def _check(name: str, annotation: Any, value: Any) -> None:
+    metadata: tuple[Any, ...] = ()
+    if get_origin(annotation) is Annotated:
+        annotation, *rest = get_args(annotation)
+        metadata = tuple(rest)
+    if not _has_type(annotation, value):
+        raise InvalidParameter(f"{name} must be {_describe(annotation)}, got {value!r}")
+    if value is None:
+        return
+    for bound in metadata:
+        broken = _broken_bound(bound, value)
+        if broken:
+            raise InvalidParameter(f"{name} must be {broken}, got {value!r}")
+
+
+def _has_type(annotation: Any, value: Any) -> bool:
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return any(
+            type(value) is type(choice) and value == choice for choice in get_args(annotation)
+        )
+    if origin in (Union, UnionType):
+        return any(_has_type(member, value) for member in get_args(annotation))
+    if annotation is bool:
+        return isinstance(value, bool)
+    if annotation is int:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+    if annotation is float:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, annotation)
+
+
+def _describe(annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return "one of " + ", ".join(repr(choice) for choice in get_args(annotation))
+    if origin in (Union, UnionType):
+        return " or ".join(_describe(member) for member in get_args(annotation))
+    names = {bool: "true or false", int: "an integer", float: "a finite number", NoneType: "None"}
+    return names.get(annotation, f"of type {getattr(annotation, '__name__', annotation)}")
+
+
+def _broken_bound(bound: Any, value: Any) -> str | None:
+    match bound:
+        case Ge(ge=limit) if not value >= limit:
+            return f"at least {limit}"
+        case Gt(gt=limit) if not value > limit:
+            return f"greater than {limit}"
+        case Le(le=limit) if not value <= limit:
+            return f"at most {limit}"
+        case Lt(lt=limit) if not value < limit:
+            return f"less than {limit}"
+    return None

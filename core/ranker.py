@@ -1,0 +1,338 @@
+"""The base of every ranker: validation, the scikit-learn conventions, and what the service relies on."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .errors import ArtifactError, InvalidData
+from .parameters import check_values
+from .table import is_table, to_matrix
+
+Callback = Callable[[int, int, dict[str, float]], None]
+Floats = npt.NDArray[np.float64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+GREATEST_WEIGHT = 1e150  # in all, so that sums over pairs stay finite
+
+LABEL_TYPES = frozenset(
+    {"bool", "object", "str", "float16", "float32", "float64"}
+    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+)
+
+
+class Ranker(ClassifierMixin, BaseEstimator, ABC):
+    """A function that puts the likely positives at the top of a list.
+
+    Subclasses implement `_fit`, `score_rows`, `structure`, `_get_state` and `_set_state`, and
+    `contributions` where scores are sums of parts per feature.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The two labels; the greater one, `classes_[1]`, is positive.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,), object
+        Only when fitted on a table whose columns are named by strings.
+    """
+
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Learn to rank the rows of the positive class above the others.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            Numeric; NaN (null in a table) is missing. Infinite values are refused.
+        y : array-like of shape (n_samples,)
+            Two distinct values; the greater one is positive.
+        sample_weight : array-like of shape (n_samples,), optional
+            Finite, not negative. A row of weight 0 counts as absent, a row of weight k as k rows.
+        callback : callable (step, of, info) -> None, optional
+            Called after each step, counted from 1, with figures such as the loss.
+            What it raises stops the fit and reaches the caller.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidParameter
+            A parameter breaks its rule.
+        InvalidData
+            X, y or sample_weight break one of the rules above.
+        """
+        check_values(type(self), self.get_params(deep=False))
+        self._check_parameters()
+        if y is None:
+            raise InvalidData(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        matrix = self._matrix(X, reset=True)
+        self.classes_, positive = _check_labels(y, len(matrix))
+        weight = _check_weights(sample_weight, positive, self.classes_)
+        present = weight > 0
+        if not present.all():
+            matrix, positive, weight = matrix[present], positive[present], weight[present]
+        self._fit(matrix, positive, weight, callback or _ignore)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Score rows: the higher, the more likely positive; above 0, `predict` says positive.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+        """
+        return self.score_rows(self._checked_rows(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Label rows by the sign of their score.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of `classes_`.
+        """
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(np.intp)]
+
+    @classmethod
+    def from_state(
+        cls,
+        params: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[Any]],
+        meta: Mapping[str, Any],
+    ) -> Self:
+        """Rebuild a fitted ranker from `get_params()` and `get_state()`.
+
+        Parameters
+        ----------
+        params : mapping of str to JSON value
+        arrays : mapping of str to ndarray
+        meta : mapping of str to JSON value
+
+        Returns
+        -------
+        Ranker
+            Scores every row as the original does, bit for bit.
+
+        Raises
+        ------
+        ArtifactError
+            Something is absent, of the wrong shape or type, or out of its range.
+        InvalidParameter
+            A parameter breaks its rule.
+        """
+        check_values(cls, params)
+        ranker = cls(**params)
+        ranker._check_parameters()
+        try:
+            ranker.n_features_in_ = int(meta["n_features_in"])
+            classes = meta["classes"]
+            if classes["dtype"] not in LABEL_TYPES:
+                raise ArtifactError(f"labels must be of a known type, got {classes['dtype']!r}")
+            ranker.classes_ = np.array(classes["values"], dtype=classes["dtype"])
+            names = meta["feature_names_in"]
+            if names is not None:
+                ranker.feature_names_in_ = np.array(names, dtype=object)
+            ranker._set_state(arrays, meta)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ArtifactError):
+                raise
+            raise ArtifactError(
+                f"the state of {cls.__name__} is not readable: {error!r}"
+            ) from error
+        if ranker.classes_.shape != (2,):
+            raise ArtifactError(f"classes must hold two values, got {classes['values']}")
+        if names is not None and len(names) != ranker.n_features_in_:
+            raise ArtifactError(
+                f"feature_names_in must hold {ranker.n_features_in_} names, got {len(names)}"
+            )
+        return ranker
+
+    def get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        """Everything that was fitted, as arrays and JSON.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+        meta : dict of str to JSON value
+        """
+        check_is_fitted(self)
+        arrays, meta = self._get_state()
+        names = getattr(self, "feature_names_in_", None)
+        return arrays, meta | {
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": None if names is None else [str(name) for name in names],
+            "classes": {
+                "dtype": "str" if self.classes_.dtype.kind == "U" else self.classes_.dtype.name,
+                "values": self.classes_.tolist(),
+            },
+        }
+
+    @abstractmethod
+    def score_rows(self, X: Floats) -> Floats:
+        """Score rows without any check: the path on which the service answers.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features_in_), float64, C-contiguous
+            Anything else is undefined behaviour: the caller has checked.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+        """
+
+    @abstractmethod
+    def structure(self) -> dict[str, Any]:
+        """Describe the fitted ranker, ready for JSON and readable by a person."""
+
+    @abstractmethod
+    def _fit(
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    ) -> None:
+        """Fit on checked input: weights above 0, both classes present."""
+
+    @abstractmethod
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        """Give the fitted state of the subclass."""
+
+    @abstractmethod
+    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        """Take the state that `_get_state` gave; refuse any other with ArtifactError."""
+
+    def _check_parameters(self) -> None:
+        """Check rules across parameters; the rules of each one are in its annotation."""
+
+    def _feature_name(self, feature: int) -> str:
+        names = getattr(self, "feature_names_in_", None)
+        return f"x{feature}" if names is None else str(names[feature])
+
+    def _checked_rows(self, X: Any) -> Floats:
+        """Check X against what the ranker was fitted on, and lay it out for `score_rows`."""
+        check_is_fitted(self)
+        return np.ascontiguousarray(self._matrix(X, reset=False))
+
+    def _matrix(self, X: Any, *, reset: bool) -> Floats:
+        """Check X and turn it into float64; at fit (`reset`) remember its width and names."""
+        try:
+            if is_table(X):
+                matrix = to_matrix(X)
+                validate_data(self, X, reset=reset, skip_check_array=True)
+                check_array(matrix, ensure_all_finite="allow-nan", input_name="X")
+            else:
+                matrix = validate_data(
+                    self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
+                )
+            return matrix
+        except ValueError as error:
+            if isinstance(error, InvalidData):
+                raise
+            raise InvalidData(str(error)) from error
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _ignore(step: int, of: int, info: dict[str, float]) -> None:
+    """Take a step's report and do nothing."""
+
+
+def _check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Give the two classes in order, and which rows belong to the greater one."""
+    try:
+        labels = column_or_1d(y, warn=True)
+    except ValueError as error:
+        raise InvalidData(str(error)) from error
+    if len(labels) != n_samples:
+        raise InvalidData(f"y must hold one label per row of X ({n_samples}), got {len(labels)}")
+    if labels.dtype.kind not in "biufUO":
+        raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
+    missing = _missing_labels(labels)
+    if missing.any():
+        raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
+    try:
+        classes = np.unique(labels)
+    except TypeError as error:
+        raise InvalidData(f"y must hold two values that can be ordered: {error}") from error
+    if len(classes) < 2:
+        raise InvalidData(f"y must hold two classes, got {len(classes)} class: {classes.tolist()}")
+    if len(classes) > 2:
+        kind = "continuous" if labels.dtype.kind == "f" and (classes % 1).any() else "multiclass"
+        shown = ", ".join(repr(value) for value in classes[:3].tolist())
+        raise InvalidData(
+            f"Only binary classification is supported. The type of the target is {kind}: "
+            f"y must hold two values, got {len(classes)} ({shown}, ...)"
+        )
+    return classes, np.asarray(labels == classes[1])
+
+
+def _missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind == "O":
+        return np.array([value is None or value != value for value in labels])  # noqa: PLR0124
+    return np.zeros(len(labels), dtype=np.bool_)
+
+
+def _check_weights(
+    sample_weight: Any, positive: npt.NDArray[np.bool_], classes: npt.NDArray[Any]
+) -> Floats:
+    """Give finite weights >= 0 that leave rows of both classes; ones when there are none."""
+    if sample_weight is None:
+        return np.ones(len(positive))
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidData(f"sample_weight must hold numbers: {error}") from error
+    if weight.ndim == 0:
+        weight = np.full(len(positive), weight)
+    if weight.shape != positive.shape:
+        raise InvalidData(
+            f"sample_weight must hold one weight per row of X ({len(positive)}), "
+            f"got shape {weight.shape}"
+        )
+    wrong = ~(np.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InvalidData(
+            f"sample_weight must be finite and not negative, got {weight[row]} at row {row}"
+        )
+    for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
+        if not weight[rows].any():
+            raise InvalidData(
+                f"sample_weight must leave both classes, but every weight is zero in class {value!r}"
+            )
+    total = weight.sum()
+    if total > GREATEST_WEIGHT:
+        raise InvalidData(f"sample_weight must sum to at most {GREATEST_WEIGHT:g}, got {total:g}")
+    return weight

@@ -1,0 +1,21 @@
+"""The one list of algorithms: API, workers, command line, artifacts and tests read it."""
+
+from types import MappingProxyType
+
+from .boosting import CoordinateRankBoost, RankBoost
+from .ranker import Ranker
+
+ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
+    {
+        "rankboost": RankBoost,
+        "coordinate_rankboost": CoordinateRankBoost,
+    }
+)
+
+
+def name_of(ranker: Ranker) -> str | None:
+    """Give the name under which a ranker's exact class is registered, if it is."""
+    for name, algorithm in ALGORITHMS.items():
+        if type(ranker) is algorithm:
+            return name
+    return None

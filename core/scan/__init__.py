@@ -1,0 +1,58 @@
+"""The primitive: prefix sums of (positive, negative) mass along an order, and their readers.
+
+Every algorithm of this library walks up a ROC curve, and asks one thing at each step.
+
+**Sums.** Take rows with weights v >= 0, each positive or negative, in the order of one feature:
+
+    A+(t) = Σ v over positives with x > t        A-(t) = Σ v over negatives with x > t
+    B+(t) = Σ v over positives with x <= t       B-(t) = Σ v over negatives with x <= t
+
+Divided by their class's total these are the true and false positive rates of the cut at t,
+P(t) = A+/(A+ + B+) and N(t) = A-/(A- + B-). As t falls, the point (N, P) walks from (0, 0) to
+(1, 1): the ROC curve of the feature under the weights v.
+
+**Why pairs need no list.** Give the pair of a positive i and a negative k the weight v_i v_k, each
+class normalised to 1. The stump h(x) = 1[x > t] orders a pair rightly when h_i = 1 and h_k = 0,
+wrongly when h_i = 0 and h_k = 1, and leaves it tied otherwise. The sums over all m·n pairs factor:
+
+    d+ = P (1 - N)    d- = N (1 - P)    d0 = P N + (1 - P)(1 - N)    d+ - d- = P - N
+
+so one pass over m + n rows tells what m·n pairs would.
+
+**Readers.** *Peak*: which cut of which feature is best? Two criteria so far.
+
+- max |P - N|: the Youden index, the largest vertical distance of the curve from the diagonal. It is
+  the slope of RankBoost's loss along the stump (Rudin & Schapire 2009, eq. 3).
+- min 2√(d+ d-) + d0 = (√(PN) + √((1-P)(1-N)))²: the factor by which the best step along the stump
+  shrinks the loss (eq. 5). It may prefer another stump: (P, N) = (.2, 0) to (.5, .2). Being blind
+  to the sign, it is read with d+ >= d-: where P < N the reverse stump, 1[x <= t], is meant.
+
+**Bins.** Columns are coded once (`bins`), positives first, and each step adds up a histogram of
+(positive, negative) mass per code (`histogram`), whose running sums the reader takes (`peak`).
+Code 255 is the missing: it belongs to neither end of the order, so each cut is tried with it on
+both sides. An edge is the left value a of a gap and the test is x > a.
+
+**Ties.** Candidates equal but for rounding go to the lowest feature, then the lowest threshold,
+then the stump that is 1 above it, then the missing below.
+
+References
+----------
+C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
+RankBoost", JMLR 10, 2009.
+"""
+
+from .bins import MAX_BINS, MISSING, N_CODES, Bins, fit_bins
+from .histogram import fill_histograms
+from .peak import Criterion, Peak, find_peak
+
+__all__ = [
+    "MAX_BINS",
+    "MISSING",
+    "N_CODES",
+    "Bins",
+    "Criterion",
+    "Peak",
+    "fill_histograms",
+    "find_peak",
+    "fit_bins",
+]
