@@ -1,0 +1,12 @@
+"""From an uploaded file to a typed table: read in streams, judged over all rows, written as Parquet or refused.
+
+stream     plain bytes: decompressed, counted, limited
+delimited  CSV: a fast reader and an exact one      columnar  Parquet, Arrow      ndjson  JSON lines
+roles      which column is label, weight, group or feature; which label value is positive
+convert    text or typed columns to numbers         profile   what the columns look like
+faults     what is wrong, with line and column      build     the way through all of it
+"""
+
+from app.services.ingest.build import CONTENT_TYPES, ingest
+
+__all__ = ["CONTENT_TYPES", "ingest"]

@@ -1,0 +1,283 @@
+"""The way of a table through the house: source, roles, label, rows, Parquet, profile."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from app.services.ingest.columnar import ArrowTable, ParquetTable
+from app.services.ingest.convert import Converter, as_text, check_type
+from app.services.ingest.delimited import ExactCsv, FastCsv, Upload, read_layout
+from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
+from app.services.ingest.ndjson import NdjsonTable
+from app.services.ingest.roles import Roles, assign, label_type, order_pair
+from app.services.ingest.rows import MAX_NAME, Doubt, Source
+from app.services.ingest.stream import plain_file
+
+Callback = Callable[[int, int, Mapping[str, Any]], None]
+
+CSV = "text/csv"
+PARQUET = "application/vnd.apache.parquet"
+ARROW = "application/vnd.apache.arrow.stream"
+NDJSON = "application/x-ndjson"
+CONTENT_TYPES = (CSV, PARQUET, ARROW, NDJSON)
+
+LABEL, WEIGHT, GROUP = "label", "weight", "group"
+TABLE_FILE = "table.parquet"
+ROW_GROUP = 262_144
+_GROUP_BYTES = 1 << 26
+"""A row group of a wide table is cut shorter, to bound the memory it takes."""
+
+
+def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
+    """Read the upload that the payload describes and write `table.parquet` into its work folder.
+
+    Returns status `ready` with what the dataset row needs, or status `invalid` with the faults. The payload
+    names path, content_type, content_encoding, label, positive, weight, group, workdir and limits
+    (rows, columns, bytes). Pure: it reads and writes only the files named.
+    """
+    try:
+        with ExitStack() as stack:
+            for source in _sources(payload, stack):
+                try:
+                    return _Build(source, payload, callback).run()
+                except Doubt:
+                    continue
+            raise AssertionError(
+                "the last source of a format is exact, and an exact source has no doubt"
+            )
+    except BadTable as error:
+        (Path(payload["workdir"]) / TABLE_FILE).unlink(missing_ok=True)
+        return {
+            "status": "invalid",
+            "code": error.code,
+            "detail": error.detail,
+            "errors": error.errors,
+            "total": error.total,
+        }
+
+
+def _sources(payload: Mapping[str, Any], stack: ExitStack) -> Iterator[Source]:
+    limits = payload["limits"]
+    upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
+    content_type = payload["content_type"]
+    if content_type == CSV:
+        layout = read_layout(upload, limits["columns"])
+        yield FastCsv(upload, layout)
+        yield ExactCsv(upload, layout)
+    elif content_type == PARQUET:
+        workdir = Path(payload["workdir"])
+        path = stack.enter_context(
+            plain_file(upload.path, upload.encoding, upload.max_bytes, workdir)
+        )
+        yield ParquetTable(path, limits["columns"])
+    elif content_type == ARROW:
+        yield ArrowTable(upload, limits["columns"])
+    elif content_type == NDJSON:
+        yield NdjsonTable(upload, limits["columns"])
+    else:
+        raise BadTable(
+            f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"
+        )
+
+
+class _Build:
+    """One attempt at a table by one source."""
+
+    def __init__(self, source: Source, payload: Mapping[str, Any], callback: Callback) -> None:
+        self._source = source
+        self._payload = payload
+        self._callback = callback
+        self._faults = Faults()
+        self._roles: Roles = assign(
+            source.names,
+            label=payload["label"],
+            weight=payload["weight"],
+            group=payload["group"],
+        )
+        self._path = Path(payload["workdir"]) / TABLE_FILE
+
+    def run(self) -> dict[str, Any]:
+        """Build the table; raises BadTable, or Doubt if the source is not the last to be asked."""
+        schema = getattr(self._source, "schema", None)
+        if schema is not None:
+            self._check_types(schema)
+        pair = self._label_values()
+        if len(pair) == 2:
+            pair = order_pair(pair, self._payload["positive"])
+        converter = Converter(self._roles, pair, self._faults)
+        rows = self._write(converter)
+        if self._faults.total:
+            raise self._faults.summarise(converter.text_columns())
+        self._check_whole(converter, rows)
+        return self._result(converter, rows)
+
+    def _check_types(self, schema: pa.Schema) -> None:
+        types = dict(zip(self._source.names, schema.types, strict=True))
+        wrong: list[BadTable] = []
+        for name in [*self._roles.features, *([self._roles.weight] if self._roles.weight else [])]:
+            try:
+                check_type(name, types[name])
+            except BadTable as error:
+                wrong.append(error)
+        if wrong:
+            names = ", ".join(show(str(error.errors[0]["column"])) for error in wrong[:10])
+            refusal = BadTable(
+                wrong[0].detail, column=wrong[0].errors[0]["column"], code=wrong[0].code
+            )
+            if len(wrong) > 1:
+                refusal.detail += f" ({len(wrong)} such columns: {names})"
+            refusal.errors = [error.errors[0] for error in wrong]
+            refusal.total = len(wrong)
+            raise refusal
+
+    def _label_values(self) -> tuple[str, ...]:
+        """Return the first two values of the label in the file, or fewer if there are no two."""
+        seen: dict[str, None] = {}
+        aside = Faults()  # the rows are judged when all columns are read
+        for rows in self._source.batches(aside, [self._roles.label]):
+            for value in pc.unique(as_text(rows.batch.column(0))).drop_null().to_pylist():
+                seen[value] = None
+                if len(seen) == 2:
+                    return tuple(self._check_label_text(value) for value in seen)
+        return tuple(seen)
+
+    def _check_label_text(self, value: str) -> str:
+        if len(value) > MAX_NAME or "\0" in value:
+            raise BadTable(
+                f"a label must be at most {MAX_NAME} characters without NUL, got {show(value)}",
+                column=self._roles.label,
+            )
+        return value
+
+    def _write(self, converter: Converter) -> int:
+        limit = self._payload["limits"]["rows"]
+        count = 0
+        with _TableWriter(self._path, self._roles) as writer:
+            for rows in self._source.batches(self._faults):
+                arrays = converter.convert(rows)
+                count += rows.batch.num_rows
+                if self._faults.total and not self._source.exact:
+                    raise Doubt
+                if count > limit:
+                    raise BadTable(
+                        f"a table must have at most {limit} rows; it has more", code="too_many_rows"
+                    )
+                if self._faults.total >= ENOUGH:
+                    break
+                if not self._faults.total:
+                    writer.write(arrays)
+                self._callback(*self._source.progress(), {"detail": f"{count:,} rows read"})
+        return count
+
+    def _check_whole(self, converter: Converter, rows: int) -> None:
+        if not rows:
+            if not self._source.exact:
+                raise Doubt
+            raise BadTable("the table has a header but no rows", code="no_rows")
+        label = self._roles.label
+        if len(converter.pair) < 2:
+            only = f"only the value {show(converter.pair[0])}" if converter.pair else "no value"
+            raise BadTable(
+                f"the label {show(label)} must have two different values, got {only} in {rows} rows",
+                column=label,
+                code="one_class",
+            )
+        if self._roles.weight and not converter.weight_sum > 0:
+            raise BadTable(
+                f"the weights must have a sum above 0, got {converter.weight_sum:g}",
+                column=self._roles.weight,
+            )
+        if not np.isfinite(converter.weight_sum):
+            raise BadTable(
+                "the sum of the weights is beyond the range of a double", column=self._roles.weight
+            )
+
+    def _result(self, converter: Converter, rows: int) -> dict[str, Any]:
+        with self._path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return {
+            "status": "ready",
+            "file": TABLE_FILE,
+            "sha256": sha256,
+            "rows": rows,
+            "negatives": converter.class_counts[0],
+            "positives": converter.class_counts[1],
+            "label": self._roles.label,
+            "negative": converter.pair[0],
+            "positive": converter.pair[1],
+            "columns": self._columns(converter),
+        }
+
+    def _columns(self, converter: Converter) -> list[dict[str, Any]]:
+        roles = self._roles
+        columns = []
+        for name in self._source.names:
+            column: dict[str, Any] = {"name": name, "type": "numeric", "role": "feature"}
+            if name == roles.label:
+                column |= {"type": label_type(converter.pair), "role": LABEL}
+                column |= converter.label_profile.summary()
+            elif name == roles.group:
+                column |= {"type": "categorical", "role": GROUP} | converter.group_profile.summary()
+            else:
+                role = WEIGHT if name == roles.weight else "feature"
+                column |= {"type": converter.type_of(name), "role": role}
+                column |= converter.profiles[name].summary()
+            columns.append(column)
+        return columns
+
+
+class _TableWriter:
+    """Writes the typed table: features as float64 with NaN for missing, then label, weight and group."""
+
+    def __init__(self, path: Path, roles: Roles) -> None:
+        numbers = [pa.field(name, pa.float64()) for name in roles.features]
+        fields = [*numbers, pa.field(roles.label, pa.int8(), metadata={"role": LABEL})]
+        if roles.weight:
+            fields.append(pa.field(roles.weight, pa.float64(), metadata={"role": WEIGHT}))
+        if roles.group:
+            fields.append(pa.field(roles.group, pa.string(), metadata={"role": GROUP}))
+        self._schema = pa.schema(fields)
+        width = 8 * len(fields)
+        self._size = max(1, min(ROW_GROUP, _GROUP_BYTES // width))
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        floats = [field.name for field in fields if field.type == pa.float64()]
+        self._writer = pq.ParquetWriter(
+            path,
+            self._schema,
+            compression="lz4",
+            use_dictionary=[roles.group] if roles.group else False,
+            use_byte_stream_split=floats,
+            write_statistics=False,
+        )
+
+    def __enter__(self) -> _TableWriter:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self._flush(1)
+        self._writer.close()
+
+    def write(self, arrays: list[pa.Array]) -> None:
+        """Take a batch; a row group is written when it is full."""
+        self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._rows += self._waiting[-1].num_rows
+        self._flush(self._size)
+
+    def _flush(self, least: int) -> None:
+        while self._rows >= least and self._rows:
+            table = pa.Table.from_batches(self._waiting, schema=self._schema)
+            self._writer.write_table(table.slice(0, self._size), row_group_size=self._size)
+            rest = table.slice(self._size)
+            self._waiting = rest.to_batches()
+            self._rows = rest.num_rows

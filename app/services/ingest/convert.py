@@ -1,0 +1,279 @@
+"""From what the reader gave, text or typed, to float64, label codes and group text; what does not fit is a fault."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.services.ingest.faults import BadTable, Faults, show
+from app.services.ingest.profile import ColumnProfile, Floats, TextProfile
+from app.services.ingest.roles import Roles
+from app.services.ingest.rows import MISSING, Rows
+
+Mask = npt.NDArray[np.bool_]
+
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_INFINITE = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
+_MISSING = pa.array(MISSING)
+_TRUTH = pa.array(["true", "false"])
+_SPACES = " \t"
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A column of a batch as numbers: `values` with NaN for missing, what is true or false, and what is neither."""
+
+    values: Floats
+    boolean: Mask
+    bad: Mask
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type holds text."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def check_type(name: str, kind: pa.DataType) -> None:
+    """Raise BadTable unless a typed column can be read as numbers: text, dates and nested values cannot."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    types = pa.types
+    if not (
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_boolean(kind)
+        or types.is_null(kind)
+    ):
+        raise BadTable(
+            f"column {show(name)} has the type {kind}; a feature or weight must be numeric or boolean "
+            "in this version",
+            column=name,
+            code="text_column" if is_text(kind) else "unsupported_type",
+        )
+
+
+def parse(column: pa.Array) -> Parsed:
+    """Read a column as numbers."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    nothing = np.zeros(len(column), dtype=bool)
+    if is_text(column.type):
+        try:
+            values = _floats(pc.cast(column, pa.float64()))
+        except pa.ArrowInvalid:
+            return _parse_untidy(column)
+        if np.count_nonzero(np.isfinite(values)) + column.null_count == len(column):
+            return Parsed(values, nothing, nothing)
+        return _parse_untidy(column)
+    if pa.types.is_boolean(column.type):
+        return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
+    values = _floats(pc.cast(column, pa.float64(), safe=False))
+    return Parsed(values, nothing, np.isinf(values))
+
+
+def _parse_untidy(column: pa.Array) -> Parsed:
+    text = tidy(column)
+    lower = pc.utf8_lower(text)
+    number = _mask(pc.match_substring_regex(text, _NUMBER))
+    boolean = _mask(pc.is_in(lower, _TRUTH)) & _mask(pc.is_valid(text))
+    values = np.full(len(text), np.nan)
+    values[number] = _floats(pc.cast(text.filter(pa.array(number)), pa.float64()))
+    values[boolean] = _mask(pc.equal(lower, "true"))[boolean]
+    bad = np.isinf(values) | ~(number | boolean | _mask(pc.is_null(text)))
+    return Parsed(values, boolean, bad)
+
+
+def tidy(column: pa.Array) -> pa.Array:
+    """Return text without spaces around, and null where a value is missing."""
+    text = pc.utf8_trim(column.cast(pa.string()), _SPACES)
+    return pc.if_else(pc.is_in(pc.utf8_lower(text), _MISSING), pa.scalar(None, pa.string()), text)
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """Read a label or group column of any type as text; a whole number has no decimal point."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        if is_text(column.type):
+            return tidy(column)
+        if pa.types.is_floating(column.type):
+            return _spell_floats(column.cast(pa.float64()))
+        return column.cast(pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise BadTable(
+            f"a label or group column must hold text, numbers or booleans, not {column.type}"
+        ) from error
+
+
+def _spell_floats(column: pa.Array) -> pa.Array:
+    coded = column.dictionary_encode()
+    spelled = [_spell(value) for value in coded.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(
+        coded.indices, pa.array(spelled, pa.string())
+    ).dictionary_decode()
+
+
+def _spell(value: float) -> str | None:
+    if math.isnan(value):
+        return None
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
+class Converter:
+    """Turns batches into rows of the typed table, and keeps the profile of every column as it goes."""
+
+    def __init__(self, roles: Roles, pair: tuple[str, ...], faults: Faults) -> None:
+        self.roles = roles
+        self.pair = pair
+        self.faults = faults
+        self.profiles = {name: ColumnProfile() for name in self._numeric}
+        self.label_profile = TextProfile()
+        self.group_profile = TextProfile()
+        self.class_counts = [0, 0]
+        self.weight_sum = 0.0
+        self._boolean: dict[str, bool] = {}
+
+    @property
+    def _numeric(self) -> list[str]:
+        return self.roles.features + ([self.roles.weight] if self.roles.weight else [])
+
+    def type_of(self, name: str) -> str:
+        """Return the type that all rows so far agree on; a column of missing values only counts as numeric."""
+        return "boolean" if self._boolean.get(name, False) else "numeric"
+
+    def text_columns(self) -> list[str]:
+        """Return the features in which not one value was a number or a boolean, but some was something else."""
+        return [n for n in self.roles.features if n not in self._boolean and self.faults.has(n)]
+
+    def convert(self, rows: Rows) -> list[pa.Array]:
+        """Return the columns of the typed table: features, label, weight, group. Meaningless once there are faults."""
+        arrays = []
+        for name in self.roles.features:
+            values, _ = self._number(rows, name)
+            arrays.append(pa.array(values))
+        arrays.append(self._label(rows))
+        if self.roles.weight:
+            arrays.append(self._weight(rows, self.roles.weight))
+        if self.roles.group:
+            arrays.append(self._group(rows, self.roles.group))
+        return arrays
+
+    def _number(self, rows: Rows, name: str) -> tuple[Floats, Mask]:
+        """Return the values, NaN where missing or at fault, and the mask of the faults."""
+        column = rows.batch.column(name)
+        parsed = parse(column)
+        good = ~(parsed.bad | np.isnan(parsed.values))
+        boolean = self._boolean.get(name)
+        if boolean is None and good.any():
+            boolean = bool(parsed.boolean[np.argmax(good)])
+            self._boolean[name] = boolean
+        mixed = good & (parsed.boolean != boolean) if boolean is not None else ~good & False
+        bad = parsed.bad | mixed
+        values = parsed.values
+        if bad.any():
+            self._report(rows, name, bad, lambda row: _what_is_wrong(column[row].as_py(), boolean))
+            values = np.where(bad, np.nan, values)
+        self.profiles[name].update(values)
+        return values, bad
+
+    def _label(self, rows: Rows) -> pa.Array:
+        name = self.roles.label
+        text = as_text(rows.batch.column(name))
+        codes = pc.index_in(text, pa.array(self.pair, pa.string()))
+        codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
+        bad = _mask(pc.is_null(codes))
+        if bad.any():
+            beside = " and ".join(show(value) for value in self.pair)
+
+            def detail(row: int) -> str:
+                value = text[row].as_py()
+                if value is None:
+                    return "the label is missing"
+                return f"{show(value)} is a third value of the label, beside {beside}"
+
+            self._report(rows, name, bad, detail)
+        labels = codes.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int8)
+        counts = np.bincount(labels, minlength=2)
+        self.class_counts = [
+            self.class_counts[0] + int(counts[0]),
+            self.class_counts[1] + int(counts[1]),
+        ]
+        self.label_profile.update(
+            {value: int(count) for value, count in zip(self.pair, counts, strict=False)}
+        )
+        return pa.array(labels)
+
+    def _weight(self, rows: Rows, name: str) -> pa.Array:
+        values, reported = self._number(rows, name)
+        bad = (np.isnan(values) & ~reported) | (values < 0)
+        if bad.any():
+
+            def detail(row: int) -> str:
+                return (
+                    "a weight must not be missing"
+                    if np.isnan(values[row])
+                    else f"a weight must be at least 0, got {values[row]:g}"
+                )
+
+            self._report(rows, name, bad, detail)
+        self.weight_sum += float(np.sum(values))
+        return pa.array(values)
+
+    def _group(self, rows: Rows, name: str) -> pa.Array:
+        text = as_text(rows.batch.column(name))
+        bad = _mask(pc.is_null(text))
+        if bad.any():
+            self._report(rows, name, bad, lambda _row: "the group must not be missing")
+        counts = pc.value_counts(text.drop_null())
+        self.group_profile.update(
+            dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True))
+        )
+        return text
+
+    def _report(self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str]) -> None:
+        first = np.flatnonzero(bad)[: self.faults.wanted(name)]
+        described = [rows.fault(int(row), name, detail(int(row))) for row in first]
+        self.faults.add_many(name, int(np.count_nonzero(bad)), described)
+
+
+def _what_is_wrong(value: object, boolean: bool | None) -> str:
+    text = str(value).strip(_SPACES)
+    if boolean:
+        return f"{show(text)} is neither true nor false, as the values above are"
+    if text.lower() in _INFINITE:
+        return f"{show(text)} is not a finite number"
+    if text.lower() in {"true", "false"}:
+        return f"{show(text)} is not a number, as the values above are"
+    if _looks_numeric(text):
+        return f"{show(text)} is beyond the range of a double"
+    comma = text.replace(",", ".", 1)
+    hint = (
+        f"; write the decimal point: {show(comma)}"
+        if comma != text and _looks_numeric(comma)
+        else ""
+    )
+    return f"{show(text)} is not a number{hint}"
+
+
+def _looks_numeric(text: str) -> bool:
+    return bool(pc.match_substring_regex(pa.scalar(text), _NUMBER).as_py())
+
+
+def _floats(column: pa.Array) -> Floats:
+    """Return float64 with NaN for null, never a view of Arrow's read-only memory where nulls were filled."""
+    values: Floats = column.to_numpy(zero_copy_only=False)
+    return values.astype(np.float64, copy=False)
+
+
+def _mask(column: pa.Array) -> Mask:
+    mask: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return mask

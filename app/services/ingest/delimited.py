@@ -1,0 +1,309 @@
+"""CSV, two ways: Arrow's reader, fast and without line numbers, and an exact one that knows every line.
+
+Both agree on every table that is sound. Where the fast one stumbles, the exact one reads the table again and
+its word holds, be it the right parse or the faults with their lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from app.services.ingest.faults import BadTable, Fault, Faults, show
+from app.services.ingest.rows import MAX_NAME, MISSING, Doubt, Rows
+from app.services.ingest.stream import Stream
+
+MAX_RECORD = 1 << 24
+"""Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
+_BLOCK_BYTES = 4 << 20
+_EXACT_CELLS = 400_000
+_BOM = b"\xef\xbb\xbf"
+_FOREIGN = {
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+    b"PAR1": "Parquet; send it as application/vnd.apache.parquet",
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet; save it as CSV",
+    b"%PDF": "PDF; save the table as CSV",
+}
+_SPELLINGS = sorted(
+    {
+        "".join(letters)
+        for word in MISSING
+        for letters in itertools.product(*((c.lower(), c.upper()) for c in word))
+    }
+)
+_LINE_END = re.compile(r"\r\n|\r|\n")
+csv.field_size_limit(MAX_RECORD)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Where the bytes lie and how they are to be opened."""
+
+    path: Path
+    encoding: str | None
+    max_bytes: int
+
+    def open(self) -> Stream:
+        """Open the plain bytes from the start."""
+        return Stream(self.path, self.encoding, self.max_bytes)
+
+
+class _Lines:
+    """The lines of a stream with their ends (LF, CRLF or CR), counted from 1. Bytes that are not UTF-8 come as
+    surrogates, so that the cell they stand in can be named.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._text = io.TextIOWrapper(
+            io.BufferedReader(stream, 1 << 20), "utf-8", errors="surrogateescape", newline=""
+        )
+        self.number = 0
+        self.ended = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(MAX_RECORD)
+        if not line:
+            self.ended = True
+            raise StopIteration
+        self.number += 1
+        if len(line) >= MAX_RECORD:
+            raise BadTable(f"a line must be shorter than {MAX_RECORD} characters", line=self.number)
+        return line
+
+
+class _Recorder(_Lines):
+    """Counts the bytes of the lines it hands out, to know where the header ends."""
+
+    bytes = 0
+
+    def __next__(self) -> str:
+        line = super().__next__()
+        self.bytes += len(line.encode("utf-8", "surrogateescape"))
+        return line
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the header tells: the names, the delimiter, and where the rows begin."""
+
+    names: list[str]
+    delimiter: str
+    header_bytes: int
+    header_lines: int
+
+
+def read_layout(upload: Upload, max_columns: int) -> Layout:
+    """Read the header. Raises BadTable when there is none, or when its names cannot be used."""
+    with upload.open() as stream:
+        head = stream.read(4)
+    if not head:
+        raise BadTable("the file is empty: a header line and rows are needed", line=1)
+    for magic, what in _FOREIGN.items():
+        if head.startswith(magic):
+            raise BadTable(f"the file is not CSV but {what}", line=1)
+    with upload.open() as stream:
+        if head.startswith(_BOM):
+            stream.skip(len(_BOM))
+        lines = _Recorder(stream)
+        start = next((line for line in lines if line.strip("\r\n")), None)
+        if start is None:
+            raise BadTable("the file has only blank lines: a header and rows are needed", line=1)
+        line = lines.number
+        delimiter = _sniff(start)
+        names = next(csv.reader(itertools.chain([start], lines), delimiter=delimiter))
+        if lines.ended:
+            raise BadTable("the header opens a quote that is never closed", line=line)
+        header_bytes = lines.bytes + (len(_BOM) if head.startswith(_BOM) else 0)
+        return Layout(check_names(names, max_columns, line), delimiter, header_bytes, lines.number)
+
+
+def _sniff(header: str) -> str:
+    """Return the delimiter: a comma if the header has one outside quotes, else a semicolon or a tab."""
+    outside = "".join(header.split('"')[::2])
+    return max(",;\t", key=lambda mark: (mark in outside, mark == ",", outside.count(mark)))
+
+
+def check_names(names: Sequence[str], max_columns: int, line: int | None) -> list[str]:
+    """Return the names without spaces around. Raises BadTable for empty, doubled, overlong or too many ones."""
+    if len(names) > max_columns:
+        raise BadTable(
+            f"a table must have at most {max_columns} columns, got {len(names)}",
+            line=line,
+            code="too_many_columns",
+        )
+    seen: dict[str, int] = {}
+    for number, raw in enumerate(names, start=1):
+        name = raw.strip()
+        if not name:
+            raise BadTable(f"column {number} has no name (is it a row index?)", line=line)
+        if not name.isprintable() or len(name) > MAX_NAME:
+            raise BadTable(
+                f"the name of column {number} must be at most {MAX_NAME} printable UTF-8 characters, "
+                f"got {show(name)}",
+                line=line,
+            )
+        if name in seen:
+            raise BadTable(
+                f"column names must differ: {show(name)} is column {seen[name]} and column {number}",
+                line=line,
+                column=name,
+                code="duplicate_column",
+            )
+        seen[name] = number
+    return list(seen)
+
+
+class FastCsv:
+    """Arrow's reader, every cell as text. Any irregularity is a `Doubt`."""
+
+    exact = False
+
+    def __init__(self, upload: Upload, layout: Layout) -> None:
+        self.names = layout.names
+        self._upload = upload
+        self._layout = layout
+        self._stream: Stream | None = None
+
+    def progress(self) -> tuple[int, int]:
+        """Return the bytes of the upload read so far, and all of them."""
+        return (self._stream.position if self._stream else 0), self._upload.path.stat().st_size
+
+    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        """Yield the rows; raises Doubt where a row, a quote or an encoding is not plain."""
+        with self._upload.open() as stream:
+            self._stream = stream
+            stream.skip(self._layout.header_bytes)
+            quotes_above = stream.quotes
+            try:
+                first = 0
+                for batch in self._reader(stream, columns):
+                    yield Rows(batch, first)
+                    first += batch.num_rows
+            except pa.ArrowInvalid as error:
+                raise Doubt from error
+            # An unclosed quote swallows the rest of the file without an error.
+            if (stream.quotes - quotes_above) % 2:
+                raise Doubt
+
+    def _reader(self, stream: Stream, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        reader: Iterator[pa.RecordBatch] = pyarrow.csv.open_csv(
+            pa.PythonFile(stream, "r"),
+            read_options=pyarrow.csv.ReadOptions(column_names=self.names, block_size=_BLOCK_BYTES),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self._layout.delimiter, newlines_in_values=True
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(self.names, pa.string()),
+                include_columns=columns,
+                null_values=_SPELLINGS,
+                strings_can_be_null=True,
+            ),
+        )
+        return reader
+
+
+class ExactCsv:
+    """Python's csv reader with the line of every row: slower, and right about everything."""
+
+    exact = True
+
+    def __init__(self, upload: Upload, layout: Layout) -> None:
+        self.names = layout.names
+        self._upload = upload
+        self._layout = layout
+        self._stream: Stream | None = None
+
+    def progress(self) -> tuple[int, int]:
+        """Return the bytes of the upload read so far, and all of them."""
+        return (self._stream.position if self._stream else 0), self._upload.path.stat().st_size
+
+    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        """Yield the sound rows; ragged ones and bytes that are not UTF-8 are faults."""
+        with self._upload.open() as stream:
+            self._stream = stream
+            stream.skip(self._layout.header_bytes)
+            first = 0
+            records = self._records(stream, faults)
+            size = max(1, _EXACT_CELLS // len(self.names))
+            while chunk := list(itertools.islice(records, size)):
+                rows = self._rows(chunk, first, faults, columns)
+                first += rows.batch.num_rows
+                yield rows
+
+    def _records(self, stream: Stream, faults: Faults) -> Iterator[tuple[int, list[str]]]:
+        lines = _Lines(stream)
+        lines.number = self._layout.header_lines
+        reader = csv.reader(lines, delimiter=self._layout.delimiter)
+        width = len(self.names)
+        while True:
+            line = lines.number + 1
+            try:
+                record = next(reader, None)
+            except csv.Error:
+                raise BadTable(
+                    f"a value in the row that begins here is over {MAX_RECORD} characters; is a quote unclosed?",
+                    line=line,
+                ) from None
+            if record is None:
+                return
+            if lines.ended:
+                raise self._unclosed(record, line)
+            if len(record) == width:
+                yield line, record
+            elif record:
+                faults.add(Fault(f"{len(record)} values where the header has {width}", line))
+
+    def _unclosed(self, record: list[str], line: int) -> BadTable:
+        breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])
+        column = self.names[len(record) - 1] if len(record) <= len(self.names) else None
+        return BadTable(
+            "a quote is opened here and never closed", line=line + breaks, column=column
+        )
+
+    def _rows(
+        self,
+        chunk: list[tuple[int, list[str]]],
+        first: int,
+        faults: Faults,
+        columns: Sequence[str] | None,
+    ) -> Rows:
+        try:
+            return self._build(chunk, first, columns)
+        except UnicodeEncodeError:
+            sound = [row for row in chunk if not self._report_bytes(*row, faults)]
+            return self._build(sound, first, columns)
+
+    def _build(
+        self, chunk: list[tuple[int, list[str]]], first: int, columns: Sequence[str] | None
+    ) -> Rows:
+        lines = np.array([line for line, _ in chunk], dtype=np.int64)
+        cells = list(zip(*(record for _, record in chunk), strict=True)) or [()] * len(self.names)
+        wanted = self.names if columns is None else columns
+        arrays = [pa.array(cells[self.names.index(name)], pa.string()) for name in wanted]
+        return Rows(pa.RecordBatch.from_arrays(arrays, names=list(wanted)), first, lines)
+
+    def _report_bytes(self, line: int, record: list[str], faults: Faults) -> bool:
+        found = False
+        for name, value in zip(self.names, record, strict=True):
+            bad = next((c for c in value if "\udc80" <= c <= "\udcff"), None)
+            if bad is not None:
+                shown = show(value.encode("utf-8", "surrogateescape").decode("latin-1"))
+                detail = (
+                    f"byte 0x{ord(bad) - 0xDC00:02X} is not UTF-8 (as Latin-1 it reads {shown})"
+                )
+                faults.add(Fault(detail, line, name))
+                found = True
+        return found

@@ -1,0 +1,98 @@
+"""Which column is what, and which of the label's two values is the positive one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.services.ingest.faults import BadTable, show
+
+LABEL_NAMES = ("label", "target", "class", "y")
+"""Looked for, in this order, when no label is named; if none is there, the last column is the label."""
+
+FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The label, the optional weight and group, and the features in the order of the file."""
+
+    label: str
+    weight: str | None
+    group: str | None
+    features: list[str]
+
+
+def assign(
+    names: Sequence[str], *, label: str | None, weight: str | None, group: str | None
+) -> Roles:
+    """Give every column its role. Raises BadTable for a name that is not there, or one in two roles."""
+    named = {"label": label, "weight": weight, "group": group}
+    for role, name in named.items():
+        if name is not None and name not in names:
+            shown = ", ".join(show(known) for known in names[:20])
+            more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+            raise BadTable(
+                f"the {role} column {show(name)} is not in the table; it has {shown}{more}",
+                column=name,
+                code="unknown_column",
+            )
+    taken = [name for name in named.values() if name is not None]
+    if len(set(taken)) < len(taken):
+        raise BadTable(
+            f"label, weight and group must be different columns, got label {label!r}, weight {weight!r} "
+            f"and group {group!r}",
+            code="column_in_two_roles",
+        )
+    free = [name for name in names if name not in (weight, group)]
+    if label is None:
+        label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
+    features = [name for name in free if name != label]
+    if label is None or not features:
+        raise BadTable(
+            "a table needs a label and at least one feature column, got only "
+            + ", ".join(show(name) for name in names),
+            code="no_features",
+        )
+    return Roles(label, weight, group, features)
+
+
+def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
+    """Return (negative, positive) of a label's two values.
+
+    The positive one is the one named; else the greater number; else a word such as true or yes; else the later
+    in text order. Raises BadTable when the name given is neither.
+    """
+    first, second = sorted(values)
+    numbers = [_number(first), _number(second)]
+    if positive is not None:
+        match = [value for value in (first, second) if value == positive.strip()]
+        if not match and (wanted := _number(positive)) is not None:
+            match = [v for v, n in zip((first, second), numbers, strict=True) if n == wanted]
+        if len(match) != 1:
+            raise BadTable(
+                f"positive must be one of the label's values {show(first)} and {show(second)}, "
+                f"got {show(positive)}",
+                code="unknown_positive",
+            )
+        return (second if match[0] == first else first), match[0]
+    low, high = numbers
+    if low is not None and high is not None and low != high:
+        return (first, second) if low < high else (second, first)
+    if first.lower() in FAVOURED and second.lower() not in FAVOURED:
+        return second, first
+    return first, second
+
+
+def label_type(pair: Sequence[str]) -> str:
+    """Name the type of a label by its values: numeric, boolean or categorical."""
+    if {value.lower() for value in pair} == {"true", "false"}:
+        return "boolean"
+    return "categorical" if None in map(_number, pair) else "numeric"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,53 @@
+"""What every format is read into: batches of rows that know where they stand in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.services.ingest.faults import Fault, Faults
+
+MISSING = ("", "na", "n/a", "null", "nan", "?")
+"""Spellings of a missing value, in lower case: the case does not matter, nor do spaces around."""
+
+MAX_NAME = 255
+
+
+class Doubt(Exception):
+    """A fast reader met something that only the exact reader of its format may judge."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A batch, the number of its first row (from 0) and, where the format has lines, the line of each row."""
+
+    batch: pa.RecordBatch
+    first: int
+    lines: npt.NDArray[np.int64] | None = None
+
+    def fault(self, row: int, column: str | None, detail: str) -> Fault:
+        """Describe what is wrong in a row of this batch, with its line or, without lines, its number from 1."""
+        if self.lines is not None:
+            return Fault(detail, int(self.lines[row]), column)
+        return Fault(f"row {self.first + row + 1}: {detail}", None, column)
+
+
+class Source(Protocol):
+    """A table that can be read any number of times, in batches."""
+
+    names: list[str]
+    exact: bool
+    """Whether its verdict on a fault is final; if not, `Doubt` sends the table to the next source."""
+
+    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        """Yield all rows, or of some columns. Rows that cannot be told apart from others go to `faults`."""
+        ...
+
+    def progress(self) -> tuple[int, int]:
+        """Return how far the reading is, and out of what."""
+        ...
