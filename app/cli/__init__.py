@@ -1,0 +1,21 @@
+"""The `rankwright` command. Each module of commands has a `register(app)` that adds its own."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line."""
+    import typer
+
+    from app.cli import client, processes
+
+    app = typer.Typer(
+        name="rankwright",
+        help="Train, judge and serve rankers: models that put the likely positives at the top of a list.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    processes.register(app)
+    client.register(app)
+    app()

@@ -1,0 +1,209 @@
+"""`rankwright serve | api | worker | dispatcher | migrate | keys`: the processes of the service and their upkeep."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from pydantic import ValidationError
+
+from app.db.session import Database
+from app.errors import ServiceError
+from app.infra.settings import Settings
+
+RUN, MANAGE = "Run the service", "Manage the service"
+
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
+
+
+def fault(message: str) -> NoReturn:
+    """End the command with one sentence and exit code 1."""
+    typer.secho(message, fg=typer.colors.RED, err=True)
+    raise typer.Exit(1)
+
+
+def settings_of(state_dir: Path | None = None) -> Settings:
+    """The settings from the environment; one that breaks its rule ends the command with a sentence that names it."""
+    try:
+        return Settings() if state_dir is None else Settings(state_dir=state_dir)
+    except ValidationError as error:
+        names = [f"RANKWRIGHT_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors()]
+        fault("; ".join(names))
+
+
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder of all state.", envvar="RANKWRIGHT_STATE_DIR"),
+    ] = None,
+) -> None:
+    """Run the whole service here: API, worker, dispatcher and a private broker."""
+    from app.supervisor import serve as supervised
+    from app.supervisor.broker import BrokerError
+    from app.supervisor.lock import AlreadyRunning
+
+    try:
+        supervised.serve(host, port, settings_of(state_dir))
+    except (supervised.ServeError, AlreadyRunning, BrokerError, ServiceError, OSError) as error:
+        fault(str(error))
+
+
+def api(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited socket.")] = None,
+) -> None:
+    """Run the API alone."""
+    import uvicorn
+
+    from app.infra.logging import configure_logging
+
+    configure_logging(settings_of())
+    config = uvicorn.Config(
+        "app.main:app_factory",
+        factory=True,
+        host=host,
+        port=port,
+        log_config=None,  # ours stays
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    server = uvicorn.Server(config)
+    server.run(sockets=None if fd is None else [socket.socket(fileno=fd)])
+    if not server.started:
+        raise typer.Exit(3)
+
+
+def worker() -> None:
+    """Run a worker: it claims jobs and fits rankers in processes of its own."""
+    settings_of()  # a faulty setting is told here, in a sentence
+    os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606 - our own command
+
+
+def dispatcher() -> None:
+    """Run the dispatcher: it sends wake-ups and finds jobs whose worker is lost. One is enough, more do no harm."""
+    from app.infra.blobs import BlobStore
+    from app.infra.logging import configure_logging
+    from app.infra.producer import Producer
+    from app.services.dispatch import Dispatcher
+
+    settings = settings_of()
+    configure_logging(settings)
+    producer = Producer(settings.celery_broker_url)
+    try:
+        with database(settings) as db:
+            run = Dispatcher(db, BlobStore(settings.blob_dir), settings, producer).run
+            run_until_signalled(run)
+    finally:
+        producer.close()
+
+
+def run_until_signalled(work: Callable[[threading.Event], None]) -> None:
+    """Run `work` in a thread, and set its event on SIGINT or SIGTERM. If it ends by itself, exit with code 1."""
+    import signal
+
+    from app.infra.signals import Signals
+
+    stop = threading.Event()
+    with Signals([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals:
+
+        def run() -> None:
+            try:
+                work(stop)
+            finally:
+                os.kill(os.getpid(), signal.SIGUSR1)
+
+        thread = threading.Thread(target=run, name="work")
+        thread.start()
+        received = signals.wait()
+        stop.set()
+        thread.join()
+    if signal.SIGUSR1 in received:
+        raise typer.Exit(1)
+
+
+def migrate() -> None:
+    """Bring the database's tables up to date."""
+    from app.db.migrate import upgrade
+
+    try:
+        upgrade(settings_of().sqlalchemy_url)
+    except ServiceError as error:
+        fault(error.detail)
+
+
+def create_key(
+    owner: Annotated[str, typer.Option(help="Whose resources the key sees.")],
+    name: Annotated[str, typer.Option(help="What the key is for.")],
+    scope: Annotated[list[str], typer.Option(help="read, train, score or admin; repeat for more.")],
+) -> None:
+    """Make a key and print its secret: it is shown here and never again."""
+    from app.services import keys
+
+    with database() as db:
+        key, secret = keys.create(db, owner, name, scope)
+    typer.echo(f"{key.id}  {' '.join(key.scopes)}", err=True)
+    typer.echo(secret)
+
+
+def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
+    """List an owner's keys, newest first."""
+    from app.services import keys
+
+    after = None
+    with database() as db:
+        while True:
+            page = keys.list_page(db, owner, limit=100, after=after)
+            for key in page.data:
+                state = "" if key.revoked_at is None else "  revoked"
+                typer.echo(f"{key.id}  {key.prefix}…  {','.join(key.scopes)}  {key.name}{state}")
+            if (after := page.next) is None:
+                return
+
+
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")],
+    owner: Annotated[str, typer.Option(help="Whose key it is.")],
+) -> None:
+    """Revoke a key; it is refused within a second."""
+    from app.services import keys
+
+    with database() as db:
+        keys.revoke(db, owner, key_id)
+    typer.echo(f"{key_id} is revoked")
+
+
+@contextmanager
+def database(settings: Settings | None = None) -> Iterator[Database]:
+    """Open the database for one command; what it refuses ends the command with a sentence."""
+    settings = settings or settings_of()
+    db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+    try:
+        yield db
+    except ServiceError as error:
+        fault(error.detail)
+    finally:
+        db.close()
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    for command in (serve, api, worker, dispatcher):
+        app.command(rich_help_panel=RUN)(command)
+    app.command(rich_help_panel=MANAGE)(migrate)
+    keys = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
+    keys.command("create")(create_key)
+    keys.command("list")(list_keys)
+    keys.command("revoke")(revoke_key)
+    app.add_typer(keys, name="keys", rich_help_panel=MANAGE)

@@ -1,0 +1,244 @@
+"""What `rankwright serve` does: lock, broker, tables, first key, processes; then watch them until told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from app.db.session import Database
+from app.infra.settings import Settings
+from app.infra.signals import Signals
+from app.supervisor import broker
+from app.supervisor.first_key import first_key
+from app.supervisor.lock import state_lock
+from app.supervisor.service import Service
+
+TICK_SECONDS = 0.05
+READY_TICK_SECONDS = 1.0
+START_SECONDS = 120.0
+GRACE_SECONDS = 10.0
+DEATHS_AT_START = 5
+
+
+class ServeError(Exception):
+    """The service cannot start here; the message says why."""
+
+
+def serve(host: str, port: int, settings: Settings) -> None:
+    """Run the whole service until SIGINT or SIGTERM. Raises `ServeError`, `AlreadyRunning` or `BrokerError`."""
+    state_dir = settings.state_dir.absolute()
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        # Order matters backwards: the lock is dropped when everything else is gone.
+        stack.enter_context(state_lock(state_dir))
+        signals = stack.enter_context(
+            Signals([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD])
+        )
+        listener = stack.enter_context(listen(host, port))
+        address = address_of(host, listener)
+        supervisor = Supervisor(state_dir, settings, listener, signals)
+        stack.callback(supervisor.stop)
+        supervisor.start_broker()
+        secret = prepare_database(settings, state_dir)
+        say(f"rankwright keeps its state in {state_dir}")
+        if secret is not None:
+            say(f"first key: {secret} (shown once; also in {state_dir / 'api-key'})")
+        supervisor.start_services()
+        if not supervisor.watch_until_ready(address):
+            return
+        stack.enter_context(address_file(state_dir / "address", address))
+        say(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
+        supervisor.watch()
+
+
+def say(line: str) -> None:
+    """Tell the person at the terminal."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def listen(host: str, port: int) -> Iterator[socket.socket]:
+    """Open the API's socket here, so that the port stays ours, and callers wait, while the API restarts."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ServeError(f"cannot listen on {host}: {error.strerror}") from error
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(place)
+            listener.listen(1024)
+        except (OSError, OverflowError) as error:
+            raise ServeError(f"cannot listen on {host} port {port}: {error}") from error
+        yield listener
+
+
+def address_of(host: str, listener: socket.socket) -> str:
+    """The base URL of the API, with the port that was chosen."""
+    port = listener.getsockname()[1]
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"http://[{name}]:{port}" if ":" in name and name[0] != "[" else f"http://{name}:{port}"
+
+
+@contextmanager
+def address_file(path: Path, address: str) -> Iterator[None]:
+    """Say in the state folder where the service answers, as long as it does."""
+    path.write_text(address + "\n")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def prepare_database(settings: Settings, state_dir: Path) -> str | None:
+    """Bring the tables up to date and make the first key; returns its secret when it is new."""
+    from app.db.migrate import upgrade
+
+    upgrade(settings.sqlalchemy_url)
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        return first_key(db, state_dir / "api-key")
+    finally:
+        db.close()
+
+
+class Supervisor:
+    """The processes of one `serve`, in the order in which they start; they stop in the opposite order."""
+
+    def __init__(
+        self, state_dir: Path, settings: Settings, listener: socket.socket, signals: Signals
+    ) -> None:
+        self._state_dir = state_dir
+        self._settings = settings
+        self._listener = listener
+        self._signals = signals
+        # Only this process holds the writing end: its end tells guardians, where the kernel cannot (lifeline.py).
+        self._guardian_fd, self._held_fd = os.pipe()
+        self._broker: Service | None = None
+        self._workers: list[Service] = []
+        self._api: Service | None = None
+        self._grace = GRACE_SECONDS
+        self._broker_url = settings.celery_broker_url
+
+    def start_broker(self) -> None:
+        """Start the private broker and wait for its answer; not where the settings name another one."""
+        if self._settings.broker_url is not None:
+            return
+        path = broker.socket_path(self._state_dir)
+        broker.prepare_folder(path)
+        broker.end_earlier(path)
+        self._broker_url = broker.url(path)
+        log = self._state_dir / "broker.log"
+        self._broker = self._service("broker", broker.command(broker.find_server(), path, log))
+        self._broker.start()
+        deadline = time.monotonic() + broker.END_SECONDS
+        while not broker.answers(path):
+            if not self._broker.running or time.monotonic() > deadline:
+                raise broker.BrokerError(f"the broker did not start; see {log}")
+            time.sleep(0.005)
+
+    def start_services(self) -> None:
+        """Start worker, dispatcher and API."""
+        command = [sys.executable, "-m", "app.cli"]
+        self._workers = [
+            self._service("worker", [sys.executable, "-m", "workers"]),
+            self._service("dispatcher", [*command, "dispatcher"]),
+        ]
+        descriptor = self._listener.fileno()
+        self._api = self._service("api", [*command, "api", "--fd", str(descriptor)], descriptor)
+        for service in (*self._workers, self._api):
+            service.start()
+
+    def watch_until_ready(self, address: str) -> bool:
+        """Watch the processes until the API says that it is ready; False when told to stop before."""
+        deadline = time.monotonic() + START_SECONDS
+        while not _is_ready(address):
+            if not self._tend(TICK_SECONDS):
+                return False
+            for service in self._all():
+                if service.deaths >= DEATHS_AT_START:
+                    raise ServeError(f"the {service.name} does not start")
+            if time.monotonic() > deadline:
+                raise ServeError(f"the service was not ready after {START_SECONDS:.0f} s")
+        return True
+
+    def watch(self) -> None:
+        """Restart what dies, until told to stop."""
+        while self._tend(None):
+            pass
+
+    def stop(self) -> None:
+        """End everything: first the API, then worker and dispatcher, the broker last. Asked twice, kill."""
+        groups: list[list[Service | None]] = [[self._api], [*self._workers], [self._broker]]
+        for group in groups:
+            services = [service for service in group if service is not None]
+            for service in services:
+                service.ask_to_end()
+            self._wait(services)
+            for service in services:
+                if not service.wait_for_end(0.0):
+                    say(f"the {service.name} did not end in time and was killed")
+        os.close(self._held_fd)
+        os.close(self._guardian_fd)
+
+    def _wait(self, services: list[Service]) -> None:
+        """Wait for their ends, as long as the grace lasts and nobody asks again."""
+        deadline = time.monotonic() + self._grace
+        while any(service.running for service in services):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            if self._signals.wait(left) & {signal.SIGINT, signal.SIGTERM}:
+                self._grace = 0.0
+                return
+
+    def _tend(self, longest: float | None) -> bool:
+        """Wait for a signal or the next restart, then see to the dead. False when told to stop."""
+        pauses = [service.seconds_to_restart() for service in self._all()]
+        waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
+        if self._signals.wait(min(waits, default=None)) & {signal.SIGINT, signal.SIGTERM}:
+            say("stopping")
+            return False
+        for service in self._all():
+            if (death := service.tend()) is not None:
+                say(f"the {service.name} {death}; it will be restarted")
+        return True
+
+    def _all(self) -> list[Service]:
+        found = (self._broker, *self._workers, self._api)
+        return [service for service in found if service is not None]
+
+    def _service(self, name: str, command: list[str], *pass_fds: int) -> Service:
+        environment = os.environ | {
+            "RANKWRIGHT_STATE_DIR": str(self._state_dir),
+            "RANKWRIGHT_BROKER_URL": self._broker_url,
+        }
+        return Service(
+            name,
+            command,
+            environment=environment,
+            pass_fds=pass_fds,
+            guardian_fd=self._guardian_fd,
+        )
+
+
+def _is_ready(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(  # noqa: S310 - our own http address
+            f"{address}/health/ready", timeout=READY_TICK_SECONDS
+        ):
+            return True
+    except (OSError, urllib.error.URLError):
+        return False

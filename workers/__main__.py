@@ -1,0 +1,76 @@
+"""`python -m workers`: one worker process, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+
+from app.db.session import Database
+from app.infra.blobs import BlobStore
+from app.infra.ids import new_id
+from app.infra.logging import configure_logging
+from app.infra.producer import make_celery
+from app.infra.settings import Settings
+from app.infra.signals import Signals
+from workers.celery_app import CeleryWorker, make_worker
+from workers.presence import Presence
+from workers.slots import Slots
+from workers.tasks import register
+
+log = logging.getLogger("workers")
+
+CELERY_END_SECONDS = 3.0
+
+
+def main() -> int:
+    """Run the worker; returns its exit code."""
+    settings = Settings()
+    configure_logging(settings)
+    # SIGHUP is caught and passed over: a closed terminal is no reason to drop a fit.
+    with Signals([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1]) as signals:
+        db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+        worker_id = new_id("wrk")
+        slots = Slots(db, BlobStore(settings.blob_dir), settings, worker_id)
+        celery = make_celery(settings.celery_broker_url)
+        register(celery, slots)
+        worker = make_worker(celery, settings.worker_slots, worker_id)
+        presence = Presence(slots)
+        slots.start()
+        presence.start()
+        consumer = threading.Thread(target=_consume, args=(worker,), name="celery", daemon=True)
+        consumer.start()
+        log.info("worker %s runs %d slot(s)", worker_id, settings.worker_slots)
+
+        while not signals.wait() & {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}:
+            pass
+        crashed = not consumer.is_alive()
+        log.info("worker %s ends", worker_id)
+        slots.stop()
+        presence.end()
+        worker.end()
+        consumer.join(
+            CELERY_END_SECONDS
+        )  # a hung broker must not hold up the end; it is owed nothing
+        db.close()
+    return 1 if crashed else 0
+
+
+def _consume(worker: CeleryWorker) -> None:
+    """Run Celery. When it ends by itself, so does the worker, and whoever watches it starts another."""
+    try:
+        worker.start()
+    except BaseException:
+        log.exception("the consumer crashed")
+    finally:
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+
+if __name__ == "__main__":
+    # Without the interpreter's teardown: it would wait for Celery's threads, and one may hang on the broker.
+    code = main()
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)

@@ -1,0 +1,195 @@
+"""One attempt at one job: hand it to the fit process, keep the lease, watch the limits, write the end."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from app.db.session import Database
+from app.db.tables import JobState
+from app.errors import CancelRequested, LeaseLost, Unavailable
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import execution, queue
+from workers.fit_process import FitProcess, FitProcessDied, Message
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.1
+PROGRESS_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+
+# How an attempt ends: a transaction on the token, which may be tried again when the database is away.
+Ending = Callable[[], object]
+
+
+class Attendance:
+    """Attends to one claimed job until its end is written, or until the lease turns out to be lost."""
+
+    def __init__(
+        self,
+        claim: queue.Claim,
+        process: FitProcess,
+        *,
+        db: Database,
+        blobs: BlobStore,
+        settings: Settings,
+        stopping: threading.Event,
+    ) -> None:
+        self._db = db
+        self._blobs = blobs
+        self._settings = settings
+        self._claim = claim
+        self._process = process
+        self._stopping = stopping
+        started = time.monotonic()
+        self._deadline = started + claim.timeout_seconds
+        self._next_beat = started + settings.heartbeat_seconds
+        self._next_progress = started
+        self._progress: dict[str, Any] | None = None
+
+    def run(self) -> None:
+        """Run the attempt. A lost lease is no error: another attempt owns the job, and this one's work is dropped."""
+        payload: dict[str, Any] = {}
+        try:
+            try:
+                payload = execution.prepare(self._db, self._blobs, self._settings, self._claim)
+                ending = self._attempt(payload)
+            except (LeaseLost, Unavailable):
+                raise
+            except Exception as error:
+                ending = self._failure(error)
+            self._write(ending)
+        except LeaseLost:
+            log.warning("%s: the lease was lost, its work is dropped", self._claim.job_id)
+        finally:
+            if workdir := payload.get("workdir"):
+                shutil.rmtree(workdir, ignore_errors=True)
+
+    def _attempt(self, payload: dict[str, Any]) -> Ending:
+        """Run the fit under watch and say how it ended. The fit process is idle or dead afterwards."""
+        try:
+            self._process.start_job(payload, self._settings.job_memory_bytes)
+            while True:
+                message = self._process.receive(POLL_SECONDS)
+                if message is not None and message["type"] != "progress":
+                    return self._answered(message)
+                if message is not None:
+                    self._progress = message["progress"]
+                if (ending := self._reason_to_stop()) is not None:
+                    self._process.stop_job()
+                    return ending
+                self._keep_lease()
+        except FitProcessDied as error:
+            return self._retry_later(str(error))
+        except LeaseLost:
+            self._process.stop_job()
+            raise
+
+    def _answered(self, message: Message) -> Ending:
+        match message["type"]:
+            case "result":
+                return partial(
+                    execution.complete, self._db, self._blobs, self._claim, message["result"]
+                )
+            case "memory" if self._settings.job_memory_bytes is not None:
+                return self._over_memory(self._settings.job_memory_bytes)
+            case "memory":
+                return self._retry_later("this machine's memory was exhausted")
+            case "error" if message["user_fault"]:
+                return partial(queue.fail, self._db, self._claim, message["problem"])
+            case "error":
+                return self._retry_later(message["problem"]["detail"])
+        raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
+
+    def _reason_to_stop(self) -> Ending | None:
+        if self._stopping.is_set():
+            return partial(queue.give_back, self._db, self._claim)
+        if self._cancel_requested():
+            return self._cancelled()
+        limit = self._settings.job_memory_bytes
+        if limit is not None and self._process.job_memory_bytes() > limit:
+            self._process.kill()  # asking would give it a second to take more
+            return self._over_memory(limit)
+        if time.monotonic() > self._deadline:
+            problem = {
+                "code": "timed_out",
+                "title": "Timed out",
+                "detail": "the job ran longer than its timeout_seconds "
+                f"({self._claim.timeout_seconds:g})",
+                "errors": [],
+            }
+            return partial(queue.fail, self._db, self._claim, problem, state=JobState.TIMED_OUT)
+        return None
+
+    def _cancel_requested(self) -> bool:
+        try:
+            return queue.poll_cancel(self._db, self._claim)
+        except Unavailable:
+            return False  # asked again in a moment
+
+    def _keep_lease(self) -> None:
+        """Heartbeat when due; news of the fit goes along, at most once a second."""
+        now = time.monotonic()
+        news = self._progress is not None and now >= self._next_progress
+        if not news and now < self._next_beat:
+            return
+        try:
+            queue.heartbeat(self._db, self._settings, self._claim, self._progress)
+        except Unavailable:
+            # Only the token says whether the lease is lost; a locked or distant database says nothing.
+            log.warning("%s: no heartbeat, the database is away", self._claim.job_id)
+            self._next_beat = self._next_progress = now + RETRY_SECONDS
+            return
+        self._progress = None
+        self._next_progress = now + PROGRESS_SECONDS
+        self._next_beat = now + self._settings.heartbeat_seconds
+
+    def _failure(self, error: Exception) -> Ending:
+        """The ending for an exception of the steps in this process: the user's fault fails, all else is tried again."""
+        problem, user_fault = execution.problem_of(error)
+        if user_fault:
+            return partial(queue.fail, self._db, self._claim, problem)
+        log.error("%s: attempt %d failed", self._claim.job_id, self._claim.attempt, exc_info=error)
+        return self._retry_later(problem["detail"])
+
+    def _retry_later(self, reason: str) -> Ending:
+        log.warning("%s: attempt %d: %s", self._claim.job_id, self._claim.attempt, reason)
+        return partial(queue.retry_later, self._db, self._settings, self._claim, reason)
+
+    def _cancelled(self) -> Ending:
+        return partial(queue.fail, self._db, self._claim, None, state=JobState.CANCELLED)
+
+    def _over_memory(self, limit: int) -> Ending:
+        problem = {
+            "code": "memory_limit",
+            "title": "Memory limit exceeded",
+            "detail": f"the job needs more memory than the limit of {limit} bytes",
+            "errors": [],
+        }
+        return partial(queue.fail, self._db, self._claim, problem)
+
+    def _write(self, ending: Ending) -> None:
+        """Write the end. While the database is away, keep the finished work and try again."""
+        failed = False
+        while True:
+            try:
+                ending()
+                return
+            except Unavailable:
+                log.warning("%s: cannot finish, the database is away", self._claim.job_id)
+                if self._stopping.wait(RETRY_SECONDS):
+                    return  # the lease will expire, and the reaper hand the job out again
+            except CancelRequested:
+                ending = self._cancelled()
+            except LeaseLost:
+                raise
+            except Exception as error:
+                if failed:
+                    raise
+                failed, ending = True, self._failure(error)

@@ -1,0 +1,172 @@
+"""The fit process of one slot: takes jobs over a pipe and runs them one by one, `python -m workers.child FD PARENT`.
+
+It knows no database and no broker. Messages are small JSON objects:
+
+- to the child: `{"type": "job", "payload": …, "memory_bytes": …}` and `{"type": "stop"}`, the end of the pipe ends it;
+- to the parent: `ready` once, then for each job any number of `progress` and exactly one of `result`,
+  `stopped`, `memory` and `error`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+import time
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from app.infra.lifeline import die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Message = dict[str, Any]
+
+PROGRESS_SECONDS = 0.2  # the parent writes one a second at most; more would only fill the pipe
+
+log = logging.getLogger(__name__)
+
+
+class Stopped(BaseException):
+    """The parent asked for the end of this fit. Not an Exception, so that no algorithm swallows it."""
+
+
+class Inbox:
+    """Reads the pipe in a thread of its own: a fit in numpy or numba must not delay a stop or hide the parent's end."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._jobs: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.stop = threading.Event()
+        threading.Thread(target=self._read, name="inbox", daemon=True).start()
+
+    def next_job(self) -> Message:
+        """Wait for the next job."""
+        return self._jobs.get()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                message = json.loads(self._connection.recv_bytes())
+            except (EOFError, OSError):
+                os._exit(0)  # the worker is gone; whatever runs here belongs to nobody
+            if message["type"] == "stop":
+                self.stop.set()
+            else:
+                self.stop.clear()  # a stop that came after the last job's end was meant for that one
+                self._jobs.put(message)
+
+
+class Progress:
+    """What a fit calls after every round: passes the news on now and then, and raises `Stopped` when told to."""
+
+    def __init__(self, send: Callable[[Message], None], stop: threading.Event) -> None:
+        self._send = send
+        self._stop = stop
+        self._next = 0.0
+
+    def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
+        """Step `step` of `of` is done; `info` holds figures such as the loss."""
+        if self._stop.is_set():
+            raise Stopped
+        now = time.monotonic()
+        if now < self._next and step < of:
+            return
+        self._next = now + PROGRESS_SECONDS
+        fraction = min(step / of, 1.0) if of > 0 else 0.0
+        detail = ", ".join(f"{name} {value:.6g}" for name, value in info.items())
+        progress = {"fraction": fraction, "step": step, "of": of, "detail": detail}
+        self._send({"type": "progress", "progress": progress})
+
+
+def warm_up() -> None:
+    """Import what a job needs and fit a tiny table by every algorithm, so that each kernel is compiled and loaded."""
+    import numpy as np
+
+    from app.services import execution
+    from core.registry import ALGORITHMS
+
+    log.debug("kinds of jobs are run by %s", execution.__name__)
+    rows, rng = 64, np.random.default_rng(0)
+    X = rng.random((rows, 3))
+    X[::7, 0] = np.nan
+    y = np.arange(rows) % 2
+    for algorithm in ALGORITHMS.values():
+        algorithm().fit(X, y)
+
+
+def limit_memory(more_bytes: int | None) -> None:
+    """Let this process take so many bytes more than it holds now; beyond them an allocation raises MemoryError."""
+    if not sys.platform.startswith("linux"):
+        return  # elsewhere RLIMIT_DATA does not cover what numpy allocates; the parent's watch remains
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if more_bytes is None:
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        return
+    soft = _data_bytes() + more_bytes
+    if hard != resource.RLIM_INFINITY:
+        soft = min(soft, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int:
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    raise RuntimeError("/proc/self/status has no VmData")
+
+
+def run_job(message: Message, progress: Progress) -> Message:
+    """Run one job and return the message that answers it."""
+    from app.services import execution
+
+    try:
+        limit_memory(message["memory_bytes"])
+        result = execution.run(message["payload"], progress)
+    except Stopped:
+        return {"type": "stopped"}
+    except MemoryError:
+        return {"type": "memory"}
+    except Exception as error:
+        problem, user_fault = execution.problem_of(error)
+        if not user_fault:
+            log.exception("the fit failed")
+        return {"type": "error", "problem": problem, "user_fault": user_fault}
+    finally:
+        limit_memory(None)
+    return {"type": "result", "result": result}
+
+
+def main(arguments: list[str]) -> None:
+    """Serve jobs until the pipe ends."""
+    descriptor, parent_pid = int(arguments[0]), int(arguments[1])
+    die_with_parent(parent_pid)
+    # A Ctrl-C reaches every process of a terminal; when to stop is for the worker to say.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    connection = Connection(descriptor)
+
+    def send(message: Message) -> None:
+        connection.send_bytes(json.dumps(message).encode())
+
+    from app.infra.logging import configure_logging
+    from app.infra.settings import Settings
+
+    configure_logging(Settings())
+    warm_up()
+    inbox = Inbox(connection)
+    send({"type": "ready"})
+    while True:
+        message = inbox.next_job()
+        send(run_job(message, Progress(send, inbox.stop)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,124 @@
+"""A slot's end of its fit process: start, send, listen, watch its memory, stop, kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from socket import socketpair
+from typing import Any
+
+Message = dict[str, Any]
+
+STOP_SECONDS = 1.0
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class FitProcessDied(Exception):
+    """The fit process ended by itself; the message says how."""
+
+
+class FitProcess:
+    """A warm `workers.child`. Start it from a thread that lives as long as the slot: the kernel binds the two.
+
+    `subprocess` and a socket pair, because multiprocessing re-imports the main module and hangs at exit when a
+    child was killed, and a forked child would inherit the threads of numba and BLAS.
+    """
+
+    def __init__(self, threads: int) -> None:
+        ours, theirs = socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "workers.child", str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=_environment(os.environ, threads),
+                process_group=0,
+            )
+        self._connection = Connection(ours.detach())
+        self.pid = self._process.pid
+        self._memory_at_start = 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def start_job(self, payload: Mapping[str, Any], memory_bytes: int | None) -> None:
+        """Send a job to the idle process."""
+        self._memory_at_start = self._private_bytes()
+        self._send({"type": "job", "payload": payload, "memory_bytes": memory_bytes})
+
+    def receive(self, timeout: float) -> Message | None:
+        """The next message, or None when none came in time. Raises `FitProcessDied`."""
+        try:
+            if not self._connection.poll(timeout):
+                return None
+            message: Message = json.loads(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            raise FitProcessDied(self._obituary()) from None
+        return message
+
+    def job_memory_bytes(self) -> int:
+        """Private memory that the process took since the job began. 0 where the system does not tell."""
+        return max(0, self._private_bytes() - self._memory_at_start)
+
+    def stop_job(self) -> None:
+        """End the running job: ask, wait a second for the answer, then kill. Check `alive` afterwards."""
+        deadline = time.monotonic() + STOP_SECONDS
+        try:
+            self._send({"type": "stop"})
+            while (left := deadline - time.monotonic()) > 0:
+                message = self.receive(left)
+                if message is not None and message["type"] != "progress":
+                    return
+        except FitProcessDied:
+            pass
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process and its group now, and wait for it."""
+        if self.alive:
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        self._connection.close()
+
+    def _send(self, message: Message) -> None:
+        try:
+            self._connection.send_bytes(json.dumps(message).encode())
+        except OSError:
+            raise FitProcessDied(self._obituary()) from None
+
+    def _obituary(self) -> str:
+        # The pipe is closed, so the end is near: a moment at most.
+        try:
+            code = self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"fit process {self.pid} closed its pipe"
+        if code >= 0:
+            return f"fit process {self.pid} exited with code {code}"
+        return f"fit process {self.pid} was killed by {signal.Signals(-code).name}"
+
+    def _private_bytes(self) -> int:
+        try:
+            fields = Path(f"/proc/{self.pid}/statm").read_text().split()
+        except OSError:
+            return 0
+        return (int(fields[1]) - int(fields[2])) * _PAGE
+
+
+def _environment(inherited: Mapping[str, str], threads: int) -> dict[str, str]:
+    """The variables that numeric libraries read once, when they are imported."""
+    names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    # `omp` kills forked children and `workqueue` aborts when two threads enter: here is one job, no fork.
+    return (
+        dict(inherited)
+        | {"NUMBA_THREADING_LAYER": "workqueue"}
+        | dict.fromkeys(names, str(threads))
+    )

@@ -1,0 +1,179 @@
+"""Slots: each is a thread that owns one warm fit process, claims jobs for it and answers for them.
+
+The thread never computes, so no fit can starve its heartbeats. It takes a job only while its process is alive,
+and a process that died is replaced before the next claim.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import Literal
+
+from app.db.session import Database
+from app.errors import Unavailable
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import queue
+from workers.attend import Attendance
+from workers.fit_process import FitProcess, FitProcessDied
+
+log = logging.getLogger(__name__)
+
+Found = Literal["message", "look"]
+
+START_SECONDS = 120.0
+PAUSE_SECONDS = 1.0
+
+
+class Slots:
+    """The slots of this worker, and the bell that wakes them."""
+
+    def __init__(self, db: Database, blobs: BlobStore, settings: Settings, worker_id: str) -> None:
+        self.db = db
+        self.blobs = blobs
+        self.settings = settings
+        self.worker_id = worker_id
+        self.stopping = threading.Event()
+        self.by_message = 0
+        self.by_look = 0
+        self.looks_in_a_row = 0
+        self._bell = threading.Condition()
+        self._idle = 0
+        self._rings = 0
+        self._slots = [_Slot(self, number) for number in range(settings.worker_slots)]
+
+    def start(self) -> None:
+        """Start every slot; each is ready once its process is warm."""
+        for slot in self._slots:
+            slot.start()
+
+    def wake(self) -> None:
+        """Tell an idle slot that there is work.
+
+        Waits while every slot is busy: a busy worker that swallowed wake-ups would keep them from an idle one.
+        """
+        with self._bell:
+            self._bell.wait_for(lambda: self._rings < self._idle or self.stopping.is_set())
+            if not self.stopping.is_set():
+                self._rings += 1
+                self._bell.notify_all()
+
+    def stop(self) -> None:
+        """Claim no more, stop the fits, give their jobs back, end the processes. Returns when all is done."""
+        self.stopping.set()
+        with self._bell:
+            self._bell.notify_all()
+        for slot in self._slots:
+            if slot.is_alive():
+                slot.join()
+
+    def wait_for_work(self) -> Found | None:
+        """Block the idle slot until a message came or a look at the table is due; None when the worker stops."""
+        with self._bell:
+            self._idle += 1
+            self._bell.notify_all()  # a wake-up may be waiting for an idle slot
+            try:
+                self._bell.wait_for(
+                    lambda: self._rings or self.stopping.is_set(), self.settings.look_seconds
+                )
+                if self.stopping.is_set():
+                    return None
+                if self._rings:
+                    self._rings -= 1
+                    return "message"
+                return "look"
+            finally:
+                self._idle -= 1
+
+    def note_found(self, found: Found) -> None:
+        """Count how a slot came to its work: looks that keep finding some mean that messages do not arrive."""
+        with self._bell:
+            if found == "message":
+                self.by_message += 1
+                self.looks_in_a_row = 0
+            else:
+                self.by_look += 1
+                self.looks_in_a_row += 1
+
+
+class _Slot(threading.Thread):
+    """One slot. The thread lives as long as the worker: when it ends, the kernel ends its process too."""
+
+    def __init__(self, slots: Slots, number: int) -> None:
+        super().__init__(name=f"slot-{number}")
+        self._slots = slots
+        self._process: FitProcess | None = None
+
+    def run(self) -> None:
+        """Serve until the worker stops. What goes wrong here costs a pause, never the slot."""
+        stopping = self._slots.stopping
+        while not stopping.is_set():
+            try:
+                self._serve()
+            except Unavailable as error:
+                log.warning("%s", error)
+                stopping.wait(PAUSE_SECONDS)
+            except FitProcessDied as error:
+                log.error("%s while idle", error)
+                stopping.wait(PAUSE_SECONDS)
+            except Exception:
+                log.exception("unexpected error in %s", self.name)
+                self._drop_process()
+                stopping.wait(PAUSE_SECONDS)
+        self._drop_process()
+
+    def _serve(self) -> None:
+        """Wait for work, then do all there is."""
+        slots = self._slots
+        if self._warm_process() is None or (found := slots.wait_for_work()) is None:
+            return
+        if found == "look" and not queue.has_work(slots.db):
+            return
+        first = True
+        while (process := self._warm_process()) is not None:
+            claim = queue.claim(slots.db, slots.settings, slots.worker_id)
+            if claim is None:
+                return
+            if first:
+                slots.note_found(found)
+                first = False
+            Attendance(
+                claim,
+                process,
+                db=slots.db,
+                blobs=slots.blobs,
+                settings=slots.settings,
+                stopping=slots.stopping,
+            ).run()
+
+    def _warm_process(self) -> FitProcess | None:
+        """This slot's process, started anew if it died; None when the worker stops meanwhile."""
+        if self._process is not None and self._process.alive:
+            return None if self._slots.stopping.is_set() else self._process
+        self._drop_process()
+        self._process = FitProcess(threads_per_fit(self._slots.settings))
+        deadline = time.monotonic() + START_SECONDS
+        while not self._slots.stopping.is_set():
+            if self._process.receive(timeout=0.1) is not None:
+                return self._process
+            if time.monotonic() > deadline:
+                self._drop_process()
+                raise FitProcessDied(f"a fit process was not warm after {START_SECONDS:.0f} s")
+        return None
+
+    def _drop_process(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+
+def threads_per_fit(settings: Settings) -> int:
+    """Threads of one fit: the setting, or this process's cores shared among the slots."""
+    if settings.job_threads is not None:
+        return settings.job_threads
+    usable = getattr(os, "sched_getaffinity", None)  # Linux: the cores this process may run on
+    cores = len(usable(0)) if usable else os.cpu_count() or 1
+    return max(1, cores // settings.worker_slots)
