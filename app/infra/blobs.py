@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Iterator
@@ -57,20 +59,25 @@ class BlobStore:
         return key
 
     def delete(self, key: str) -> None:
-        """Remove the blob; a blob that is gone already is no error."""
-        self.path(key).unlink(missing_ok=True)
+        """Remove the blob, or the whole staging entry; one that is gone already is no error."""
+        path = self.path(key)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
     def older_than(self, age_seconds: float) -> Iterator[str]:
-        """Yield the keys of all blobs, and the staging entries as `staging/…`, last written longer ago than that."""
+        """Yield the keys of all blobs, and the entries of staging as `staging/…`, last written longer ago than that."""
         horizon = time.time() - age_seconds
-        for folder, _, files in os.walk(self.root):
-            for name in files:
-                path = Path(folder) / name
-                try:
-                    if path.stat().st_mtime < horizon:
-                        yield str(path.relative_to(self.root))
-                except FileNotFoundError:
-                    continue
+        for kind in self.root.iterdir():
+            entries = kind.iterdir() if kind.name == _STAGING else _files(kind)
+            for path in entries:
+                if 0 < _newest(path) < horizon:
+                    yield str(path.relative_to(self.root))
+
+    def is_older(self, key: str, age_seconds: float) -> bool:
+        """Whether the blob is there and was last written longer ago than that: published anew, it is young again."""
+        return 0 < _newest(self.path(key)) < time.time() - age_seconds
 
 
 class BlobWriter:
@@ -102,10 +109,25 @@ class BlobWriter:
         self._hash.update(chunk)
         self.size += len(chunk)
 
+    @property
+    def path(self) -> Path:
+        """Where the bytes lie until `commit`."""
+        return self._path
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of what was written so far, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def sync(self) -> None:
+        """Put what was written so far on disk, so that `commit` is quick."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
     def commit(self) -> tuple[str, str]:
         """Make the blob durable and public; returns its key and its SHA-256 in hexadecimal."""
         self._file.flush()
-        sha256 = self._hash.hexdigest()
+        sha256 = self.sha256
         return self._store.adopt(self._path, self._kind, sha256), sha256
 
 
@@ -115,3 +137,18 @@ def _fsync_dir(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            yield Path(parent) / name
+
+
+def _newest(path: Path) -> float:
+    """When the file, or anything in the folder, was last written; 0 once it is gone."""
+    newest = 0.0
+    for each in (path, *_files(path)):
+        with contextlib.suppress(FileNotFoundError):
+            newest = max(newest, each.stat().st_mtime)
+    return newest

@@ -1,0 +1,31 @@
+"""Which blobs are named by a row. Only the sweeper asks; it spans owners, for equal bytes are one blob."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import CompoundSelect, func, literal, select, union
+from sqlalchemy.orm import Session
+
+from app.db.tables import Dataset, Job, JobState, Model
+from app.db.time import db_now
+
+
+def named(session: Session, keys: Sequence[str]) -> set[str]:
+    """Those of the keys that a dataset or a model names."""
+    # The inverse of BlobStore.adopt: kind/ab/abcdef…
+    artifact = literal("artifacts/").concat(
+        func.substr(Model.artifact_sha256, 1, 2).concat("/").concat(Model.artifact_sha256)
+    )
+    statement: CompoundSelect[str | None] = union(
+        select(Dataset.upload_key).where(Dataset.upload_key.in_(keys)),
+        select(Dataset.table_key).where(Dataset.table_key.in_(keys)),
+        select(artifact).where(artifact.in_(keys)),
+    )
+    return {key for key in session.scalars(statement) if key is not None}
+
+
+def runs_since(session: Session, age_seconds: float) -> bool:
+    """Whether a job that started longer ago than that still runs, whose staging folder may be as old."""
+    started = select(func.min(Job.started_at)).where(Job.state == JobState.RUNNING)
+    return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))

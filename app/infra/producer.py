@@ -1,0 +1,78 @@
+"""The queue's producer: Celery carries wake-ups and nothing else. A message says only "there is work"."""
+
+from __future__ import annotations
+
+import time
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+WAKE_TASK = "rankwright.wake"
+QUEUE = "rankwright"
+
+SOCKET_SECONDS = 2.0
+REST_SECONDS = 1.0
+
+
+class BrokerAway(Exception):
+    """The broker could not be reached in time. Nothing is lost: the outbox still owes the wake-up."""
+
+
+def make_celery(broker_url: str) -> Celery:
+    """The configuration that producers and workers share."""
+    celery = Celery("rankwright", broker=broker_url)
+    celery.conf.update(
+        # The database redelivers, not the broker: its reaper is the one authority. A message that dies with a
+        # worker costs nothing, and late acknowledgement would start a long job again at each visibility timeout.
+        task_acks_late=False,
+        result_backend=None,
+        task_ignore_result=True,
+        # One message a free slot. `worker_disable_prefetch` stays off: with a threads pool a finishing task does
+        # not wake Celery's loop, which then costs up to a second a job.
+        worker_prefetch_multiplier=1,
+        # The outbox retries. A retry here would hold up a request while the broker is away.
+        task_publish_retry=False,
+        task_serializer="json",
+        result_serializer="json",
+        accept_content=["json"],
+        task_default_queue=QUEUE,
+        # By default a worker gives up for good after 100 failed connections.
+        broker_connection_max_retries=None,
+        broker_connection_retry_on_startup=True,
+        # Standard streams and the root logger are ours.
+        worker_redirect_stdouts=False,
+        worker_hijack_root_logger=False,
+        worker_send_task_events=False,
+        # No ETA and no countdown anywhere: a job's `not_before` does that, in the database's time.
+    )
+    return celery
+
+
+class Producer:
+    """Sends wake-ups. Safe to share between threads."""
+
+    def __init__(self, broker_url: str) -> None:
+        self._celery = make_celery(broker_url)
+        # A hung broker must not hold a request: two seconds at most, then the outbox has it.
+        self._celery.conf.broker_transport_options = {
+            "socket_timeout": SOCKET_SECONDS,
+            "socket_connect_timeout": SOCKET_SECONDS,
+            "max_retries": 0,
+        }
+        self._celery.conf.broker_connection_timeout = SOCKET_SECONDS
+        self._rest_until = 0.0
+
+    def wake(self) -> None:
+        """Tell one worker that there is work. Raises `BrokerAway`, at once for a second after a failure."""
+        if time.monotonic() < self._rest_until:
+            raise BrokerAway("the broker was away a moment ago")
+        try:
+            self._celery.send_task(WAKE_TASK, queue=QUEUE, ignore_result=True, retry=False)
+        except (OperationalError, RedisError, OSError) as error:
+            self._rest_until = time.monotonic() + REST_SECONDS
+            raise BrokerAway(f"the broker is away: {error}") from error
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self._celery.close()
