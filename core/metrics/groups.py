@@ -180,8 +180,9 @@ def _binary_labels(y: ArrayLike) -> NDArray[np.bool_]:
     if labels.dtype.kind == "f":
         _refuse_nan("y", labels)
     if labels.dtype.kind in "US":
-        _check_classes(np.unique(labels).tolist())
-        return np.asarray(labels == labels.max())
+        values = np.unique(labels)
+        _check_classes(values.tolist())
+        return np.asarray(labels == values[-1])
     low, high = labels.min(), labels.max()
     positive = np.asarray(labels == high)
     if low == high or not np.all(positive | (labels == low)):

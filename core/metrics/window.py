@@ -8,6 +8,9 @@ from numbers import Real
 
 from core.errors import InvalidParameter
 
+# No sample tells narrower windows apart, and squares of the width must not vanish.
+LEAST_WIDTH = 1e-9
+
 
 def check_rate(name: str, value: float) -> float:
     """`value` as a float in [0, 1].
@@ -31,11 +34,15 @@ def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
     Raises
     ------
     InvalidParameter
-        If a rate lies outside [0, 1] or the window is empty.
+        If a rate lies outside [0, 1], or the window is empty or narrower than 1e-9.
     """
     low, high = check_rate("fpr_min", fpr_min), check_rate("fpr_max", fpr_max)
     if low >= high:
         raise InvalidParameter(f"fpr_max must be greater than fpr_min ({low}), got {high}")
+    if high - low < LEAST_WIDTH:
+        raise InvalidParameter(
+            f"fpr_max must be at least {LEAST_WIDTH:g} above fpr_min ({low}), got {high}"
+        )
     return low, high
 
 

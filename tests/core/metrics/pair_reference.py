@@ -1,0 +1,90 @@
+"""The definitions, written out over all pairs, and the tables that the tests draw: slow and obviously right."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+from hypothesis import strategies as st
+
+
+@st.composite
+def rankings(draw, weighted=False, max_rows=12):
+    """(y, scores, weights or None) with both classes and many ties; weights are small whole numbers."""
+    n_positive = draw(st.integers(1, max_rows // 2))
+    n_negative = draw(st.integers(1, max_rows // 2))
+    n_rows = n_positive + n_negative
+    y = draw(st.permutations([1] * n_positive + [0] * n_negative))
+    scores = draw(st.lists(st.integers(-3, 3), min_size=n_rows, max_size=n_rows))
+    weights = None
+    if weighted:
+        weights = np.array(
+            draw(st.lists(st.integers(1, 4), min_size=n_rows, max_size=n_rows)), float
+        )
+    return np.array(y), np.array(scores, dtype=float), weights
+
+
+windows = (
+    st.tuples(st.integers(0, 20), st.integers(0, 20))
+    .filter(lambda w: w[0] < w[1])
+    .map(lambda w: (w[0] / 20, w[1] / 20))
+)
+
+
+def repeat_rows(y, scores, weights):
+    """The unweighted table that whole weights stand for."""
+    copies = weights.astype(int)
+    return np.repeat(y, copies), np.repeat(scores, copies)
+
+
+def pair_auc(y, scores, weights=None, tie=0.5):
+    weights = np.ones(len(y)) if weights is None else weights
+    value = total = 0.0
+    for i in np.flatnonzero(y == 1):
+        for k in np.flatnonzero(y == 0):
+            pair = weights[i] * weights[k]
+            total += pair
+            value += pair * ((scores[i] > scores[k]) + tie * (scores[i] == scores[k]))
+    return value / total
+
+
+def empirical_pauc(y, scores, fpr_min, fpr_max):
+    """Narasimhan & Agarwal, eq. 2, literally."""
+    positives = scores[y == 1]
+    negatives = sorted(scores[y == 0], reverse=True)
+    n = len(negatives)
+    first = math.floor(n * Decimal(str(fpr_min)))
+    last = math.ceil(n * Decimal(str(fpr_max)))
+    hits = sum(p > negatives[j - 1] for p in positives for j in range(first + 1, last + 1))
+    return hits / (len(positives) * (last - first))
+
+
+def roc_points(y, scores, weights=None):
+    """FPR and TPR of every cut, from (0, 0), by counting the rows again for each."""
+    weights = np.ones(len(y)) if weights is None else weights
+    cuts = [math.inf, *sorted(set(scores.tolist()), reverse=True)]
+    positive, negative = weights * (y == 1), weights * (y == 0)
+    fpr = [negative[scores >= cut].sum() / negative.sum() for cut in cuts]
+    tpr = [positive[scores >= cut].sum() / positive.sum() for cut in cuts]
+    return np.array(fpr), np.array(tpr), np.array(cuts)
+
+
+def interpolated_pauc(y, scores, fpr_min, fpr_max, weights=None):
+    """Area of the piecewise-linear curve, one segment at a time."""
+    fpr, tpr, _ = roc_points(y, scores, weights)
+    area = 0.0
+    for x0, x1, y0, y1 in zip(fpr[:-1], fpr[1:], tpr[:-1], tpr[1:], strict=True):
+        left, right = max(x0, fpr_min), min(x1, fpr_max)
+        if right > left:
+            middle = y0 + (y1 - y0) * ((left + right) / 2 - x0) / (x1 - x0)
+            area += (right - left) * middle
+    return area / (fpr_max - fpr_min)
+
+
+def delong_variance(y, scores):
+    """DeLong, DeLong & Clarke-Pearson (1988), eqs. 4 to 6 for one curve, over all pairs."""
+    positives, negatives = scores[y == 1], scores[y == 0]
+    psi = (positives[:, None] > negatives) + 0.5 * (positives[:, None] == negatives)
+    v10, v01 = psi.mean(axis=1), psi.mean(axis=0)
+    return v10.var(ddof=1) / len(positives) + v01.var(ddof=1) / len(negatives)

@@ -1,0 +1,269 @@
+"""Intervals: DeLong over all pairs, coverage by simulation, the bootstrap, and the degenerate cases."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from pair_reference import delong_variance, rankings, windows
+from scipy.stats import norm
+
+from core.errors import InvalidParameter
+from core.metrics import (
+    auc,
+    auc_interval,
+    partial_auc,
+    partial_auc_interval,
+    roc_curve,
+    wilson_interval,
+)
+from core.metrics.groups import group_by_score
+from core.metrics.intervals import area_variance
+
+
+def variance(y, scores, window=(0.0, 1.0), weights=None):
+    return area_variance(group_by_score(y, scores, weights), roc_curve(y, scores, weights), *window)
+
+
+def two_classes(rng, n_positive, n_negative, shift, digits=None):
+    y = np.repeat([1, 0], [n_positive, n_negative])
+    scores = rng.normal(size=y.size) + shift * y
+    return y, scores if digits is None else np.round(scores, digits)
+
+
+@given(rankings())
+def test_the_variance_is_delongs(ranking):
+    y, scores, _ = ranking
+    if min(y.sum(), (1 - y).sum()) < 2:
+        assert variance(y, scores) is None
+    else:
+        assert variance(y, scores) == pytest.approx(delong_variance(y, scores), abs=1e-15)
+
+
+def test_delong_by_hand():
+    # psi has rows (1, 1, .5), (1, 0, 0): v10 = 5/6, 1/3 and v01 = 1, 1/2, 1/4.
+    y, scores = np.array([1, 1, 0, 0, 0]), np.array([3.0, 1.5, 1.0, 2.0, 3.0])
+    assert auc(y, scores) == pytest.approx(3.5 / 6)
+    assert variance(y, scores) == pytest.approx((1 / 8) / 2 + (7 / 48) / 3)
+
+
+def test_the_interval_is_symmetric_on_the_logit_scale():
+    y, scores = two_classes(np.random.default_rng(0), 30, 40, 1.0)
+    value, low, high = auc_interval(y, scores, 0.9)
+    centre = math.log(value / (1 - value))
+    reach = norm.ppf(0.95) * math.sqrt(delong_variance(y, scores)) / (value * (1 - value))
+    assert math.log(low / (1 - low)) == pytest.approx(centre - reach)
+    assert math.log(high / (1 - high)) == pytest.approx(centre + reach)
+
+
+@given(rankings(weighted=True), windows)
+def test_an_interval_holds_its_value_and_is_never_nothing(ranking, window):
+    y, scores, weights = ranking
+    for interval, value in (
+        (auc_interval(y, scores, sample_weight=weights), auc(y, scores, weights)),
+        (
+            partial_auc_interval(y, scores, *window, sample_weight=weights),
+            partial_auc(y, scores, *window, sample_weight=weights),
+        ),
+    ):
+        assert interval.value == value
+        assert 0.0 <= interval.low <= value <= interval.high <= 1.0
+        assert interval.high - interval.low > 1e-6
+
+
+@given(rankings(weighted=True), windows)
+def test_weights_are_shares_not_counts(ranking, window):
+    y, scores, weights = ranking
+    once = partial_auc_interval(y, scores, *window, sample_weight=weights)
+    thrice = partial_auc_interval(y, scores, *window, sample_weight=3 * weights)
+    np.testing.assert_allclose(thrice, once, atol=1e-9)
+
+
+def test_equal_weights_are_no_weights():
+    y, scores = two_classes(np.random.default_rng(1), 30, 50, 1.0, digits=1)
+    plain, weighted = (
+        auc_interval(y, scores),
+        auc_interval(y, scores, sample_weight=np.full(80, 0.7)),
+    )
+    np.testing.assert_allclose(weighted, plain)
+
+
+def test_mirrored_scores_mirror_the_auc_interval():
+    y, scores = two_classes(np.random.default_rng(2), 30, 50, 1.0)
+    value, low, high = auc_interval(y, scores)
+    np.testing.assert_allclose(auc_interval(y, -scores), (1 - value, 1 - high, 1 - low))
+
+
+# --- where the sample cannot show its variance ----------------------------------------------------
+
+
+def test_a_perfect_ranking_gets_wilsons_interval_for_the_smaller_class():
+    y = np.repeat([1, 0], [50, 90])
+    interval = auc_interval(y, y.astype(float))
+    assert interval == wilson_interval(1.0, 50)
+    assert interval.low == pytest.approx(0.929, abs=5e-4)
+    assert auc_interval(y, -y.astype(float)) == wilson_interval(0.0, 50)
+
+
+def test_a_window_counts_its_own_share_of_the_negatives():
+    y = np.repeat([1, 0], [50, 100])
+    assert partial_auc_interval(y, y.astype(float), 0, 0.2) == wilson_interval(1.0, 20)
+
+
+@pytest.mark.parametrize("lone", [0, 1])
+def test_one_row_of_a_class_shows_no_variance(lone):
+    y = np.full(20, 1 - lone)
+    y[7] = lone
+    scores = np.arange(20.0)
+    interval = auc_interval(y, scores)
+    assert interval == wilson_interval(auc(y, scores), 1)
+    assert interval.high - interval.low > 0.7
+
+
+def test_constant_scores_show_no_variance():
+    y = np.repeat([1, 0], [10, 30])
+    assert auc_interval(y, np.zeros(40)) == wilson_interval(0.5, 10)
+
+
+def test_a_class_whose_weight_is_one_rows_counts_as_one_row():
+    y, scores = two_classes(np.random.default_rng(3), 5, 40, 1.0)
+    weights = np.ones(45)
+    weights[0] = 1e20
+    interval = auc_interval(y, scores, sample_weight=weights)
+    assert interval.low == pytest.approx(wilson_interval(interval.value, 1).low)
+
+
+# --- coverage -------------------------------------------------------------------------------------
+
+
+def true_area(shift, window, digits=None):
+    """Population value of the interpolated partial AUC of N(shift, 1) against N(0, 1), rounded scores or not."""
+    step = 1e-3 if digits is None else 10.0**-digits
+    edges = (np.arange(round(10 / step), round(-8 / step), -1) - 0.5) * step
+    fpr = np.concatenate(([0], norm.sf(edges), [1]))
+    tpr = np.concatenate(([0], norm.sf(edges - shift), [1]))
+    grid = np.unique(np.concatenate((fpr[(fpr > window[0]) & (fpr < window[1])], window)))
+    return np.trapezoid(np.interp(grid, fpr, tpr), grid) / (window[1] - window[0])
+
+
+@pytest.mark.parametrize("digits", [None, 0])
+@pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.2), (0.1, 0.3)])
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_the_analytic_interval_covers_as_often_as_it_says(digits, window, level):
+    rng = np.random.default_rng(20)
+    truth, n_trials = true_area(1.2, window, digits), 800
+    covered = 0
+    for _ in range(n_trials):
+        y, scores = two_classes(rng, 80, 200, 1.2, digits)
+        interval = partial_auc_interval(y, scores, *window, level=level)
+        covered += interval.low <= truth <= interval.high
+    # Three standard errors of the simulation and one point for the asymptotics.
+    allowed = 3 * math.sqrt(level * (1 - level) / n_trials) + 0.01
+    assert covered / n_trials == pytest.approx(level, abs=allowed)
+
+
+def test_a_weighted_interval_covers_as_often_as_it_says():
+    rng = np.random.default_rng(21)
+    truth, n_trials = true_area(1.2, (0.0, 0.3)), 800
+    covered = 0
+    for _ in range(n_trials):
+        y, scores = two_classes(rng, 150, 300, 1.2)
+        weights = rng.exponential(size=y.size)
+        interval = partial_auc_interval(y, scores, 0, 0.3, sample_weight=weights)
+        covered += interval.low <= truth <= interval.high
+    assert covered / n_trials == pytest.approx(
+        0.95, abs=3 * math.sqrt(0.05 * 0.95 / n_trials) + 0.01
+    )
+
+
+# --- bootstrap ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("digits", [None, 0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.2), (0.05, 0.3)])
+def test_the_bootstrap_agrees_with_the_analytic_interval(digits, weighted, window):
+    rng = np.random.default_rng(5)
+    y, scores = two_classes(rng, 400, 900, 1.2, digits)
+    weights = rng.random(y.size) + 0.5 if weighted else None
+    analytic = partial_auc_interval(y, scores, *window, sample_weight=weights)
+    bootstrap = partial_auc_interval(
+        y, scores, *window, method="bootstrap", n_bootstrap=600, sample_weight=weights
+    )
+    assert bootstrap.value == analytic.value
+    width = analytic.high - analytic.low
+    assert bootstrap.low == pytest.approx(analytic.low, abs=0.15 * width)
+    assert bootstrap.high == pytest.approx(analytic.high, abs=0.15 * width)
+
+
+def test_the_bootstrap_depends_on_its_seed_alone():
+    y, scores = two_classes(np.random.default_rng(6), 30, 60, 1.0)
+
+    def interval(seed):
+        return partial_auc_interval(
+            y, scores, 0, 0.2, method="bootstrap", n_bootstrap=50, random_state=seed
+        )
+
+    assert interval(1) == interval(1)
+    assert interval(1) != interval(2)
+
+
+def test_the_bootstrap_of_a_perfect_ranking_is_no_point():
+    y = np.repeat([1, 0], [20, 40])
+    interval = partial_auc_interval(y, y.astype(float), method="bootstrap", n_bootstrap=20)
+    assert interval == wilson_interval(1.0, 20)
+
+
+# --- Wilson ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_wilson_solves_its_equation(share):
+    value, low, high = wilson_interval(share, 10, 0.9)
+    assert value == share
+    for end in {low, high} - {share}:
+        assert abs(share - end) == pytest.approx(norm.ppf(0.95) * math.sqrt(end * (1 - end) / 10))
+
+
+def test_wilson_published_example():
+    # Newcombe, "Two-sided confidence intervals for the single proportion" (1998), table I, method 3.
+    assert wilson_interval(81 / 263, 263)[1:] == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson_interval(0.0, 20)[1:] == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert wilson_interval(1 / 29, 29)[1:] == pytest.approx((0.0061, 0.1718), abs=5e-5)
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, float("nan"), "0.95", True, None])
+def test_a_level_lies_strictly_between_0_and_1(level):
+    for call in (
+        lambda: auc_interval([0, 1], [0, 1], level),
+        lambda: partial_auc_interval([0, 1], [0, 1], level=level),
+        lambda: wilson_interval(0.5, 10, level),
+    ):
+        with pytest.raises(InvalidParameter, match="level must lie strictly between 0 and 1"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "jackknife"}, "method must be one of .*, got 'jackknife'"),
+        ({"n_bootstrap": 1}, "n_bootstrap must be at least 2, got 1"),
+        ({"n_bootstrap": 10.5}, "n_bootstrap must be an integer, got 10.5"),
+        ({"random_state": -1}, "random_state must be at least 0, got -1"),
+        ({"random_state": None}, "random_state must be an integer, got None"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(InvalidParameter, match=message):
+        partial_auc_interval([0, 1], [0, 1], **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "n"), [(-0.1, 5), (1.1, 5), (float("nan"), 5), (0.5, 0), (0.5, math.inf)]
+)
+def test_wilson_refuses_what_is_no_share_of_trials(value, n):
+    with pytest.raises(InvalidParameter, match="must"):
+        wilson_interval(value, n)

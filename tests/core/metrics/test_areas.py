@@ -1,0 +1,205 @@
+"""AUC, misranks and both partial AUCs against their definitions over all pairs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pair_reference import (
+    empirical_pauc,
+    interpolated_pauc,
+    pair_auc,
+    rankings,
+    repeat_rows,
+    windows,
+)
+from sklearn.metrics import roc_auc_score
+
+from core.errors import InvalidParameter
+from core.metrics import (
+    auc,
+    misrank_fraction,
+    partial_auc,
+    roc_curve,
+    summarise,
+    tpr_at_fpr,
+    window_counts,
+)
+
+LADDER = np.array([1, 0, 1, 0, 1, 0]), np.array([3.0, 3, 2, 2, 1, 1])
+
+
+def test_ties_count_half_for_the_auc_and_whole_as_misranks():
+    assert auc(*LADDER) == 0.5
+    assert misrank_fraction(*LADDER) == 2 / 3
+
+
+@given(rankings())
+def test_auc_and_misranks_over_all_pairs(ranking):
+    y, scores, _ = ranking
+    assert auc(y, scores) == pytest.approx(pair_auc(y, scores), abs=1e-15)
+    assert misrank_fraction(y, scores) == pytest.approx(1 - pair_auc(y, scores, tie=0), abs=1e-15)
+
+
+@given(rankings(weighted=True))
+def test_weighted_auc_and_misranks_over_all_pairs(ranking):
+    y, scores, weights = ranking
+    assert auc(y, scores, weights) == pytest.approx(pair_auc(y, scores, weights), abs=1e-15)
+    misranks = 1 - pair_auc(y, scores, weights, tie=0)
+    assert misrank_fraction(y, scores, weights) == pytest.approx(misranks, abs=1e-15)
+
+
+@given(
+    rankings(weighted=True), windows, st.sampled_from(["interpolated", "empirical"]), st.booleans()
+)
+def test_a_weight_counts_as_so_many_rows(ranking, window, definition, standardize):
+    y, scores, weights = ranking
+    repeated = repeat_rows(y, scores, weights)
+    assert auc(y, scores, weights) == auc(*repeated)
+    assert misrank_fraction(y, scores, weights) == misrank_fraction(*repeated)
+    options = {"definition": definition, "standardize": standardize}
+    assert partial_auc(y, scores, *window, sample_weight=weights, **options) == pytest.approx(
+        partial_auc(*repeated, *window, **options), abs=1e-15
+    )
+    assert tpr_at_fpr(y, scores, window[1], weights) == tpr_at_fpr(*repeated, window[1])
+
+
+@given(rankings(weighted=True), windows)
+def test_interpolated_partial_auc_segment_by_segment(ranking, window):
+    y, scores, weights = ranking
+    value = partial_auc(y, scores, *window, sample_weight=weights)
+    assert value == pytest.approx(interpolated_pauc(y, scores, *window, weights), abs=1e-13)
+
+
+@given(rankings(), windows)
+def test_empirical_partial_auc_is_equation_2(ranking, window):
+    y, scores, _ = ranking
+    value = partial_auc(y, scores, *window, definition="empirical")
+    assert value == pytest.approx(empirical_pauc(y, scores, *window), abs=1e-15)
+
+
+@given(rankings(weighted=True), windows)
+def test_fractional_weights_take_the_boundary_row_in_part(ranking, window):
+    # With fractions of rows the window's ends are masses: many small copies come to the same in the limit.
+    y, scores, weights = ranking
+    fine = 10_000
+    many = partial_auc(y, scores, *window, definition="empirical", sample_weight=weights * fine)
+    part = partial_auc(y, scores, *window, definition="empirical", sample_weight=weights / 3)
+    assert part == pytest.approx(many, abs=1e-3)
+
+
+def test_constant_scores_are_the_diagonal_or_nothing():
+    y = np.array([1, 0] * 10)
+    assert partial_auc(y, np.zeros(20), 0.2, 0.4) == pytest.approx(0.3)
+    assert partial_auc(y, np.zeros(20), 0.2, 0.4, standardize=True) == pytest.approx(0.5)
+    assert partial_auc(y, np.zeros(20), 0.2, 0.4, definition="empirical") == 0.0
+
+
+def test_a_perfect_ranking_has_every_area_one():
+    y, scores = np.array([1, 1, 0, 0, 0]), np.arange(5)[::-1]
+    assert auc(y, scores) == 1.0
+    assert misrank_fraction(y, scores) == 0.0
+    for definition in ("interpolated", "empirical"):
+        for standardize in (False, True):
+            options = {"definition": definition, "standardize": standardize}
+            assert partial_auc(y, scores, 0.1, 0.3, **options) == 1.0
+
+
+def test_figure_2_of_narasimhan_and_agarwal():
+    y = np.array([1] * 4 + [0] * 5)
+    first = np.array([9.1, 6.8, 6.1, 5.7, 8.5, 8.1, 4.2, 3.6, 2.3])
+    second = np.array([9.9, 8.7, 3.3, 2.1, 7.6, 5.3, 4.9, 4.4, 0.8])
+    assert auc(y, first) == pytest.approx(14 / 20)
+    assert auc(y, second) == pytest.approx(12 / 20)
+    assert partial_auc(y, first, 0, 0.2, definition="empirical") == 0.25
+    assert partial_auc(y, second, 0, 0.2, definition="empirical") == 0.5
+
+
+@pytest.mark.parametrize("digits", [None, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_scikit_learn(digits, weighted):
+    rng = np.random.default_rng(3)
+    y = (rng.random(700) < 0.2).astype(int)
+    scores = rng.normal(size=700) + y
+    scores = scores if digits is None else np.round(scores, digits)
+    weights = rng.random(700) if weighted else None
+    assert auc(y, scores, weights) == pytest.approx(roc_auc_score(y, scores, sample_weight=weights))
+    for fpr_max in (0.01, 0.05, 0.5, 0.999):
+        theirs = roc_auc_score(y, scores, sample_weight=weights, max_fpr=fpr_max)
+        ours = partial_auc(y, scores, 0, fpr_max, standardize=True, sample_weight=weights)
+        assert ours == pytest.approx(theirs)
+
+
+@given(rankings(weighted=True), windows)
+def test_the_curve_alone_gives_the_same_areas(ranking, window):
+    y, scores, weights = ranking
+    curve = roc_curve(y, scores, weights)
+    assert curve.area() == pytest.approx(auc(y, scores, weights), abs=1e-14)
+    for standardize in (False, True):
+        assert curve.partial_area(*window, standardize=standardize) == partial_auc(
+            y, scores, *window, standardize=standardize, sample_weight=weights
+        )
+    assert curve.tpr_at(window[0]) == tpr_at_fpr(y, scores, window[0], weights)
+
+
+@given(rankings(weighted=True))
+def test_the_whole_window_is_the_auc(ranking):
+    y, scores, weights = ranking
+    whole = partial_auc(y, scores, sample_weight=weights)
+    assert whole == pytest.approx(auc(y, scores, weights), abs=1e-14)
+
+
+def test_any_increasing_map_of_the_scores_changes_nothing():
+    rng = np.random.default_rng(4)
+    y, scores = rng.integers(0, 2, 200), np.round(rng.normal(size=200), 1)
+    assert auc(y, np.exp(scores)) == auc(y, scores)
+    assert auc(y, -scores) == pytest.approx(1 - auc(y, scores), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("n", "window", "expected"),
+    [
+        (100, (0.0, 0.07), (0, 7)),  # in floating point 7.000000000000001, so 8
+        (100, (0.07, 0.14), (7, 14)),
+        (100, (0.29, 0.57), (29, 57)),  # in floating point 28.999…
+        (10, (0.05, 0.06), (0, 1)),
+        (3, (0.34, 0.66), (1, 2)),
+        (1, (0.0, 1.0), (0, 1)),
+        (7, (1e-05, 1.0), (0, 7)),
+    ],
+)
+def test_window_counts_are_exact_decimals(n, window, expected):
+    assert window_counts(n, *window) == expected
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ((0.1, 0.05), r"fpr_max must be greater than fpr_min \(0.1\), got 0.05"),
+        ((0.1, 0.1), "fpr_max must be greater than fpr_min"),
+        ((0.0, 1e-200), r"fpr_max must be at least 1e-09 above fpr_min \(0.0\), got 1e-200"),
+        ((-0.1, 0.5), r"fpr_min must lie in \[0, 1\], got -0.1"),
+        ((0.0, 1.5), r"fpr_max must lie in \[0, 1\], got 1.5"),
+        ((0.0, float("nan")), r"fpr_max must lie in \[0, 1\], got nan"),
+        (("0", 0.5), r"fpr_min must be a number in \[0, 1\], got '0'"),
+        ((False, 0.5), "fpr_min must be a number"),
+        ((0.0, None), "fpr_max must be a number"),
+    ],
+)
+def test_a_window_that_is_none_is_refused(window, message):
+    for call in (
+        lambda: partial_auc(*LADDER, *window),
+        lambda: roc_curve(*LADDER).partial_area(*window),
+        lambda: summarise(*LADDER, windows=[window]),
+    ):
+        with pytest.raises(InvalidParameter, match=message):
+            call()
+
+
+def test_an_unknown_definition_is_refused():
+    with pytest.raises(InvalidParameter, match=r"definition must be one of .*, got 'mean'"):
+        partial_auc(*LADDER, definition="mean")
+
+
+def test_tpr_at_fpr_refuses_what_is_no_rate():
+    with pytest.raises(InvalidParameter, match="fpr must lie in"):
+        tpr_at_fpr(*LADDER, 1.2)

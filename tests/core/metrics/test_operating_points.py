@@ -1,0 +1,164 @@
+"""Operating points against trying every cut, from data and from the stored curve."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pair_reference import rankings, repeat_rows, roc_points
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import (
+    ClassTotals,
+    operating_point,
+    operating_point_on_curve,
+    roc_curve,
+    summarise,
+    wilson_interval,
+)
+
+rates = st.integers(0, 24).map(lambda k: k / 24) | st.floats(0, 1)
+
+
+@given(rankings(), rates)
+def test_at_an_fpr_no_cut_within_it_is_better(ranking, fpr):
+    y, scores, _ = ranking
+    point = operating_point(y, scores, fpr=fpr)
+    cuts = [(t, -f) for f, t, _ in zip(*roc_points(y, scores), strict=True) if f <= fpr + 1e-12]
+    assert (point.tpr.value, -point.fpr.value) == max(cuts)
+
+
+@given(rankings(), rates)
+def test_at_a_tpr_no_cut_that_reaches_it_is_better(ranking, tpr):
+    y, scores, _ = ranking
+    point = operating_point(y, scores, tpr=tpr)
+    cuts = [(f, -t) for f, t, _ in zip(*roc_points(y, scores), strict=True) if t >= tpr - 1e-12]
+    assert (point.fpr.value, -point.tpr.value) == min(cuts)
+
+
+@given(rankings(weighted=True), st.sampled_from(["fpr", "tpr", "threshold"]), rates)
+def test_the_threshold_flags_what_the_point_says(ranking, by, value):
+    y, scores, weights = ranking
+    point = operating_point(y, scores, sample_weight=weights, **{by: value})
+    flagged = scores >= point.threshold
+    positive, negative = weights * (y == 1), weights * (y == 0)
+    assert point.tpr.value == pytest.approx(positive[flagged].sum() / positive.sum())
+    assert point.fpr.value == pytest.approx(negative[flagged].sum() / negative.sum())
+    if flagged.any():
+        precision = positive[flagged].sum() / weights[flagged].sum()
+        assert point.precision.value == pytest.approx(precision)
+        assert point.lift.value == pytest.approx(precision * weights.sum() / positive.sum())
+    else:
+        assert math.isnan(point.precision.value)
+        assert math.isnan(point.lift.value)
+        assert point.precision[1:] == (0.0, 1.0)
+
+
+def test_a_literal_rate_finds_its_own_point():
+    # 7 of 100 negatives above the threshold: FPR 0.07 must find that cut and not the one before.
+    y = np.repeat([0, 1, 0], [7, 50, 93])
+    scores = np.concatenate([np.full(7, 3.0), np.full(50, 2.5), np.arange(93) / 100])
+    point = operating_point(y, scores, fpr=0.07)
+    assert (point.threshold, point.fpr.value, point.tpr.value) == (2.5, 0.07, 1.0)
+
+
+def test_sums_of_decimal_weights_find_their_point_too():
+    # .1 + .2 of .1 + .2 + .7 is a little more than .3 in floating point.
+    y, scores = [0, 0, 0, 1], [4.0, 3.0, 1.0, 2.0]
+    point = operating_point(y, scores, fpr=0.3, sample_weight=[0.1, 0.2, 0.7, 1.0])
+    assert (point.threshold, point.tpr.value) == (2.0, 1.0)
+
+
+@given(rankings(weighted=True), st.sampled_from(["fpr", "tpr", "threshold"]), rates)
+def test_the_curve_and_the_totals_are_enough(ranking, by, value):
+    y, scores, weights = ranking
+    summary = summarise(y, scores, weights)
+    from_curve = operating_point_on_curve(summary.curve, summary.totals, **{by: value})
+    assert repr(from_curve) == repr(
+        operating_point(y, scores, sample_weight=weights, **{by: value})
+    )
+
+
+@given(rankings(weighted=True), rates)
+def test_a_weight_counts_as_so_many_rows_in_the_values(ranking, fpr):
+    y, scores, weights = ranking
+    weighted = operating_point(y, scores, fpr=fpr, sample_weight=weights)
+    repeated = operating_point(*repeat_rows(y, scores, weights), fpr=fpr)
+    assert weighted.threshold == repeated.threshold
+    for name in ("fpr", "tpr", "precision", "lift"):
+        ours, theirs = getattr(weighted, name).value, getattr(repeated, name).value
+        assert ours == pytest.approx(theirs, nan_ok=True)
+
+
+def test_intervals_are_wilsons_on_the_counts():
+    y = np.repeat([1, 0, 1, 0], [30, 10, 20, 40])
+    scores = np.repeat([1.0, 0.0], [40, 60])
+    point = operating_point(y, scores, threshold=1.0, level=0.9)
+    assert point.tpr == wilson_interval(0.6, 50, 0.9)
+    assert point.fpr == wilson_interval(0.2, 50, 0.9)
+    np.testing.assert_allclose(point.precision, wilson_interval(0.75, 40, 0.9))
+    np.testing.assert_allclose(point.lift, np.array(wilson_interval(0.75, 40, 0.9)) / 0.5)
+
+
+def test_weighted_intervals_count_effective_rows():
+    rng = np.random.default_rng(0)
+    y, scores, weights = np.repeat([1, 0], [40, 60]), rng.normal(size=100), rng.random(100) + 0.1
+    point = operating_point(y, scores, threshold=0.0, sample_weight=weights)
+
+    def kish(w):
+        return w.sum() ** 2 / (w**2).sum()
+
+    np.testing.assert_allclose(point.tpr, wilson_interval(point.tpr.value, kish(weights[:40])))
+    np.testing.assert_allclose(point.fpr, wilson_interval(point.fpr.value, kish(weights[40:])))
+
+
+def test_weights_that_differ_between_classes_only_give_the_flagged_rows_own_effective_number():
+    y = np.repeat([1, 0, 1, 0], [30, 10, 20, 40])
+    scores = np.repeat([1.0, 0.0], [40, 60])
+    weights = np.where(y == 1, 1.0, 25.0)
+    point = operating_point(y, scores, threshold=1.0, sample_weight=weights)
+    flagged = weights[scores >= 1.0]
+    expected = wilson_interval(30 / 280, flagged.sum() ** 2 / (flagged**2).sum())
+    np.testing.assert_allclose(point.precision, expected)
+
+
+def test_infinite_thresholds_flag_nothing_or_all():
+    y, scores = [0, 1, 1], [1.0, 2.0, 3.0]
+    nothing = operating_point(y, scores, threshold=math.inf)
+    assert (nothing.fpr.value, nothing.tpr.value) == (0.0, 0.0)
+    everything = operating_point(y, scores, threshold=-math.inf)
+    assert (everything.fpr.value, everything.tpr.value) == (1.0, 1.0)
+    assert everything.lift.value == 1.0
+
+
+def test_when_every_cut_is_too_loose_the_cut_is_to_flag_nothing():
+    point = operating_point([0, 1, 1], [3.0, 2.0, 1.0], fpr=0.5)
+    assert (point.threshold, point.tpr.value) == (math.inf, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "exactly one of fpr, tpr and threshold must be given, got none"),
+        ({"fpr": 0.1, "tpr": 0.2}, "exactly one of .* got fpr, tpr"),
+        ({"fpr": 1.5}, r"fpr must lie in \[0, 1\], got 1.5"),
+        ({"tpr": -0.5}, r"tpr must lie in \[0, 1\], got -0.5"),
+        ({"tpr": float("nan")}, r"tpr must lie in \[0, 1\], got nan"),
+        ({"threshold": float("nan")}, "threshold must be a number, got nan"),
+        ({"threshold": "high"}, "threshold must be a number, got 'high'"),
+        ({"fpr": 0.1, "level": 2}, "level must lie strictly between 0 and 1"),
+    ],
+)
+def test_bad_requests_are_refused(options, message):
+    y, scores = [0, 1], [0.0, 1.0]
+    with pytest.raises(InvalidParameter, match=message):
+        operating_point(y, scores, **options)
+    with pytest.raises(InvalidParameter, match=message):
+        operating_point_on_curve(roc_curve(y, scores), ClassTotals.of_counts(1, 1), **options)
+
+
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_totals_must_be_positive(value):
+    with pytest.raises(InvalidData, match="negative must be positive and finite"):
+        ClassTotals(1.0, value, 1.0, 1.0)

@@ -1,0 +1,294 @@
+"""The curve against counting every cut, scikit-learn, and itself after thinning."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pair_reference import interpolated_pauc, rankings, repeat_rows, roc_points, windows
+from sklearn import metrics as sk
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import RocCurve, roc_curve, roc_hull
+
+
+def random_ranking(n_rows, seed=0, digits=None):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n_rows) < 0.3).astype(int)
+    scores = rng.normal(size=n_rows) + y
+    return y, scores if digits is None else np.round(scores, digits)
+
+
+@given(rankings())
+def test_points_are_the_rates_of_every_cut(ranking):
+    y, scores, _ = ranking
+    curve = roc_curve(y, scores)
+    fpr, tpr, cuts = roc_points(y, scores)
+    np.testing.assert_array_equal(curve.fpr, fpr)
+    np.testing.assert_array_equal(curve.tpr, tpr)
+    np.testing.assert_array_equal(curve.thresholds, cuts)
+
+
+@given(rankings(weighted=True))
+def test_a_weight_counts_as_so_many_rows(ranking):
+    y, scores, weights = ranking
+    weighted, repeated = roc_curve(y, scores, weights), roc_curve(*repeat_rows(y, scores, weights))
+    np.testing.assert_array_equal(weighted.fpr, repeated.fpr)
+    np.testing.assert_array_equal(weighted.tpr, repeated.tpr)
+    np.testing.assert_array_equal(weighted.thresholds, repeated.thresholds)
+
+
+@given(rankings())
+def test_rows_of_weight_zero_are_not_there(ranking):
+    y, scores, _ = ranking
+    weights = np.concatenate([np.ones(len(y)), [0.0, 0.0]])
+    padded = roc_curve(np.append(y, [0, 1]), np.append(scores, [99.0, -99.0]), weights)
+    np.testing.assert_array_equal(padded.thresholds, roc_curve(y, scores).thresholds)
+
+
+@pytest.mark.parametrize("digits", [None, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("drop", [False, True])
+def test_equals_scikit_learn(digits, weighted, drop):
+    y, scores = random_ranking(500, digits=digits)
+    weights = np.random.default_rng(1).integers(1, 5, 500) if weighted else None
+    curve = roc_curve(y, scores, weights)
+    full = sk.roc_curve(y, scores, sample_weight=weights, drop_intermediate=False)
+    np.testing.assert_allclose(curve.fpr, full[0], atol=1e-15)
+    np.testing.assert_allclose(curve.tpr, full[1], atol=1e-15)
+    np.testing.assert_array_equal(curve.thresholds, full[2])
+    if drop:
+        dropped = roc_curve(y, scores, weights, drop_collinear=True)
+        theirs = sk.roc_curve(y, scores, sample_weight=weights, drop_intermediate=True)
+        # scikit-learn drops repeated steps only; ours also drops unequal steps in one direction.
+        assert set(dropped.thresholds) <= set(theirs[2])
+        assert dropped.area() == pytest.approx(curve.area(), abs=1e-12)
+
+
+@given(rankings(weighted=True), windows)
+def test_dropping_collinear_points_leaves_the_line_and_no_straight_angle(ranking, window):
+    y, scores, weights = ranking
+    full = roc_curve(y, scores, weights)
+    short = roc_curve(y, scores, weights, drop_collinear=True)
+    assert short.partial_area(*window) == pytest.approx(full.partial_area(*window), abs=1e-14)
+    dx, dy = np.diff(short.fpr), np.diff(short.tpr)
+    assert np.all(np.abs(dx[:-1] * dy[1:] - dx[1:] * dy[:-1]) > 1e-6)
+
+
+def test_dropping_collinear_points_never_loses_the_end():
+    # The last rows weigh nothing next to the others: several points coincide with (1, 1).
+    y, scores = [1, 0, 0, 0, 1], [5.0, 4.0, 3.0, 2.0, 1.0]
+    for drop in (False, True):
+        curve = roc_curve(y, scores, [1, 1, 1e-30, 1e-30, 1e-30], drop_collinear=drop)
+        assert (curve.fpr[-1], curve.tpr[-1]) == (1.0, 1.0)
+        assert curve.fpr.tolist() == [0.0, 0.0, 1.0]
+
+
+@given(rankings(weighted=True), windows)
+def test_partial_area_of_a_curve_is_the_segments_sum(ranking, window):
+    y, scores, weights = ranking
+    curve = roc_curve(y, scores, weights)
+    expected = interpolated_pauc(y, scores, *window, weights)
+    assert curve.partial_area(*window) == pytest.approx(expected, abs=1e-13)
+
+
+def test_a_tiny_window_keeps_its_digits():
+    y, scores = random_ranking(100)
+    curve = roc_curve(y, scores)
+    middle = curve.fpr[40] + 1e-4
+    value = curve.partial_area(middle, middle + 1e-9)
+    assert value == pytest.approx(float(curve.tpr_at(middle)), abs=1e-12)
+
+
+def test_height_is_interpolated_and_takes_the_top_of_a_step():
+    curve = RocCurve([0, 0, 0.5, 1], [0, 0.4, 0.4, 1], [np.inf, 3, 2, 1])
+    np.testing.assert_allclose(curve.tpr_at([0, 0.25, 0.5, 0.75, 1]), [0.4, 0.4, 0.4, 0.7, 1])
+    assert curve.middle_height(0.0) == pytest.approx(0.2)
+    assert curve.middle_height(0.75) == pytest.approx(0.7)
+
+
+def test_height_refuses_what_is_no_rate():
+    curve = RocCurve([0, 1], [0, 1], [np.inf, 0])
+    for rate in (-0.1, 1.1, np.nan):
+        with pytest.raises(InvalidParameter, match=r"fpr must lie in \[0, 1\]"):
+            curve.tpr_at(rate)
+
+
+# --- placing a score ----------------------------------------------------------------------------
+
+
+@given(rankings(weighted=True), st.floats(-5, 5) | st.integers(-4, 4).map(float))
+def test_locate_is_the_rates_of_the_cut_at_the_score(ranking, score):
+    y, scores, weights = ranking
+    curve = roc_curve(y, scores, weights)
+    flagged = scores >= score
+    fpr = (weights * (y == 0))[flagged].sum() / weights[y == 0].sum()
+    tpr = (weights * (y == 1))[flagged].sum() / weights[y == 1].sum()
+    assert curve.locate_one(score) == (fpr, tpr)
+    located = curve.locate([score, score])
+    assert (located[0].tolist(), located[1].tolist()) == ([fpr, fpr], [tpr, tpr])
+
+
+def test_locate_takes_infinite_scores_and_any_shape():
+    y, scores = random_ranking(50)
+    curve = roc_curve(y, scores)
+    assert curve.locate_one(np.inf) == (0.0, 0.0)
+    assert curve.locate_one(-np.inf) == (1.0, 1.0)
+    fpr, tpr = curve.locate(np.full((2, 3), scores.max()))
+    assert fpr.shape == tpr.shape == (2, 3)
+    assert [type(rate) for rate in curve.locate_one(0.3)] == [float, float]
+
+
+def test_locate_refuses_nan():
+    curve = RocCurve([0, 1], [0, 1], [np.inf, 0])
+    with pytest.raises(InvalidData, match="NaN"):
+        curve.locate([0.0, np.nan])
+    with pytest.raises(InvalidData, match="NaN"):
+        curve.locate_one(float("nan"))
+
+
+# --- hull -----------------------------------------------------------------------------------------
+
+
+def check_hull(curve, hull):
+    slopes_x, slopes_y = np.diff(hull.fpr), np.diff(hull.tpr)
+    turns = slopes_x[:-1] * slopes_y[1:] - slopes_x[1:] * slopes_y[:-1]
+    assert np.all(turns < 0), "concave, with no straight angle"
+    inner = hull.tpr_at(curve.fpr)
+    assert np.all(inner >= curve.tpr - 1e-12), "never below the curve"
+    assert set(hull.thresholds) <= set(curve.thresholds), "made of the curve's own points"
+    assert hull.thresholds[0] == np.inf
+    assert hull.thresholds[-1] == curve.thresholds[-1]
+
+
+@given(rankings(weighted=True))
+def test_hull_is_the_least_concave_curve_above(ranking):
+    y, scores, weights = ranking
+    curve, hull = roc_curve(y, scores, weights), roc_hull(y, scores, weights)
+    check_hull(curve, hull)
+    # Its height is the greatest over all chords between two points of the curve.
+    for x in np.linspace(0, 1, 21):
+        best = 0.0
+        for i in range(len(curve)):
+            for j in range(i, len(curve)):
+                x0, x1, y0, y1 = curve.fpr[i], curve.fpr[j], curve.tpr[i], curve.tpr[j]
+                if x0 <= x <= x1:
+                    best = max(best, y1 if x1 == x0 else y0 + (y1 - y0) * (x - x0) / (x1 - x0))
+        assert float(hull.tpr_at(x)) == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("digits", [None, 2])
+def test_hull_of_many_points(digits):
+    y, scores = random_ranking(20_000, digits=digits)
+    curve = roc_curve(y, scores)
+    check_hull(curve, curve.hull())
+
+
+@pytest.mark.parametrize("power", [2.0, 0.5])
+def test_hull_of_a_curve_that_is_convex_or_concave_throughout(power):
+    x = np.linspace(0, 1, 3000)
+    curve = RocCurve(x, x**power, np.concatenate(([np.inf], -x[1:])))
+    hull = curve.hull()
+    check_hull(curve, hull)
+    assert len(hull) == (2 if power > 1 else 3000)
+
+
+def test_hull_keeps_a_corner_made_of_two_points_closer_than_rounding():
+    curve = RocCurve([0, 0, 1e-30, 1], [0, 0.5, 0.5, 1], [np.inf, 3, 2, 1])
+    assert float(curve.hull().tpr_at(1e-20)) == pytest.approx(0.5)
+
+
+# --- thinning -------------------------------------------------------------------------------------
+
+
+def test_thinning_to_more_points_than_there_are_changes_nothing():
+    curve = roc_curve(*random_ranking(50))
+    assert curve.thin(51) is curve
+
+
+@given(rankings(max_rows=40), st.integers(2, 40))
+def test_thinning_keeps_to_its_bound(ranking, max_points):
+    y, scores, _ = ranking
+    curve = roc_curve(y, scores + np.arange(len(y)) / 100)
+    check_thin(curve, max_points)
+
+
+@pytest.mark.parametrize("max_points", [2, 3, 5, 20, 100, 1000])
+@pytest.mark.parametrize("digits", [None, 2])
+def test_thinning_a_long_curve_keeps_to_its_bound(max_points, digits):
+    check_thin(roc_curve(*random_ranking(30_000, digits=digits)), max_points)
+
+
+def check_thin(curve, max_points):
+    thin = curve.thin(max_points)
+    hull = curve.hull()
+    assert len(thin) <= max_points
+    kept = np.isin(curve.thresholds, thin.thresholds)
+    assert kept[0]
+    assert kept[-1]
+    np.testing.assert_array_equal(curve.fpr[kept], thin.fpr)
+    hull_kept = np.isin(hull.thresholds, thin.thresholds).sum()
+    if len(hull) <= max_points:
+        assert hull_kept == len(hull), "every vertex of the hull fits, so every one is kept"
+        spacing = 2 / (max_points - len(hull) + 1)
+    else:
+        spacing = 2 / (max_points - max(2, max_points // 2) + 1)
+    if len(curve) <= max_points:
+        return
+    fpr, tpr = thin.locate(curve.thresholds)
+    behind = (curve.fpr - fpr) + (curve.tpr - tpr)
+    assert np.all(fpr <= curve.fpr)
+    assert np.all(tpr <= curve.tpr)
+    assert behind.max() < spacing + 1e-12
+
+
+@pytest.mark.parametrize("value", [1, 0, -3])
+def test_thinning_needs_two_points(value):
+    with pytest.raises(InvalidParameter, match=f"max_points must be at least 2, got {value}"):
+        RocCurve([0, 1], [0, 1], [np.inf, 0]).thin(value)
+
+
+@pytest.mark.parametrize("value", [2.5, True, "10", None])
+def test_thinning_needs_an_integer(value):
+    with pytest.raises(InvalidParameter, match="max_points must be an integer"):
+        RocCurve([0, 1], [0, 1], [np.inf, 0]).thin(value)
+
+
+# --- a curve from storage -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fpr", "tpr", "thresholds", "message"),
+    [
+        ([0, 1], [0, 1, 1], [np.inf, 0], "one length"),
+        ([[0, 1]], [[0, 1]], [[np.inf, 0]], "one length"),
+        ([0], [0], [np.inf], "at least 2 points"),
+        ([0.1, 1], [0, 1], [np.inf, 0], "fpr must rise from 0 to 1"),
+        ([0, 1], [0, 0.9], [np.inf, 0], "tpr must rise from 0 to 1"),
+        ([0, 0.6, 0.5, 1], [0, 0.1, 0.2, 1], [np.inf, 3, 2, 1], "fpr must rise"),
+        ([0, np.nan, 1], [0, 0.1, 1], [np.inf, 1, 0], "fpr must rise"),
+        ([0, 0, 1], [0, 0, 1], [np.inf, 1, 0], "differ from the one before"),
+        ([0, 0.5, 1], [0, 0.5, 1], [np.inf, 1, 1], "thresholds must fall"),
+        ([0, 0.5, 1], [0, 0.5, 1], [9.0, 1, 0], "thresholds must fall"),
+        ([0, 0.5, 1], [0, 0.5, 1], [np.inf, np.nan, 0], "thresholds must fall"),
+    ],
+)
+def test_a_broken_curve_is_refused(fpr, tpr, thresholds, message):
+    with pytest.raises(InvalidData, match=message):
+        RocCurve(np.array(fpr), np.array(tpr), np.array(thresholds))
+
+
+def test_a_curve_is_read_only_and_leaves_the_callers_arrays_alone():
+    fpr = np.array([0.0, 1.0])
+    curve = RocCurve(fpr, [0, 1], [np.inf, 0])
+    with pytest.raises(ValueError, match="read-only"):
+        curve.fpr[0] = 1.0
+    assert fpr.flags.writeable
+
+
+def test_a_curve_stored_as_bytes_is_the_same_curve():
+    curve = roc_curve(*random_ranking(300))
+    again = RocCurve(
+        *(np.frombuffer(v.tobytes()) for v in (curve.fpr, curve.tpr, curve.thresholds))
+    )
+    assert again.area() == curve.area()
+    assert again.locate_one(0.25) == curve.locate_one(0.25)
