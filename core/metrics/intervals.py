@@ -149,8 +149,8 @@ def partial_auc_interval(
 
     Notes
     -----
-    O(n log n), with the bootstrap O(n log n + n · n_bootstrap). The analytic interval at level 0.95 covered 92.5 to 97 % of
-    simulated samples, with and without ties, but for windows that hold only four or five negatives: 91 to 96 %.
+    O(n log n), with the bootstrap O(n log n + n · n_bootstrap). At level 0.95 the analytic interval covered 92.5 to
+    97.5 % of simulated samples, tied or not, and 91 to 95 % where a window held only two to five negatives.
     """
     low, high = check_window(fpr_min, fpr_max)
     level = check_level(level)
