@@ -14,7 +14,6 @@ from sqlalchemy import (
     Index,
     LargeBinary,
     MetaData,
-    String,
     Text,
     UniqueConstraint,
 )
@@ -60,7 +59,7 @@ class Base(DeclarativeBase):
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads it once, at class creation
         float: Float(53),
         int: BigInteger,
-        str: String(255),
+        str: Text,  # no length that only one of the two databases would hold a value to
         # None is SQL's NULL here, never the JSON text `null`.
         Json: JSON(none_as_null=True),
         list[Json]: JSON(none_as_null=True),
@@ -332,4 +331,4 @@ class Worker(Base):
     seen_at: Mapped[float]
     by_message: Mapped[int]
     by_look: Mapped[int]
-    note: Mapped[str | None] = mapped_column(Text)
+    note: Mapped[str | None]

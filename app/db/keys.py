@@ -1,0 +1,53 @@
+"""Queries on API keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.db.page import Page, fetch_page
+from app.db.tables import ApiKey
+from app.db.time import db_now
+
+
+def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return (
+        ApiKey.revoked_at.is_(None),
+        or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > db_now()),
+    )
+
+
+def find_usable(session: Session, sha256: str) -> ApiKey | None:
+    """The key of this hash, unless it is revoked or has expired by the database's clock."""
+    return session.scalar(select(ApiKey).where(ApiKey.sha256 == sha256, *_usable()))
+
+
+def get(session: Session, owner: str, key_id: str) -> ApiKey | None:
+    """The owner's key of this id, revoked or not."""
+    return session.scalar(select(ApiKey).where(ApiKey.owner == owner, ApiKey.id == key_id))
+
+
+def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
+    """The owner's keys, newest first."""
+    statement = select(ApiKey).where(ApiKey.owner == owner)
+    return fetch_page(session, statement, ApiKey.created_at, ApiKey.id, limit=limit, after=after)
+
+
+def revoke(session: Session, owner: str, key_id: str) -> bool:
+    """Mark the key as revoked now, keeping the time of a first revocation; false where there is no such key."""
+    revoked = session.scalar(
+        update(ApiKey)
+        .where(ApiKey.owner == owner, ApiKey.id == key_id)
+        .values(revoked_at=func.coalesce(ApiKey.revoked_at, db_now()))
+        .returning(ApiKey.id)
+    )
+    return revoked is not None
+
+
+def touch(session: Session, key_ids: Iterable[str]) -> None:
+    """Note that these keys were used just now."""
+    session.execute(
+        update(ApiKey).where(ApiKey.id.in_(list(key_ids))).values(last_used_at=db_now())
+    )

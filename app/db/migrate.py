@@ -1,0 +1,65 @@
+"""Migrations: bring a database to the newest schema. They run in one transaction, on SQLite as on PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from app.db.session import Database
+
+FOLDER = Path(__file__).resolve().parents[2] / "migrations"
+
+# Any number, as long as nobody else on this database takes it: two `migrate` at once go one after the other.
+_ADVISORY_LOCK = 7_236_512_903
+
+
+def upgrade(database_url: str) -> str:
+    """Run every migration that the database has not seen; returns the revision it is at then."""
+    db = Database(database_url)
+    try:
+        with db.engine.begin() as connection:
+            if db.dialect == "postgresql":
+                connection.execute(
+                    text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK}
+                )
+            command.upgrade(config(connection), "head")
+            revision = _revision(connection)
+    finally:
+        db.close()
+    assert revision is not None
+    return revision
+
+
+def current(database_url: str) -> str | None:
+    """The revision that the database is at; None for an empty one."""
+    db = Database(database_url)
+    try:
+        with db.engine.connect() as connection:
+            return _revision(connection)
+    finally:
+        db.close()
+
+
+def head() -> str:
+    """The newest revision there is."""
+    revision = ScriptDirectory(str(FOLDER)).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def config(connection: Connection | None = None) -> Config:
+    """Alembic's configuration, with no file: the connection is handed to `migrations/env.py`."""
+    alembic = Config()
+    alembic.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    alembic.attributes["connection"] = connection
+    return alembic
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()

@@ -1,0 +1,28 @@
+"""`python -m migrations "what changes"`: write the next migration from the difference to `app/db/tables.py`."""
+
+import sys
+import tempfile
+
+from alembic import command
+
+from app.db import migrate
+from app.db.session import Database
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit('usage: python -m migrations "what changes"')
+    message = sys.argv[1]
+    number = len(list((migrate.FOLDER / "versions").glob("*.py"))) + 1
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/empty.db"
+        if number > 1:
+            migrate.upgrade(url)
+        db = Database(url)
+        with db.engine.begin() as connection:
+            command.revision(
+                migrate.config(connection),
+                message,
+                autogenerate=True,
+                rev_id=f"{number:04d}",
+            )
+        db.close()

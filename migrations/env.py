@@ -1,0 +1,15 @@
+"""Alembic's way in. `app.db.migrate` opens the connection and owns the transaction."""
+
+from alembic import context
+
+from app.db.tables import Base
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection,
+    target_metadata=Base.metadata,
+    # SQLite cannot alter most things in place: its tables are copied by batch operations.
+    render_as_batch=connection.dialect.name == "sqlite",
+    transactional_ddl=True,
+)
+context.run_migrations()
