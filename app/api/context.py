@@ -1,0 +1,38 @@
+"""What one API process holds: made once at start, handed to the routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from app.api.middleware import Traffic
+from app.api.watcher import Watcher
+from app.db.session import Database
+from app.infra.blobs import BlobStore
+from app.infra.errand import Errand
+from app.infra.producer import Producer
+from app.infra.settings import Settings
+from app.services.keys import KeyRing
+from app.services.scoring import ModelCache
+
+
+@dataclass(frozen=True)
+class Context:
+    """The settings, the doors to database, blobs and broker, and this process's caches."""
+
+    settings: Settings
+    db: Database
+    blobs: BlobStore
+    producer: Producer
+    keys: KeyRing
+    models: ModelCache
+    watcher: Watcher
+    traffic: Traffic
+    publish: Errand
+
+
+def context_of(request: Request) -> Context:
+    """The process's context."""
+    context: Context = request.app.state.context
+    return context

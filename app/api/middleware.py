@@ -1,0 +1,153 @@
+"""The edge of the service: request ids, body limits, security headers, the access log, and the last safety net."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections import defaultdict
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api import problems
+from app.errors import Malformed
+from app.infra import logging as logs
+from app.infra.ids import new_id
+from app.infra.settings import Settings
+
+log = logging.getLogger(__name__)
+access = logging.getLogger("rankwright.access")
+
+UPLOADS = "/v1/datasets"
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+]
+_NO_STORE = (b"cache-control", b"no-store")
+
+
+class Traffic:
+    """Counts of answered requests, for /metrics: (method, route, status) -> [requests, seconds]."""
+
+    def __init__(self) -> None:
+        self.totals: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0, 0.0])
+
+    def note(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request. Called from the event loop only."""
+        total = self.totals[method, route, status]
+        total[0] += 1
+        total[1] += seconds
+
+
+class Edge:
+    """Plain ASGI, outermost but for Starlette's own error page, which nothing reaches past it."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings, traffic: Traffic) -> None:
+        self._app = app
+        self._max_body = settings.max_body_bytes
+        self._max_upload = settings.max_upload_bytes
+        self._traffic = traffic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        request_id, length = _read_headers(scope)
+        scope["request_id"] = request_id
+        token = logs.request_id.set(request_id)
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = message["headers"]
+                headers.append((b"x-request-id", request_id.encode()))
+                headers.extend(_HEADERS)
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append(_NO_STORE)
+            await send(message)
+
+        try:
+            if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
+                refusal = Malformed("the address must not hold NUL (%00)")
+                response = problems.of_service_error(Request(scope), refusal)
+                await response(scope, receive, send_with_headers)
+            elif scope["method"] in ("GET", "HEAD"):
+                await self._app(scope, receive, send_with_headers)
+            else:
+                limit = self._max_upload if scope["path"] == UPLOADS else self._max_body
+                limited = _limited(receive, limit, length)
+                await self._app(scope, limited, send_with_headers)
+        except Exception:
+            log.exception("unexpected error on %s %s", scope["method"], scope["path"])
+            if status:
+                raise  # the answer is under way: only the connection's end can tell the caller
+            await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
+        finally:
+            self._note(scope, status, time.perf_counter() - started)
+            logs.request_id.reset(token)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = scope.get("route")
+        template = getattr(route, "path", "") or "unrouted"
+        self._traffic.note(scope["method"], template, status, seconds)
+        if access.isEnabledFor(logging.INFO):
+            access.info(
+                "%s %s %d %.1f ms",
+                scope["method"],
+                scope["path"],  # never the query string: it may hold people's data
+                status,
+                seconds * 1e3,
+                extra={
+                    "fields": {
+                        "method": scope["method"],
+                        "path": scope["path"],
+                        "status": status,
+                        "seconds": round(seconds, 6),
+                    }
+                },
+            )
+
+
+def _read_headers(scope: Scope) -> tuple[str, int | None]:
+    request_id, length = None, None
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            request_id = value.decode()
+        elif name == b"content-length" and value.isdigit():
+            length = int(value)
+    return request_id or new_id("req"), length
+
+
+def _limited(receive: Receive, limit: int, length: int | None) -> Receive:
+    """Refuse a body as soon as it is known to be over the limit, whether it says its length or not."""
+    seen = 0
+
+    async def receive_within_limit() -> Message:
+        nonlocal seen
+        if length is not None and length > limit:
+            raise _too_large(limit)
+        message = await receive()
+        if message["type"] == "http.request":
+            seen += len(message.get("body", b""))
+            if seen > limit:
+                raise _too_large(limit)
+        return message
+
+    return receive_within_limit
+
+
+def _too_large(limit: int) -> HTTPException:
+    # An HTTPException because FastAPI lets only these through while it reads a body.
+    return HTTPException(
+        413,
+        detail=f"the body may have at most {limit} bytes here",
+        headers={"Connection": "close"},  # do not read on what will be thrown away
+    )

@@ -1,0 +1,277 @@
+"""/v1/jobs: hand in, watch, cancel, retry."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Header, Query
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from app.api.context import Context
+from app.api.dependencies import (
+    CallerDep,
+    ContextDep,
+    IdempotencyKeyDep,
+    PagingDep,
+    PatienceDep,
+    ValidateOnly,
+)
+from app.api.schemas.common import PageOf
+from app.api.schemas.jobs import Event, EventPage, Job, JobCheck, JobRequest
+from app.api.security import GuardedRoute, needs
+from app.api.watcher import Sight
+from app.db.tables import FINAL_STATES
+from app.db.tables import Job as JobRow
+from app.errors import Invalid, TooMany
+from app.services import idempotency, jobs, submission
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=GuardedRoute)
+
+PING_SECONDS = 15.0
+_EVENTS_A_LOOK = 200
+_ACCEPTED_RETRY_SECONDS = "1"
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Job,
+    summary="Hand in a training job",
+    responses={
+        200: {"model": Job | JobCheck, "description": "Done within the wait, or only checked."}
+    },
+)
+@needs("train")
+async def submit_job(
+    body: JobRequest,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+    key: IdempotencyKeyDep,
+    validate: ValidateOnly = False,
+) -> Response:
+    """Train a ranker on a dataset. The job is durable before the answer, and starts within milliseconds.
+
+    With `Prefer: wait=N` the answer comes when the job has ended, with its final state; a job that failed is a
+    200 too, whose `error` says why. `?validate=true` checks everything, creates nothing, and estimates time and memory.
+    """
+    train = body.to_request()
+    if validate:
+        return JSONResponse(await run_in_threadpool(_check, context, caller.owner, train))
+    fingerprint = hashlib.sha256(await request.body()).hexdigest()
+    answer = await run_in_threadpool(_submit, context, caller.owner, train, key, fingerprint)
+    return await accepted(context, answer, caller.owner, patience)
+
+
+def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict[str, object]:
+    with context.db.read() as session:
+        spec = submission.check(session, owner, train)
+        estimate = submission.estimate(session, owner, train, spec)
+    algorithm = spec["algorithm"]
+    return {
+        "valid": True,
+        "algorithm": {"name": algorithm["name"], **algorithm["parameters"]},
+        "objective": spec["objective"],
+        "validation": spec["validation"],
+        "seed": spec["seed"],
+        "estimate": estimate,
+    }
+
+
+def _submit(
+    context: Context,
+    owner: str,
+    train: submission.TrainRequest,
+    key: str | None,
+    fingerprint: str,
+) -> idempotency.Answer:
+    def work(session: Session) -> tuple[int, dict[str, object]]:
+        job = submission.submit(session, context.settings, owner, train)
+        return 202, _shown(job)
+
+    return idempotency.replay_or_run(context.db, owner, "POST /v1/jobs", key, fingerprint, work)
+
+
+async def accepted(
+    context: Context, answer: idempotency.Answer, owner: str, patience: PatienceDep
+) -> Response:
+    """Answer with a job that was just accepted: at once, or once it has ended if the caller would rather wait."""
+    context.publish.ask()
+    body, job_id = answer.response, answer.response["id"]
+    headers = {"Location": f"/v1/jobs/{job_id}", "Retry-After": _ACCEPTED_RETRY_SECONDS}
+    if answer.replayed:
+        headers["Idempotent-Replayed"] = "true"
+        return JSONResponse(body, answer.status_code, headers)
+    if patience.seconds and not context.watcher.full:
+        await context.watcher.wait(job_id, lambda sight: sight.final, patience.seconds)
+        job = await run_in_threadpool(jobs.get, context.db, owner, job_id)
+        body = _shown(job)
+        if job.state in FINAL_STATES:
+            response = JSONResponse(body, 200, {"Location": headers["Location"]})
+            patience.applied(response)
+            return response
+    return JSONResponse(body, answer.status_code, headers)
+
+
+@router.get("", summary="List jobs")
+@needs("read")
+def list_jobs(
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    state: Annotated[str | None, Query(description="Only jobs that show this state.")] = None,
+    kind: Annotated[str, Query(description="`train` or `ingest`.")] = submission.TRAIN,
+    dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
+) -> PageOf[Job]:
+    """The owner's jobs, newest first: training jobs unless `kind` asks for others."""
+    page = jobs.list_page(
+        context.db,
+        caller.owner,
+        state=state,
+        kind=kind,
+        dataset_id=dataset_id,
+        limit=paging.limit,
+        after=paging.after,
+    )
+    return PageOf[Job](
+        data=[Job.of_row(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{job_id}", summary="Read a job")
+@needs("read")
+def read_job(job_id: str, context: ContextDep, caller: CallerDep) -> Job:
+    """The job as it stands: state, progress, and in the end `model_id` or `error`."""
+    return Job.of_row(jobs.get(context.db, caller.owner, job_id))
+
+
+@router.post(
+    "/{job_id}/cancel",
+    status_code=202,
+    response_model=Job,
+    summary="Cancel a job",
+    responses={200: {"model": Job, "description": "It was asked before."}},
+)
+@needs("train")
+def cancel_job(job_id: str, context: ContextDep, caller: CallerDep) -> Response:
+    """Ask the job to stop. A queued one ends at once, a running one within a second or so. 409 once it has finished."""
+    job, changed = jobs.cancel(context.db, caller.owner, job_id)
+    return JSONResponse(_shown(job), 202 if changed else 200)
+
+
+@router.post("/{job_id}/retry", status_code=202, response_model=Job, summary="Retry a job")
+@needs("train")
+async def retry_job(
+    job_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+    key: IdempotencyKeyDep,
+) -> Response:
+    """Run the same work again as a new job, which names this one in `retry_of`."""
+
+    def work(session: Session) -> tuple[int, dict[str, object]]:
+        job = jobs.retry_within(session, context.settings, caller.owner, job_id)
+        return 202, _shown(job)
+
+    answer = await run_in_threadpool(
+        idempotency.replay_or_run,
+        context.db,
+        caller.owner,
+        "POST /v1/jobs/retry",
+        key,
+        hashlib.sha256(job_id.encode()).hexdigest(),
+        work,
+    )
+    return await accepted(context, answer, caller.owner, patience)
+
+
+@router.get(
+    "/{job_id}/events",
+    response_model=EventPage,
+    summary="Follow a job",
+    responses={
+        200: {
+            "description": "A page of events, or under `Accept: text/event-stream` a stream of them.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    },
+)
+@needs("read")
+async def read_events(
+    job_id: str,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    after: Annotated[int, Query(ge=0, description="Number of the last event seen.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=200, description="Most events on the page.")] = 50,
+    last_event_id: Annotated[
+        str | None, Header(description="What a stream resumes behind.")
+    ] = None,
+) -> Response:
+    """What happened to the job, event by event. The stream ends with the job's final state, and pings every 15 s."""
+    if "text/event-stream" in request.headers.get("accept", ""):
+        if last_event_id is not None:
+            after = _event_number(last_event_id)
+        if context.watcher.full:
+            raise TooMany("too many requests are waiting for jobs here", code="too_many_waiters")
+        await run_in_threadpool(jobs.get, context.db, caller.owner, job_id)
+        return StreamingResponse(
+            _stream(context, caller.owner, job_id, after),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+        )
+    rows = await run_in_threadpool(
+        jobs.events, context.db, caller.owner, job_id, after=after, limit=limit
+    )
+    events = [Event.model_validate(row) for row in rows]
+    full = len(events) == limit
+    page = EventPage(data=events, has_more=full, next=events[-1].seq if full else None)
+    return JSONResponse(page.model_dump(mode="json"))
+
+
+async def _stream(
+    context: Context, owner: str, job_id: str, after: int
+) -> AsyncIterator[bytes]:
+    """Send the events as they come. The state is read before the events, so that none is left when it is final."""
+    seen = Sight("", after)
+    while True:
+        sight = await context.watcher.wait(
+            job_id, lambda sight, seen=seen: sight.final or sight.seq > seen.seq, PING_SECONDS
+        )
+        if sight is None:
+            yield b": ping\n\n"
+            if context.watcher.closed:
+                return
+            continue
+        while after < sight.seq:
+            rows = await run_in_threadpool(
+                jobs.events, context.db, owner, job_id, after=after, limit=_EVENTS_A_LOOK
+            )
+            if not rows:
+                break
+            for row in rows:
+                event = Event.model_validate(row)
+                data = orjson.dumps(event.model_dump(mode="json"))
+                yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), data)
+                after = event.seq
+        if sight.final:
+            return
+        seen = Sight(sight.state, after)
+
+
+def _event_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid(f"Last-Event-ID must be an event's number, got {text[:100]!r}")
+    return int(text)
+
+
+def _shown(job: JobRow) -> dict[str, object]:
+    return Job.of_row(job).model_dump(mode="json")

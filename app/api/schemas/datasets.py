@@ -1,0 +1,125 @@
+"""Datasets over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict, Field, field_validator
+
+from app.api.schemas.common import Resource, Timestamp
+
+
+class TopValue(Resource):
+    """A frequent value of a column."""
+
+    value: float | bool | str | None
+    count: int
+
+
+class Column(Resource):
+    """One column's profile."""
+
+    name: str
+    type: str = Field(description="`numeric` or `boolean`.", examples=["numeric"])
+    role: str = Field(description="`feature`, `label`, `weight` or `group`.", examples=["feature"])
+    missing: int
+    distinct: int | None = None
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    top: list[TopValue] | None = None
+
+
+class TableFault(Resource):
+    """What is wrong with a table, and where."""
+
+    detail: str
+    line: int | None = None
+    column: str | None = None
+
+
+class Dataset(Resource):
+    """An uploaded table."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "name": "churn",
+                    "kind": "bipartite",
+                    "status": "ready",
+                    "job_id": "job_0198f0c2a4d47b0d9c8b7a6f5e4d3c2b",
+                    "content_type": "text/csv",
+                    "content_encoding": None,
+                    "label": "left",
+                    "positive": "yes",
+                    "negative": "no",
+                    "weight": None,
+                    "group": None,
+                    "bytes": 48211,
+                    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                    "rows": 1000,
+                    "positives": 130,
+                    "negatives": 870,
+                    "columns": [
+                        {
+                            "name": "age",
+                            "type": "numeric",
+                            "role": "feature",
+                            "missing": 3,
+                            "distinct": 61,
+                            "min": 18,
+                            "max": 91,
+                            "mean": 44.2,
+                        }
+                    ],
+                    "errors": [],
+                    "created_at": "2026-01-31T12:00:00.000Z",
+                }
+            ]
+        }
+    )
+
+    id: str
+    name: str
+    kind: str
+    status: str = Field(description="`processing`, `ready` or `invalid`.")
+    job_id: str | None = Field(description="The job that reads the table.")
+    content_type: str
+    content_encoding: str | None
+    label: str | None
+    positive: str | None = Field(description="The label's value that counts as positive.")
+    negative: str | None
+    weight: str | None
+    group: str | None
+    bytes: int
+    sha256: str
+    rows: int | None
+    positives: int | None
+    negatives: int | None
+    columns: list[Column]
+    errors: list[TableFault]
+    created_at: Timestamp
+
+    @field_validator("columns", "errors", mode="before")
+    @classmethod
+    def _absent_as_empty(cls, value: Any) -> Any:
+        return value or []
+
+
+class Preview(Resource):
+    """The first rows of a ready dataset."""
+
+    columns: list[str]
+    data: list[list[float | bool | str | None]]
+
+
+class TableCheck(Resource):
+    """What `?validate=true` found: a sound table. Nothing was kept."""
+
+    valid: bool
+    rows: int
+    positives: int
+    negatives: int
+    columns: list[Column]

@@ -1,0 +1,250 @@
+"""Jobs over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, JsonValue, StringConstraints, field_validator
+
+from app.api.schemas.common import Body, Rate, Resource, Tags, Text, Timestamp
+from app.db.tables import Job as JobRow
+from app.services.submission import NAME_PATTERN, TrainRequest, refuse_later_features
+
+DAY = 86_400.0
+
+
+class Auc(Body):
+    """Aim at the whole curve."""
+
+    metric: Literal["auc"]
+
+
+class PartialAuc(Body):
+    """Aim at a window of false positive rates."""
+
+    metric: Literal["pauc"]
+    fpr_min: Rate = 0.0
+    fpr_max: Rate
+
+
+class Holdout(Body):
+    """Keep a stratified share of the rows out of training, and judge on it."""
+
+    method: Literal["holdout"]
+    fraction: Annotated[float, Field(gt=0, lt=1)] = 0.25
+
+
+class OtherDataset(Body):
+    """Judge on another dataset."""
+
+    method: Literal["dataset"]
+    dataset_id: Text
+
+
+class NoValidation(Body):
+    """Train on all rows, judge on none: no curve, and scores come without `fpr` and `tpr`."""
+
+    method: Literal["none"]
+
+
+class JobRequest(Body):
+    """A ranker to train. Only `dataset_id` and `algorithm.name` are required."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "name": "churn",
+                    "algorithm": {"name": "rankboost", "n_rounds": 200},
+                    "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
+                    "validation": {"method": "holdout", "fraction": 0.25},
+                    "seed": 0,
+                    "timeout_seconds": 3600,
+                    "tags": {"team": "risk"},
+                }
+            ]
+        }
+    )
+
+    dataset_id: Text
+    algorithm: dict[str, JsonValue] = Field(
+        description="`name`, and beside it any parameters of that algorithm: see GET /v1/algorithms."
+    )
+    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
+        default=None, description="Name of the model. Default: the algorithm's name."
+    )
+    objective: Annotated[Auc | PartialAuc, Field(discriminator="metric")] = Auc(metric="auc")
+    validation: Annotated[
+        Holdout | OtherDataset | NoValidation, Field(discriminator="method")
+    ] = Holdout(method="holdout")
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
+        default=None, description="Longest run. Default: the service's own."
+    )
+    priority: Annotated[int, Field(ge=-100, le=100)] = Field(
+        default=0, description="Higher is claimed first."
+    )
+    tags: Tags = {}
+
+    @field_validator("validation", mode="before")
+    @classmethod
+    def _offered(cls, value: Any) -> Any:
+        refuse_later_features(value)
+        return value
+
+    def to_request(self) -> TrainRequest:
+        """What the service takes."""
+        return TrainRequest(
+            dataset_id=self.dataset_id,
+            algorithm=dict(self.algorithm),
+            name=self.name,
+            objective=self.objective.model_dump(),
+            validation=self.validation.model_dump(),
+            seed=self.seed,
+            timeout_seconds=self.timeout_seconds,
+            priority=self.priority,
+            tags=dict(self.tags),
+        )
+
+
+class Progress(Resource):
+    """How far a running job is."""
+
+    fraction: float | None = None
+    step: int | None = None
+    of: int | None = None
+    detail: str | None = None
+
+
+class Job(Resource):
+    """One long piece of work."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
+                    "kind": "train",
+                    "name": "churn",
+                    "state": "running",
+                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "algorithm": {"name": "rankboost", "n_rounds": 200, "max_bins": 255},
+                    "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
+                    "validation": {"method": "holdout", "fraction": 0.25},
+                    "seed": 0,
+                    "timeout_seconds": 3600,
+                    "priority": 0,
+                    "tags": {"team": "risk"},
+                    "attempt": 1,
+                    "max_attempts": 3,
+                    "progress": {
+                        "fraction": 0.5,
+                        "step": 100,
+                        "of": 200,
+                        "detail": "boosting round 100 of 200",
+                    },
+                    "error": None,
+                    "model_id": None,
+                    "retry_of": None,
+                    "created_at": "2026-01-31T12:00:00.000Z",
+                    "started_at": "2026-01-31T12:00:00.002Z",
+                    "finished_at": None,
+                    "cancel_requested_at": None,
+                }
+            ]
+        }
+    )
+
+    id: str
+    kind: str = Field(description="`train` or `ingest`.")
+    name: str
+    state: str = Field(
+        description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."
+    )
+    dataset_id: str | None
+    algorithm: dict[str, Any] | None = Field(description="With every parameter resolved.")
+    objective: dict[str, Any] | None
+    validation: dict[str, Any] | None
+    seed: int | None
+    timeout_seconds: float
+    priority: int
+    tags: dict[str, str]
+    attempt: int
+    max_attempts: int
+    progress: Progress | None
+    error: dict[str, Any] | None = Field(description="A problem, once the job has failed.")
+    model_id: str | None
+    retry_of: str | None
+    created_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
+    cancel_requested_at: Timestamp | None
+
+    @classmethod
+    def of_row(cls, row: JobRow) -> Job:
+        """Show a row: `cancelling` is running with a cancel request; the algorithm has its parameters beside its name."""
+        spec = row.spec
+        algorithm = spec.get("algorithm")
+        cancelling = row.state == "running" and row.cancel_requested_at is not None
+        return cls(
+            id=row.id,
+            kind=row.kind,
+            name=row.name,
+            state="cancelling" if cancelling else row.state,
+            dataset_id=row.dataset_id,
+            algorithm=algorithm and {"name": algorithm["name"], **algorithm["parameters"]},
+            objective=spec.get("objective"),
+            validation=spec.get("validation"),
+            seed=spec.get("seed"),
+            timeout_seconds=row.timeout_seconds,
+            priority=row.priority,
+            tags=row.tags,
+            attempt=row.attempt,
+            max_attempts=row.max_attempts,
+            progress=Progress.model_validate(row.progress) if row.progress else None,
+            error=row.error,
+            model_id=row.model_id,
+            retry_of=row.retry_of,
+            created_at=row.created_at,
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            cancel_requested_at=row.cancel_requested_at,
+        )
+
+
+class Estimate(Resource):
+    """A rough guess from the table's size."""
+
+    seconds: float
+    memory_bytes: int
+
+
+class JobCheck(Resource):
+    """What `?validate=true` found: a sound job. Nothing was created."""
+
+    valid: bool
+    algorithm: dict[str, Any]
+    objective: dict[str, Any]
+    validation: dict[str, Any]
+    seed: int
+    estimate: Estimate
+
+
+class Event(Resource):
+    """Something that happened to a job."""
+
+    seq: int = Field(description="Counts from 1 without gaps.")
+    at: Timestamp
+    type: str = Field(description="`state`, `progress` or `message`.")
+    data: dict[str, Any]
+
+
+class EventPage(Resource):
+    """Events in order; `next` is the number to pass as `after`."""
+
+    data: list[Event]
+    has_more: bool
+    next: int | None
+
+

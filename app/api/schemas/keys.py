@@ -1,0 +1,41 @@
+"""Keys over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from app.api.schemas.common import Body, Resource, Text, Timestamp
+
+
+class NewKey(Body):
+    """A key to make, for the caller's own owner."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "dashboard", "scopes": ["read", "score"]}]}
+    )
+
+    name: Text
+    scopes: Annotated[list[Literal["read", "train", "score", "admin"]], Field(min_length=1)]
+    expires_in_seconds: Annotated[float, Field(gt=0, le=3.2e9)] | None = None
+
+
+class Key(Resource):
+    """A key without its secret."""
+
+    id: str
+    owner: str
+    name: str
+    prefix: str = Field(description="The secret's first characters, to recognise it by.")
+    scopes: list[str]
+    created_at: Timestamp
+    expires_at: Timestamp | None
+    last_used_at: Timestamp | None
+    revoked_at: Timestamp | None
+
+
+class KeyWithSecret(Key):
+    """A key just made. The secret is shown this once."""
+
+    secret: str = Field(examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"])

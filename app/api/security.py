@@ -1,0 +1,81 @@
+"""Who may call what: each route names its scope, and the key is checked before a byte of the body is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal, TypeVar
+
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.context import context_of
+from app.errors import Forbidden, Unauthenticated, UnsupportedMedia
+from app.services.keys import Caller
+
+Scope = Literal["read", "train", "score", "admin"]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+_BEARER = "bearer "
+
+
+def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
+    """Say which scope a route takes. A route that says nothing is open to all: /health and the docs alone."""
+
+    def mark(endpoint: Endpoint) -> Endpoint:
+        endpoint.needs = scope  # type: ignore[attr-defined]  # read back by `scope_of`
+        return endpoint
+
+    return mark
+
+
+def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
+    """The scope that `needs` noted on this endpoint."""
+    scope: Scope | None = getattr(endpoint, "needs", None)
+    return scope
+
+
+async def authenticate(request: Request, scope: Scope) -> Caller:
+    """The caller behind the Authorization header; refuses a key that is bad or lacks the scope."""
+    header = request.headers.get("authorization")
+    if header is None:
+        raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
+    if header[: len(_BEARER)].lower() != _BEARER:
+        raise Unauthenticated("the Authorization header must be: Bearer rw_…")
+    secret = header[len(_BEARER) :].strip()
+    ring = context_of(request).keys
+    caller = ring.cached(secret)
+    if caller is None:
+        caller = await run_in_threadpool(ring.authenticate, secret)
+    if scope not in caller.scopes:
+        has = ", ".join(sorted(caller.scopes))
+        raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")
+    return caller
+
+
+class GuardedRoute(APIRoute):
+    """A route that authenticates, then checks the content type of a JSON body, and only then reads on."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Wrap FastAPI's handler."""
+        handle = super().get_route_handler()
+        scope = scope_of(self.endpoint)
+        takes_json = self.body_field is not None
+
+        async def guarded(request: Request) -> Response:
+            if scope is not None:
+                request.state.caller = await authenticate(request, scope)
+            if takes_json:
+                _require_json(request)
+            return await handle(request)
+
+        return guarded
+
+
+def _require_json(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        got = repr(media_type) if media_type else "none"
+        raise UnsupportedMedia(f"Content-Type must be application/json, got {got}")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise UnsupportedMedia("Content-Encoding is read on uploads only")

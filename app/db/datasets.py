@@ -1,0 +1,64 @@
+"""Queries on datasets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import delete as sql_delete
+from sqlalchemy import insert as sql_insert
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from app.db.page import Page, fetch_page
+from app.db.tables import FINAL_STATES, Dataset, DatasetStatus, Job
+from app.db.time import db_now
+
+
+def insert(session: Session, **values: Any) -> Dataset:
+    """Add a dataset whose bytes are durable and have yet to be read, created now by the database's clock."""
+    statement = (
+        sql_insert(Dataset)
+        .values(
+            status=DatasetStatus.PROCESSING,
+            columns=[],
+            errors=[],
+            created_at=db_now(),
+            **values,
+        )
+        .returning(Dataset)
+    )
+    return session.scalars(statement).one()
+
+
+def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset | None:
+    """The owner's dataset. `lock` holds the row until the transaction ends."""
+    statement = select(Dataset).where(Dataset.id == dataset_id, Dataset.owner == owner)
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement).one_or_none()
+
+
+def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Dataset]:
+    """The owner's datasets, newest first."""
+    statement = select(Dataset).where(Dataset.owner == owner)
+    return fetch_page(session, statement, Dataset.created_at, Dataset.id, limit=limit, after=after)
+
+
+def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
+    """Ids of the jobs that still need the dataset, to train on or to judge by."""
+    statement = select(Job.id).where(
+        Job.owner == owner,
+        Job.state.not_in(FINAL_STATES),
+        or_(
+            Job.dataset_id == dataset_id,
+            Job.spec["validation"]["dataset_id"].as_string() == dataset_id,
+        ),
+    )
+    return list(session.scalars(statement))
+
+
+def delete(session: Session, owner: str, dataset_id: str) -> None:
+    """Remove the row."""
+    session.execute(
+        sql_delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id)
+    )

@@ -1,0 +1,80 @@
+"""Queries on models, their metrics and their curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete as sql_delete
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.db.page import Page, fetch_page
+from app.db.tables import Model, ModelAlias, ModelCurve, ModelMetrics, ModelPartialAuc
+
+
+def find(session: Session, owner: str, model_id: str) -> Model | None:
+    """The owner's model of this id."""
+    return session.scalars(
+        select(Model).where(Model.owner == owner, Model.id == model_id)
+    ).one_or_none()
+
+
+def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
+    """One version of a name."""
+    return session.scalars(
+        select(Model).where(Model.owner == owner, Model.name == name, Model.version == version)
+    ).one_or_none()
+
+
+def find_latest(session: Session, owner: str, name: str) -> Model | None:
+    """The greatest version of a name."""
+    return session.scalars(
+        select(Model)
+        .where(Model.owner == owner, Model.name == name)
+        .order_by(Model.version.desc())
+        .limit(1)
+    ).one_or_none()
+
+
+def find_by_alias(session: Session, owner: str, name: str, alias: str) -> Model | None:
+    """The model that the alias points to."""
+    return session.scalars(
+        select(Model)
+        .join(ModelAlias, ModelAlias.model_id == Model.id)
+        .where(ModelAlias.owner == owner, ModelAlias.name == name, ModelAlias.alias == alias)
+    ).one_or_none()
+
+
+def list_page(
+    session: Session, owner: str, *, name: str | None, limit: int, after: str | None
+) -> Page[Model]:
+    """The owner's models, newest first, of one name if one is given."""
+    statement = select(Model).where(Model.owner == owner)
+    if name is not None:
+        statement = statement.where(Model.name == name)
+    return fetch_page(session, statement, Model.created_at, Model.id, limit=limit, after=after)
+
+
+def find_metrics(
+    session: Session, model_id: str, part: str
+) -> tuple[ModelMetrics, Sequence[ModelPartialAuc]] | None:
+    """The metrics of one part, the windows in order. The caller has seen that the model is the owner's."""
+    metrics = session.get(ModelMetrics, (model_id, part))
+    if metrics is None:
+        return None
+    windows = session.scalars(
+        select(ModelPartialAuc)
+        .where(ModelPartialAuc.model_id == model_id, ModelPartialAuc.part == part)
+        .order_by(ModelPartialAuc.fpr_min, ModelPartialAuc.fpr_max)
+    ).all()
+    return metrics, windows
+
+
+def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
+    """The ROC curve of one part. The caller has seen that the model is the owner's."""
+    return session.get(ModelCurve, (model_id, part))
+
+
+def delete(session: Session, owner: str, model_id: str) -> None:
+    """Remove the model with its metrics and curves."""
+    session.execute(sql_delete(Model).where(Model.owner == owner, Model.id == model_id))

@@ -1,0 +1,200 @@
+"""Datasets: taken in as bytes, read by a worker, looked at, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy.orm import Session
+
+from app.db import datasets as rows
+from app.db.page import Page
+from app.db.session import Database
+from app.db.tables import Dataset, DatasetStatus
+from app.errors import Conflict, Invalid, NotFound, UnsupportedMedia
+from app.infra.blobs import BlobStore
+from app.infra.ids import is_id, new_id
+from app.infra.settings import Settings
+from app.services import jobs
+
+CONTENT_TYPES = (
+    "text/csv",
+    "application/vnd.apache.parquet",
+    "application/vnd.apache.arrow.stream",
+    "application/x-ndjson",
+)
+CONTENT_ENCODINGS = ("gzip", "zstd")
+KINDS = ("bipartite",)
+LATER_KINDS = ("preferences", "multilabel")
+FIELDS = ("name", "label", "positive", "weight", "group", "kind")
+LONGEST_TEXT = 255
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the caller says about a table."""
+
+    name: str
+    label: str | None
+    positive: str | None
+    weight: str | None
+    group: str | None
+    kind: str
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Bytes that are durable in the blob store, and what they are."""
+
+    key: str
+    size: int
+    sha256: str
+    content_type: str
+    content_encoding: str | None
+
+
+def describe(given: Mapping[str, str]) -> Description:
+    """Check what the caller says about a table; every fault is named."""
+    errors = []
+    for field, value in given.items():
+        if field not in FIELDS:
+            detail = f"{field} is not known here; known are {', '.join(FIELDS)}"
+        elif not 0 < len(value) <= LONGEST_TEXT or "\0" in value:
+            detail = f"{field} must have 1 to {LONGEST_TEXT} characters and no NUL"
+        else:
+            continue
+        errors.append({"parameter": field[:LONGEST_TEXT], "detail": detail})
+    kind = given.get("kind", "bipartite")
+    if kind not in KINDS:
+        later = ": it is not offered yet" if kind in LATER_KINDS else ""
+        detail = f"kind must be {' or '.join(KINDS)}, got {kind[:100]!r}{later}"
+        errors.append({"parameter": "kind", "detail": detail})
+    roles = {role: given[role] for role in ("label", "weight", "group") if role in given}
+    if len(set(roles.values())) < len(roles):
+        named = ", ".join(f"{role}={column!r}" for role, column in roles.items())
+        errors.append(
+            {"parameter": "label", "detail": f"each role needs a column of its own, got {named}"}
+        )
+    if errors:
+        raise Invalid(errors[0]["detail"], errors=errors)
+    return Description(
+        name=given.get("name", "table"),
+        label=given.get("label"),
+        positive=given.get("positive"),
+        weight=given.get("weight"),
+        group=given.get("group"),
+        kind=kind,
+    )
+
+
+def check_format(content_type: str, content_encoding: str | None) -> tuple[str, str | None]:
+    """The media type without parameters and the encoding, if both can be read."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type not in CONTENT_TYPES:
+        known = ", ".join(CONTENT_TYPES)
+        got = repr(media_type[:100]) if media_type else "none"
+        raise UnsupportedMedia(f"Content-Type must be one of {known}, or a form; got {got}")
+    encoding = (content_encoding or "identity").strip().lower()
+    if encoding == "identity":
+        return media_type, None
+    if encoding not in CONTENT_ENCODINGS:
+        known = ", ".join(CONTENT_ENCODINGS)
+        raise UnsupportedMedia(f"Content-Encoding must be one of {known}, got {encoding[:100]!r}")
+    return media_type, encoding
+
+
+def accept(
+    session: Session, settings: Settings, owner: str, description: Description, upload: Upload
+) -> Dataset:
+    """Write the dataset and the job that will read it into the caller's transaction."""
+    dataset_id = new_id("ds")
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=jobs.INGEST,
+        name=description.name,
+        spec={"dataset_id": dataset_id},
+        dataset_id=dataset_id,
+    )
+    return rows.insert(
+        session,
+        id=dataset_id,
+        owner=owner,
+        name=description.name,
+        kind=description.kind,
+        job_id=job.id,
+        content_type=upload.content_type,
+        content_encoding=upload.content_encoding,
+        label=description.label,
+        positive=description.positive,
+        weight=description.weight,
+        group=description.group,
+        upload_key=upload.key,
+        bytes=upload.size,
+        sha256=upload.sha256,
+    )
+
+
+def get(db: Database, owner: str, dataset_id: str) -> Dataset:
+    """The owner's dataset; another owner's is as absent as one that never was."""
+    with db.read() as session:
+        return _find(session, owner, dataset_id)
+
+
+def list_page(db: Database, owner: str, *, limit: int, after: str | None) -> Page[Dataset]:
+    """The owner's datasets, newest first."""
+    with db.read() as session:
+        return rows.list_page(session, owner, limit=limit, after=after)
+
+
+def preview(
+    db: Database, blobs: BlobStore, owner: str, dataset_id: str, limit: int
+) -> dict[str, Any]:
+    """The first rows of a ready dataset, in the order of its columns."""
+    dataset = get(db, owner, dataset_id)
+    if dataset.status != DatasetStatus.READY or dataset.table_key is None:
+        raise Conflict(
+            f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
+        )
+    with pq.ParquetFile(blobs.path(dataset.table_key)) as file:
+        batch = next(file.iter_batches(batch_size=limit), None)
+        names = file.schema_arrow.names
+    columns = [] if batch is None else [_plain(column) for column in batch.columns]
+    return {"columns": names, "data": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def delete(db: Database, owner: str, dataset_id: str) -> None:
+    """Forget the dataset, unless a job that is queued or running uses it. Its models stay.
+
+    The bytes go when the dispatcher next sweeps what no row names.
+    """
+    with db.write() as session:
+        dataset = _find(session, owner, dataset_id, lock=True)
+        busy = rows.unfinished_jobs(session, owner, dataset.id)
+        if busy:
+            raise Conflict(
+                f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+                code="dataset_in_use",
+            )
+        rows.delete(session, owner, dataset.id)
+
+
+def _find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
+    dataset = None
+    if is_id(dataset_id, "ds"):
+        dataset = rows.find(session, owner, dataset_id, lock=lock)
+    if dataset is None:
+        raise NotFound(f"there is no dataset {dataset_id[:100]!r}")
+    return dataset
+
+
+def _plain(column: pa.Array) -> list[Any]:
+    """Values as JSON has them: NaN and infinity as null."""
+    values = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [value if value is not None and abs(value) < float("inf") else None for value in values]
+    return [value if isinstance(value, bool | int | float | None) else str(value) for value in values]

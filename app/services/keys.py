@@ -1,0 +1,150 @@
+"""Keys: made once, shown once, kept as a hash; looked up at most once a second a key."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from app.db import keys as rows
+from app.db.page import Page
+from app.db.session import Database
+from app.db.tables import ApiKey
+from app.db.time import db_now
+from app.errors import Invalid, NotFound, Unauthenticated
+from app.infra.ids import new_id
+
+SCOPES = ("read", "train", "score", "admin")
+_OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_PREFIX = "rw_"
+_SHOWN = len(_PREFIX) + 6
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking: the owner whose resources are seen, and what the key allows."""
+
+    key_id: str
+    owner: str
+    scopes: frozenset[str]
+
+
+def create(
+    db: Database,
+    owner: str,
+    name: str,
+    scopes: Iterable[str],
+    *,
+    expires_in_seconds: float | None = None,
+) -> tuple[ApiKey, str]:
+    """Make a key. The secret is returned here and never again: only its SHA-256 is kept."""
+    chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
+    unknown = [scope for scope in chosen if scope not in SCOPES]
+    if unknown or not chosen:
+        raise Invalid(
+            f"scopes must be one or more of {', '.join(SCOPES)}, got {', '.join(unknown) or 'none'}"
+        )
+    if not _OWNER.fullmatch(owner):
+        raise Invalid(f"owner must match {_OWNER.pattern}, got {owner!r}")
+    if not name or len(name) > 255 or "\0" in name:
+        raise Invalid("name must have 1 to 255 characters and no NUL")
+    secret = _PREFIX + secrets.token_urlsafe(32)
+    with db.write() as session:
+        now = session.execute(select(db_now())).scalar_one()
+        key = ApiKey(
+            id=new_id("key"),
+            owner=owner,
+            name=name,
+            prefix=secret[:_SHOWN],
+            sha256=_digest(secret).hex(),
+            scopes=chosen,
+            created_at=now,
+            expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
+            last_used_at=None,
+            revoked_at=None,
+        )
+        session.add(key)
+    return key, secret
+
+
+def get(db: Database, owner: str, key_id: str) -> ApiKey:
+    """The owner's key of this id."""
+    with db.read() as session:
+        key = rows.get(session, owner, key_id)
+    if key is None:
+        raise NotFound(f"there is no key {key_id!r}")
+    return key
+
+
+def list_page(db: Database, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
+    """One page of the owner's keys, newest first, the revoked ones included."""
+    with db.read() as session:
+        return rows.list_page(session, owner, limit=limit, after=after)
+
+
+def revoke(db: Database, owner: str, key_id: str) -> None:
+    """Revoke the key. Processes that hold it in their cache refuse it within a second."""
+    with db.write() as session:
+        if not rows.revoke(session, owner, key_id):
+            raise NotFound(f"there is no key {key_id!r}")
+
+
+class KeyRing:
+    """Authenticates secrets, asking the database at most once in `seconds` a key.
+
+    Lookups go by the secret's SHA-256, so their timing says nothing about how much of a guess was right.
+    """
+
+    def __init__(self, db: Database, *, seconds: float = 0.9, size: int = 10_000) -> None:
+        self._db = db
+        self._seconds = seconds
+        self._size = size
+        self._known: dict[bytes, tuple[float, Caller]] = {}
+        self._used: set[str] = set()
+        self._lock = threading.Lock()
+
+    def cached(self, secret: str) -> Caller | None:
+        """The caller, if the database vouched for the secret a moment ago. Never waits."""
+        entry = self._known.get(_digest(secret))
+        if entry is None or entry[0] < time.monotonic():
+            return None
+        return entry[1]
+
+    def authenticate(self, secret: str) -> Caller:
+        """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
+        digest = _digest(secret)
+        good_until = time.monotonic() + self._seconds  # counted from before the look
+        with self._db.read() as session:
+            key = rows.find_usable(session, digest.hex())
+        if key is None:
+            self._known.pop(digest, None)
+            raise Unauthenticated("the key is unknown, revoked or expired")
+        caller = Caller(key.id, key.owner, frozenset(key.scopes))
+        with self._lock:
+            if len(self._known) >= self._size:
+                self._known.clear()
+            self._known[digest] = (good_until, caller)
+            self._used.add(key.id)
+        return caller
+
+    def forget(self) -> None:
+        """Drop the cache, so that a key revoked in this process is refused at once."""
+        self._known.clear()
+
+    def note_uses(self) -> None:
+        """Write down which keys were used since the last call. Not on the path of any request."""
+        with self._lock:
+            used, self._used = self._used, set()
+        if used:
+            with self._db.write() as session:
+                rows.touch(session, used)
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()

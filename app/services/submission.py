@@ -1,0 +1,221 @@
+"""Handing in a training job: every rule is checked, every default resolved, before a row is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.db import jobs as job_rows
+from app.db.tables import Dataset, DatasetStatus, Job, Json
+from app.errors import Conflict, Invalid, NotFound
+from app.infra.ids import is_id
+from app.infra.settings import Settings
+from app.services import jobs
+from core.errors import InvalidParameter
+from core.parameters import check_values, list_parameters
+from core.ranker import Ranker
+from core.registry import ALGORITHMS
+
+TRAIN = "train"
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+VALIDATION_METHODS = ("holdout", "dataset", "none")
+LATER_VALIDATION_METHODS = ("cross_validation",)
+
+# These come from fields of the job, not from the algorithm's own parameters.
+FILLED = {"random_state": "seed", "fpr_min": "objective", "fpr_max": "objective"}
+
+_SECONDS_PER_CELL_TO_BIN = 40e-9
+_SECONDS_PER_CELL_AND_ROUND = 0.6e-9
+_BYTES_PER_CELL = 17  # the float64 table, its float64 copy while it is split, and the codes
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What a caller asked for, with the defaults of the contract but nothing looked up yet."""
+
+    dataset_id: str
+    algorithm: Mapping[str, Any]
+    objective: Mapping[str, Any]
+    validation: Mapping[str, Any]
+    name: str | None = None
+    seed: int = 0
+    timeout_seconds: float | None = None
+    priority: int = 0
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def refuse_later_features(validation: Any) -> None:
+    """Say plainly what is planned but not offered yet; raises ValueError."""
+    method = validation.get("method") if isinstance(validation, Mapping) else None
+    if method in LATER_VALIDATION_METHODS:
+        offered = ", ".join(VALIDATION_METHODS)
+        raise ValueError(f"validation.method {method!r} is not offered yet; offered are {offered}")
+
+
+def check(session: Session, owner: str, request: TrainRequest) -> Json:
+    """Check everything and return the resolved spec; raises Invalid, NotFound or Conflict. Changes nothing."""
+    objective = _resolve_objective(request.objective)
+    algorithm = _resolve_algorithm(request.algorithm, objective, request.seed)
+    name = request.name or algorithm["name"]
+    if not re.fullmatch(NAME_PATTERN, name) or is_id(name, "mdl"):
+        raise _invalid(
+            "/name", f"name must match {NAME_PATTERN} and not look like an id, got {name!r}"
+        )
+    dataset = _ready_dataset(session, owner, request.dataset_id, "/dataset_id")
+    if dataset.kind != "bipartite":
+        raise _invalid(
+            "/dataset_id",
+            f"{algorithm['name']} trains on bipartite datasets, {dataset.id} is of kind {dataset.kind}",
+        )
+    validation = dict(request.validation)
+    if validation["method"] == "dataset":
+        other = _ready_dataset(
+            session, owner, validation["dataset_id"], "/validation/dataset_id"
+        )
+        _check_fits(dataset, other)
+    return {
+        "algorithm": algorithm,
+        "objective": objective,
+        "validation": validation,
+        "seed": request.seed,
+        "model_name": name,
+    }
+
+
+def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
+    """Check, and write the job into the caller's transaction."""
+    spec = check(session, owner, request)
+    return jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=TRAIN,
+        name=spec["model_name"],
+        spec=spec,
+        tags=dict(request.tags),
+        dataset_id=request.dataset_id,
+        timeout_seconds=request.timeout_seconds,
+        priority=request.priority,
+    )
+
+
+def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) -> Json:
+    """Guess time and memory from the table's size: within a factor of a few, on one core like ours."""
+    dataset = _ready_dataset(session, owner, request.dataset_id, "/dataset_id")
+    features = sum(column["role"] == "feature" for column in dataset.columns)
+    cells = (dataset.rows or 0) * features
+    rounds = spec["algorithm"]["parameters"].get("n_rounds", 1)
+    per_cell = _SECONDS_PER_CELL_TO_BIN + rounds * _SECONDS_PER_CELL_AND_ROUND
+    return {"seconds": round(cells * per_cell, 3), "memory_bytes": cells * _BYTES_PER_CELL}
+
+
+def own_parameters(estimator: type[Ranker]) -> dict[str, Any]:
+    """The parameters that a job sets beside the algorithm's name: name -> default."""
+    return {
+        parameter.name: parameter.default
+        for parameter in list_parameters(estimator)
+        if parameter.name not in FILLED
+    }
+
+
+def _resolve_objective(objective: Mapping[str, Any]) -> Json:
+    if objective["metric"] == "pauc" and not objective["fpr_min"] < objective["fpr_max"]:
+        raise _invalid(
+            "/objective/fpr_max",
+            f"fpr_max must be greater than fpr_min ({objective['fpr_min']}), got {objective['fpr_max']}",
+        )
+    return dict(objective)
+
+
+def _resolve_algorithm(algorithm: Mapping[str, Any], objective: Json, seed: int) -> Json:
+    given = dict(algorithm)
+    name = given.pop("name", None)
+    if not isinstance(name, str) or name not in ALGORITHMS:
+        known = ", ".join(ALGORITHMS)
+        got = "it is missing" if name is None else f"got {_shown(name)}"
+        raise _invalid("/algorithm/name", f"algorithm.name must be one of {known}; {got}")
+    estimator = ALGORITHMS[name]
+    own = own_parameters(estimator)
+    errors = []
+    for parameter, value in given.items():
+        fault = _parameter_fault(name, estimator, own, parameter, value)
+        if fault is not None:
+            escaped = parameter.replace("~", "~0").replace("/", "~1")
+            errors.append({"pointer": f"/algorithm/{escaped}", "detail": fault})
+    if errors:
+        first = errors[0]["detail"]
+        raise Invalid(
+            first if len(errors) == 1 else f"{len(errors)} faults, the first: {first}",
+            code="invalid_parameter",
+            errors=errors,
+        )
+    filled = {"random_state": seed, **{k: v for k, v in objective.items() if k in FILLED}}
+    known_parameters = {parameter.name for parameter in list_parameters(estimator)}
+    parameters = {**own, **given, **{k: v for k, v in filled.items() if k in known_parameters}}
+    try:
+        estimator(**parameters)._check_parameters()
+    except InvalidParameter as error:
+        raise _invalid("/algorithm", str(error), code="invalid_parameter") from error
+    return {"name": name, "parameters": parameters}
+
+
+def _parameter_fault(
+    name: str, estimator: type[Ranker], own: Mapping[str, Any], parameter: str, value: Any
+) -> str | None:
+    if parameter in FILLED:
+        return f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the algorithm"
+    if parameter not in own:
+        return f"{name} has no parameter {_shown(parameter)}; it has {', '.join(own)}"
+    try:
+        check_values(estimator, {parameter: value})
+    except InvalidParameter as error:
+        return str(error)
+    return None
+
+
+def _ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:
+    dataset = None
+    if is_id(dataset_id, "ds"):
+        dataset = job_rows.find_dataset(session, owner, dataset_id)
+    if dataset is None:
+        detail = f"there is no dataset {_shown(dataset_id)}"
+        raise NotFound(detail, errors=[{"pointer": pointer, "detail": detail}])
+    if dataset.status != DatasetStatus.READY:
+        detail = f"dataset {dataset.id} must be ready, it is {dataset.status}"
+        raise Conflict(
+            detail, code="dataset_not_ready", errors=[{"pointer": pointer, "detail": detail}]
+        )
+    return dataset
+
+
+def _check_fits(dataset: Dataset, other: Dataset) -> None:
+    """The other dataset must have every feature, and the same two values of the label."""
+    pointer = "/validation/dataset_id"
+    has = {column["name"] for column in other.columns}
+    missing = [
+        column["name"]
+        for column in dataset.columns
+        if column["role"] == "feature" and column["name"] not in has
+    ]
+    if missing:
+        shown = ", ".join(repr(name) for name in missing[:10])
+        raise _invalid(pointer, f"dataset {other.id} lacks {len(missing)} features: {shown}")
+    if (other.positive, other.negative) != (dataset.positive, dataset.negative):
+        raise _invalid(
+            pointer,
+            f"dataset {other.id} must have the label values {dataset.positive!r} (positive) and "
+            f"{dataset.negative!r}, it has {other.positive!r} and {other.negative!r}",
+        )
+
+
+def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
+    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else text[:99] + "…"
