@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command line."""
     import typer
 
-    from app.cli import client, processes
+    from app.cli import client, health, processes
 
     app = typer.Typer(
         name="rankwright",
@@ -17,5 +17,6 @@ def main() -> None:
         pretty_exceptions_enable=False,
     )
     processes.register(app)
+    health.register(app)
     client.register(app)
     app()

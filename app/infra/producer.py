@@ -73,6 +73,14 @@ class Producer:
             self._rest_until = time.monotonic() + REST_SECONDS
             raise BrokerAway(f"the broker is away: {error}") from error
 
+    def ping(self) -> None:
+        """Reach the broker, send nothing. Raises `BrokerAway`."""
+        try:
+            with self._celery.connection_for_write() as connection:
+                _ = connection.default_channel  # the transport pings as it opens a channel
+        except (OperationalError, RedisError, OSError) as error:
+            raise BrokerAway(f"the broker is away: {error}") from error
+
     def close(self) -> None:
         """Give back every connection."""
         self._celery.close()

@@ -1,0 +1,36 @@
+"""What the dispatcher should have seen to long ago: the evidence by which its health is judged."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.db.tables import Job, JobState, Outbox
+from app.db.time import db_now
+
+
+def wake_ups(session: Session, seconds: float) -> int:
+    """How many wake-ups have been due that long and were not sent."""
+    due_before = db_now() - seconds
+    owed = (
+        select(func.count())
+        .select_from(Outbox)
+        .join(Job, Job.id == Outbox.job_id)
+        .where(
+            Outbox.published_at.is_(None),
+            Outbox.created_at < due_before,
+            Job.state == JobState.QUEUED,
+            Job.not_before < due_before,
+        )
+    )
+    return session.scalars(owed).one()
+
+
+def leases(session: Session, seconds: float) -> int:
+    """How many running jobs have been without a lease that long."""
+    lost = (
+        select(func.count())
+        .select_from(Job)
+        .where(Job.state == JobState.RUNNING, Job.lease_expires_at < db_now() - seconds)
+    )
+    return session.scalars(lost).one()
