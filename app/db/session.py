@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import psycopg
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Unavailable
@@ -73,6 +75,10 @@ def _outages() -> Iterator[None]:
     """Turn a database that is away, or locked beyond patience, into `Unavailable`: the caller may come back."""
     try:
         yield
+    except PoolTimeout as error:
+        raise Unavailable(
+            "every database connection is in use", code="database_unavailable"
+        ) from error
     except DBAPIError as error:
         if error.connection_invalidated or isinstance(
             error.orig, (sqlite3.OperationalError, psycopg.OperationalError)
@@ -84,8 +90,23 @@ def _outages() -> Iterator[None]:
 def _sqlite_connect(connection: Any, _record: Any) -> None:
     # The driver must not open transactions by itself: `_sqlite_begin` says which kind each one is.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    _switch_to_wal(connection)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _switch_to_wal(connection: Any) -> None:
+    # The first connection to a new file switches it for good. SQLite's busy timeout does not cover the switch:
+    # whoever opens the file at that moment is refused at once.
+    deadline = time.monotonic() + SQLITE_BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _sqlite_begin(connection: Connection) -> None:

