@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,25 @@ class Instruction:
 
 
 @dataclass(frozen=True)
+class Copy:
+    """Files of the checkout, and where the image has them."""
+
+    sources: tuple[str, ...]
+    target: str
+
+    def into(self, root: Path, checkout: Path) -> None:
+        """Do it below `root`, as the engine would: a folder's content goes into the target."""
+        for source in self.sources:
+            target = root / self.target.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if (checkout / source).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(checkout / source, target, ignore=ignored)
+            else:
+                shutil.copy2(checkout / source, target)
+
+
+@dataclass(frozen=True)
 class Image:
     """What the last stage fixes for every container, and the instructions of all stages."""
 
@@ -29,6 +49,15 @@ class Image:
     def all(self, name: str) -> list[Instruction]:
         """Every instruction of this name, in order."""
         return [one for one in self.instructions if one.name == name]
+
+    def copies(self) -> list[Copy]:
+        """The COPY instructions that take files of the checkout, of all stages."""
+        return [
+            Copy(tuple(paths), target)
+            for one in self.all("COPY")
+            if not any(flag.startswith("--from=") for flag in one.flags)
+            for *paths, target in [one.text.split()]
+        ]
 
     def owned_folders(self) -> dict[str, tuple[int, int]]:
         """The folders that `install -d -o UID -g GID PATH` makes: path → (uid, gid)."""

@@ -1,0 +1,189 @@
+"""Starts the services of docker-compose.yml as ordinary processes on private servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from compose_file import Service
+from dockerfile import Image
+from servers import eventually
+
+SECONDS_TO_START = 30.0
+SECONDS_TO_STOP = 20.0
+
+
+class DeploymentFailed(AssertionError):
+    """Something that the files say does not work; the message says what, with the process's last words."""
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def as_user(uid: int, gid: int) -> list[str]:
+    """The start of a command line that runs the rest as this user; it dies with the thread that started it.
+
+    Only root may change the user: anybody else runs everything as themselves. The interpreter and the checkout may
+    lie below a folder that only root may enter, so reading is allowed everywhere. Writing is not.
+    """
+    if os.getuid() != 0:
+        return []
+    read_all = "-all,+dac_read_search"
+    return [
+        "setpriv",
+        f"--reuid={uid}",
+        f"--regid={gid}",
+        "--clear-groups",
+        f"--inh-caps={read_all}",
+        f"--ambient-caps={read_all}",
+        f"--bounding-set={read_all}",
+        "--no-new-privs",
+        "--pdeathsig=KILL",
+        "--",
+    ]
+
+
+@dataclass(frozen=True)
+class Host:
+    """This machine in the place of the compose network and of the image's file system below `root`."""
+
+    image: Image
+    checkout: Path
+    root: Path
+    ports: Mapping[str, int] = field(
+        default_factory=lambda: {name: free_port() for name in ("5432", "6379", "8000")}
+    )
+
+    def here(self, text: str) -> str:
+        """THE mapping: hosts, ports and paths of the containers, in any text of the files, to those of this machine."""
+        text = re.sub(r"@(?:postgres|redis):", "@127.0.0.1:", text).replace("0.0.0.0", "127.0.0.1")
+        text = re.sub(
+            r"(?<![\w.])\d+(?!\w)", lambda found: str(self.ports.get(found[0], found[0])), text
+        )
+        paths = "|".join(self._paths())
+        return re.sub(rf"(?<![\w.])(?:{paths})(?!\w)", lambda found: str(self.path(found[0])), text)
+
+    def path(self, path: str) -> Path:
+        """Where a path of the image is on this machine."""
+        venv = "/opt/venv/bin"
+        return Path(sys.executable).parent if path == venv else self.root / path.lstrip("/")
+
+    def _paths(self) -> set[str]:
+        copied = {str(Path(copy.target).parent) for copy in self.image.copies()}
+        return {"/opt/venv/bin"} | (copied - {"/tmp"}) | set(self.image.owned_folders())
+
+    def build(self) -> None:
+        """Copy what the Dockerfile copies, and make the folders that it makes, with their owners."""
+        self.root.mkdir(parents=True)
+        for copy in self.image.copies():
+            copy.into(self.root, self.checkout)
+        for path, (uid, gid) in self.image.owned_folders().items():
+            folder = self.path(path)
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.getuid() == 0:
+                os.chown(folder, uid, gid)
+
+
+class Container:
+    """One process of a service, with the file's command, environment, user and health check."""
+
+    def __init__(self, host: Host, service: Service) -> None:
+        self.service = service
+        self.user = as_user(*_user(service))
+        image = host.image
+        self.cwd = host.path(image.workdir)
+        self.environment = {
+            name: host.here(value)
+            for name, value in {**image.environment, **service.environment}.items()
+        }
+        self.command = [host.here(word) for word in service.command]
+        self.health = [host.here(word) for word in service.healthcheck or ()]
+        self.log = host.root / f"{service.name}-{id(self)}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*self.user, *self.command],
+                env=self.environment,
+                cwd=self.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process is not None
+        self.process.terminate()
+        try:
+            self.process.wait(SECONDS_TO_STOP)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise self.failed("did not stop on SIGTERM") from None
+
+    def failed(self, what: str) -> DeploymentFailed:
+        """The error that says so, with the log's end."""
+        return DeploymentFailed(f"{self.service.name} {what}\n{self.log.read_text()[-2000:]}")
+
+    def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """`docker compose exec`: another command in the same container."""
+        return subprocess.run(
+            [*self.user, *command],
+            env=self.environment,
+            cwd=self.cwd,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS_TO_START,
+        )
+
+    def check_health(self) -> None:
+        """Run the file's health check once; `DeploymentFailed` if it says no."""
+        how, *rest = self.health
+        command = ["/bin/sh", "-c", *rest] if how == "CMD-SHELL" else rest
+        said = self.execute(command)
+        if said.returncode != 0:
+            raise DeploymentFailed(f"{self.service.name} is unhealthy: {said.stdout}{said.stderr}")
+
+    def wait_healthy(self) -> None:
+        """Wait until the health check says yes."""
+
+        def well() -> bool:
+            assert self.process is not None
+            if self.process.poll() is not None:
+                raise self.failed(f"exited with code {self.process.returncode}")
+            try:
+                self.check_health()
+            except DeploymentFailed:
+                return False
+            return True
+
+        eventually(well, every=0.05)
+
+    def wait_done(self) -> None:
+        """Wait until the process ended well."""
+        assert self.process is not None
+        if self.process.wait(SECONDS_TO_START) != 0:
+            raise self.failed(f"exited with code {self.process.returncode}")
+
+
+def _user(service: Service) -> tuple[int, int]:
+    """The service's user by number. Root is refused here, whoever runs the tests."""
+    given = re.fullmatch(r"(\d+):(\d+)", service.user or "")
+    if given is None or int(given[1]) == 0 or int(given[2]) == 0:
+        raise DeploymentFailed(f"{service.name} must run as a numbered user, got {service.user!r}")
+    return int(given[1]), int(given[2])

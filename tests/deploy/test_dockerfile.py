@@ -1,0 +1,93 @@
+"""What the Dockerfile says can be built and run: its files are there, its user is not root, its cache is warm."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import dockerfile
+import pytest
+from packaging.specifiers import SpecifierSet
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def image() -> dockerfile.Image:
+    return dockerfile.read(ROOT / "Dockerfile")
+
+
+def test_every_file_it_copies_is_there_and_not_ignored(image: dockerfile.Image) -> None:
+    ignore = (ROOT / ".dockerignore").read_text().splitlines()
+    assert "*" in ignore
+    allowed = {line.removeprefix("!") for line in ignore if line.startswith("!")}
+    sources = {source for copy in image.copies() for source in copy.sources}
+    for source in sources:
+        assert (ROOT / source).exists()
+        assert Path(source).parts[0] in allowed
+    assert allowed == {Path(source).parts[0] for source in sources}
+
+
+def test_dependencies_come_from_the_lock_with_hashes(image: dockerfile.Image) -> None:
+    (install,) = (shlex.split(run.text) for run in image.all("RUN") if "pip install" in run.text)
+    assert "--require-hashes" in install
+    lock = install[install.index("-r") + 1]
+    assert [c.sources[0] for c in image.copies() if c.target == lock] == ["requirements.lock"]
+    pins = re.findall(
+        r"^(\S+==\S+)(?: ;.*)? \\\n +--hash=", (ROOT / "requirements.lock").read_text(), re.M
+    )
+    assert len(pins) == len(re.findall(r"^\S", (ROOT / "requirements.lock").read_text(), re.M))
+
+
+def test_it_runs_a_python_that_the_project_allows(image: dockerfile.Image) -> None:
+    (version,) = re.findall(r"PYTHON_IMAGE=python:([\d.]+)-slim", (ROOT / "Dockerfile").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert version in SpecifierSet(project["requires-python"])
+
+
+def test_it_does_not_run_as_root(image: dockerfile.Image) -> None:
+    uid, gid = map(int, image.user.split(":"))
+    assert uid > 0
+    assert gid > 0
+    assert set(image.owned_folders().values()) == {(uid, gid)}
+    assert image.workdir in image.owned_folders()
+    assert image.environment["NUMBA_CACHE_DIR"] in image.owned_folders()
+
+
+def test_building_fills_the_kernel_cache(image: dockerfile.Image, tmp_path: Path) -> None:
+    """The last RUN caches every kernel of core: a second run, as in a container, compiles none."""
+    for copy in image.copies():
+        copy.into(tmp_path, ROOT)
+    cache = tmp_path / "cache"
+    environment = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
+        "PYTHONPATH": str(tmp_path / image.environment["PYTHONPATH"].lstrip("/")),
+        "NUMBA_CACHE_DIR": str(cache),
+    }
+    warm = ["/bin/sh", "-c", image.all("RUN")[-1].text]
+
+    def files() -> dict[Path, int]:
+        subprocess.run(warm, env=environment, cwd=tmp_path, check=True)
+        return {path: path.stat().st_mtime_ns for path in cache.rglob("*.nb?")}
+
+    first = files()
+    cached = {path.name.split("-")[0] for path in first}
+    assert kernels(ROOT / "core") <= cached
+    assert files() == first
+
+
+def kernels(folder: Path) -> set[str]:
+    """`module.function` of every function that numba compiles and caches."""
+    return {
+        f"{path.stem}.{node.name}"
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and any("cache=True" in ast.unparse(decorator) for decorator in node.decorator_list)
+    }
