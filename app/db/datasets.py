@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
-from sqlalchemy import or_, select
+from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from app.db.page import Page, fetch_page
@@ -57,8 +57,21 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
     return list(session.scalars(statement))
 
 
+def mark_ready(session: Session, owner: str, dataset_id: str, **values: Any) -> bool:
+    """Write what the reading of the table found out; False when there is no such dataset in processing."""
+    statement = (
+        update(Dataset)
+        .where(
+            Dataset.id == dataset_id,
+            Dataset.owner == owner,
+            Dataset.status == DatasetStatus.PROCESSING,
+        )
+        .values(status=DatasetStatus.READY, errors=[], **values)
+        .returning(Dataset.id)
+    )
+    return session.scalars(statement).one_or_none() is not None
+
+
 def delete(session: Session, owner: str, dataset_id: str) -> None:
     """Remove the row."""
-    session.execute(
-        sql_delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id)
-    )
+    session.execute(sql_delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import delete as sql_delete
-from sqlalchemy import select
+from sqlalchemy import func, select
+from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session
 
 from app.db.page import Page, fetch_page
 from app.db.tables import Model, ModelAlias, ModelCurve, ModelMetrics, ModelPartialAuc
+from app.db.time import db_now
 
 
-def find(session: Session, owner: str, model_id: str) -> Model | None:
-    """The owner's model of this id."""
-    return session.scalars(
-        select(Model).where(Model.owner == owner, Model.id == model_id)
-    ).one_or_none()
+def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
+    """The owner's model of this id. `lock` holds the row until the transaction ends."""
+    statement = select(Model).where(Model.owner == owner, Model.id == model_id)
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement).one_or_none()
 
 
 def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
@@ -73,6 +77,32 @@ def find_metrics(
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
     """The ROC curve of one part. The caller has seen that the model is the owner's."""
     return session.get(ModelCurve, (model_id, part))
+
+
+def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
+    """Add the next version of a name, created now by the database's clock.
+
+    Two transactions that finish at once take their turns: SQLite's writers are alone, PostgreSQL's hold a lock on
+    the name, and the statement after it sees what the one before has committed.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        lock = func.hashtextextended(f"{owner}\n{name}", 0)
+        session.execute(select(func.pg_advisory_xact_lock(lock)))
+    latest = select(func.coalesce(func.max(Model.version), 0)).where(
+        Model.owner == owner, Model.name == name
+    )
+    statement = (
+        sql_insert(Model)
+        .values(
+            owner=owner,
+            name=name,
+            version=latest.scalar_subquery() + 1,
+            created_at=db_now(),
+            **values,
+        )
+        .returning(Model)
+    )
+    return session.scalars(statement).one()
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:

@@ -22,7 +22,7 @@ from app.services.ingest.roles import Roles, assign, label_type, order_pair
 from app.services.ingest.rows import MAX_NAME, Doubt, Source
 from app.services.ingest.stream import plain_file
 
-Callback = Callable[[int, int, Mapping[str, Any]], None]
+Callback = Callable[[int, int, Mapping[str, float]], None]
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -40,29 +40,17 @@ _GROUP_BYTES = 1 << 26
 def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload that the payload describes and write `table.parquet` into its work folder.
 
-    Returns status `ready` with what the dataset row needs, or status `invalid` with the faults. The payload
-    names path, content_type, content_encoding, label, positive, weight, group, workdir and limits
-    (rows, columns, bytes). Pure: it reads and writes only the files named.
+    The payload names path, content_type, content_encoding, label, positive, weight, group, workdir and limits
+    (rows, columns, bytes). Returns what the dataset row needs; raises BadTable with every fault, line and column.
+    Pure: it reads and writes only the files named.
     """
-    try:
-        with ExitStack() as stack:
-            for source in _sources(payload, stack):
-                try:
-                    return _Build(source, payload, callback).run()
-                except Doubt:
-                    continue
-            raise AssertionError(
-                "the last source of a format is exact, and an exact source has no doubt"
-            )
-    except BadTable as error:
-        (Path(payload["workdir"]) / TABLE_FILE).unlink(missing_ok=True)
-        return {
-            "status": "invalid",
-            "code": error.code,
-            "detail": error.detail,
-            "errors": error.errors,
-            "total": error.total,
-        }
+    with ExitStack() as stack:
+        for source in _sources(payload, stack):
+            try:
+                return _Build(source, payload, callback).run()
+            except Doubt:
+                continue
+    raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
 
 
 def _sources(payload: Mapping[str, Any], stack: ExitStack) -> Iterator[Source]:
@@ -175,7 +163,7 @@ class _Build:
                     break
                 if not self._faults.total:
                     writer.write(arrays)
-                self._callback(*self._source.progress(), {"detail": f"{count:,} rows read"})
+                self._callback(*self._source.progress(), {"rows": count})
         return count
 
     def _check_whole(self, converter: Converter, rows: int) -> None:
@@ -205,7 +193,6 @@ class _Build:
         with self._path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return {
-            "status": "ready",
             "file": TABLE_FILE,
             "sha256": sha256,
             "rows": rows,

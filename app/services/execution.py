@@ -1,0 +1,82 @@
+"""What a worker runs: for every kind of job its three steps, and what an exception means to the job's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from app.db.session import Database
+from app.errors import Invalid, ServiceError, Unavailable
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import queue, training
+from app.services.ingest import job as ingesting
+from app.services.jobs import INGEST
+from app.services.submission import TRAIN
+from core.errors import CoreError
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+class Handler(NamedTuple):
+    """The steps of a kind of job.
+
+    `prepare` runs beside the database and returns a JSON payload with a fresh `workdir`, which the caller removes
+    in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
+    `complete` writes what was made and the job's end in one transaction.
+    """
+
+    prepare: Callable[[Database, BlobStore, Settings, queue.Claim], Json]
+    run: Callable[[Mapping[str, Any], Callback], Json]
+    complete: Callable[[Database, BlobStore, queue.Claim, Mapping[str, Any]], None]
+
+
+HANDLERS: Mapping[str, Handler] = {
+    INGEST: Handler(ingesting.prepare, ingesting.run, ingesting.complete),
+    TRAIN: Handler(training.prepare, training.run, training.complete),
+}
+
+
+def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+    """Gather what the fit process needs; see `Handler`."""
+    return _handler(claim.kind).prepare(db, blobs, settings, claim)
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Compute; see `Handler`. What the callback raises stops it."""
+    return _handler(payload["kind"]).run(payload, callback)
+
+
+def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Write what was made and end the job; see `Handler`. Raises LeaseLost or CancelRequested, as `queue.finish`."""
+    _handler(claim.kind).complete(db, blobs, claim, result)
+
+
+def problem_of(error: BaseException) -> tuple[Json, bool]:
+    """Return the problem that the job's owner reads, and whether the input is at fault: then no retry would help."""
+    if isinstance(error, ServiceError):
+        problem = {
+            "code": error.code,
+            "title": error.title,
+            "detail": error.detail,
+            "errors": error.errors,
+        }
+        return problem, error.status < 500 and not isinstance(error, Unavailable)
+    if isinstance(error, CoreError):
+        return {
+            "code": error.code,
+            "title": "Invalid input",
+            "detail": str(error),
+            "errors": [],
+        }, True
+    detail = f"{type(error).__name__} in the worker; its log says more"
+    return {"code": "internal", "title": "Internal error", "detail": detail, "errors": []}, False
+
+
+def _handler(kind: str) -> Handler:
+    if kind not in HANDLERS:
+        raise Invalid(
+            f"a job must be of kind {' or '.join(HANDLERS)}, got {kind!r}", code="unsupported"
+        )
+    return HANDLERS[kind]
