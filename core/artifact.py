@@ -1,0 +1,279 @@
+"""Rankers as bytes and back: safetensors with a JSON header, never pickle.
+
+An artifact is a safetensors file. Its arrays are the ranker's fitted arrays; its metadata holds one key, `rankwright`,
+whose value is the header, a JSON object:
+
+=================  =================================================================================
+format             "rankwright-ranker"
+schema_version     1; an older library refuses a greater one
+library_version    the version that wrote it, for the reader
+algorithm          name in `core.registry`
+parameters         what `get_params()` gave
+state              the rest of the fitted state: number and names of features, classes, figures
+=================  =================================================================================
+
+The same ranker gives the same bytes in every process, so an artifact can be named by its hash: the JSON is sorted,
+safetensors orders arrays by type and name, and its metadata, a hash map of random order, holds one key only.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+from sklearn.exceptions import NotFittedError
+
+from core.errors import ArtifactError, CoreError
+from core.ranker import Arrays, Ranker
+from core.registry import ALGORITHMS, name_of
+
+FORMAT = "rankwright-ranker"
+SCHEMA_VERSION = 1
+LIBRARY_VERSION = "0.1.0"
+
+# Parsed JSON takes up to some thirty times its bytes; 8 MiB still name 100,000 features.
+MAX_HEADER_BYTES = 8 * 2**20
+
+_KEY = "rankwright"
+_HEADER_TYPES: dict[str, type] = {
+    "format": str,
+    "schema_version": int,
+    "library_version": str,
+    "algorithm": str,
+    "parameters": dict,
+    "state": dict,
+}
+_LENGTH_BYTES = 8
+_DTYPES = {
+    "BOOL": "bool",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F32": "float32",
+    "F64": "float64",
+}
+
+# What numpy, JSON values of the wrong kind and a ranker's own code raise when a state makes no sense.
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def save(ranker: Ranker) -> bytes:
+    """Write a fitted ranker as bytes.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        Fitted, and of a class listed in `core.registry`, not of a subclass of one.
+
+    Returns
+    -------
+    bytes
+        The same for the same ranker, in every process. `load` gives back a ranker that scores bit for bit alike.
+
+    Raises
+    ------
+    ArtifactError
+        If the class is not registered, the ranker is not fitted, or it holds what an artifact cannot.
+    """
+    algorithm = name_of(ranker)
+    if algorithm is None:
+        known = ", ".join(ALGORITHMS)
+        raise ArtifactError(
+            f"only registered algorithms ({known}) can be saved, got {type(ranker).__name__}"
+        )
+    try:
+        arrays, state = ranker.get_state()
+    except NotFittedError as error:
+        raise ArtifactError(f"{type(ranker).__name__} must be fitted to be saved") from error
+    header = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "library_version": LIBRARY_VERSION,
+        "algorithm": algorithm,
+        "parameters": ranker.get_params(deep=False),
+        "state": state,
+    }
+    # safetensors writes an array's memory as it lies, whatever its strides.
+    dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    for name, array in dense.items():
+        if array.dtype.name not in _DTYPES.values():
+            raise ArtifactError(f"array {name} must be boolean or a number, got {array.dtype}")
+    data: bytes = save_arrays(dense, metadata={_KEY: _to_json(header)})
+    _check_header_length(int.from_bytes(data[:_LENGTH_BYTES], "little"))
+    return data
+
+
+def load(data: bytes) -> Ranker:
+    """Read a ranker that `save` wrote.
+
+    Parameters
+    ----------
+    data : bytes
+        Need not be trusted: nothing in it is run.
+
+    Returns
+    -------
+    Ranker
+        Fitted; scores every row as the saved one did, bit for bit.
+
+    Raises
+    ------
+    ArtifactError
+        If the bytes are anything but a whole artifact of a known algorithm and schema version; the message names what
+        is wrong.
+
+    Notes
+    -----
+    Memory: the arrays are copied once; the header is refused above 8 MiB before it is parsed.
+    """
+    if not isinstance(data, bytes):
+        raise ArtifactError(f"an artifact must be bytes, got {type(data).__name__}")
+    layout = _read_layout(data)
+    header = _read_header(layout.pop("__metadata__", None))
+    algorithm = ALGORITHMS.get(header["algorithm"])
+    if algorithm is None:
+        known = ", ".join(ALGORITHMS)
+        raise ArtifactError(f"algorithm must be one of {known}, got {header['algorithm']!r}")
+    return _rebuild(algorithm, header, _read_arrays(data, layout))
+
+
+def _read_layout(data: bytes) -> dict[str, Any]:
+    """The JSON object that opens a safetensors file: metadata, and each array's type, shape and place."""
+    length = int.from_bytes(data[:_LENGTH_BYTES], "little")
+    if len(data) < _LENGTH_BYTES or length > len(data) - _LENGTH_BYTES:
+        raise ArtifactError(
+            f"the artifact is cut short or not safetensors: its header is missing ({len(data)} bytes in all)"
+        )
+    _check_header_length(length)
+    layout = _from_json("the safetensors header", data[_LENGTH_BYTES : _LENGTH_BYTES + length])
+    for name, entry in layout.items():
+        if not isinstance(entry, dict):
+            raise ArtifactError(f"{name} in the safetensors header must be an object")
+    return layout
+
+
+def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
+    if metadata is None or list(metadata) != [_KEY] or not isinstance(metadata[_KEY], str):
+        raise ArtifactError(f"the safetensors metadata must hold the key {_KEY!r} alone, as text")
+    header = _from_json("the artifact's header", metadata[_KEY])
+    if header.get("format") != FORMAT:
+        raise ArtifactError(f"format must be {FORMAT!r}, got {_shown(header.get('format'))}")
+    version = header.get("schema_version")
+    if type(version) is int and version > SCHEMA_VERSION:
+        raise ArtifactError(
+            f"schema_version must be at most {SCHEMA_VERSION}, got {_shown(version)}:"
+            f" written by library version {_shown(header.get('library_version'))}"
+        )
+    for name, kind in _HEADER_TYPES.items():
+        if type(header.get(name)) is not kind:
+            raise ArtifactError(f"{name} in the artifact's header is missing or of the wrong type")
+    if version != SCHEMA_VERSION:
+        raise ArtifactError(f"schema_version must be {SCHEMA_VERSION}, got {_shown(version)}")
+    if header.keys() != _HEADER_TYPES.keys():
+        extra = sorted(header.keys() - _HEADER_TYPES.keys())
+        raise ArtifactError(f"the artifact's header must not hold {_shown(extra)}")
+    return header
+
+
+def _read_arrays(data: bytes, layout: dict[str, Any]) -> Arrays:
+    for name, entry in layout.items():
+        if not isinstance(entry.get("dtype"), str) or entry["dtype"] not in _DTYPES:
+            known = ", ".join(_DTYPES)
+            got = _shown(entry.get("dtype"))
+            raise ArtifactError(f"array {_shown(name)} must be of a type in {known}, got {got}")
+    try:
+        arrays: Arrays = load_arrays(data)
+    except (SafetensorError, *_NONSENSE) as error:
+        raise ArtifactError(f"the artifact is not whole: {error}") from error
+    for name, array in arrays.items():
+        if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
+            raise ArtifactError(f"boolean array {_shown(name)} must hold 0 and 1 only")
+    return arrays
+
+
+def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) -> Ranker:
+    """Let the algorithm read its state, and see that it read all of it."""
+    try:
+        ranker = algorithm.from_state(header["parameters"], arrays, header["state"])
+        own_arrays, own_state = ranker.get_state()
+    except ArtifactError:
+        raise
+    except (CoreError, *_NONSENSE) as error:
+        raise ArtifactError(
+            f"the artifact does not describe a {algorithm.__name__}: {error}"
+        ) from error
+    _check_keys("the artifact's arrays", arrays, own_arrays)
+    _check_keys("state in the artifact's header", header["state"], own_state)
+    for name, array in own_arrays.items():
+        given = arrays[name]
+        if (given.dtype, given.shape) != (array.dtype, array.shape):
+            raise ArtifactError(
+                f"array {name} must be {array.dtype} of shape {array.shape}, "
+                f"got {given.dtype} of shape {given.shape}"
+            )
+    return ranker
+
+
+def _check_keys(what: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
+    if given.keys() != expected.keys():
+        missing, extra = expected.keys() - given.keys(), given.keys() - expected.keys()
+        raise ArtifactError(
+            f"{what} must be {sorted(expected)}: missing {sorted(missing)}, extra {_shown(sorted(extra))}"
+        )
+
+
+def _check_header_length(length: int) -> None:
+    if length > MAX_HEADER_BYTES:
+        raise ArtifactError(
+            f"an artifact's header must be at most {MAX_HEADER_BYTES} bytes, got {length}"
+        )
+
+
+def _to_json(header: dict[str, Any]) -> str:
+    try:
+        return json.dumps(
+            header, default=_plain, sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
+    except (TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"parameters, classes and state must be JSON values: {error}"
+        ) from error
+
+
+def _plain(value: object) -> Any:
+    """numpy's scalars as Python's, which JSON knows."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"got {value!r} of type {type(value).__name__}")
+
+
+def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{what} must be JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ArtifactError(f"{what} must be a JSON object, got {_shown(value)}")
+    return value
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _shown(value: object) -> str:
+    """A value from a stranger, short enough for a message."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+__all__ = ["FORMAT", "LIBRARY_VERSION", "MAX_HEADER_BYTES", "SCHEMA_VERSION", "load", "save"]
