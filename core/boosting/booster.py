@@ -61,7 +61,7 @@ class StumpBooster(Ranker):
                 "Share of all pair weight added to both the rightly and the wrongly ordered pairs "
                 "in the step; 0 is the paper's plain formula."
             ),
-        ] = 1e-3,
+        ] = 1e-2,
     ) -> None:
         self.n_rounds = n_rounds
         self.weak_ranker = weak_ranker

@@ -33,7 +33,8 @@ Code 255 is the missing: it belongs to neither end of the order, so each cut is 
 both sides. An edge is the left value a of a gap and the test is x > a.
 
 **Ties.** Candidates equal but for rounding go to the lowest feature, then the lowest threshold,
-then the stump that is 1 above it, then the missing below.
+then the missing below. A stump and its reverse always have the same gain: the one with d+ >= d- is
+meant, and the one that is 1 above the cut where d+ = d-.
 
 References
 ----------

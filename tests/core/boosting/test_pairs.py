@@ -1,0 +1,189 @@
+"""Both rankers against their definition over explicit pairs."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pair_oracle import PairRankBoost, Stump
+
+from core import CoordinateRankBoost, RankBoost
+
+ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
+
+
+def random_table(seed, n=40, d=4, missing=0.0, ties=False, weighted=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.3).astype(int)
+    y[:2] = 0, 1
+    if ties:
+        X = np.round(X)
+    X[rng.random(X.shape) < missing] = np.nan
+    weight = rng.integers(1, 5, n).astype(float) if weighted else np.ones(n)
+    return X, y, weight
+
+
+def follow(ranker, oracle):
+    """Compare each round with what the oracle would do next, given the same scores so far."""
+    taken = ranker.rounds_
+    for t, row in enumerate(taken):
+        expected = oracle.round()
+        if expected is None:  # too slight an edge for the oracle's arithmetic
+            assert row["d_plus"] - row["d_minus"] < 1e-4
+            return
+        stump, alpha, d_plus, d_minus = expected
+        assert row["feature"] == stump.feature, f"round {t}"
+        assert row["threshold"] == stump.threshold, f"round {t}"
+        assert row["sign"] == stump.sign, f"round {t}"
+        if oracle.has_missing[stump.feature]:
+            assert row["missing_above"] == stump.missing_above, f"round {t}"
+        assert row["alpha"] == pytest.approx(alpha, rel=1e-9)
+        assert row["d_plus"] == pytest.approx(d_plus, abs=1e-12)
+        assert row["d_minus"] == pytest.approx(d_minus, abs=1e-12)
+        assert ranker.loss_[t] == pytest.approx(oracle.loss(), rel=1e-9)
+
+
+@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.01])
+def test_every_round_is_the_one_that_the_pairs_ask_for(
+    algorithm, criterion, missing, ties, weighted, smoothing
+):
+    for seed in range(3):
+        X, y, weight = random_table(seed, missing=missing, ties=ties, weighted=weighted)
+        ranker = algorithm(n_rounds=8, smoothing=smoothing).fit(X, y, weight)
+        oracle = PairRankBoost(X, y == 1, weight, criterion, smoothing or 2.0**-52)
+        if smoothing == 0.0 and (ranker.rounds_["d_minus"] == 0).any():
+            continue  # the cut-off step has a test of its own
+        follow(ranker, oracle)
+
+
+@st.composite
+def small_tables(draw):
+    """Few rows of few values: ties, constant and one-sided columns, missing values, d- = 0."""
+    n = draw(st.integers(2, 9))
+    d = draw(st.integers(1, 3))
+    value = st.sampled_from([0.0, 1.0, 2.0, math.nan, -0.0])
+    X = np.array(draw(st.lists(st.lists(value, min_size=d, max_size=d), min_size=n, max_size=n)))
+    y = np.array(draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
+    y[:2] = 0, 1
+    weight = draw(st.lists(st.integers(1, 3).map(float), min_size=n, max_size=n))
+    return X, y, np.array(weight)
+
+
+@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
+@given(table=small_tables())
+@settings(max_examples=150, deadline=None)
+def test_small_tables_full_of_ties(algorithm, criterion, table):
+    X, y, weight = table
+    ranker = algorithm(n_rounds=5, smoothing=0.01).fit(X, y, weight)
+    oracle = PairRankBoost(X, y == 1, weight, criterion, 0.01)
+    follow(ranker, oracle)
+    if ranker.stop_reason_ == "no_edge":
+        assert oracle.round() is None
+    if ranker.stop_reason_ == "perfect_stump":
+        plus, minus, zero = oracle.masses(_last_stump(ranker), oracle.d())
+        assert (plus, minus, zero) == (pytest.approx(1.0), 0.0, 0.0)
+
+
+def _last_stump(ranker):
+    feature, threshold, sign, missing_above = ranker.rounds_[-1][
+        ["feature", "threshold", "sign", "missing_above"]
+    ].item()
+    return Stump(feature, threshold, sign, missing_above)
+
+
+@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
+def test_loss_stays_exact_over_many_rounds(algorithm, criterion):
+    X, y, weight = random_table(5, n=120, d=6, missing=0.1, weighted=True)
+    ranker = algorithm(n_rounds=300).fit(X, y, weight)
+    f = ranker.decision_function(X)
+    pairs = np.exp(-(f[y == 1][:, None] - f[y == 0][None, :]))
+    explicit = (weight[y == 1][:, None] * weight[y == 0][None, :] * pairs).sum()
+    assert ranker.loss_[-1] == pytest.approx(explicit, rel=1e-9)
+    assert (np.diff(ranker.loss_) < 0).all()
+
+
+def test_the_two_rules_choose_differently():
+    # (P, N) = (.5, .2) on the first feature, (.2, 0) on the second: the slope prefers the first,
+    # the loss the second, where no pair is ordered wrongly.
+    X = np.zeros((20, 2))
+    y = np.r_[np.ones(10, int), np.zeros(10, int)]
+    X[:5, 0] = 1
+    X[10:12, 0] = 1
+    X[:2, 1] = 1
+    slope = CoordinateRankBoost(n_rounds=1).fit(X, y).rounds_[0]
+    loss = RankBoost(n_rounds=1).fit(X, y).rounds_[0]
+    assert slope["feature"] == 0
+    assert (slope["d_plus"], slope["d_minus"]) == pytest.approx((0.4, 0.1))
+    assert loss["feature"] == 1
+    assert (loss["d_plus"], loss["d_minus"]) == (pytest.approx(0.2), 0.0)
+
+
+def test_the_step_is_never_negative():
+    X, y, _ = random_table(1)
+    for algorithm, _ in ALGORITHMS:
+        ranker = algorithm(n_rounds=20).fit(-X, y)
+        assert (ranker.rounds_["alpha"] > 0).all()
+        assert ranker.rounds_["sign"][0] == -1
+
+
+def test_intercept_makes_both_classes_lose_alike():
+    # Corollary 13: with b = ½ ln(F₊/F₋), AdaBoost's loss F = F₊e^{-b} + F₋e^{b} is 2√F̃.
+    X, y, weight = random_table(3, n=200, weighted=True)
+    ranker = RankBoost(n_rounds=30).fit(X, y, weight)
+    f = ranker.decision_function(X)
+    plus = (weight * np.exp(-f))[y == 1].sum()
+    minus = (weight * np.exp(f))[y == 0].sum()
+    assert plus == pytest.approx(minus, rel=1e-9)
+    assert plus + minus == pytest.approx(2 * math.sqrt(ranker.loss_[-1]), rel=1e-9)
+
+
+def test_plain_formula_is_cut_off_where_it_is_infinite():
+    X = np.array([[0.0], [0.0], [1.0]])
+    ranker = RankBoost(n_rounds=1, smoothing=0.0).fit(X, [0, 1, 1])
+    assert ranker.rounds_["d_minus"][0] == 0.0
+    assert ranker.rounds_["alpha"][0] == pytest.approx(0.5 * math.log(0.5 * 2.0**52), rel=1e-9)
+
+
+def test_a_perfect_stump_ends_the_run():
+    X = np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]])
+    ranker = RankBoost(n_rounds=50).fit(X, [0, 0, 1, 1])
+    assert ranker.stop_reason_ == "perfect_stump"
+    assert len(ranker.rounds_) == 1
+    assert ranker.predict(X).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
+def test_no_edge_ends_the_run(algorithm, criterion):
+    X = np.array([[0.0, np.nan], [1.0, np.nan], [0.0, np.nan], [1.0, np.nan]])
+    ranker = algorithm().fit(X, [0, 0, 1, 1])
+    assert ranker.stop_reason_ == "no_edge"
+    assert len(ranker.rounds_) == len(ranker.loss_) == 0
+    assert ranker.decision_function(X).tolist() == [0.0] * 4
+
+
+def test_scores_far_beyond_the_range_of_exp_do_not_underflow():
+    # Separable data and full steps: after thousands of rounds e^{-f} is far below the least double.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X.sum(axis=1) > 0).astype(int)
+    ranker = RankBoost(n_rounds=3000, smoothing=1e-6).fit(X, y)
+    f = ranker.decision_function(X)
+    assert ranker.stop_reason_ == "n_rounds"
+    assert f[y == 1].min() - f[y == 0].max() > 750
+    assert np.isfinite(f).all()
+    assert ranker.loss_[-1] == 0.0  # below the least double, and said so
+
+
+def test_extreme_weights_keep_their_share():
+    X, y, _ = random_table(2)
+    weight = np.where(y == 1, 1e-140, 1e140)
+    plain = RankBoost(n_rounds=20).fit(X, y)
+    scaled = RankBoost(n_rounds=20).fit(X, y, weight)
+    assert scaled.rounds_["feature"].tolist() == plain.rounds_["feature"].tolist()
+    assert scaled.rounds_["alpha"] == pytest.approx(plain.rounds_["alpha"], rel=1e-9)

@@ -1,0 +1,168 @@
+"""Scoring, contributions and the readable structure of a sum of stumps."""
+
+import json
+import math
+import pickle
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core import RankBoost
+from core.boosting.loop import ROUND
+from core.boosting.stumps import fold
+
+
+@pytest.fixture
+def ranker():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 4)), 1)
+    y = (X[:, 0] - X[:, 2] + rng.normal(size=300) > 0).astype(int)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return RankBoost(n_rounds=60).fit(X, y)
+
+
+def score_by_rounds(ranker, X):
+    scores = np.full(len(X), ranker.intercept_)
+    for feature, threshold, sign, missing_above, alpha, *_ in ranker.rounds_.tolist():
+        x = X[:, feature]
+        above = np.where(np.isnan(x), missing_above, x > threshold)
+        scores += alpha * (above == (sign > 0))
+    return scores
+
+
+def test_scores_are_the_sum_of_the_rounds(ranker):
+    thresholds = ranker.rounds_["threshold"]
+    values = np.concatenate(
+        [
+            thresholds,
+            np.nextafter(thresholds, np.inf),
+            np.nextafter(thresholds, -np.inf),
+            [np.nan, 0.0, -0.0, 1e308, -1e308, 5e-324],
+        ]
+    )
+    values = values[~np.isinf(values)]
+    X = np.random.default_rng(1).choice(values, size=(2000, 4))
+    assert ranker.decision_function(X) == pytest.approx(score_by_rounds(ranker, X), abs=1e-12)
+    assert (ranker.score_rows(X) == ranker.decision_function(X)).all()
+
+
+def test_one_row_scores_as_in_a_batch(ranker):
+    X = np.random.default_rng(2).normal(size=(50, 4))
+    batch = ranker.score_rows(X)
+    assert [ranker.score_rows(X[i : i + 1])[0] for i in range(50)] == batch.tolist()
+    assert ranker.score_rows(X[:0]).shape == (0,)
+
+
+def test_read_only_rows_are_scored(ranker):
+    X = np.random.default_rng(2).normal(size=(5, 4))
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    assert (ranker.score_rows(frozen) == ranker.score_rows(X)).all()
+    assert (ranker.contributions(frozen) == ranker.contributions(X)).all()
+
+
+def test_threads_share_a_ranker(ranker):
+    X = np.random.default_rng(3).normal(size=(2000, 4))
+    expected = ranker.score_rows(X)
+    results = [None] * 4
+
+    def score(k):
+        results[k] = ranker.score_rows(X)
+
+    threads = [threading.Thread(target=score, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((result == expected).all() for result in results)
+
+
+def test_contributions_add_up(ranker):
+    X = np.random.default_rng(4).normal(size=(100, 4))
+    X[::3, 1] = np.nan
+    parts = ranker.contributions(X)
+    assert parts.shape == X.shape
+    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(
+        ranker.decision_function(X), abs=1e-12
+    )
+
+
+def test_pickled_ranker_scores_alike(ranker):
+    X = np.random.default_rng(5).normal(size=(100, 4))
+    again = pickle.loads(pickle.dumps(ranker))
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+
+
+def test_structure_is_json_and_gives_the_scores(ranker):
+    X = np.round(np.random.default_rng(6).normal(size=(200, 4)), 1)
+    X[::5, 2] = np.nan
+    structure = json.loads(json.dumps(ranker.structure(), allow_nan=False))
+    names = [f"x{j}" for j in range(4)]
+    scores = np.full(200, structure["offset"])
+    for feature in structure["features"]:
+        x = X[:, names.index(feature["feature"])]
+        values = np.array(feature["values"])
+        step = np.searchsorted(feature["thresholds"], x, side="left")
+        scores += np.where(
+            np.isnan(x), feature["missing"], values[np.minimum(step, len(values) - 1)]
+        )
+    assert scores == pytest.approx(ranker.decision_function(X), abs=1e-12)
+    adds = [rule["adds"] for rule in structure["rules"]]
+    assert adds == sorted(adds, reverse=True)
+    assert sum(adds) == pytest.approx(ranker.rounds_["alpha"].sum())
+
+
+def test_rules_are_sentences():
+    table = pd.DataFrame({"worst area": [100.5, 200, 300, 400], "age": [1.0, 1, 2, 2]})
+    ranker = RankBoost(n_rounds=1, smoothing=0.01).fit(table, [0, 0, 1, 1])
+    alpha = 0.5 * math.log(1.01 / 0.01)
+    assert ranker.structure()["rules"] == [
+        {
+            "feature": "worst area",
+            "rule": f"worst area > 200 adds {alpha:.3g}",
+            "adds": pytest.approx(alpha),
+        }
+    ]
+    ranker.fit(-table.to_numpy(), [0, 0, 1, 1])
+    assert ranker.structure()["rules"][0]["rule"].startswith("x0 <= -300 adds ")
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ([1, 2, 3, 4, np.nan, np.nan], "x0 > 2 or missing adds"),
+        ([np.nan, np.nan, 3, 4, 5, 6], "x0 > 4 adds"),
+        ([4, 3, np.nan, 2, 1, 0], "x0 <= 2 adds"),
+        ([4, 3, np.nan, np.nan, 1, 0], "x0 <= 1 or missing adds"),
+        ([1, 2, 1, np.nan, np.nan, np.nan], "x0 is missing adds"),
+        ([np.nan, np.nan, np.nan, 1, 2, 1], "x0 is known adds"),
+    ],
+)
+def test_rules_speak_of_the_missing(column, words):
+    y = [0, 0, 0, 1, 1, 1] if "x0 > 4" not in words else [0, 0, 0, 0, 1, 1]
+    if words in ("x0 > 2 or missing adds", "x0 <= 1 or missing adds"):
+        y = [0, 0, 1, 1, 1, 1]
+    X = np.array(column, dtype=float)[:, None]
+    ranker = RankBoost(n_rounds=1).fit(X, y)
+    assert ranker.structure()["rules"][0]["rule"].startswith(words)
+    assert (ranker.predict(X) == y).all()
+
+
+def test_missing_later_goes_with_the_greater_mass():
+    X = np.array([[0.0], [1.0], [2.0], [3.0], [3.0], [3.0]])
+    ranker = RankBoost(n_rounds=1).fit(X, [0, 0, 1, 1, 1, 1])
+    assert ranker.rounds_["threshold"][0] == 1.0
+    assert not ranker.rounds_["missing_above"][0]  # P + N = 1, not more
+    ranker = RankBoost(n_rounds=1).fit(X, [0, 1, 1, 1, 1, 1])
+    assert ranker.rounds_["threshold"][0] == 0.0
+    ranker = RankBoost(n_rounds=1).fit(X, [0, 0, 0, 1, 1, 0])
+    assert ranker.rounds_["threshold"][0] == 2.0
+    assert ranker.rounds_["missing_above"][0]  # all of P and a quarter of N
+
+
+def test_no_rounds_fold_to_a_constant():
+    steps = fold(np.empty(0, dtype=ROUND), 0.25)
+    assert steps.score(np.zeros((3, 2))).tolist() == [0.25] * 3
+    assert steps.contributions(np.zeros((3, 2))).tolist() == [[0.0, 0.0]] * 3

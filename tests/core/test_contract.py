@@ -1,0 +1,264 @@
+"""What every registered ranker keeps, whatever its algorithm."""
+
+import json
+
+import numba
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+
+from core.errors import ArtifactError, InvalidData
+from core.registry import ALGORITHMS, name_of
+
+pytestmark = pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
+
+
+def make_table(n=400, d=5, seed=0, missing=0.05):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (X[:, 0] - 0.5 * X[:, 1] + 0.3 * X[:, 2] ** 2 + rng.normal(size=n) > 0.8).astype(int)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+def assert_same_state(one, other):
+    (arrays, meta), (other_arrays, other_meta) = one.get_state(), other.get_state()
+    assert meta == other_meta
+    assert arrays.keys() == other_arrays.keys()
+    for name, array in arrays.items():
+        assert array.dtype == other_arrays[name].dtype
+        assert array.tobytes() == other_arrays[name].tobytes(), name
+
+
+def test_name_and_class_find_each_other(algorithm):
+    assert ALGORITHMS[name_of(algorithm())] is algorithm
+
+
+def test_ranks(algorithm):
+    X, y = make_table(2000)
+    X_new, y_new = make_table(2000, seed=1)
+    scores = algorithm().fit(X, y).decision_function(X_new)
+    above = scores[y_new == 1][:, None] > scores[y_new == 0]
+    assert scores.dtype == np.float64
+    assert above.mean() > 0.8
+
+
+def test_same_data_same_bits(algorithm):
+    X, y = make_table()
+    assert_same_state(algorithm().fit(X, y), algorithm().fit(X.copy(), y.copy()))
+
+
+def test_one_thread_or_two_same_bits(algorithm):
+    X, y = make_table(n=250_000, d=3)
+    before = numba.get_num_threads()
+    try:
+        rankers = []
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            rankers.append(algorithm(n_rounds=40).fit(X, y))
+    finally:
+        numba.set_num_threads(before)
+    assert_same_state(*rankers)
+
+
+def test_state_round_trip(algorithm):
+    X, y = make_table()
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    ranker = algorithm().fit(frame, y)
+    arrays, meta = ranker.get_state()
+    meta = json.loads(json.dumps(meta, allow_nan=False))
+    params = json.loads(json.dumps(ranker.get_params(), allow_nan=False))
+    again = algorithm.from_state(params, arrays, meta)
+    assert_same_state(ranker, again)
+    assert again.get_params() == ranker.get_params()
+    assert (again.score_rows(X) == ranker.score_rows(X)).all()
+    assert (again.predict(frame) == ranker.predict(frame)).all()
+    assert again.structure() == ranker.structure()
+    assert again.classes_.dtype == ranker.classes_.dtype
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1], [-1, 1], [False, True], ["no", "yes"], [0.5, 2.0], np.array(["a", "b"], object)],
+)
+def test_labels_of_any_two_values(algorithm, labels):
+    X, y = make_table()
+    labels = np.asarray(labels)
+    ranker = algorithm().fit(X, labels[y])
+    assert ranker.classes_.tolist() == labels.tolist()
+    assert set(ranker.predict(X)) == set(labels.tolist())
+    assert (ranker.predict(X) == labels[y]).mean() > 0.7
+    arrays, meta = ranker.get_state()
+    again = algorithm.from_state(ranker.get_params(), arrays, json.loads(json.dumps(meta)))
+    assert again.classes_.tolist() == labels.tolist()
+    assert again.classes_.dtype.kind == labels.dtype.kind
+
+
+def test_tables_and_arrays_alike(algorithm):
+    X, y = make_table()
+    names = list("abcde")
+    frame = pd.DataFrame(X, columns=names)
+    table = pa.table({name: pa.array(X[:, j], from_pandas=True) for j, name in enumerate(names)})
+    expected = algorithm().fit(X, y).decision_function(X)
+    for columns in (frame, table):
+        ranker = algorithm().fit(columns, y)
+        assert ranker.feature_names_in_.tolist() == names
+        assert (ranker.decision_function(columns) == expected).all()
+    single = X.astype(np.float32)
+    ranker = algorithm().fit(single, y)
+    assert (
+        ranker.decision_function(single) == ranker.decision_function(single.astype(float))
+    ).all()
+
+
+def test_columns_in_any_order(algorithm):
+    X, y = make_table()
+    order = [3, 0, 4, 2, 1]
+    ranker, moved = algorithm().fit(X, y), algorithm().fit(X[:, order], y)
+    assert moved.decision_function(X[:, order]) == pytest.approx(
+        ranker.decision_function(X), abs=1e-9
+    )
+
+
+def test_rows_in_any_order(algorithm):
+    X, y = make_table()
+    order = np.random.default_rng(0).permutation(len(X))
+    ranker, moved = algorithm().fit(X, y), algorithm().fit(X[order], y[order])
+    assert moved.decision_function(X) == pytest.approx(ranker.decision_function(X), abs=1e-9)
+
+
+def test_weight_k_is_k_rows(algorithm):
+    X, y = make_table(n=900)
+    weight = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = algorithm(max_bins=32).fit(X, y, sample_weight=weight)
+    repeated = algorithm(max_bins=32).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert weighted.decision_function(X) == pytest.approx(repeated.decision_function(X), abs=1e-9)
+
+
+def test_weight_zero_is_no_row(algorithm):
+    X, y = make_table()
+    present = np.random.default_rng(0).random(len(X)) < 0.7
+    X[~present] *= 1000
+    weighted = algorithm().fit(X, y, sample_weight=present.astype(float))
+    assert_same_state(weighted, algorithm().fit(X[present], y[present]))
+
+
+def test_callback_reports_each_round_and_may_stop(algorithm):
+    X, y = make_table()
+    seen = []
+    ranker = algorithm(n_rounds=7).fit(X, y, callback=lambda *report: seen.append(report))
+    assert [(step, of) for step, of, _ in seen] == [(t, 7) for t in range(1, 8)]
+    assert [info["loss"] for *_, info in seen] == ranker.loss_.tolist()
+
+    class Cancelled(Exception):
+        pass
+
+    def cancel(step, of, info):
+        if step == 3:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        algorithm().fit(X, y, callback=cancel)
+
+
+def test_clone_fits_alike(algorithm):
+    X, y = make_table()
+    ranker = algorithm(n_rounds=10).fit(X, y)
+    assert_same_state(clone(ranker).fit(X, y), ranker)
+
+
+BAD_DATA = {
+    "NaN label": (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "y must not hold missing values"),
+    "None label": (lambda X, y: (X, np.where(y == 1, None, "a")), "y must not hold missing values"),
+    "one class": (lambda X, y: (X, np.ones(len(y))), r"two classes, got 1 class: \[1.0\]"),
+    "three classes": (lambda X, y: (X, y + 2 * (np.arange(len(y)) == 5)), "two values, got [34]"),
+    "labels of mixed type": (
+        lambda X, y: (X, np.array([1 if v else "a" for v in y], object)), "can be ordered",
+    ),
+    "dates as labels": (lambda X, y: (X, y.astype("datetime64[D]")), "y must hold numbers"),
+    "two columns of labels": (lambda X, y: (X, np.c_[y, y]), "1d"),
+    "too few labels": (lambda X, y: (X, y[:-1]), r"one label per row of X \(400\), got 399"),
+    "no labels": (lambda X, y: (X, None), "y is None"),
+    "infinity": (lambda X, y: (np.where(X > 2, np.inf, X), y), "X contains infinity"),
+    "text": (lambda X, y: (np.full(X.shape, "high"), y), "could not convert string to float: .*high"),
+    "one dimension": (lambda X, y: (X[:, 0], y), "2D"),
+    "no rows": (lambda X, y: (X[:0], y[:0]), "0 sample"),
+    "no columns": (lambda X, y: (X[:, :0], y), "0 feature"),
+    "text columns": (
+        lambda X, y: (pd.DataFrame(X, columns=list("abcde")).assign(b="x", d="y"), y),
+        r"columns must be numeric, got 'b' \(String\), 'd' \(String\)",
+    ),
+    "infinity in a table": (
+        lambda X, y: (pd.DataFrame(np.where(X > 2, np.inf, X)), y), "X contains infinity",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_is_refused_by_name(algorithm, case):
+    make_bad, message = BAD_DATA[case]
+    X, y = make_table()
+    with pytest.raises(InvalidData, match=message):
+        algorithm().fit(*make_bad(X, y))
+
+
+BAD_WEIGHTS = {
+    "negative": (lambda w: np.where(np.arange(len(w)) == 3, -1.0, w), "not negative, got -1.0 at row 3"),
+    "NaN": (lambda w: np.where(np.arange(len(w)) == 3, np.nan, w), "finite .* got nan at row 3"),
+    "infinite": (lambda w: np.where(np.arange(len(w)) == 3, np.inf, w), "finite .* got inf at row 3"),
+    "too few": (lambda w: w[:-1], r"one weight per row of X \(400\), got shape \(399,\)"),
+    "text": (lambda w: ["a"] * len(w), "sample_weight must hold numbers"),
+    "all zero": (lambda w: w * 0, "every weight is zero in class 0"),
+    "beyond all sums": (lambda w: w * 1e300, "sum to at most 1e"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
+def test_bad_weights_are_refused_by_name(algorithm, case):
+    make_bad, message = BAD_WEIGHTS[case]
+    X, y = make_table()
+    with pytest.raises(InvalidData, match=message):
+        algorithm().fit(X, y, sample_weight=make_bad(np.ones(len(y))))
+
+
+def test_a_class_without_weight_is_refused(algorithm):
+    X, y = make_table()
+    with pytest.raises(InvalidData, match="every weight is zero in class 1"):
+        algorithm().fit(X, y, sample_weight=1 - y)
+
+
+def test_other_columns_than_at_fit_are_refused(algorithm):
+    X, y = make_table()
+    ranker = algorithm().fit(X, y)
+    with pytest.raises(InvalidData, match=r"X has 3 features, but .* is expecting 5 features"):
+        ranker.decision_function(X[:, :3])
+    with pytest.raises(InvalidData, match="X has 3 features"):
+        ranker.contributions(X[:, :3])
+    with pytest.raises(InvalidData, match="infinity"):
+        ranker.predict(np.full((1, 5), np.inf))
+    named = algorithm().fit(pd.DataFrame(X, columns=list("abcde")), y)
+    with pytest.raises(InvalidData, match="feature names"):
+        named.decision_function(pd.DataFrame(X, columns=list("abcdf")))
+
+
+def test_foreign_state_is_refused(algorithm):
+    X, y = make_table()
+    ranker = algorithm(n_rounds=10).fit(X, y)
+    arrays, meta = ranker.get_state()
+    params = ranker.get_params()
+    for name in arrays:
+        for broken in (arrays[name][:-1], arrays[name].astype(np.complex128), arrays[name][None]):
+            with pytest.raises(ArtifactError):
+                algorithm.from_state(params, arrays | {name: broken}, meta)
+        with pytest.raises(ArtifactError):
+            algorithm.from_state(params, {k: v for k, v in arrays.items() if k != name}, meta)
+    for name in meta:
+        with pytest.raises(ArtifactError):
+            algorithm.from_state(params, arrays, {k: v for k, v in meta.items() if k != name})
+    for classes in ({"dtype": "V8", "values": [0, 1]}, {"dtype": "int64", "values": [1]}, None, 3):
+        with pytest.raises(ArtifactError):
+            algorithm.from_state(params, arrays, meta | {"classes": classes})
+    with pytest.raises(ArtifactError):
+        algorithm.from_state(params, arrays, meta | {"feature_names_in": ["a"]})

@@ -1,0 +1,23 @@
+"""scikit-learn's own checks of an estimator, for every registered algorithm."""
+
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from core.registry import ALGORITHMS
+
+# Checks that are known to fail, by name, each with its reason: none.
+EXPECTED_FAILURES: dict[str, str] = {}
+
+CHECKS = [
+    pytest.param(estimator, check, id=f"{name}-{getattr(check, 'func', check).__name__}-{i}")
+    for name, algorithm in ALGORITHMS.items()
+    for i, (estimator, check) in enumerate(
+        estimator_checks_generator(algorithm(), expected_failed_checks=EXPECTED_FAILURES)
+    )
+]
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+@pytest.mark.filterwarnings("ignore")
+def test_check_estimator(estimator, check):
+    check(estimator)
