@@ -20,9 +20,12 @@ class Owed(NamedTuple):
     needed: bool
 
 
+_INSERT = insert(Outbox).values(created_at=db_now(), tries=0)
+
+
 def insert_first(session: Session, job_id: str) -> None:
     """Owe the wake-up for a new job's first attempt."""
-    session.execute(insert(Outbox).values(job_id=job_id, attempt=1, created_at=db_now(), tries=0))
+    session.execute(_INSERT, {"job_id": job_id, "attempt": 1})
 
 
 def owe(session: Session, job_id: str, attempt: int) -> None:
@@ -35,9 +38,7 @@ def owe(session: Session, job_id: str, attempt: int) -> None:
         execution_options={"synchronize_session": False},
     )
     if owed.one_or_none() is None:
-        session.execute(
-            insert(Outbox).values(job_id=job_id, attempt=attempt, created_at=db_now(), tries=0)
-        )
+        session.execute(_INSERT, {"job_id": job_id, "attempt": attempt})
 
 
 def unpublished(session: Session, limit: int) -> list[Owed]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ScalarSelect, exists, func, select, update
+from sqlalchemy import JSON, Float, ScalarSelect, bindparam, exists, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.db.tables import Job, JobState, Json
@@ -29,35 +29,6 @@ class Beaten(NamedTuple):
 
     cancel_requested: bool
     event_seq: int
-
-
-def has_work(session: Session) -> bool:
-    """Whether a claim would find a job now. A plain read, so that idle workers never hold up a writer."""
-    eligible = exists().where(Job.state == JobState.QUEUED, Job.not_before <= db_now())
-    return bool(session.scalar(select(eligible)))
-
-
-def claim(session: Session, worker_id: str, lease_seconds: float) -> Job | None:
-    """Hand the next eligible job to a worker, with a lease and a new token; None when there is none."""
-    statement = (
-        update(Job)
-        .where(Job.id == _next_id(), Job.state == JobState.QUEUED)
-        .values(
-            state=JobState.RUNNING,
-            attempt=Job.attempt + 1,
-            lease_token=Job.lease_token + 1,
-            lease_expires_at=db_now() + lease_seconds,
-            beats=0,
-            worker_id=worker_id,
-            progress={},
-            started_at=db_now(),
-            event_seq=Job.event_seq + 1,
-        )
-        .returning(Job)
-    )
-    return session.scalars(
-        statement, execution_options={"synchronize_session": False}
-    ).one_or_none()
 
 
 def _next_id() -> ScalarSelect[str]:
@@ -81,30 +52,77 @@ def _next_id() -> ScalarSelect[str]:
     )
 
 
+# The statements of the hot paths are built once: SQLAlchemy takes longer to build one than SQLite to run it.
+
+# Nothing of these rows is in the session yet, so it has nothing to synchronise.
+_AS_IT_IS = {"synchronize_session": False}
+
+_HELD = (
+    Job.id == bindparam("held_id"),
+    Job.lease_token == bindparam("held_token"),
+    Job.state == JobState.RUNNING,
+)
+_LEASE_END = db_now() + bindparam("lease", type_=Float)
+
+_HAS_WORK = select(exists().where(Job.state == JobState.QUEUED, Job.not_before <= db_now()))
+
+_CLAIM = (
+    update(Job)
+    .where(Job.id == _next_id(), Job.state == JobState.QUEUED)
+    .values(
+        state=JobState.RUNNING,
+        attempt=Job.attempt + 1,
+        lease_token=Job.lease_token + 1,
+        lease_expires_at=_LEASE_END,
+        beats=0,
+        worker_id=bindparam("claimed_by"),
+        progress={},
+        started_at=db_now(),
+        event_seq=Job.event_seq + 1,
+    )
+    .returning(Job)
+)
+
+_BEAT = (
+    update(Job)
+    .where(*_HELD)
+    .values(lease_expires_at=_LEASE_END, beats=Job.beats + 1)
+    .returning(Job.cancel_requested_at, Job.event_seq)
+)
+
+_PROGRESS = _BEAT.values(progress=bindparam("now_at", type_=JSON), event_seq=Job.event_seq + 1)
+
+_CANCEL_REQUESTED = select(Job.cancel_requested_at).where(*_HELD)
+
+
+def has_work(session: Session) -> bool:
+    """Whether a claim would find a job now. A plain read, so that idle workers never hold up a writer."""
+    return bool(session.scalar(_HAS_WORK))
+
+
+def claim(session: Session, worker_id: str, lease_seconds: float) -> Job | None:
+    """Hand the next eligible job to a worker, with a lease and a new token; None when there is none."""
+    values = {"claimed_by": worker_id, "lease": lease_seconds}
+    return session.scalars(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()
+
+
 def beat(
     session: Session, job_id: str, token: int, lease_seconds: float, progress: Json | None
 ) -> Beaten | None:
     """Prolong the lease; None when the token no longer holds. Progress takes an event number for itself."""
-    values = {"lease_expires_at": db_now() + lease_seconds, "beats": Job.beats + 1}
-    if progress is not None:
-        values |= {"progress": progress, "event_seq": Job.event_seq + 1}
-    row = session.execute(
-        update(Job)
-        .where(Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING)
-        .values(**values)
-        .returning(Job.cancel_requested_at, Job.event_seq),
-        execution_options={"synchronize_session": False},
-    ).one_or_none()
+    values = {"held_id": job_id, "held_token": token, "lease": lease_seconds}
+    if progress is None:
+        row = session.execute(_BEAT, values, execution_options=_AS_IT_IS).one_or_none()
+    else:
+        values["now_at"] = progress
+        row = session.execute(_PROGRESS, values, execution_options=_AS_IT_IS).one_or_none()
     return None if row is None else Beaten(row[0] is not None, row[1])
 
 
 def cancel_requested(session: Session, job_id: str, token: int) -> bool | None:
     """Whether the job was asked to stop; None when the token no longer holds."""
-    row = session.execute(
-        select(Job.cancel_requested_at).where(
-            Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING
-        )
-    ).one_or_none()
+    values = {"held_id": job_id, "held_token": token}
+    row = session.execute(_CANCEL_REQUESTED, values).one_or_none()
     return None if row is None else row[0] is not None
 
 
@@ -130,7 +148,7 @@ def succeed(session: Session, job_id: str, token: int, model_id: str | None) -> 
             event_seq=Job.event_seq + 1,
         )
         .returning(Job.event_seq),
-        execution_options={"synchronize_session": False},
+        execution_options=_AS_IT_IS,
     )
 
 
