@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from app.services.ingest.faults import BadTable, Fault, Faults, show
@@ -190,11 +191,14 @@ class FastCsv:
             try:
                 first = 0
                 for batch in self._reader(stream, columns):
+                    if stream.quotes > quotes_above and _holds_quote(batch):
+                        raise Doubt
                     yield Rows(batch, first)
                     first += batch.num_rows
             except pa.ArrowInvalid as error:
                 raise Doubt from error
-            # An unclosed quote swallows the rest of the file without an error.
+            # An unclosed quote swallows the rest of the file without an error. Where no value holds a quote, all
+            # quotes stand in pairs around values, so an odd one is open.
             if (stream.quotes - quotes_above) % 2:
                 raise Doubt
 
@@ -213,6 +217,10 @@ class FastCsv:
             ),
         )
         return reader
+
+
+def _holds_quote(batch: pa.RecordBatch) -> bool:
+    return any(pc.any(pc.match_substring(column, '"')).as_py() for column in batch.columns)
 
 
 class ExactCsv:
@@ -264,7 +272,8 @@ class ExactCsv:
             if len(record) == width:
                 yield line, record
             elif record:
-                faults.add(Fault(f"{len(record)} values where the header has {width}", line))
+                values = "1 value" if len(record) == 1 else f"{len(record)} values"
+                faults.add(Fault(f"{values} where the header has {width}", line))
 
     def _unclosed(self, record: list[str], line: int) -> BadTable:
         breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])

@@ -1,0 +1,463 @@
+"""CSV: every trap is the right parse, or a refusal with line, column, value and rule."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from uploads import Ready, read
+
+from app.services.ingest import delimited
+from app.services.ingest.faults import MAX_FAULTS, PER_COLUMN, BadTable
+
+Read = Callable[..., Ready]
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> Read:
+    """Read a sound CSV."""
+    return lambda body, *rest, **roles: read(tmp_path, body, *rest, **roles)
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[..., BadTable]:
+    """Read a CSV that must be refused, and return the refusal; nothing may be left as a table."""
+
+    def attempt(body: bytes | str, *rest: Any, **roles: Any) -> BadTable:
+        with pytest.raises(BadTable) as caught:
+            read(tmp_path, body, *rest, **roles)
+        return caught.value
+
+    return attempt
+
+
+def test_plain_table(ready: Read) -> None:
+    table = ready("a,b,y\n1,2.5,no\n3,-4e2,yes\n0,1,no\n")
+    assert table.columns == {"a": [1.0, 3.0, 0.0], "b": [2.5, -400.0, 1.0], "y": [0, 1, 0]}
+    assert table.result["rows"] == 3
+    assert (table.result["positives"], table.result["negatives"]) == (1, 2)
+    assert (table.result["positive"], table.result["negative"]) == ("yes", "no")
+
+
+def test_types_are_settled_over_all_rows(ready: Read) -> None:
+    """An integer column that turns 1.5 in a late block keeps both exact."""
+    rows = 400_000
+    table = ready("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(rows)) + "1.5,1\n")
+    assert table.columns["a"][-3:] == [rows - 2.0, rows - 1.0, 1.5]
+    assert len(table.columns["a"]) == rows + 1
+
+
+def test_text_late_in_a_numeric_column_is_found_with_its_line(
+    refused: Callable[..., BadTable],
+) -> None:
+    rows = 400_000
+    error = refused("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(rows)) + "oops,1\n")
+    assert error.errors == [
+        {"line": rows + 2, "column": "a", "detail": "'oops' is not a number"},
+    ]
+
+
+@pytest.mark.parametrize("token", ["", "NA", "N/A", "null", "NULL", "NaN", "nan", "?", " ", " NA "])
+def test_missing_values(ready: Read, token: str) -> None:
+    table = ready(f"a,b,y\n1,{token},0\n2,7,1\n")
+    assert table.columns["b"] == [None, 7.0]
+    assert table.column("b")["missing"] == 1
+
+
+def test_column_without_any_value_is_a_missing_numeric_column(ready: Read) -> None:
+    table = ready("a,b,y\n1,,0\n2,NA,1\n")
+    assert table.columns["b"] == [None, None]
+    profile = table.column("b")
+    assert profile == {
+        "name": "b", "type": "numeric", "role": "feature", "missing": 2, "distinct": 0,
+        "min": None, "max": None, "mean": None, "top": [],
+    }  # fmt: skip
+
+
+def test_booleans(ready: Read) -> None:
+    table = ready("a,b,y\n1,true,0\n2,False,1\n3,,1\n4, TRUE ,0\n")
+    assert table.columns["b"] == [1.0, 0.0, None, 1.0]
+    assert table.column("b")["type"] == "boolean"
+
+
+def test_booleans_and_numbers_do_not_mix(refused: Callable[..., BadTable]) -> None:
+    error = refused("a,b,y\n1,,0\n2,true,1\n3,1,1\n")
+    assert error.errors == [
+        {
+            "line": 4,
+            "column": "b",
+            "detail": "'1' is neither true nor false, as the values above are",
+        }
+    ]
+    error = refused("a,b,y\n1,2,0\n2,true,1\n")
+    assert error.errors == [
+        {"line": 3, "column": "b", "detail": "'true' is not a number, as the values above are"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("007", 7.0),
+        ("+5", 5.0),
+        (" 1.5\t", 1.5),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("1E3", 1000.0),
+        ("-0", 0.0),
+        ("1e-400", 0.0),
+        ('"2"', 2.0),
+        ("0.1", 0.1),
+        ("1.7976931348623157e308", 1.7976931348623157e308),
+    ],
+)
+def test_spellings_of_numbers(ready: Read, cell: str, value: float) -> None:
+    assert ready(f"a,y\n{cell},0\n2,1\n").columns["a"] == [value, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "detail"),
+    [
+        ("1e400", "'1e400' is beyond the range of a double"),
+        ("-1e400", "'-1e400' is beyond the range of a double"),
+        ("inf", "'inf' is not a finite number"),
+        ("-Infinity", "'-Infinity' is not a finite number"),
+        ("abc", "'abc' is not a number"),
+        ("1_000", "'1_000' is not a number"),
+        ("0x10", "'0x10' is not a number"),
+        ("1 2", "'1 2' is not a number"),
+        ("١", "'١' is not a number"),
+        ("1\0", "'1\\x00' is not a number"),
+        ('"1,5"', "'1,5' is not a number; write the decimal point: '1.5'"),
+        ("-nan", "'-nan' is not a number"),
+        ("x" * 50, f"'{'x' * 40}…' is not a number"),
+    ],
+)
+def test_not_numbers(refused: Callable[..., BadTable], cell: str, detail: str) -> None:
+    error = refused(f"a,y\n3,0\n{cell},1\n2,1\n")
+    assert error.errors == [{"line": 3, "column": "a", "detail": detail}]
+    assert error.detail == f"line 3, column 'a': {detail}"
+
+
+def test_decimal_comma_between_semicolons(ready: Read, refused: Callable[..., BadTable]) -> None:
+    error = refused("a;b;y\n1;2;0\n1;2,5;1\n")
+    assert error.errors == [
+        {
+            "line": 3,
+            "column": "b",
+            "detail": "'2,5' is not a number; write the decimal point: '2.5'",
+        }
+    ]
+    assert ready("a;b;y\n1;2;0\n1;2.5;1\n").columns["b"] == [2.0, 2.5]
+
+
+def test_tabs_between_values(ready: Read) -> None:
+    assert ready("a\tb\ty\n1\t\t0\n1\t2.5\t1\n").columns["b"] == [None, 2.5]
+
+
+def test_comma_in_a_quoted_name_is_no_delimiter(ready: Read) -> None:
+    assert ready('"a,b";c;y\n1;2;0\n1;2.5;1\n').columns["a,b"] == [1.0, 1.0]
+
+
+def test_text_columns_are_refused_by_name(refused: Callable[..., BadTable]) -> None:
+    body = "city,a,zip,y\n" + "".join(f"Bonn,{i},x{i},{i % 2}\n" for i in range(500))
+    error = refused(body)
+    assert error.code == "text_column"
+    assert error.detail == (
+        "Text columns cannot be features in this version; remove or encode: 'city', 'zip'"
+    )
+    rule = "text columns cannot be features in this version"
+    assert error.errors == [
+        {"line": 2, "column": "city", "detail": f"'Bonn' is not a number: {rule}"},
+        {"line": 2, "column": "zip", "detail": f"'x0' is not a number: {rule}"},
+    ]
+    assert error.total == 1000
+
+
+def test_many_faults_are_counted_and_the_first_are_told(
+    refused: Callable[..., BadTable],
+) -> None:
+    names = [f"c{j}" for j in range(8)]
+    body = ",".join([*names, "y"]) + "\n" + ",".join(["1"] * 8 + ["0"]) + "\n"
+    body += "".join(",".join(["bad"] * 8 + ["1"]) + "\n" for _ in range(200))
+    error = refused(body)
+    assert error.total == 1600
+    assert len(error.errors) == MAX_FAULTS
+    assert error.errors[0] == {"line": 3, "column": "c0", "detail": "'bad' is not a number"}
+    assert sum(fault["column"] == "c0" for fault in error.errors) <= PER_COLUMN
+    assert {fault["column"] for fault in error.errors} == set(names)
+    assert error.detail == "line 3, column 'c0': 'bad' is not a number (and 1599 more)"
+
+
+def test_reading_ends_when_there_are_faults_enough(
+    refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.ingest.build.ENOUGH", 1000)
+    monkeypatch.setattr(delimited, "_EXACT_CELLS", 200)
+    error = refused("a,y\n1,0\n" + "bad,1\n" * 5000)
+    assert 1000 <= error.total <= 1100
+
+
+# --- rows and quotes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "count"), [("1", 1), ("1,2", 2), ("1,2,3,4", 4), (" ", 1), ('""', 1)]
+)
+def test_ragged_rows(refused: Callable[..., BadTable], row: str, count: int) -> None:
+    error = refused(f"a,b,y\n1,2,0\n{row}\n3,4,1\n")
+    values = "value" if count == 1 else "values"
+    assert error.errors == [{"line": 3, "detail": f"{count} {values} where the header has 3"}]
+
+
+def test_lines_are_right_after_quoted_line_breaks(refused: Callable[..., BadTable]) -> None:
+    body = 'a,g,y\r\n1,"one\r\ntwo\rthree\nfour",0\r\n\r\n2,"x",1\r\nbad,"x",1\r\n'
+    error = refused(body, label="y", group="g")
+    # header 1, the first row 2 to 5, blank 6, the second row 7
+    assert error.errors == [{"line": 8, "column": "a", "detail": "'bad' is not a number"}]
+
+
+def test_quoted_line_breaks_in_a_group(ready: Read) -> None:
+    table = ready('a,g,y\n1,"one\ntwo",0\n2,"say ""hi""",1\n', label="y", group="g")
+    assert table.columns["g"] == ["one\ntwo", 'say "hi"']
+
+
+def test_unclosed_quote(refused: Callable[..., BadTable]) -> None:
+    error = refused('a,g,y\n1,x,0\n2,"x\n3,x,1\n4,x,1\n', label="y", group="g")
+    assert error.errors == [
+        {"line": 3, "column": "g", "detail": "a quote is opened here and never closed"}
+    ]
+
+
+def test_unclosed_quote_after_a_value_of_several_lines(
+    refused: Callable[..., BadTable],
+) -> None:
+    error = refused('a,g,h,y\n1,x,0,0\n2,"x\ny","z,1\n', label="y", group="g", weight="h")
+    assert error.errors == [
+        {"line": 4, "column": "h", "detail": "a quote is opened here and never closed"}
+    ]
+
+
+def test_unclosed_quote_in_the_last_cell(refused: Callable[..., BadTable]) -> None:
+    """Arrow's reader takes this for a value; an even number of quotes must not hide it either."""
+    for last in ('2,a"b,"x', '2,x,"x'):
+        error = refused(f"a,g,y\n1,x,y\n{last}", label="y", group="g")
+        assert error.errors == [
+            {"line": 3, "column": "y", "detail": "a quote is opened here and never closed"}
+        ]
+
+
+def test_quotes_within_a_value_are_text(ready: Read) -> None:
+    table = ready('a,g,y\n1,5" disk,0\n2,"a"b,1\n3,x"y",1\n', label="y", group="g")
+    assert table.columns["g"] == ['5" disk', "ab", 'x"y"']
+
+
+def test_unclosed_quote_does_not_swallow_the_memory(
+    refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "MAX_RECORD", 1000)
+    before = delimited.csv.field_size_limit(1000)
+    try:
+        error = refused('a,g,y\n1,x,0\n2,"x\n' + "3,x,1\n" * 1000, label="y", group="g")
+    finally:
+        delimited.csv.field_size_limit(before)
+    assert error.errors == [
+        {
+            "line": 3,
+            "detail": "a value in the row that begins here is over 1000 characters; is a quote unclosed?",
+        }
+    ]
+
+
+def test_endless_line(refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "MAX_RECORD", 1000)
+    error = refused("a,y\n1,0\n2,1\n" + "1," * 1000 + "\n")
+    assert error.errors == [{"line": 4, "detail": "a line must be shorter than 1000 characters"}]
+
+
+def test_row_longer_than_the_fast_readers_block(
+    ready: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 64)
+    long = "g" * 500
+    table = ready(f"a,g,y\n1,{long},0\n2,x,1\n", label="y", group="g")
+    assert table.columns["g"] == [long, "x"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_and_blank_lines(ready: Read, refused: Callable[..., BadTable], end: str) -> None:
+    table = ready(end.join(["", "a,y", "", "1,0", "", "2,1", "", ""]))
+    assert table.columns == {"a": [1.0, 2.0], "y": [0, 1]}
+    error = refused(end.join(["", "a,y", "", "1,0", "", "bad,1", "", ""]))
+    assert error.errors == [{"line": 6, "column": "a", "detail": "'bad' is not a number"}]
+
+
+def test_no_line_end_at_the_end(ready: Read) -> None:
+    assert ready("a,y\n1,0\n2,1").columns == {"a": [1.0, 2.0], "y": [0, 1]}
+
+
+def test_byte_order_mark_is_no_part_of_the_first_name(ready: Read) -> None:
+    assert list(ready(b"\xef\xbb\xbfa,y\n1,0\n2,1\n").columns) == ["a", "y"]
+    quoted = ready(b'\xef\xbb\xbf"a","y"\n1,0\n2,1\n')
+    assert list(quoted.columns) == ["a", "y"]
+
+
+# --- bytes ---------------------------------------------------------------------------------------
+
+
+def test_latin_1_value(refused: Callable[..., BadTable]) -> None:
+    body = "a,g,y\n1,Köln,0\n2,Bonn,1\n3,Münster,1\n".encode("latin-1")
+    error = refused(body, label="y", group="g")
+    assert error.errors == [
+        {
+            "line": 2,
+            "column": "g",
+            "detail": "byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln')",
+        },
+        {
+            "line": 4,
+            "column": "g",
+            "detail": "byte 0xFC is not UTF-8 (as Latin-1 it reads 'Münster')",
+        },
+    ]
+
+
+def test_latin_1_name(refused: Callable[..., BadTable]) -> None:
+    error = refused("größe,y\n1,0\n2,1\n".encode("latin-1"))
+    assert error.errors[0]["line"] == 1
+    assert "the name of column 1 must be at most 255 printable UTF-8 characters" in error.detail
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16(refused: Callable[..., BadTable], codec: str) -> None:
+    error = refused("a,y\n1,0\n2,1\n".encode(codec))
+    assert error.errors[0]["line"] == 1
+    if codec == "utf-16":
+        assert error.detail == "the file is not CSV but UTF-16 text; save it as UTF-8"
+
+
+def test_nul_in_a_label(refused: Callable[..., BadTable]) -> None:
+    error = refused("a,y\n1,no\n2,ye\0s\n")
+    assert error.errors == [
+        {
+            "column": "y",
+            "detail": "a label must be at most 255 characters without NUL, got 'ye\\x00s'",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [(b"PAR1....", "Parquet"), (b"PK\x03\x04....", "a ZIP archive"), (b"%PDF-1.7", "PDF")],
+)
+def test_other_formats_are_named(refused: Callable[..., BadTable], body: bytes, what: str) -> None:
+    assert what in refused(body).detail
+
+
+# --- compression ---------------------------------------------------------------------------------
+
+BODY = b"a,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
+
+
+def compressed(codec: str) -> bytes:
+    """Compress the body."""
+    data: bytes = pa.compress(BODY, codec=codec, asbytes=True)
+    return data
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize("said", [True, False])
+def test_compressed(ready: Read, codec: str, said: bool) -> None:
+    table = ready(compressed(codec), encoding=codec if said else None)
+    assert table.columns["a"] == [float(i) for i in range(5000)]
+
+
+def test_several_gzip_members(ready: Read) -> None:
+    half = BODY.index(b"\n2500,") + 1
+    table = ready(gzip.compress(BODY[:half]) + gzip.compress(BODY[half:]), encoding="gzip")
+    assert len(table.columns["a"]) == 5000
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_damaged_compression(refused: Callable[..., BadTable], codec: str) -> None:
+    assert (
+        f"the {codec} stream is damaged" in refused(compressed(codec)[:-20], encoding=codec).detail
+    )
+    assert f"the {codec} stream is damaged" in refused(b"a,y\n1,0\n", encoding=codec).detail
+
+
+def test_decompressed_size_is_bounded(refused: Callable[..., BadTable]) -> None:
+    bomb = gzip.compress(b"a,y\n1,0\n2,1\n" + b"\n" * 10_000_000)
+    assert len(bomb) < 20_000
+    error = refused(bomb, encoding="gzip", bytes=1_000_000)
+    assert error.code == "too_large"
+    assert error.detail == "the table must be at most 1000000 bytes once decompressed; it is longer"
+
+
+# --- header and limits ---------------------------------------------------------------------------
+
+
+def test_empty_file(refused: Callable[..., BadTable]) -> None:
+    error = refused(b"")
+    assert error.errors == [
+        {"line": 1, "detail": "the file is empty: a header line and rows are needed"}
+    ]
+    assert "only blank lines" in refused(b"\n\r\n\n").detail
+    assert refused(b"\xef\xbb\xbf").errors[0]["line"] == 1
+
+
+@pytest.mark.parametrize("body", ["a,y", "a,y\n", "a,y\r\n\r\n"])
+def test_header_only(refused: Callable[..., BadTable], body: str) -> None:
+    assert refused(body).detail == "the table has a header but no rows"
+
+
+def test_duplicate_header(refused: Callable[..., BadTable]) -> None:
+    error = refused("a,b, a ,y\n1,2,3,0\n1,2,3,1\n")
+    assert error.errors == [
+        {
+            "line": 1,
+            "column": "a",
+            "detail": "column names must differ: 'a' is column 1 and column 3",
+        }
+    ]
+
+
+def test_nameless_column(refused: Callable[..., BadTable]) -> None:
+    error = refused("\n,a,y\n0,2,0\n1,2,1\n")
+    assert error.errors == [{"line": 2, "detail": "column 1 has no name (is it a row index?)"}]
+
+
+def test_header_of_several_lines(ready: Read, refused: Callable[..., BadTable]) -> None:
+    error = refused('"a\nb",y\n1,0\n2,1\n')
+    assert "printable" in error.detail
+    error = refused('a,"y\n1,0\n2,1\n')
+    assert error.errors == [{"line": 1, "detail": "the header opens a quote that is never closed"}]
+
+
+def test_too_many_columns(refused: Callable[..., BadTable]) -> None:
+    header = ",".join(f"c{j}" for j in range(100_000))
+    error = refused(header + "\n")
+    assert error.errors == [
+        {"line": 1, "detail": "a table must have at most 2000 columns, got 100000"}
+    ]
+
+
+def test_two_thousand_columns(ready: Read) -> None:
+    header = ",".join([*(f"c{j}" for j in range(1999)), "y"])
+    body = header + "\n" + ("1," * 1999 + "0\n") + ("2," * 1999 + "1\n")
+    assert ready(body).columns["c1998"] == [1.0, 2.0]
+
+
+def test_too_many_rows(refused: Callable[..., BadTable]) -> None:
+    error = refused("a,y\n1,0\n2,1\n3,1\n", rows=2)
+    assert error.code == "too_many_rows"
+    assert error.detail == "a table must have at most 2 rows; it has more"
+
+
+def test_names_with_dots_and_commas_survive(ready: Read) -> None:
+    table = ready('a.b,"c,d",ä,y\n1,2,3,0\n4,5,6,1\n')
+    assert table.columns == {"a.b": [1, 4], "c,d": [2, 5], "ä": [3, 6], "y": [0, 1]}

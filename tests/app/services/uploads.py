@@ -1,0 +1,66 @@
+"""Reads bytes as an upload, without any server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from app.services.ingest import ingest
+
+LIMITS = {"rows": 1_000_000, "columns": 2_000, "bytes": 1 << 30}
+
+
+@dataclass
+class Ready:
+    """What came of an upload: the result and the typed table."""
+
+    result: dict[str, Any]
+    columns: dict[str, list[Any]]
+
+    def column(self, name: str) -> dict[str, Any]:
+        """Return a column's profile."""
+        return next(column for column in self.result["columns"] if column["name"] == name)
+
+
+def read(
+    folder: Path,
+    body: bytes | str,
+    content_type: str = "text/csv",
+    *,
+    encoding: str | None = None,
+    label: str | None = None,
+    positive: str | None = None,
+    weight: str | None = None,
+    group: str | None = None,
+    **limits: int,
+) -> Ready:
+    """Ingest a body; raises BadTable as a worker would see it. NaN in the table reads None here."""
+    path = folder / "upload"
+    path.write_bytes(body.encode() if isinstance(body, str) else body)
+    workdir = folder / "work"
+    workdir.mkdir(exist_ok=True)
+    payload = {
+        "path": str(path),
+        "content_type": content_type,
+        "content_encoding": encoding,
+        "label": label,
+        "positive": positive,
+        "weight": weight,
+        "group": group,
+        "workdir": str(workdir),
+        "limits": LIMITS | limits,
+    }
+    result = ingest(payload, lambda step, of, info: None)
+    table = pq.read_table(workdir / result["file"])
+    columns = {
+        name: [
+            None if isinstance(v, float) and np.isnan(v) else v
+            for v in table.column(name).to_pylist()
+        ]
+        for name in table.column_names
+    }
+    return Ready(result, columns)
