@@ -225,7 +225,8 @@ class Converter:
                 )
 
             self._report(rows, name, bad, detail)
-        self.weight_sum += float(np.sum(values))
+        with np.errstate(over="ignore"):  # a sum beyond a double is refused in the end
+            self.weight_sum += float(np.sum(values))
         return pa.array(values)
 
     def _group(self, rows: Rows, name: str) -> pa.Array:

@@ -19,11 +19,15 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class Fault:
-    """One broken rule. `line` counts the lines of the file from 1, quoted line breaks included."""
+    """One broken rule. `line` counts the lines of the file from 1, quoted line breaks included.
+
+    `place` puts faults in the order of the file where there are rows but no lines.
+    """
 
     detail: str
     line: int | None = None
     column: str | None = None
+    place: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the members that are known, as they are stored on the dataset."""
@@ -85,7 +89,7 @@ class Faults:
         text = list(text_columns)
         kept: list[Fault] = []
         seen: set[str] = set()
-        for fault in sorted(self._kept, key=_by_line):
+        for fault in sorted(self._kept, key=lambda fault: fault.line or fault.place):
             if fault.column in text and fault.column is not None:
                 if fault.column in seen:
                     continue
@@ -115,7 +119,3 @@ TEXT_RULE = "text columns cannot be features in this version"
 def show(value: str) -> str:
     """Quote a value for a message, cut to a length that a message can bear."""
     return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
-
-
-def _by_line(fault: Fault) -> int:
-    return fault.line if fault.line is not None else 0

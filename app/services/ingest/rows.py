@@ -34,7 +34,8 @@ class Rows:
         """Describe what is wrong in a row of this batch, with its line or, without lines, its number from 1."""
         if self.lines is not None:
             return Fault(detail, int(self.lines[row]), column)
-        return Fault(f"row {self.first + row + 1}: {detail}", None, column)
+        number = self.first + row + 1
+        return Fault(f"row {number}: {detail}", None, column, number)
 
 
 class Source(Protocol):

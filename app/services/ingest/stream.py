@@ -12,6 +12,7 @@ import pyarrow as pa
 from app.services.ingest.faults import BadTable
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_PIECE = 16 << 20
 CODECS = frozenset(_MAGIC.values())
 
 
@@ -48,11 +49,16 @@ class Stream(io.RawIOBase):
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to `size` bytes; fewer only at the end."""
+        """Return up to `size` bytes; fewer only at the end. A damaged file may ask for any number of them."""
+        pieces = []
+        left = size if size >= 0 else self._max_bytes + 1
         try:
-            data: bytes = self._plain.read(None if size < 0 else size)
+            while left > 0 and (piece := self._plain.read(min(left, _PIECE))):
+                pieces.append(piece)
+                left -= len(piece)
         except OSError as error:
             raise BadTable(f"the {self._encoding or 'file'} stream is damaged: {error}") from error
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.size += len(data)
         if self.size > self._max_bytes:
             raise BadTable(

@@ -1,0 +1,234 @@
+"""Label, positive value, weight and group: found, or refused with the rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from uploads import read
+
+from app.services.ingest.faults import BadTable
+from app.services.ingest.roles import order_pair
+
+
+def refuse(folder: Path, body: str, **roles: str | None) -> BadTable:
+    """Read a table that must be refused."""
+    with pytest.raises(BadTable) as caught:
+        read(folder, body, **roles)  # type: ignore[arg-type]
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("header", "label"),
+    [
+        ("a,b,c", "c"),
+        ("label,target,y", "label"),
+        ("a,target,y", "target"),
+        ("class,y,a", "class"),
+        ("a,y,b", "y"),
+    ],
+)
+def test_label_that_is_not_named(tmp_path: Path, header: str, label: str) -> None:
+    assert read(tmp_path, f"{header}\n1,1,1\n0,0,0\n").result["label"] == label
+
+
+def test_weight_and_group_are_never_the_label(tmp_path: Path) -> None:
+    table = read(tmp_path, "a,b,label,y\n1,0,1,g\n2,1,2,h\n", weight="label", group="y")
+    assert table.result["label"] == "b"
+    assert [column["role"] for column in table.result["columns"]] == [
+        "feature",
+        "label",
+        "weight",
+        "group",
+    ]
+
+
+def test_unknown_columns(tmp_path: Path) -> None:
+    for role in ("label", "weight", "group"):
+        error = refuse(tmp_path, "a,y\n1,0\n2,1\n", **{role: "z"})
+        assert error.code == "unknown_column"
+        assert error.detail == f"the {role} column 'z' is not in the table; it has 'a', 'y'"
+        assert error.errors[0]["column"] == "z"
+
+
+def test_column_in_two_roles(tmp_path: Path) -> None:
+    error = refuse(tmp_path, "a,y,w\n1,0,1\n2,1,1\n", label="y", weight="y")
+    assert error.code == "column_in_two_roles"
+
+
+@pytest.mark.parametrize("body", ["y\n0\n1\n", "w,y\n1,0\n1,1\n"])
+def test_no_feature_is_left(tmp_path: Path, body: str) -> None:
+    error = refuse(tmp_path, body, weight="w" if body.startswith("w") else None)
+    assert error.code == "no_features"
+    assert "a label and at least one feature column" in error.detail
+
+
+def test_one_class_only(tmp_path: Path) -> None:
+    error = refuse(tmp_path, "a,y\n1,yes\n2,yes\n")
+    assert error.code == "one_class"
+    assert error.errors == [
+        {
+            "column": "y",
+            "detail": "the label 'y' must have two different values, got only the value 'yes' in 2 rows",
+        }
+    ]
+
+
+def test_label_with_three_values(tmp_path: Path) -> None:
+    error = refuse(tmp_path, "a,y\n1,no\n2,yes\n3,no\n4,maybe\n5,maybe\n")
+    detail = "'maybe' is a third value of the label, beside 'no' and 'yes'"
+    assert error.errors == [
+        {"line": 5, "column": "y", "detail": detail},
+        {"line": 6, "column": "y", "detail": detail},
+    ]
+
+
+def test_missing_label(tmp_path: Path) -> None:
+    error = refuse(tmp_path, "a,y\n1,0\n2,\n3,1\n4,NA\n")
+    assert error.errors == [
+        {"line": 3, "column": "y", "detail": "the label is missing"},
+        {"line": 5, "column": "y", "detail": "the label is missing"},
+    ]
+    assert refuse(tmp_path, "a,y\n1,\n2,\n").total == 2
+
+
+def test_faults_of_all_kinds_come_together_in_the_order_of_lines(tmp_path: Path) -> None:
+    error = refuse(
+        tmp_path,
+        "a,w,g,y\n1,1,g,0\nx,1,g,1\n1,-1,g,1\n1,1,,1\n1,1\n1,1,g,2\n",
+        weight="w",
+        group="g",
+    )
+    assert [(f["line"], f.get("column")) for f in error.errors] == [
+        (3, "a"),
+        (4, "w"),
+        (5, "g"),
+        (6, None),
+        (7, "y"),
+    ]
+    assert error.total == 5
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "pair"),
+    [
+        (("0", "1"), None, ("0", "1")),
+        (("2", "10"), None, ("2", "10")),
+        (("1", "-1"), None, ("-1", "1")),
+        (("1e3", "9"), None, ("9", "1e3")),
+        (("no", "yes"), None, ("no", "yes")),
+        (("true", "untrue"), None, ("untrue", "true")),
+        (("True", "False"), None, ("False", "True")),
+        (("Y", "Z"), None, ("Z", "Y")),
+        (("good", "bad"), None, ("bad", "good")),
+        (("malignant", "benign"), "benign", ("malignant", "benign")),
+        (("0", "1"), "0", ("1", "0")),
+        (("0.0", "1.0"), "1", ("0.0", "1.0")),
+        (("0", "1"), " 1 ", ("0", "1")),
+    ],
+)
+def test_which_value_is_positive(
+    values: tuple[str, str], positive: str | None, pair: tuple[str, str]
+) -> None:
+    assert order_pair(values, positive) == pair
+    assert order_pair(values[::-1], positive) == pair
+
+
+def test_positive_codes_the_label(tmp_path: Path) -> None:
+    table = read(tmp_path, "a,y\n1,bad\n2,good\n3,good\n", positive="bad")
+    assert table.columns["y"] == [1, 0, 0]
+    assert (table.result["positives"], table.result["negatives"]) == (1, 2)
+    assert (table.result["positive"], table.result["negative"]) == ("bad", "good")
+
+
+def test_label_sorted_by_class_over_several_blocks(tmp_path: Path) -> None:
+    """The second value comes late, and makes the first one the positive one."""
+    rows = 400_000
+    body = "a,y\n" + f"{12345678},yes\n" * rows + "1,no\n"
+    table = read(tmp_path, body)
+    assert (table.result["positives"], table.result["negatives"]) == (rows, 1)
+    assert table.columns["y"][-2:] == [1, 0]
+
+
+def test_positive_must_be_a_value_of_the_label(tmp_path: Path) -> None:
+    for wrong in ("maybe", "YES", "1"):
+        error = refuse(tmp_path, "a,y\n1,no\n2,yes\n", positive=wrong)
+        assert error.code == "unknown_positive"
+        assert error.detail == (
+            f"positive must be one of the label's values 'no' and 'yes', got {wrong!r}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(("0", "1"), "numeric"), (("true", "false"), "boolean"), (("a", "b"), "categorical")],
+)
+def test_profile_of_the_label(tmp_path: Path, values: tuple[str, str], kind: str) -> None:
+    first, second = values
+    table = read(tmp_path, f"a,y\n1,{first}\n2,{second}\n3,{second}\n")
+    profile = table.column("y")
+    assert profile["type"] == kind
+    assert profile["top"] == [{"value": second, "count": 2}, {"value": first, "count": 1}]
+
+
+def test_overlong_label(tmp_path: Path) -> None:
+    error = refuse(tmp_path, f"a,y\n1,{'x' * 256}\n2,b\n")
+    assert "a label must be at most 255 characters" in error.detail
+
+
+def test_weights(tmp_path: Path) -> None:
+    table = read(tmp_path, "a,w,y\n1,0.5,0\n2,0,1\n3,2,1\n", weight="w")
+    assert table.columns["w"] == [0.5, 0.0, 2.0]
+    assert table.column("w")["role"] == "weight"
+
+
+@pytest.mark.parametrize(
+    ("cell", "detail"),
+    [
+        ("-0.5", "a weight must be at least 0, got -0.5"),
+        ("", "a weight must not be missing"),
+        ("inf", "'inf' is not a finite number"),
+        ("heavy", "'heavy' is not a number"),
+    ],
+)
+def test_bad_weights(tmp_path: Path, cell: str, detail: str) -> None:
+    error = refuse(tmp_path, f"a,w,y\n1,1,0\n2,{cell},1\n", weight="w")
+    assert error.errors == [{"line": 3, "column": "w", "detail": detail}]
+
+
+def test_sum_of_weights(tmp_path: Path) -> None:
+    error = refuse(tmp_path, "a,w,y\n1,0,0\n2,0,1\n", weight="w")
+    assert error.detail == "the weights must have a sum above 0, got 0"
+    error = refuse(tmp_path, "a,w,y\n1,1e308,0\n2,1e308,1\n", weight="w")
+    assert "beyond the range" in error.detail
+
+
+def test_group_is_text_of_any_type(tmp_path: Path) -> None:
+    table = read(tmp_path, "a,g,y\n1,007,0\n2,7,1\n3,é x,1\n", group="g")
+    assert table.columns["g"] == ["007", "7", "é x"]
+    assert table.column("g")["type"] == "categorical"
+    error = refuse(tmp_path, "a,g,y\n1,x,0\n2,,1\n", group="g")
+    assert error.errors == [{"line": 3, "column": "g", "detail": "the group must not be missing"}]
+
+
+def test_profile_of_a_feature(tmp_path: Path) -> None:
+    table = read(tmp_path, "a,y\n3,0\n1,1\n,1\n3,0\n-2,1\n")
+    assert table.column("a") == {
+        "name": "a", "type": "numeric", "role": "feature", "missing": 1, "distinct": 3,
+        "min": -2.0, "max": 3.0, "mean": 1.25,
+        "top": [{"value": 3.0, "count": 2}, {"value": -2.0, "count": 1}, {"value": 1.0, "count": 1}],
+    }  # fmt: skip
+
+
+def test_profile_of_a_feature_with_many_values(tmp_path: Path) -> None:
+    rows = 20_000
+    profile = read(tmp_path, "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(rows))).column("a")
+    assert profile["distinct"] == 10_000
+    assert "top" not in profile
+    assert (profile["min"], profile["max"]) == (0.0, rows - 1.0)
+    assert profile["mean"] == pytest.approx((rows - 1) / 2, rel=1e-12)
+
+
+def test_mean_of_the_largest_doubles_is_finite(tmp_path: Path) -> None:
+    body = "a,y\n" + "1.7e308,0\n1.7e308,1\n" * 3
+    assert read(tmp_path, body).column("a")["mean"] == pytest.approx(1.7e308)
