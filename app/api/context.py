@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
@@ -30,6 +30,8 @@ class Context:
     watcher: Watcher
     traffic: Traffic
     publish: Errand
+    note_use: Errand
+    uploading: set[tuple[str, str | None]] = field(default_factory=set)
 
 
 def context_of(request: Request) -> Context:

@@ -114,7 +114,9 @@ class FormReader:
             return
         self._value += data[start:end]
         if len(self._value) > LONGEST_FIELD:
-            raise TooLarge(f"the form's field {self._name!r} may have at most {LONGEST_FIELD} bytes")
+            raise TooLarge(
+                f"the form's field {self._name!r} may have at most {LONGEST_FIELD} bytes"
+            )
 
     def _end(self) -> None:
         if self._name is not None and self._name != "file":

@@ -83,14 +83,14 @@ def of_service_error(request: Request, error: ServiceError) -> Response:
 
 def of_core_error(request: Request, error: CoreError) -> Response:
     """The science refused its input: the caller's fault."""
-    return problem(
-        request, status=422, code=error.code, title="Invalid request", detail=str(error)
-    )
+    return problem(request, status=422, code=error.code, title="Invalid request", detail=str(error))
 
 
 def of_http_exception(request: Request, error: HTTPException) -> Response:
     """The router or the body reader refused."""
-    code, title = _CODES.get(error.status_code, ("error", http.HTTPStatus(error.status_code).phrase))
+    code, title = _CODES.get(
+        error.status_code, ("error", http.HTTPStatus(error.status_code).phrase)
+    )
     detail = error.detail
     if error.status_code == 404:
         detail = f"there is nothing at {request.scope['path']!r}"

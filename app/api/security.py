@@ -10,13 +10,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.context import context_of
+from app.api.context import Context, context_of
 from app.errors import Forbidden, Unauthenticated, UnsupportedMedia
 from app.services.keys import Caller
 
 Scope = Literal["read", "train", "score", "admin"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-_BEARER = "bearer "
+_BEARER = b"bearer "
 
 
 def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
@@ -35,22 +35,26 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
     return scope
 
 
-async def authenticate(request: Request, scope: Scope) -> Caller:
+async def authenticate(context: Context, authorization: bytes | None, scope: Scope) -> Caller:
     """The caller behind the Authorization header; refuses a key that is bad or lacks the scope."""
-    header = request.headers.get("authorization")
-    if header is None:
+    if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
-    if header[: len(_BEARER)].lower() != _BEARER:
+    if authorization[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("the Authorization header must be: Bearer rw_…")
-    secret = header[len(_BEARER) :].strip()
-    ring = context_of(request).keys
-    caller = ring.cached(secret)
+    secret = authorization[len(_BEARER) :].strip()
+    caller = context.keys.cached(secret)
     if caller is None:
-        caller = await run_in_threadpool(ring.authenticate, secret)
+        caller = await run_in_threadpool(context.keys.authenticate, secret)
     if scope not in caller.scopes:
         has = ", ".join(sorted(caller.scopes))
         raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")
     return caller
+
+
+def _authorization(request: Request) -> bytes | None:
+    return next(
+        (value for name, value in request.scope["headers"] if name == b"authorization"), None
+    )
 
 
 class GuardedRoute(APIRoute):
@@ -64,15 +68,17 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             if scope is not None:
-                request.state.caller = await authenticate(request, scope)
+                context = context_of(request)
+                request.state.caller = await authenticate(context, _authorization(request), scope)
             if takes_json:
-                _require_json(request)
+                require_json(request)
             return await handle(request)
 
         return guarded
 
 
-def _require_json(request: Request) -> None:
+def require_json(request: Request) -> None:
+    """Refuse a body that does not say it is JSON."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         got = repr(media_type) if media_type else "none"

@@ -74,7 +74,7 @@ def move(session: Session, alias: ModelAlias, model_id: str) -> None:
     """Point a locked alias at another model, under the next revision."""
     alias.revision += 1
     alias.model_id = model_id
-    alias.updated_at = db_now()  # type: ignore[assignment]  # SQLAlchemy takes an expression here
+    alias.updated_at = db_now()
     session.flush()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import Session
 
@@ -41,13 +39,15 @@ def revoke(session: Session, owner: str, key_id: str) -> bool:
         update(ApiKey)
         .where(ApiKey.owner == owner, ApiKey.id == key_id)
         .values(revoked_at=func.coalesce(ApiKey.revoked_at, db_now()))
-        .returning(ApiKey.id)
+        .returning(ApiKey.id),
+        execution_options={"synchronize_session": False},
     )
     return revoked is not None
 
 
-def touch(session: Session, key_ids: Iterable[str]) -> None:
-    """Note that these keys were used just now."""
+def touch(session: Session, key_id: str) -> None:
+    """Note that the key was used just now."""
     session.execute(
-        update(ApiKey).where(ApiKey.id.in_(list(key_ids))).values(last_used_at=db_now())
+        update(ApiKey).where(ApiKey.id == key_id).values(last_used_at=db_now()),
+        execution_options={"synchronize_session": False},
     )

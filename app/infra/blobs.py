@@ -119,6 +119,10 @@ class BlobWriter:
         """SHA-256 of what was written so far, in hexadecimal."""
         return self._hash.hexdigest()
 
+    def flush(self) -> None:
+        """Hand what was written so far to the system, so that others can read it."""
+        self._file.flush()
+
     def sync(self) -> None:
         """Put what was written so far on disk, so that `commit` is quick."""
         self._file.flush()

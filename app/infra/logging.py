@@ -18,11 +18,11 @@ request_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("request
 class TextFormatter(logging.Formatter):
     """`2026-01-31T12:00:00.000Z INFO rankwright.access message`."""
 
-    converter = time.gmtime
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
 
     def __init__(self) -> None:
+        self.converter = time.gmtime
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,18 +16,14 @@ from app.db import datasets as rows
 from app.db.page import Page
 from app.db.session import Database
 from app.db.tables import Dataset, DatasetStatus
-from app.errors import Conflict, Invalid, NotFound, UnsupportedMedia
+from app.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedMedia
 from app.infra.blobs import BlobStore
 from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
 from app.services import jobs
+from app.services.ingest import CONTENT_TYPES, ingest
+from app.services.ingest import job as ingest_job
 
-CONTENT_TYPES = (
-    "text/csv",
-    "application/vnd.apache.parquet",
-    "application/vnd.apache.arrow.stream",
-    "application/x-ndjson",
-)
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = ("bipartite",)
 LATER_KINDS = ("preferences", "multilabel")
@@ -46,14 +44,21 @@ class Description:
 
 
 @dataclass(frozen=True)
+class Format:
+    """What the bytes of an upload are."""
+
+    content_type: str
+    content_encoding: str | None
+
+
+@dataclass(frozen=True)
 class Upload:
     """Bytes that are durable in the blob store, and what they are."""
 
     key: str
     size: int
     sha256: str
-    content_type: str
-    content_encoding: str | None
+    format: Format
 
 
 def describe(given: Mapping[str, str]) -> Description:
@@ -90,7 +95,7 @@ def describe(given: Mapping[str, str]) -> Description:
     )
 
 
-def check_format(content_type: str, content_encoding: str | None) -> tuple[str, str | None]:
+def check_format(content_type: str, content_encoding: str | None) -> Format:
     """The media type without parameters and the encoding, if both can be read."""
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type not in CONTENT_TYPES:
@@ -99,11 +104,11 @@ def check_format(content_type: str, content_encoding: str | None) -> tuple[str, 
         raise UnsupportedMedia(f"Content-Type must be one of {known}, or a form; got {got}")
     encoding = (content_encoding or "identity").strip().lower()
     if encoding == "identity":
-        return media_type, None
+        return Format(media_type, None)
     if encoding not in CONTENT_ENCODINGS:
         known = ", ".join(CONTENT_ENCODINGS)
         raise UnsupportedMedia(f"Content-Encoding must be one of {known}, got {encoding[:100]!r}")
-    return media_type, encoding
+    return Format(media_type, encoding)
 
 
 def accept(
@@ -127,8 +132,8 @@ def accept(
         name=description.name,
         kind=description.kind,
         job_id=job.id,
-        content_type=upload.content_type,
-        content_encoding=upload.content_encoding,
+        content_type=upload.format.content_type,
+        content_encoding=upload.format.content_encoding,
         label=description.label,
         positive=description.positive,
         weight=description.weight,
@@ -137,6 +142,38 @@ def accept(
         bytes=upload.size,
         sha256=upload.sha256,
     )
+
+
+def check_table(
+    blobs: BlobStore, settings: Settings, description: Description, upload: Path, kind: Format
+) -> dict[str, Any]:
+    """Read a table as the worker would, and keep nothing; raises BadTable with every fault.
+
+    It runs in the caller's process, and so takes no more than the largest ordinary body.
+    """
+    size = upload.stat().st_size
+    if size > settings.max_body_bytes:
+        raise TooLarge(
+            f"a table is checked without being kept up to {settings.max_body_bytes} bytes, got {size}"
+        )
+    workdir = blobs.staging_dir()
+    try:
+        payload = {
+            "path": str(upload),
+            "content_type": kind.content_type,
+            "content_encoding": kind.content_encoding,
+            "label": description.label,
+            "positive": description.positive,
+            "weight": description.weight,
+            "group": description.group,
+            "limits": ingest_job.limits(settings),
+            "workdir": str(workdir),
+        }
+        result = ingest(payload, lambda step, of, info: None)
+    finally:
+        shutil.rmtree(workdir)
+    found = ("rows", "positives", "negatives", "columns")
+    return {"valid": True, **{name: result[name] for name in found}}
 
 
 def get(db: Database, owner: str, dataset_id: str) -> Dataset:
@@ -196,5 +233,9 @@ def _plain(column: pa.Array) -> list[Any]:
     """Values as JSON has them: NaN and infinity as null."""
     values = column.to_pylist()
     if pa.types.is_floating(column.type):
-        return [value if value is not None and abs(value) < float("inf") else None for value in values]
-    return [value if isinstance(value, bool | int | float | None) else str(value) for value in values]
+        return [
+            value if value is not None and abs(value) < float("inf") else None for value in values
+        ]
+    return [
+        value if isinstance(value, bool | int | float | None) else str(value) for value in values
+    ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import secrets
-import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -22,6 +22,7 @@ from app.infra.ids import new_id
 
 SCOPES = ("read", "train", "score", "admin")
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+NOTED_EVERY = 60.0
 _PREFIX = "rw_"
 _SHOWN = len(_PREFIX) + 6
 
@@ -62,7 +63,7 @@ def create(
             owner=owner,
             name=name,
             prefix=secret[:_SHOWN],
-            sha256=_digest(secret).hex(),
+            sha256=_digest(secret.encode()).hex(),
             scopes=chosen,
             created_at=now,
             expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
@@ -95,28 +96,42 @@ def revoke(db: Database, owner: str, key_id: str) -> None:
             raise NotFound(f"there is no key {key_id!r}")
 
 
+def touch(db: Database, key_id: str) -> None:
+    """Write down that the key was used just now."""
+    with db.write() as session:
+        rows.touch(session, key_id)
+
+
 class KeyRing:
     """Authenticates secrets, asking the database at most once in `seconds` a key.
 
+    `on_use` hears the id of each key that is in use, once a minute, and must return at once.
     Lookups go by the secret's SHA-256, so their timing says nothing about how much of a guess was right.
     """
 
-    def __init__(self, db: Database, *, seconds: float = 0.9, size: int = 10_000) -> None:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        on_use: Callable[[str], object],
+        seconds: float = 0.9,
+        size: int = 10_000,
+    ) -> None:
         self._db = db
+        self._on_use = on_use
         self._seconds = seconds
         self._size = size
         self._known: dict[bytes, tuple[float, Caller]] = {}
-        self._used: set[str] = set()
-        self._lock = threading.Lock()
+        self._noted: dict[str, float] = {}
 
-    def cached(self, secret: str) -> Caller | None:
+    def cached(self, secret: bytes) -> Caller | None:
         """The caller, if the database vouched for the secret a moment ago. Never waits."""
         entry = self._known.get(_digest(secret))
         if entry is None or entry[0] < time.monotonic():
             return None
         return entry[1]
 
-    def authenticate(self, secret: str) -> Caller:
+    def authenticate(self, secret: bytes) -> Caller:
         """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
         digest = _digest(secret)
         good_until = time.monotonic() + self._seconds  # counted from before the look
@@ -126,25 +141,25 @@ class KeyRing:
             self._known.pop(digest, None)
             raise Unauthenticated("the key is unknown, revoked or expired")
         caller = Caller(key.id, key.owner, frozenset(key.scopes))
-        with self._lock:
-            if len(self._known) >= self._size:
-                self._known.clear()
-            self._known[digest] = (good_until, caller)
-            self._used.add(key.id)
+        if len(self._known) >= self._size:
+            self._known.clear()
+        self._known[digest] = (good_until, caller)
+        self._note(key.id)
         return caller
 
     def forget(self) -> None:
         """Drop the cache, so that a key revoked in this process is refused at once."""
         self._known.clear()
 
-    def note_uses(self) -> None:
-        """Write down which keys were used since the last call. Not on the path of any request."""
-        with self._lock:
-            used, self._used = self._used, set()
-        if used:
-            with self._db.write() as session:
-                rows.touch(session, used)
+    def _note(self, key_id: str) -> None:
+        """Report a use, once a minute a key."""
+        now = time.monotonic()
+        if now - self._noted.get(key_id, -math.inf) >= NOTED_EVERY:
+            if len(self._noted) >= self._size:
+                self._noted.clear()
+            self._noted[key_id] = now
+            self._on_use(key_id)
 
 
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+def _digest(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()

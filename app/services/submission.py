@@ -48,12 +48,21 @@ class TrainRequest:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def refuse_later_features(validation: Any) -> None:
-    """Say plainly what is planned but not offered yet; raises ValueError."""
+def refuse_later_features(job: Any) -> None:
+    """Say plainly what is planned but not offered yet; raises Invalid."""
+    if not isinstance(job, Mapping):
+        return
+    if "search" in job:
+        raise _invalid("/search", "search is not offered yet", code="unsupported")
+    validation = job.get("validation")
     method = validation.get("method") if isinstance(validation, Mapping) else None
-    if method in LATER_VALIDATION_METHODS:
-        offered = ", ".join(VALIDATION_METHODS)
-        raise ValueError(f"validation.method {method!r} is not offered yet; offered are {offered}")
+    if isinstance(method, str) and method not in VALIDATION_METHODS:
+        later = " (it is not offered yet)" if method in LATER_VALIDATION_METHODS else ""
+        raise _invalid(
+            "/validation/method",
+            f"validation.method must be one of {', '.join(VALIDATION_METHODS)}, got {_shown(method)}{later}",
+            code="unsupported",
+        )
 
 
 def check(session: Session, owner: str, request: TrainRequest) -> Json:
@@ -73,9 +82,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         )
     validation = dict(request.validation)
     if validation["method"] == "dataset":
-        other = _ready_dataset(
-            session, owner, validation["dataset_id"], "/validation/dataset_id"
-        )
+        other = _ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
         _check_fits(dataset, other)
     return {
         "algorithm": algorithm,
@@ -167,7 +174,9 @@ def _parameter_fault(
     name: str, estimator: type[Ranker], own: Mapping[str, Any], parameter: str, value: Any
 ) -> str | None:
     if parameter in FILLED:
-        return f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the algorithm"
+        return (
+            f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the algorithm"
+        )
     if parameter not in own:
         return f"{name} has no parameter {_shown(parameter)}; it has {', '.join(own)}"
     try:

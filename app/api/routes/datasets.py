@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
@@ -30,6 +32,7 @@ from app.db.tables import DatasetStatus
 from app.errors import Conflict, Invalid
 from app.infra.blobs import BlobWriter
 from app.services import datasets, idempotency
+from app.services.ingest import CONTENT_TYPES
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
@@ -37,6 +40,14 @@ ROUTE = "POST /v1/datasets"
 FORM = "multipart/form-data"
 _WRITE_BYTES = 1 << 20
 _NOT_FIELDS = {"validate"}
+_ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
+_SUFFIXES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".arrows": "application/vnd.apache.arrow.stream",
+    ".ndjson": "application/x-ndjson",
+    ".jsonl": "application/x-ndjson",
+}
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _FIELDS_SCHEMA = {
@@ -65,7 +76,7 @@ _UPLOAD_DOCS: dict[str, Any] = {
                 "schema": {"type": "string"},
                 "example": "age,income,left\n41,52000,no\n23,31000,yes\n",
             },
-            **{media: _BINARY for media in datasets.CONTENT_TYPES if media != "text/csv"},
+            **{media: _BINARY for media in CONTENT_TYPES if media != "text/csv"},
             FORM: {
                 "schema": {
                     "type": "object",
@@ -97,6 +108,7 @@ _UPLOAD_DOCS: dict[str, Any] = {
 )
 @needs("train")
 async def upload_dataset(
+    *,
     request: Request,
     context: ContextDep,
     caller: CallerDep,
@@ -118,38 +130,41 @@ async def upload_dataset(
         context.uploading.add(claim)
     try:
         with context.blobs.writer("uploads") as writer:
-            description, content_type, encoding = await _receive(request, writer)
+            table = await _receive(request, writer)
             if validate:
-                return await _only_check(context, writer, description, content_type, encoding)
-            answer = await run_in_threadpool(
-                _accept, context, caller.owner, writer, description, content_type, encoding, key
-            )
+                return JSONResponse(await run_in_threadpool(_check, context, table))
+            answer = await run_in_threadpool(_accept, context, caller.owner, table, key)
     finally:
         context.uploading.discard(claim)
     return await _accepted(context, answer, caller.owner, patience)
 
 
-async def _receive(
-    request: Request, writer: BlobWriter
-) -> tuple[datasets.Description, str, str | None]:
+@dataclass(frozen=True)
+class _Table:
+    """Bytes on their way into the store, and what the caller says about them."""
+
+    writer: BlobWriter
+    description: datasets.Description
+    format: datasets.Format
+
+
+async def _receive(request: Request, writer: BlobWriter) -> _Table:
     """Stream the body to disk; what is wrong with the address or the headers is said before the body is read."""
     given = _query_fields(request)
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != FORM:
         description = datasets.describe(given)
-        media_type, encoding = datasets.check_format(
-            content_type, request.headers.get("content-encoding")
-        )
+        encoding = request.headers.get("content-encoding")
+        table = _Table(writer, description, datasets.check_format(content_type, encoding))
         await _write(request.stream(), writer)
-        return description, media_type, encoding
+        return table
     reader = FormReader(content_type)
     await _write(reader.file(request.stream()), writer)
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
         raise Invalid(f"{twice[0]} must be given once, in the address or in the form")
     description = datasets.describe(given | reader.form.fields)
-    media_type, encoding = datasets.check_format(_file_type(reader.form), None)
-    return description, media_type, encoding
+    return _Table(writer, description, datasets.check_format(*_file_format(reader.form)))
 
 
 def _query_fields(request: Request) -> dict[str, str]:
@@ -161,20 +176,17 @@ def _query_fields(request: Request) -> dict[str, str]:
     return {name: value for name, value in given.items() if name not in _NOT_FIELDS}
 
 
-def _file_type(form: Form) -> str:
+def _file_format(form: Form) -> tuple[str, str | None]:
     """The part's own content type, or what its file name says where a browser or curl did not know better."""
+    name = (form.file_name or "").lower()
+    suffix = Path(name).suffix
+    encoding = _ENCODINGS.get(suffix)
+    if encoding is not None:
+        suffix = Path(name.removesuffix(suffix)).suffix
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
-    if stated not in ("", "application/octet-stream", "text/plain"):
-        return stated
-    name = (form.file_name or "").lower().removesuffix(".gz").removesuffix(".zst")
-    by_suffix = {
-        ".csv": "text/csv",
-        ".parquet": "application/vnd.apache.parquet",
-        ".arrows": "application/vnd.apache.arrow.stream",
-        ".ndjson": "application/x-ndjson",
-        ".jsonl": "application/x-ndjson",
-    }
-    return next((kind for suffix, kind in by_suffix.items() if name.endswith(suffix)), stated)
+    if stated in CONTENT_TYPES:
+        return stated, encoding
+    return _SUFFIXES.get(suffix, stated), encoding
 
 
 async def _write(chunks: AsyncIterator[bytes], writer: BlobWriter) -> None:
@@ -193,25 +205,26 @@ async def _write(chunks: AsyncIterator[bytes], writer: BlobWriter) -> None:
         raise Invalid("the body must hold a table, it is empty", code="empty_body")
 
 
-def _accept(
-    context: Context,
-    owner: str,
-    writer: BlobWriter,
-    description: datasets.Description,
-    content_type: str,
-    encoding: str | None,
-    key: str | None,
-) -> idempotency.Answer:
+def _check(context: Context, table: _Table) -> dict[str, Any]:
+    table.writer.flush()
+    path = table.writer.path
+    return datasets.check_table(
+        context.blobs, context.settings, table.description, path, table.format
+    )
+
+
+def _accept(context: Context, owner: str, table: _Table, key: str | None) -> idempotency.Answer:
+    writer = table.writer
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> tuple[int, dict[str, Any]]:
         # Published here, so that a replay or a refused key leaves no blob behind.
         blob_key, sha256 = writer.commit()
-        upload = datasets.Upload(blob_key, writer.size, sha256, content_type, encoding)
-        dataset = datasets.accept(session, context.settings, owner, description, upload)
+        upload = datasets.Upload(blob_key, writer.size, sha256, table.format)
+        dataset = datasets.accept(session, context.settings, owner, table.description, upload)
         return 202, _shown(dataset)
 
-    same = orjson.dumps([vars(description), content_type, encoding, writer.sha256])
+    same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256])
     fingerprint = hashlib.sha256(same).hexdigest()
     return idempotency.replay_or_run(context.db, owner, ROUTE, key, fingerprint, work)
 
@@ -224,7 +237,7 @@ async def _accepted(
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"
         return JSONResponse(body, answer.status_code, headers)
-    context.publish.ask()
+    context.publish.ask(body["job_id"])
     if patience.seconds and not context.watcher.full:
         await context.watcher.wait(body["job_id"], lambda sight: sight.final, patience.seconds)
         dataset = await run_in_threadpool(datasets.get, context.db, owner, body["id"])
@@ -240,9 +253,7 @@ async def _accepted(
 @needs("read")
 def list_datasets(context: ContextDep, caller: CallerDep, paging: PagingDep) -> PageOf[Dataset]:
     """The owner's datasets, newest first."""
-    page: Any = datasets.list_page(
-        context.db, caller.owner, limit=paging.limit, after=paging.after
-    )
+    page: Any = datasets.list_page(context.db, caller.owner, limit=paging.limit, after=paging.after)
     return PageOf[Dataset].model_validate(page)
 
 
@@ -256,15 +267,14 @@ def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dat
 @router.get("/{dataset_id}/preview", summary="Look at the first rows")
 @needs("read")
 def preview_dataset(
+    *,
     dataset_id: str,
     context: ContextDep,
     caller: CallerDep,
     limit: Annotated[int, Query(ge=1, le=200, description="Most rows.")] = 20,
 ) -> Preview:
     """The first rows of a ready dataset, typed as they were read; missing values are null."""
-    return Preview(
-        **datasets.preview(context.db, context.blobs, caller.owner, dataset_id, limit)
-    )
+    return Preview(**datasets.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
 
 
 @router.delete("/{dataset_id}", status_code=204, summary="Delete a dataset")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
 import orjson
@@ -49,6 +49,7 @@ _ACCEPTED_RETRY_SECONDS = "1"
 )
 @needs("train")
 async def submit_job(
+    *,
     body: JobRequest,
     request: Request,
     context: ContextDep,
@@ -103,8 +104,8 @@ async def accepted(
     context: Context, answer: idempotency.Answer, owner: str, patience: PatienceDep
 ) -> Response:
     """Answer with a job that was just accepted: at once, or once it has ended if the caller would rather wait."""
-    context.publish.ask()
     body, job_id = answer.response, answer.response["id"]
+    context.publish.ask(job_id)
     headers = {"Location": f"/v1/jobs/{job_id}", "Retry-After": _ACCEPTED_RETRY_SECONDS}
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"
@@ -123,6 +124,7 @@ async def accepted(
 @router.get("", summary="List jobs")
 @needs("read")
 def list_jobs(
+    *,
     context: ContextDep,
     caller: CallerDep,
     paging: PagingDep,
@@ -169,6 +171,7 @@ def cancel_job(job_id: str, context: ContextDep, caller: CallerDep) -> Response:
 @router.post("/{job_id}/retry", status_code=202, response_model=Job, summary="Retry a job")
 @needs("train")
 async def retry_job(
+    *,
     job_id: str,
     context: ContextDep,
     caller: CallerDep,
@@ -206,6 +209,7 @@ async def retry_job(
 )
 @needs("read")
 async def read_events(
+    *,
     job_id: str,
     request: Request,
     context: ContextDep,
@@ -237,15 +241,10 @@ async def read_events(
     return JSONResponse(page.model_dump(mode="json"))
 
 
-async def _stream(
-    context: Context, owner: str, job_id: str, after: int
-) -> AsyncIterator[bytes]:
+async def _stream(context: Context, owner: str, job_id: str, after: int) -> AsyncIterator[bytes]:
     """Send the events as they come. The state is read before the events, so that none is left when it is final."""
-    seen = Sight("", after)
     while True:
-        sight = await context.watcher.wait(
-            job_id, lambda sight, seen=seen: sight.final or sight.seq > seen.seq, PING_SECONDS
-        )
+        sight = await context.watcher.wait(job_id, _newer_than(after), PING_SECONDS)
         if sight is None:
             yield b": ping\n\n"
             if context.watcher.closed:
@@ -264,7 +263,10 @@ async def _stream(
                 after = event.seq
         if sight.final:
             return
-        seen = Sight(sight.state, after)
+
+
+def _newer_than(seq: int) -> Callable[[Sight], bool]:
+    return lambda sight: sight.final or sight.seq > seq
 
 
 def _event_number(text: str) -> int:

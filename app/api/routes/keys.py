@@ -18,7 +18,9 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 
 @router.post("", status_code=201, summary="Make a key")
 @needs("admin")
-def create_key(body: NewKey, context: ContextDep, caller: CallerDep, response: Response) -> KeyWithSecret:
+def create_key(
+    *, body: NewKey, context: ContextDep, caller: CallerDep, response: Response
+) -> KeyWithSecret:
     """Make a key for the caller's own owner. The secret is in this answer and nowhere else.
 
     Other owners' first keys are made on the server: `rankwright keys create`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, StringConstraints, field_validator
+from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from app.api.schemas.common import Body, Rate, Resource, Tags, Text, Timestamp
 from app.db.tables import Job as JobRow
@@ -75,9 +75,9 @@ class JobRequest(Body):
         default=None, description="Name of the model. Default: the algorithm's name."
     )
     objective: Annotated[Auc | PartialAuc, Field(discriminator="metric")] = Auc(metric="auc")
-    validation: Annotated[
-        Holdout | OtherDataset | NoValidation, Field(discriminator="method")
-    ] = Holdout(method="holdout")
+    validation: Annotated[Holdout | OtherDataset | NoValidation, Field(discriminator="method")] = (
+        Holdout(method="holdout")
+    )
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
         default=None, description="Longest run. Default: the service's own."
@@ -85,13 +85,13 @@ class JobRequest(Body):
     priority: Annotated[int, Field(ge=-100, le=100)] = Field(
         default=0, description="Higher is claimed first."
     )
-    tags: Tags = {}
+    tags: Tags = Field(default_factory=dict)
 
-    @field_validator("validation", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _offered(cls, value: Any) -> Any:
-        refuse_later_features(value)
-        return value
+    def _offered(cls, data: Any) -> Any:
+        refuse_later_features(data)
+        return data
 
     def to_request(self) -> TrainRequest:
         """What the service takes."""
@@ -183,7 +183,7 @@ class Job(Resource):
 
     @classmethod
     def of_row(cls, row: JobRow) -> Job:
-        """Show a row: `cancelling` is running with a cancel request; the algorithm has its parameters beside its name."""
+        """Show a row: `cancelling` is running with a cancel request; parameters stand beside the algorithm's name."""
         spec = row.spec
         algorithm = spec.get("algorithm")
         cancelling = row.state == "running" and row.cancel_requested_at is not None
@@ -246,5 +246,3 @@ class EventPage(Resource):
     data: list[Event]
     has_more: bool
     next: int | None
-
-

@@ -1,0 +1,139 @@
+"""The OpenAPI document: what FastAPI generates, and what it cannot know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic.json_schema import models_json_schema
+
+from app.api.problems import MEDIA_TYPE
+from app.api.routes.scores import SCORE_PATH, SCORE_ROW_DOCS, SCORE_ROW_SCHEMAS
+from app.api.schemas.common import Problem
+from app.api.security import scope_of
+from app.services.algorithms import describe_all
+
+VERSION = "0.1.0"
+INFO: dict[str, Any] = {
+    "title": "Rankwright",
+    "version": VERSION,
+    "summary": "Trains, judges and serves rankers: models that put the likely positives at the top of a list.",
+    "description": "Upload a table, hand in a training job, read the model's ROC curve, GET scores. "
+    "Times are RFC 3339 in UTC, rates lie in [0, 1], NaN and infinity never appear: `null` does. "
+    "Every refusal is `application/problem+json`. `X-Request-ID` goes in and out.",
+    "openapi_tags": [
+        {"name": "datasets", "description": "Tables, uploaded and read."},
+        {"name": "algorithms", "description": "What can be trained."},
+        {"name": "jobs", "description": "Long work: handed in, followed, cancelled, retried."},
+        {"name": "models", "description": "What was learnt, and how good it is."},
+        {"name": "scoring", "description": "Rows in, scores out."},
+        {"name": "keys", "description": "Who may come in."},
+        {"name": "health", "description": "For machines that watch over the service."},
+    ],
+}
+_PREFIX = "#/components/schemas/"
+
+
+def install(app: FastAPI) -> None:
+    """Have the application serve the completed document, made once."""
+    made: dict[str, Any] = {}
+
+    def document() -> dict[str, Any]:
+        if not made:
+            made.update(_complete(app))
+        return made
+
+    app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it
+
+
+def _complete(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        description=app.description,
+        tags=app.openapi_tags,
+        routes=app.routes,
+    )
+    components = document["components"]
+    _, defined = models_json_schema(
+        [(model, "serialization") for model in (Problem, *SCORE_ROW_SCHEMAS)],
+        ref_template=_PREFIX + "{model}",
+    )
+    schemas = components["schemas"]
+    schemas.update(defined["$defs"])
+    schemas.pop("HTTPValidationError", None)
+    schemas.pop("ValidationError", None)
+    components["securitySchemes"] = {
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A key such as `rw_…`. Its scopes say which routes it opens.",
+        }
+    }
+    components["responses"] = {
+        "Problem": {
+            "description": "A refusal.",
+            "content": {MEDIA_TYPE: {"schema": {"$ref": _PREFIX + "Problem"}}},
+        }
+    }
+    document["paths"].setdefault(SCORE_PATH, {})["get"] = {**SCORE_ROW_DOCS}
+    _name_algorithms(schemas)
+    scopes = _scopes(app) | {(SCORE_PATH, "get"): "score"}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            _add_problems(path, operation, scopes.get((path, method)))
+    return document
+
+
+def _scopes(app: FastAPI) -> dict[tuple[str, str], str]:
+    return {
+        (route.path, method.lower()): scope
+        for route in app.routes
+        if isinstance(route, APIRoute) and (scope := scope_of(route.endpoint)) is not None
+        for method in route.methods or ()
+    }
+
+
+def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> None:
+    responses = operation["responses"]
+    responses.pop("422", None)
+    statuses = ["422"]
+    if scope is not None:
+        operation["security"] = [{"key": []}]
+        operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
+        statuses += ["401", "403", "503"]
+    if "{" in path:
+        statuses.append("404")
+    if "requestBody" in operation:
+        statuses += ["400", "413", "415"]
+    if operation.get("tags") in (["datasets"], ["jobs"], ["models"]):
+        statuses.append("409")
+    for status in statuses:
+        responses.setdefault(status, {"$ref": "#/components/responses/Problem"})
+    responses["default"] = {"$ref": "#/components/responses/Problem"}
+
+
+def _name_algorithms(schemas: dict[str, Any]) -> None:
+    """A job's `algorithm` is a union, told apart by its name, of what the registry holds."""
+    names = {}
+    for algorithm in describe_all():
+        schema = dict(algorithm["parameters"])
+        title = f"Algorithm_{algorithm['name']}"
+        schema["title"] = algorithm["name"]
+        schema["description"] = algorithm["summary"]
+        schema["required"] = ["name"]
+        schema["properties"] = {
+            "name": {"const": algorithm["name"], "type": "string"},
+            **schema["properties"],
+        }
+        schemas[title] = schema
+        names[algorithm["name"]] = _PREFIX + title
+    field = schemas["JobRequest"]["properties"]["algorithm"]
+    schemas["JobRequest"]["properties"]["algorithm"] = {
+        "description": field["description"],
+        "oneOf": [{"$ref": reference} for reference in names.values()],
+        "discriminator": {"propertyName": "name", "mapping": names},
+    }

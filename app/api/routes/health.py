@@ -1,0 +1,92 @@
+"""/health and /metrics: for machines that watch over the service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from app.api.dependencies import ContextDep
+from app.api.middleware import Traffic
+from app.api.schemas.common import Resource
+from app.api.security import GuardedRoute, needs
+from app.services import health
+
+router = APIRouter(tags=["health"], route_class=GuardedRoute)
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Part(Resource):
+    """One part of the service."""
+
+    ok: bool
+    detail: str
+
+
+class Health(Resource):
+    """Whether the service is well."""
+
+    status: Annotated[str, Field(description="`ok` or `unavailable`.", examples=["ok"])]
+    parts: dict[str, Part] = Field(default_factory=dict)
+
+
+@router.get("/health/live", summary="Is the process alive?")
+async def live() -> Health:
+    """Answers as long as the process does."""
+    return Health(status="ok")
+
+
+@router.get(
+    "/health/ready",
+    response_model=Health,
+    summary="Can it take and do work?",
+    responses={503: {"model": Health, "description": "A part is away; each is named."}},
+)
+def ready(context: ContextDep) -> Response:
+    """Looks at the database, the blob store, the broker, and whether a worker was heard from."""
+    checks = health.ready(context.db, context.blobs, context.producer, context.settings)
+    well = all(check.ok for check in checks)
+    body = Health(
+        status="ok" if well else "unavailable",
+        parts={check.name: Part(ok=check.ok, detail=check.detail) for check in checks},
+    )
+    return JSONResponse(body.model_dump(), 200 if well else 503)
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    summary="Figures for Prometheus",
+    responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
+)
+@needs("admin")
+def metrics(context: ContextDep) -> Response:
+    """Requests of this process by route and status, jobs by kind and state, workers heard from."""
+    lines = _traffic(context.traffic)
+    lines += ["# HELP rankwright_jobs Jobs by kind and state.", "# TYPE rankwright_jobs gauge"]
+    lines += [
+        f'rankwright_jobs{{kind="{kind}",state="{state}"}} {count}'
+        for (kind, state), count in sorted(health.job_counts(context.db).items())
+    ]
+    lines += [
+        "# HELP rankwright_workers Workers heard from lately.",
+        "# TYPE rankwright_workers gauge",
+        f"rankwright_workers {health.workers_alive(context.db, context.settings)}",
+    ]
+    return PlainTextResponse("\n".join(lines) + "\n", media_type=PROMETHEUS)
+
+
+def _traffic(traffic: Traffic) -> list[str]:
+    name = "rankwright_http_request_seconds"
+    lines = [
+        f"# HELP {name} Time to answer, by route. Requests and their total time.",
+        f"# TYPE {name} summary",
+    ]
+    for (method, route, status), (requests, seconds) in sorted(traffic.totals.items()):
+        labels = f'{{method="{method}",route="{route}",status="{status}"}}'
+        lines.append(f"{name}_count{labels} {requests:.0f}")
+        lines.append(f"{name}_sum{labels} {seconds:.6f}")
+    return lines

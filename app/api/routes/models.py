@@ -1,0 +1,280 @@
+"""/v1/models: what was learnt, how good it is, what it is made of, and the names that move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import FileResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from app.api.dependencies import CallerDep, ContextDep, PagingDep
+from app.api.schemas.common import PageOf
+from app.api.schemas.models import (
+    Alias,
+    AliasTarget,
+    Metrics,
+    Model,
+    ModelSummary,
+    OperatingPoint,
+    Part,
+    Roc,
+    alias_of,
+    model_of,
+    summary_of,
+)
+from app.api.security import GuardedRoute, needs
+from app.errors import Invalid, Unavailable
+from app.services import models, scoring
+from core.metrics import RocCurve
+
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+On = Annotated[Part, Query(description="Rows held out from training, or the training rows.")]
+_ROWS_A_CHUNK = 10_000
+
+
+@router.get("", summary="List models")
+@needs("read")
+def list_models(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
+) -> PageOf[ModelSummary]:
+    """The owner's models, newest first."""
+    page = models.list_page(
+        context.db, caller.owner, name=name, limit=paging.limit, after=paging.after
+    )
+    return PageOf[ModelSummary](
+        data=[summary_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{ref}", summary="Read a model")
+@needs("read")
+def read_model(ref: str, context: ContextDep, caller: CallerDep) -> Model:
+    """By id, `name` (the latest version), `name:version` or `name@alias`."""
+    return model_of(*models.get(context.db, caller.owner, ref))
+
+
+@router.delete("/{ref}", status_code=204, summary="Delete a model")
+@needs("train")
+def delete_model(ref: str, context: ContextDep, caller: CallerDep) -> None:
+    """By id only. 409 while an alias points to it."""
+    models.delete(context.db, caller.owner, ref)
+    context.models.forget(caller.owner, ref)
+
+
+@router.get("/{ref}/metrics", summary="How good is it?")
+@needs("read")
+def read_metrics(
+    *, ref: str, context: ContextDep, caller: CallerDep, on: On = "validation"
+) -> Metrics:
+    """AUC, partial AUCs and TPR at a few FPRs, with confidence intervals."""
+    return Metrics.model_validate(models.metrics(context.db, caller.owner, ref, on))
+
+
+@router.get(
+    "/{ref}/roc",
+    response_model=Roc,
+    summary="The ROC curve",
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+@needs("read")
+def read_roc(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    on: On = "validation",
+    max_points: Annotated[int, Query(ge=2, le=100_000, description="Most points.")] = 1000,
+    format: Annotated[
+        Literal["json", "csv"], Query(description="`csv` streams every point.")
+    ] = "json",
+) -> Response:
+    """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
+    model, curve = models.roc(context.db, caller.owner, ref, on)
+    if format == "csv":
+        return StreamingResponse(_csv(curve), media_type="text/csv; charset=utf-8")
+    shown = curve.thin(max_points)
+    columns = (shown.fpr.tolist(), shown.tpr.tolist(), shown.thresholds.tolist())
+    points = [
+        {"fpr": fpr, "tpr": tpr, "threshold": _finite(threshold)}
+        for fpr, tpr, threshold in zip(*columns, strict=True)
+    ]
+    return JSONResponse(
+        {
+            "model_id": model.id,
+            "on": on,
+            "exact": len(shown) == len(curve),
+            "total_points": len(curve),
+            "points": points,
+        }
+    )
+
+
+def _csv(curve: RocCurve) -> Iterator[str]:
+    yield "fpr,tpr,threshold\n"
+    for start in range(0, len(curve), _ROWS_A_CHUNK):
+        part = slice(start, start + _ROWS_A_CHUNK)
+        columns = (curve.fpr[part], curve.tpr[part], curve.thresholds[part])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        yield "".join(
+            f"{fpr!r},{tpr!r},{repr(threshold) if math.isfinite(threshold) else ''}\n"
+            for fpr, tpr, threshold in rows
+        )
+
+
+@router.get("/{ref}/operating-point", summary="One cut of the ranking")
+@needs("read")
+def read_operating_point(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    on: On = "validation",
+    fpr: Annotated[
+        float | None, Query(ge=0, le=1, description="The best cut with at most this FPR.")
+    ] = None,
+    tpr: Annotated[
+        float | None, Query(ge=0, le=1, description="The best cut with at least this TPR.")
+    ] = None,
+    threshold: Annotated[
+        float | None, Query(allow_inf_nan=False, description="The cut at this score.")
+    ] = None,
+) -> OperatingPoint:
+    """Give exactly one of `fpr`, `tpr` and `threshold`; rates, precision and lift come with intervals."""
+    model, point = models.operating_point(
+        context.db, caller.owner, ref, on, fpr=fpr, tpr=tpr, threshold=threshold
+    )
+    intervals = {
+        name: {bound: _finite(value) for bound, value in getattr(point, name)._asdict().items()}
+        for name in ("fpr", "tpr", "precision", "lift")
+    }
+    return OperatingPoint.model_validate(
+        {"model_id": model.id, "on": on, "threshold": _finite(point.threshold), **intervals}
+    )
+
+
+@router.get("/{ref}/structure", summary="What is it made of?")
+@needs("read")
+def read_structure(ref: str, context: ContextDep, caller: CallerDep) -> dict[str, Any]:
+    """The ranker in full, readable: for boosted stumps each feature's step function, and the rules by their weight."""
+    served = context.models.find(caller.owner, ref)
+    return {"model_id": served.model_id, **scoring.structure(served)}
+
+
+@router.get(
+    "/{ref}/artifact",
+    response_class=FileResponse,
+    summary="Download it",
+    responses={
+        200: {
+            "description": "A safetensors file; `core.load` reads it.",
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+            },
+        },
+        304: {"description": "The caller has it already."},
+    },
+)
+@needs("read")
+def read_artifact(ref: str, request: Request, context: ContextDep, caller: CallerDep) -> Response:
+    """The model's bytes. The ETag is their SHA-256."""
+    model, _ = models.get(context.db, caller.owner, ref)
+    tag = f'"{model.artifact_sha256}"'
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+    if matches(request.headers.get("if-none-match"), tag):
+        return Response(status_code=304, headers=headers)
+    path = context.blobs.path(scoring.artifact_key(model))
+    if not path.exists():
+        raise Unavailable(
+            f"the artifact of model {model.id} is not in the blob store", code="artifact_missing"
+        )
+    return FileResponse(
+        path,
+        headers=headers | {"X-Content-SHA256": model.artifact_sha256},
+        media_type="application/octet-stream",
+        filename=f"{model.name}-{model.version}.safetensors",
+    )
+
+
+@router.get("/{name}/aliases/{alias}", summary="Read an alias")
+@needs("read")
+def read_alias(
+    *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
+) -> Alias:
+    """Where the alias points, and where it pointed before."""
+    shown = alias_of(models.get_alias(context.db, caller.owner, name, alias))
+    response.headers["ETag"] = f'"{shown.revision}"'
+    return shown
+
+
+@router.put(
+    "/{name}/aliases/{alias}",
+    summary="Move an alias",
+    responses={201: {"model": Alias, "description": "It is new."}},
+)
+@needs("train")
+def put_alias(
+    *,
+    name: str,
+    alias: str,
+    body: AliasTarget,
+    context: ContextDep,
+    caller: CallerDep,
+    response: Response,
+    if_match: Annotated[
+        str | None,
+        Header(description="The alias's ETag. Required to move it.", examples=['"3"']),
+    ] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="`*` to create it or fail.", examples=["*"])
+    ] = None,
+) -> Alias:
+    """Point the alias at a version of the name. A rollback is one PUT of what its history shows."""
+    state, created = models.set_alias(
+        context.db,
+        caller.owner,
+        name,
+        alias,
+        body.model_id,
+        if_revision=_revision(if_match),
+        must_be_new=_must_be_new(if_none_match),
+    )
+    shown = alias_of(state)
+    response.status_code = 201 if created else 200
+    response.headers["ETag"] = f'"{shown.revision}"'
+    return shown
+
+
+def _revision(if_match: str | None) -> int | None:
+    if if_match is None:
+        return None
+    text = if_match.strip().strip('"')
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid(f"If-Match must be the alias's ETag, got {if_match[:100]!r}")
+    return int(text)
+
+
+def _must_be_new(if_none_match: str | None) -> bool:
+    if if_none_match not in (None, "*"):
+        raise Invalid(f"If-None-Match can only be * here, got {if_none_match[:100]!r}")
+    return if_none_match == "*"
+
+
+def matches(if_none_match: str | None, tag: str) -> bool:
+    """Whether the caller holds the answer of this tag already (RFC 9110, weak comparison)."""
+    if if_none_match is None:
+        return False
+    held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]
+    return "*" in held or tag in held
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

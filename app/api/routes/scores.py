@@ -1,0 +1,236 @@
+"""Scoring: one row by GET, on a path kept as short as it can be, and many by POST."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from app.api.context import Context
+from app.api.dependencies import CallerDep, ContextDep, preferences
+from app.api.routes.models import matches
+from app.api.schemas.scores import ROWS_BODY, Explanations, Ranking, Score, Scores
+from app.api.security import GuardedRoute, authenticate, needs, require_json
+from app.errors import Invalid, Malformed
+from app.services import scoring
+from app.services.keys import Caller
+from app.services.scoring import Served
+
+router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
+
+SCORE_PATH = "/v1/models/{ref}/score"
+_INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start
+
+
+class ScoreRow:
+    """GET /v1/models/{ref}/score?age=41&income=52000: plain ASGI, no queue, no write, no model of the parameters.
+
+    Everything is in memory once key and model were seen within the last second.
+    """
+
+    needs = "score"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one row."""
+        authorization, if_none_match, prefer = None, None, None
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                authorization = value
+            elif name == b"if-none-match":
+                if_none_match = value
+            elif name == b"prefer":
+                prefer = value
+        caller = await authenticate(self._context, authorization, "score")
+        ref = scope["path_params"]["ref"]
+        served = self._context.models.cached(caller.owner, ref)
+        if served is None:
+            served = await run_in_threadpool(self._context.models.find, caller.owner, ref)
+        lenient = prefer is not None and _is_lenient(Request(scope))
+        row = served.features.row_of_query(scope["query_string"], lenient=lenient)
+        status, body = 200, b""
+        if ref == served.model_id:
+            tag = served.entity_tag(row)
+            out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
+            if if_none_match is not None and matches(if_none_match.decode("latin-1"), tag):
+                status = 304
+        else:  # what the name means may change at any time
+            out = [(b"cache-control", b"no-cache")]
+        if lenient:
+            out.append((b"preference-applied", b"handling=lenient"))
+        if status == 200:
+            score, fpr, tpr = served.score_one(row)
+            # repr of a finite float is its JSON
+            places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
+            text = f'{{"model_id":"{served.model_id}","score":{score!r},{places}}}'
+            body = text.encode()
+            out.append((b"content-type", b"application/json"))
+            out.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": out})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _is_lenient(request: Request) -> bool:
+    return preferences(request).get("handling") == "lenient"
+
+
+def score_route(context: Context) -> Route:
+    """The route of one row. Registered before the others: the router asks in order."""
+    return Route(SCORE_PATH, ScoreRow(context), methods=["GET"], name="score_row")
+
+
+SCORE_ROW_DOCS: dict[str, Any] = {
+    "tags": ["scoring"],
+    "summary": "Score one row",
+    "description": "One query parameter a feature. An empty value is missing. A feature that is absent altogether is "
+    "refused, unless it had missing values in training or the caller says `Prefer: handling=lenient`. By id the "
+    "answer has an ETag; by name or alias it is `no-cache`. Query strings are never logged here, but proxies may: "
+    "for personal data prefer POST.",
+    "operationId": "score_row",
+    "parameters": [
+        {
+            "name": "ref",
+            "in": "path",
+            "required": True,
+            "description": "Id, name, name:version or name@alias.",
+            "schema": {"type": "string"},
+        },
+        {
+            "name": "features",
+            "in": "query",
+            "required": False,
+            "description": "The model's features, each a parameter of its own.",
+            "style": "form",
+            "explode": True,
+            "schema": {"type": "object", "additionalProperties": {"type": "string"}},
+            "example": {"age": "41", "income": "52000"},
+        },
+        {
+            "name": "Prefer",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "example": "handling=lenient",
+        },
+        {
+            "name": "If-None-Match",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+        },
+    ],
+    "responses": {
+        "200": {
+            "description": "The score.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Score"}}},
+        },
+        "304": {"description": "The caller has the answer already."},
+    },
+}
+SCORE_ROW_SCHEMAS = (Score,)
+
+
+async def _read(request: Request) -> bytes:
+    require_json(request)
+    return await request.body()
+
+
+async def _answer(
+    request: Request, context: Context, caller: Caller, ref: str, make: Any
+) -> Response:
+    """Parse, score and write: in the loop when it is little, else in a thread."""
+    body = await _read(request)
+    lenient = _is_lenient(request)
+    served = context.models.cached(caller.owner, ref)
+
+    def work() -> bytes:
+        model = served or context.models.find(caller.owner, ref)
+        X = rows_of(model, body, lenient)
+        return orjson.dumps(make(model, X), option=orjson.OPT_SERIALIZE_NUMPY)
+
+    if served is not None and len(body) <= _INLINE_BYTES:
+        content = work()
+    else:
+        content = await run_in_threadpool(work)
+    headers = {"Preference-Applied": "handling=lenient"} if lenient else None
+    return Response(content, media_type="application/json", headers=headers)
+
+
+def rows_of(served: Served, body: bytes, lenient: bool) -> npt.NDArray[np.float64]:
+    """The rows of a JSON body, in either form."""
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+    match given:
+        case {"rows": list(rows), **rest} if not rest:
+            return served.features.matrix_of_rows(rows, lenient=lenient)
+        case {"columns": list(columns), "data": list(data), **rest} if not rest:
+            return served.features.matrix_of_table(columns, data, lenient=lenient)
+    raise Invalid(
+        'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]} and nothing beside'
+    )
+
+
+@router.post(
+    "/{ref}/score", response_model=Scores, summary="Score many rows", openapi_extra=ROWS_BODY
+)
+@needs("score")
+async def score_rows(
+    *, ref: str, request: Request, context: ContextDep, caller: CallerDep
+) -> Response:
+    """Scores in row order, each with its place on the validation curve."""
+
+    def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
+        scores, fprs, tprs = served.score(X)
+        return {"model_id": served.model_id, "scores": scores, "fprs": fprs, "tprs": tprs}
+
+    return await _answer(request, context, caller, ref, make)
+
+
+@router.post("/{ref}/rank", response_model=Ranking, summary="Rank rows", openapi_extra=ROWS_BODY)
+@needs("score")
+async def rank_rows(
+    *,
+    ref: str,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    top: Annotated[int | None, Query(ge=1, le=2**31, description="Only so many.")] = None,
+) -> Response:
+    """Row numbers best first; equal scores keep their order."""
+
+    def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
+        scores, _, _ = served.score(X)
+        order = scoring.rank(scores, top)
+        return {"model_id": served.model_id, "indices": order, "scores": scores[order]}
+
+    return await _answer(request, context, caller, ref, make)
+
+
+@router.post(
+    "/{ref}/explain",
+    response_model=Explanations,
+    summary="Explain scores",
+    openapi_extra=ROWS_BODY,
+)
+@needs("score")
+async def explain_rows(
+    *, ref: str, request: Request, context: ContextDep, caller: CallerDep
+) -> Response:
+    """Each score as a sum: an offset for everyone and a contribution per feature."""
+
+    def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
+        return {"model_id": served.model_id, "explanations": scoring.explain(served, X)}
+
+    return await _answer(request, context, caller, ref, make)

@@ -1,0 +1,238 @@
+"""Models over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from app.api.schemas.common import Body, Interval, Resource, Text, Timestamp
+from app.db.tables import Model as ModelRow
+from app.services.models import AliasState
+
+Part = Literal["validation", "train"]
+
+
+class Feature(Resource):
+    """A feature that the model takes."""
+
+    name: str
+    type: str = Field(description="`numeric` or `boolean`.")
+    missing: bool = Field(description="Had missing values in training, so it may be absent.")
+
+
+class Artifact(Resource):
+    """The model's bytes."""
+
+    sha256: str
+    bytes: int
+
+
+class ModelSummary(Resource):
+    """A model in a list."""
+
+    id: str
+    name: str
+    version: int
+    algorithm: dict[str, Any] = Field(description="With every parameter.")
+    objective: dict[str, Any]
+    validation: dict[str, Any]
+    optimised_for: dict[str, Any]
+    selected_by: dict[str, Any] | None
+    dataset_id: str
+    job_id: str
+    seed: int
+    tags: dict[str, str]
+    created_at: Timestamp
+
+
+class Model(ModelSummary):
+    """A trained ranker."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
+                    "name": "churn",
+                    "version": 3,
+                    "aliases": ["champion"],
+                    "algorithm": {"name": "rankboost", "n_rounds": 200, "max_bins": 255},
+                    "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
+                    "validation": {"method": "holdout", "fraction": 0.25},
+                    "optimised_for": {"metric": "auc"},
+                    "selected_by": None,
+                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "job_id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
+                    "seed": 0,
+                    "tags": {"team": "risk"},
+                    "features": [
+                        {"name": "age", "type": "numeric", "missing": False},
+                        {"name": "income", "type": "numeric", "missing": True},
+                    ],
+                    "label": "left",
+                    "positive": "yes",
+                    "negative": "no",
+                    "warnings": [],
+                    "fit_seconds": 0.12,
+                    "artifact": {
+                        "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+                        "bytes": 14600,
+                    },
+                    "created_at": "2026-01-31T12:00:01.000Z",
+                }
+            ]
+        }
+    )
+
+    aliases: list[str]
+    features: list[Feature] = Field(description="In the order of the artifact.")
+    label: str
+    positive: str
+    negative: str
+    warnings: list[str]
+    fit_seconds: float
+    artifact: Artifact
+
+
+def summary_of(row: ModelRow) -> ModelSummary:
+    """Show a row in a list."""
+    return ModelSummary(**_common(row))
+
+
+def model_of(row: ModelRow, aliases: list[str]) -> Model:
+    """Show a row in full."""
+    return Model(
+        **_common(row),
+        aliases=aliases,
+        features=[Feature.model_validate(feature) for feature in row.features],
+        label=row.label,
+        positive=row.positive,
+        negative=row.negative,
+        warnings=row.warnings,
+        fit_seconds=row.fit_seconds,
+        artifact=Artifact(sha256=row.artifact_sha256, bytes=row.artifact_bytes),
+    )
+
+
+def _common(row: ModelRow) -> dict[str, Any]:
+    same = (
+        "id",
+        "name",
+        "version",
+        "objective",
+        "validation",
+        "optimised_for",
+        "selected_by",
+        "dataset_id",
+        "job_id",
+        "seed",
+        "tags",
+        "created_at",
+    )
+    shown = {field: getattr(row, field) for field in same}
+    return shown | {"algorithm": {"name": row.algorithm, **row.parameters}}
+
+
+class Window(Interval):
+    """Partial AUC on a window of false positive rates: the mean height of the curve there."""
+
+    fpr_min: float
+    fpr_max: float
+
+
+class Height(Resource):
+    """The curve's height at a false positive rate."""
+
+    fpr: float
+    tpr: float
+
+
+class Metrics(Resource):
+    """How well the model ranks one part of the data."""
+
+    model_id: str
+    on: Part
+    level: float = Field(description="Of the intervals.")
+    auc: Interval
+    pauc: list[Window]
+    tpr_at_fpr: list[Height]
+    positives: int
+    negatives: int
+    positive_weight: float
+    negative_weight: float
+    ties: float = Field(
+        description="Share of pairs of a positive and a negative with equal scores."
+    )
+
+
+class Point(Resource):
+    """Flagging every score at or above `threshold` gives these rates; null flags nothing."""
+
+    fpr: float
+    tpr: float
+    threshold: float | None
+
+
+class Roc(Resource):
+    """A ROC curve from (0, 0) to (1, 1)."""
+
+    model_id: str
+    on: Part
+    exact: bool = Field(description="False where points were left out to keep to `max_points`.")
+    total_points: int
+    points: list[Point]
+
+
+class OperatingPoint(Resource):
+    """One cut of the ranking, and what it means for what it flags."""
+
+    model_id: str
+    on: Part
+    threshold: float | None
+    fpr: Interval
+    tpr: Interval
+    precision: Interval
+    lift: Interval
+
+
+class AliasTarget(Body):
+    """Where an alias is to point."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"}]}
+    )
+
+    model_id: Text
+
+
+class AliasStep(Resource):
+    """Where an alias pointed from then on."""
+
+    revision: int
+    model_id: str
+    at: Timestamp
+
+
+class Alias(Resource):
+    """A name that moves. `revision` is also its ETag."""
+
+    name: str
+    alias: str
+    revision: int
+    model_id: str
+    updated_at: Timestamp
+    history: list[AliasStep]
+
+
+def alias_of(state: AliasState) -> Alias:
+    """Show an alias with its history."""
+    row = state.alias
+    return Alias(
+        name=row.name,
+        alias=row.alias,
+        revision=row.revision,
+        model_id=row.model_id,
+        updated_at=row.updated_at,
+        history=[AliasStep.model_validate(step) for step in state.history],
+    )

@@ -1,0 +1,108 @@
+"""Scoring over HTTP. The model's own feature index checks what comes in; these shapes document it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from app.api.schemas.common import Resource
+
+_ROW = {"age": 41, "income": 52000}
+_MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
+_VALUE = {"type": ["number", "boolean", "null"]}
+
+ROWS_SCHEMA: dict[str, Any] = {
+    "oneOf": [
+        {
+            "title": "Rows as objects",
+            "type": "object",
+            "required": ["rows"],
+            "additionalProperties": False,
+            "properties": {
+                "rows": {
+                    "type": "array",
+                    "items": {"type": "object", "additionalProperties": _VALUE},
+                }
+            },
+        },
+        {
+            "title": "Rows as lists under one list of names",
+            "type": "object",
+            "required": ["columns", "data"],
+            "additionalProperties": False,
+            "properties": {
+                "columns": {"type": "array", "items": {"type": "string"}},
+                "data": {"type": "array", "items": {"type": "array", "items": _VALUE}},
+            },
+        },
+    ]
+}
+
+ROWS_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": ROWS_SCHEMA,
+                "examples": {
+                    "rows": {"value": {"rows": [_ROW, {"age": 23, "income": None}]}},
+                    "columns": {
+                        "value": {
+                            "columns": ["age", "income"],
+                            "data": [[41, 52000], [23, None]],
+                        }
+                    },
+                },
+            }
+        },
+    }
+}
+
+
+class Score(Resource):
+    """One row's score, and where it lies on the model's validation curve."""
+
+    model_id: str = Field(examples=[_MODEL_ID])
+    score: float = Field(examples=[1.3721])
+    fpr: float | None = Field(
+        description="Share of the negatives that a cut here would flag; null without a validation curve.",
+        examples=[0.0123],
+    )
+    tpr: float | None = Field(
+        description="Share of the positives that a cut here would catch.", examples=[0.41]
+    )
+
+
+class Scores(Resource):
+    """Scores in row order. `fprs` and `tprs` are null without a validation curve."""
+
+    model_id: str = Field(examples=[_MODEL_ID])
+    scores: list[float] = Field(examples=[[1.3721, -0.2]])
+    fprs: list[float] | None = Field(examples=[[0.0123, 0.45]])
+    tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
+
+
+class Ranking(Resource):
+    """Row numbers from 0, best first, with their scores."""
+
+    model_id: str = Field(examples=[_MODEL_ID])
+    indices: list[int] = Field(examples=[[1, 0]])
+    scores: list[float] = Field(examples=[[1.3721, -0.2]])
+
+
+class Explanation(Resource):
+    """`offset` plus the contributions is the score."""
+
+    score: float
+    fpr: float | None
+    tpr: float | None
+    offset: float
+    contributions: dict[str, float]
+
+
+class Explanations(Resource):
+    """One explanation a row."""
+
+    model_id: str
+    explanations: list[Explanation]

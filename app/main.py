@@ -1,0 +1,88 @@
+"""The HTTP service: everything is opened at start and closed at the end, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from app.api import openapi, problems
+from app.api.context import Context
+from app.api.middleware import Edge, Traffic
+from app.api.routes import algorithms, datasets, docs, health, jobs, keys, models, scores
+from app.api.watcher import Watcher
+from app.db.session import Database
+from app.infra.blobs import BlobStore
+from app.infra.errand import Errand
+from app.infra.logging import configure_logging
+from app.infra.producer import Producer
+from app.infra.settings import Settings
+from app.services import jobs as job_service
+from app.services import keys as key_service
+from app.services.dispatch import publish_after_commit
+from app.services.keys import KeyRing
+from app.services.scoring import ModelCache
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Build the application. The database must have been migrated."""
+    traffic = Traffic()
+    context = open_context(settings, traffic)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await context.watcher.close()
+        for errand in (context.publish, context.note_use):
+            errand.close()
+        context.producer.close()
+        context.db.close()
+
+    app = FastAPI(
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+        **openapi.INFO,
+    )
+    app.state.context = context
+    app.add_middleware(Edge, settings=settings, traffic=traffic)
+    problems.install(app)
+    app.router.routes.insert(0, scores.score_route(context))  # the busiest route is asked first
+    for module in (algorithms, datasets, jobs, models, scores, keys, health, docs):
+        app.router.routes.extend(module.router.routes)
+    openapi.install(app)
+    return app
+
+
+def open_context(settings: Settings, traffic: Traffic) -> Context:
+    """Open the doors to database, blobs and broker, and the caches behind them."""
+    db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+    blobs = BlobStore(settings.blob_dir)
+    producer = Producer(settings.celery_broker_url)
+    note_use = Errand("note-key-use", lambda key_id: key_service.touch(db, key_id))
+
+    def look(ids: Iterable[str]) -> dict[str, tuple[str, int]]:
+        return job_service.states(db, ids)
+
+    return Context(
+        settings=settings,
+        db=db,
+        blobs=blobs,
+        producer=producer,
+        keys=KeyRing(db, on_use=note_use.ask),
+        models=ModelCache(db, blobs, settings.model_cache),
+        watcher=Watcher(look, max_waiters=settings.max_waiters),
+        traffic=traffic,
+        publish=Errand("publish", lambda job_id: publish_after_commit(producer, job_id)),
+        note_use=note_use,
+    )
+
+
+def app_factory() -> FastAPI:
+    """For `uvicorn --factory app.main:app_factory`: settings and logging from the environment."""
+    settings = Settings()
+    configure_logging(settings)
+    return create_app(settings)

@@ -1,0 +1,267 @@
+"""A model's features by name: rows from query strings and from JSON, each checked by the model's own index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote_to_bytes
+
+import numpy as np
+import numpy.typing as npt
+
+from app.errors import Invalid
+
+Floats = npt.NDArray[np.float64]
+Parser = Callable[[bytes], float]
+
+MISSING = float("nan")
+_ABSENT = object()
+_SHOWN = 100
+_MOST_FAULTS = 100
+_NUMBER, _BOOLEAN = "a finite number", "true or false"
+_SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
+
+
+class FeatureIndex:
+    """The features in the artifact's order; turns what a caller sends into rows of float64 in that order."""
+
+    def __init__(self, features: Sequence[Mapping[str, Any]]) -> None:
+        self.names: list[str] = [feature["name"] for feature in features]
+        self._position = {name: i for i, name in enumerate(self.names)}
+        self._boolean = [feature["type"] == "boolean" for feature in features]
+        self._may_miss = [bool(feature["missing"]) for feature in features]
+        parsers = [_to_boolean if boolean else _to_number for boolean in self._boolean]
+        # A name as it is sent most often, so that decoding is the exception.
+        self._sent: dict[bytes, tuple[int, Parser]] = {}
+        for i, name in enumerate(self.names):
+            for spelling in (name, quote(name, safe=""), quote(name), quote_plus(name)):
+                if spelling == name and not _is_literal(name):
+                    continue
+                self._sent.setdefault(spelling.encode(), (i, parsers[i]))
+        self._blank: list[Any] = [_ABSENT] * len(self.names)
+
+    def row_of_query(self, query: bytes, *, lenient: bool = False) -> list[float]:
+        """One row from a raw query string, `name=value&…`. An empty value is missing.
+
+        So is an absent name, where it was missing in training or the caller is lenient. Raises Invalid naming
+        every parameter that is unknown, doubled, of the wrong type, or absent.
+        """
+        row = self._blank.copy()
+        sent = self._sent
+        try:
+            for pair in query.split(b"&"):
+                name, _, value = pair.partition(b"=")
+                i, parse = sent[name]
+                if row[i] is not _ABSENT:
+                    return self._decode(query, lenient)
+                row[i] = parse(value) if value else MISSING
+        except (KeyError, ValueError):
+            return self._decode(query, lenient)
+        if _ABSENT in row:
+            self._fill(row, lenient, "parameter", "")
+        return row
+
+    def _decode(self, query: bytes, lenient: bool) -> list[float]:
+        """The same with percent-decoding, collecting all faults."""
+        row = self._blank.copy()
+        faults = []
+        for pair in query.split(b"&"):
+            if not pair:
+                continue
+            raw_name, _, raw_value = pair.partition(b"=")
+            name = _unquote(raw_name)
+            value = _unquote_bytes(raw_value).strip()
+            i = self._position.get(name)
+            if i is None:
+                faults.append(_fault("parameter", name, self._unknown(name), "unknown_feature"))
+            elif row[i] is not _ABSENT:
+                detail = f"feature {_shown(name)} must be given once"
+                faults.append(_fault("parameter", name, detail, "duplicate_feature"))
+            else:
+                # `+` is a space in a form, but in 1e+5 it is what it looks like.
+                exact = raw_value if b"+" in raw_value and b"%" not in raw_value else value
+                row[i], fault = self._parse(i, value, exact)
+                if fault:
+                    faults.append(_fault("parameter", name, fault, "invalid_feature_value"))
+        self._fill(row, lenient, "parameter", "", faults)
+        return row
+
+    def _parse(self, i: int, value: bytes, exact: bytes) -> tuple[float, str | None]:
+        if not value:
+            return MISSING, None
+        try:
+            return (_to_boolean if self._boolean[i] else _to_number)(exact), None
+        except ValueError:
+            return MISSING, self._wrong_type(i, value.decode("utf-8", "replace"))
+
+    def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
+        """Rows given as objects, `[{name: value, …}, …]`; null is missing."""
+        faults: list[dict[str, str]] = []
+        columns = self.names
+        table: list[list[Any]] = []
+        for number, given in enumerate(rows):
+            pointer = f"/rows/{number}"
+            if not isinstance(given, dict):
+                detail = f"a row must be an object of features, got {_shown(given)}"
+                faults.append(_fault("pointer", pointer, detail, "invalid"))
+                continue
+            for name in given.keys() - self._position.keys():
+                place = f"{pointer}/{_escape(name)}"
+                faults.append(_fault("pointer", place, self._unknown(name), "unknown_feature"))
+            row = [given.get(name, _ABSENT) for name in columns]
+            if _ABSENT in row:
+                self._fill(row, lenient, "pointer", pointer, faults, refuse=False)
+            table.append(row)
+            if len(faults) >= _MOST_FAULTS:
+                break
+        _refuse(faults)
+        return self._to_matrix(table, columns, "/rows", by_name=True)
+
+    def matrix_of_table(
+        self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
+    ) -> Floats:
+        """Rows given as lists under one list of names."""
+        faults = []
+        for number, name in enumerate(columns):
+            place = f"/columns/{number}"
+            if not isinstance(name, str) or name not in self._position:
+                faults.append(_fault("pointer", place, self._unknown(name), "unknown_feature"))
+            elif columns.index(name) != number:
+                detail = f"feature {_shown(name)} must be given once"
+                faults.append(_fault("pointer", place, detail, "duplicate_feature"))
+        if not faults:
+            given = set(columns)
+            row = [0.0 if name in given else _ABSENT for name in self.names]
+            self._fill(row, lenient, "pointer", "/columns", faults, refuse=False)
+        for number, values in enumerate(data):
+            if not isinstance(values, list) or len(values) != len(columns):
+                got = f"{len(values)} values" if isinstance(values, list) else _shown(values)
+                detail = f"a row must be a list of {len(columns)} values, as there are columns, got {got}"
+                faults.append(_fault("pointer", f"/data/{number}", detail, "invalid"))
+                if len(faults) >= _MOST_FAULTS:
+                    break
+        _refuse(faults)
+        return self._to_matrix(data, columns, "/data", by_name=False)
+
+    def _to_matrix(
+        self, table: Sequence[list[Any]], columns: Sequence[str], place: str, *, by_name: bool
+    ) -> Floats:
+        """Check the cells' types, all at once where nothing is odd, and put the columns in the features' order."""
+        places = [self._position[name] for name in columns]
+        kinds = set(map(type, chain.from_iterable(table)))
+        if kinds - {int, float, type(None)} or any(self._boolean[i] for i in places):
+            self._check_cells(table, columns, places, place, by_name)
+        X = np.full((len(table), len(self.names)), MISSING)
+        try:
+            X[:, places] = np.array(table, dtype=np.float64).reshape(len(table), len(places))
+        except OverflowError:  # an integer that no float64 can hold
+            self._check_cells(table, columns, places, place, by_name)
+            raise
+        return X
+
+    def _check_cells(
+        self,
+        table: Sequence[list[Any]],
+        columns: Sequence[str],
+        places: Sequence[int],
+        place: str,
+        by_name: bool,
+    ) -> None:
+        faults = []
+        for number, values in enumerate(table):
+            for k, (i, value) in enumerate(zip(places, values, strict=True)):
+                if value is None:
+                    continue
+                fits = value in (0, 1) if self._boolean[i] else type(value) is not bool
+                if not fits or not isinstance(value, int | float) or abs(value) > 1.8e308:
+                    key = _escape(columns[k]) if by_name else str(k)
+                    detail = self._wrong_type(i, value)
+                    where = f"{place}/{number}/{key}"
+                    faults.append(_fault("pointer", where, detail, "invalid_feature_value"))
+            if len(faults) >= _MOST_FAULTS:
+                break
+        _refuse(faults)
+
+    def _fill(
+        self,
+        row: list[Any],
+        lenient: bool,
+        key: str,
+        place: str,
+        faults: list[dict[str, str]] | None = None,
+        *,
+        refuse: bool = True,
+    ) -> None:
+        """Take what is absent as missing where it may be: it was in training, or the caller is lenient."""
+        faults = [] if faults is None else faults
+        for i, value in enumerate(row):
+            if value is not _ABSENT:
+                continue
+            if lenient or self._may_miss[i]:
+                row[i] = MISSING
+            else:
+                name = self.names[i]
+                detail = (
+                    f"feature {_shown(name)} is absent; it was never missing in training, so send it, "
+                    "empty or null if it is not known, or say Prefer: handling=lenient"
+                )
+                faults.append(_fault(key, place or name, detail, "absent_feature"))
+        if refuse:
+            _refuse(faults)
+
+    def _unknown(self, name: object) -> str:
+        shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
+        return f"feature {_shown(name)} is unknown; the model has {shown}"
+
+    def _wrong_type(self, i: int, value: object) -> str:
+        rule = _BOOLEAN if self._boolean[i] else _NUMBER
+        return f"feature {_shown(self.names[i])} must be {rule}, got {_shown(value)}"
+
+
+def _to_number(value: bytes) -> float:
+    """As JSON and CSV write numbers: no NaN, no infinity (1e400 included), no underscores."""
+    number = float(value)
+    if number - number or b"_" in value:  # NaN for both NaN and infinity, and NaN is true
+        raise ValueError
+    return number
+
+
+def _to_boolean(value: bytes) -> float:
+    try:
+        return _SPELLED_BOOLEANS[value.lower()]
+    except KeyError:
+        raise ValueError from None
+
+
+def _is_literal(name: str) -> bool:
+    """Whether the bytes of a name, found in a query string as they are, can mean nothing else."""
+    return not any(character in name for character in "%+&=#")
+
+
+def _unquote_bytes(text: bytes) -> bytes:
+    return unquote_to_bytes(text.replace(b"+", b" "))
+
+
+def _unquote(text: bytes) -> str:
+    return _unquote_bytes(text).decode("utf-8", "replace")
+
+
+def _fault(key: str, place: str, detail: str, code: str) -> dict[str, str]:
+    return {key: place[:1000], "detail": detail, "code": code}
+
+
+def _refuse(faults: list[dict[str, str]]) -> None:
+    if faults:
+        first = faults[0]["detail"]
+        detail = first if len(faults) == 1 else f"{len(faults)} faults, the first: {first}"
+        raise Invalid(detail, code=faults[0]["code"], errors=faults[:_MOST_FAULTS])
+
+
+def _escape(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

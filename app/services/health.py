@@ -1,0 +1,94 @@
+"""Whether the parts that a request needs are there, each by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.db import health as rows
+from app.db import workers as worker_rows
+from app.db.session import Database
+from app.db.tables import Worker
+from app.errors import ServiceError
+from app.infra.blobs import BlobStore
+from app.infra.producer import BrokerAway, Producer
+from app.infra.settings import Settings
+
+SILENT_BEATS = 3
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part: whether it is well, and a sentence on how it is."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def ready(db: Database, blobs: BlobStore, producer: Producer, settings: Settings) -> list[Check]:
+    """Look at each part. All must be well for the service to take and do work."""
+    return [
+        _check("database", lambda: _database(db)),
+        _check("blob_store", lambda: _blob_store(blobs)),
+        _check("broker", lambda: _broker(producer)),
+        _check("worker", lambda: _worker(db, settings)),
+    ]
+
+
+def job_counts(db: Database) -> dict[tuple[str, str], int]:
+    """How many jobs of each kind are in each state, over all owners."""
+    with db.read() as session:
+        return rows.job_counts(session)
+
+
+def workers_alive(db: Database, settings: Settings) -> int:
+    """How many workers were heard from lately."""
+    with db.read() as session:
+        return len(worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds))
+
+
+def _check(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except _Unwell as error:
+        return Check(name, False, str(error))
+    except (ServiceError, BrokerAway, OSError) as error:
+        return Check(name, False, str(error))
+
+
+class _Unwell(Exception):
+    """A part answers, but not as it should."""
+
+
+def _database(db: Database) -> str:
+    with db.read() as session:
+        rows.ping(session)
+    return "answers"
+
+
+def _blob_store(blobs: BlobStore) -> str:
+    if not os.access(blobs.root, os.R_OK | os.W_OK | os.X_OK):
+        raise _Unwell("the blob folder cannot be read and written")
+    return "can be read and written"
+
+
+def _broker(producer: Producer) -> str:
+    producer.ping()
+    return "answers"
+
+
+def _worker(db: Database, settings: Settings) -> str:
+    within = SILENT_BEATS * settings.heartbeat_seconds
+    with db.read() as session:
+        alive = worker_rows.alive(session, within)
+    if not alive:
+        raise _Unwell(f"no worker was heard from within {within:g} s; accepted jobs wait")
+    notes = [note for note in map(_note, alive) if note]
+    return f"{len(alive)} heard from" + "".join(f"; {note}" for note in notes)
+
+
+def _note(worker: Worker) -> str | None:
+    """A worker that finds its jobs by looking, not by message, says so in its row."""
+    return f"{worker.host}: {worker.note}" if worker.note else None

@@ -1,0 +1,256 @@
+"""Models: found by reference, described, judged by their curves, named by aliases, deleted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from app.db import aliases as alias_rows
+from app.db import models as rows
+from app.db.page import Page
+from app.db.session import Database
+from app.db.tables import Model, ModelAlias, ModelAliasHistory, ModelCurve
+from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
+from app.infra.ids import is_id
+from core.metrics import ClassTotals, OperatingPoint, RocCurve, operating_point_on_curve
+
+PARTS = ("validation", "train")
+REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
+HISTORY_SHOWN = 100
+_NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
+_REF = re.compile(rf"({_NAME})(?:@({_NAME})|:([1-9][0-9]{{0,8}}))?")
+
+
+def find(session: Session, owner: str, ref: str) -> Model:
+    """The owner's model by id, `name` (the latest version), `name@alias` or `name:version`."""
+    model = None
+    if is_id(ref, "mdl"):
+        model = rows.find(session, owner, ref)
+    elif match := _REF.fullmatch(ref):
+        name, alias, version = match.groups()
+        if alias is not None:
+            model = rows.find_by_alias(session, owner, name, alias)
+        elif version is not None:
+            model = rows.find_version(session, owner, name, int(version))
+        else:
+            model = rows.find_latest(session, owner, name)
+    if model is None:
+        raise NotFound(f"there is no model {ref[:200]!r}")
+    return model
+
+
+def get(db: Database, owner: str, ref: str) -> tuple[Model, list[str]]:
+    """The model and its aliases."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        return model, list(alias_rows.pointing_at(session, owner, model.id))
+
+
+def list_page(
+    db: Database, owner: str, *, name: str | None, limit: int, after: str | None
+) -> Page[Model]:
+    """The owner's models, newest first."""
+    if name is not None and not re.fullmatch(_NAME, name):
+        raise Invalid(f"name must match {_NAME}, got {name[:100]!r}")
+    with db.read() as session:
+        return rows.list_page(session, owner, name=name, limit=limit, after=after)
+
+
+def delete(db: Database, owner: str, model_id: str) -> None:
+    """Delete by id only, so that nobody deletes another version than the one they looked at.
+
+    The artifact goes when the dispatcher next sweeps what no row names.
+    """
+    if not is_id(model_id, "mdl"):
+        raise Invalid(f"a model is deleted by its id (mdl_…), got {model_id[:100]!r}")
+    with db.write() as session:
+        model = rows.find(session, owner, model_id, lock=True)
+        if model is None:
+            raise NotFound(f"there is no model {model_id!r}")
+        names = alias_rows.pointing_at(session, owner, model_id)
+        if names:
+            shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
+            raise Conflict(
+                f"model {model_id} is in use as {shown}: point them elsewhere first",
+                code="model_in_use",
+            )
+        rows.delete(session, owner, model_id)
+
+
+@dataclass(frozen=True)
+class AliasState:
+    """Where an alias points, and where it pointed before."""
+
+    alias: ModelAlias
+    history: list[ModelAliasHistory]
+
+
+def get_alias(db: Database, owner: str, name: str, alias: str) -> AliasState:
+    """The alias with its history, the latest first."""
+    with db.read() as session:
+        return _alias_state(session, owner, name, alias)
+
+
+def set_alias(
+    db: Database,
+    owner: str,
+    name: str,
+    alias: str,
+    model_id: str,
+    *,
+    if_revision: int | None,
+    must_be_new: bool = False,
+) -> tuple[AliasState, bool]:
+    """Point the alias at a model of the same name; returns it and whether it is new.
+
+    Moving one that exists takes the revision that the caller saw (`if_revision`), so that no move is lost.
+    """
+    if not re.fullmatch(_NAME, alias):
+        raise Invalid(f"an alias must match {_NAME}, got {alias[:100]!r}")
+    with db.write() as session:
+        _check_target(session, owner, name, model_id)
+        current = alias_rows.find(session, owner, name, alias, lock=True)
+        created = False
+        if current is None and if_revision is None:
+            created = alias_rows.create(session, owner, name, alias, model_id)
+            current = alias_rows.find(session, owner, name, alias, lock=True)
+        if not created:
+            _check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
+            assert current is not None
+            alias_rows.move(session, current, model_id)
+        assert current is not None
+        alias_rows.remember(session, current)
+        session.flush()
+        return _alias_state(session, owner, name, alias), created
+
+
+def _check_target(session: Session, owner: str, name: str, model_id: str) -> None:
+    model = rows.find(session, owner, model_id, lock=True) if is_id(model_id, "mdl") else None
+    fault = None
+    if model is None:
+        fault = f"there is no model {model_id[:100]!r}"
+    elif model.name != name:
+        fault = (
+            f"an alias of {name!r} must point at a model of that name, {model_id} is {model.name!r}"
+        )
+    if fault is not None:
+        raise Invalid(fault, errors=[{"pointer": "/model_id", "detail": fault}])
+
+
+def _check_revision(
+    shown: str, current: ModelAlias | None, if_revision: int | None, must_be_new: bool
+) -> None:
+    if current is None:
+        raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
+    if must_be_new:
+        raise PreconditionFailed(f"{shown} exists already, at revision {current.revision}")
+    if if_revision is None:
+        raise PreconditionRequired(
+            f'{shown} exists: send If-Match: "{current.revision}" to move it on from what you saw'
+        )
+    if if_revision != current.revision:
+        raise PreconditionFailed(f"{shown} is at revision {current.revision}, not {if_revision}")
+
+
+def _alias_state(session: Session, owner: str, name: str, alias: str) -> AliasState:
+    current = None
+    if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
+        current = alias_rows.find(session, owner, name, alias)
+    if current is None:
+        raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+    return AliasState(current, list(alias_rows.history(session, owner, name, alias, HISTORY_SHOWN)))
+
+
+def curve_of(row: ModelCurve) -> RocCurve:
+    """The stored columns as a curve."""
+    fpr, tpr, thresholds = (
+        np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
+    )
+    return RocCurve(fpr, tpr, thresholds)
+
+
+def roc(db: Database, owner: str, ref: str, part: str) -> tuple[Model, RocCurve]:
+    """The model's full ROC curve on a part."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        row = rows.find_curve(session, model.id, part)
+        if row is None:
+            raise _no_part(model, part)
+        return model, curve_of(row)
+
+
+def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
+    """AUC, partial AUCs and a few heights of the curve on a part, with the counts behind them."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        found = rows.find_metrics(session, model.id, part)
+        curve = rows.find_curve(session, model.id, part)
+        if found is None:
+            raise _no_part(model, part)
+    row, windows = found
+    tpr_at_fpr = []
+    if curve is not None:
+        heights = curve_of(curve).tpr_at(REPORTED_FPRS)
+        pairs = zip(REPORTED_FPRS, heights, strict=True)
+        tpr_at_fpr = [{"fpr": fpr, "tpr": float(tpr)} for fpr, tpr in pairs]
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": row.level,
+        "auc": {"value": row.auc, "low": row.auc_low, "high": row.auc_high},
+        "pauc": [
+            {
+                "fpr_min": window.fpr_min,
+                "fpr_max": window.fpr_max,
+                "value": window.value,
+                "low": window.low,
+                "high": window.high,
+            }
+            for window in windows
+        ],
+        "tpr_at_fpr": tpr_at_fpr,
+        "positives": row.positives,
+        "negatives": row.negatives,
+        "positive_weight": row.positive_weight,
+        "negative_weight": row.negative_weight,
+        "ties": row.ties,
+    }
+
+
+def operating_point(
+    db: Database,
+    owner: str,
+    ref: str,
+    part: str,
+    *,
+    fpr: float | None,
+    tpr: float | None,
+    threshold: float | None,
+) -> tuple[Model, OperatingPoint]:
+    """The cut at a false positive rate, a true positive rate or a threshold, with intervals."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        found = rows.find_metrics(session, model.id, part)
+        curve = rows.find_curve(session, model.id, part)
+        if found is None or curve is None:
+            raise _no_part(model, part)
+    row = found[0]
+    totals = ClassTotals(
+        row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
+    )
+    point = operating_point_on_curve(
+        curve_of(curve), totals, fpr=fpr, tpr=tpr, threshold=threshold, level=row.level
+    )
+    return model, point
+
+
+def _no_part(model: Model, part: str) -> NotFound:
+    return NotFound(
+        f"model {model.id} has no {part} curve: "
+        f"it was trained with validation.method {model.validation.get('method')!r}",
+        code="no_curve",
+    )

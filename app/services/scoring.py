@@ -1,0 +1,183 @@
+"""Scoring: loaded models kept in memory, and the scores of rows with their place on the validation curve."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.db import models as rows
+from app.db.session import Database
+from app.db.tables import Model
+from app.errors import Invalid, Unavailable
+from app.infra.blobs import BlobStore
+from app.infra.ids import is_id
+from app.services import models
+from app.services.features import FeatureIndex
+from app.services.training import ARTIFACTS, VALIDATION
+from core import artifact
+from core.metrics import RocCurve
+from core.ranker import Ranker
+
+Floats = npt.NDArray[np.float64]
+
+MOST_EXPLAINED = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model ready to answer: nothing about it ever changes."""
+
+    model_id: str
+    ranker: Ranker
+    features: FeatureIndex
+    curve: RocCurve | None
+    artifact_sha256: str
+
+    def score_one(self, row: list[float]) -> tuple[float, float | None, float | None]:
+        """The score of a row in feature order, and its (FPR, TPR) on the validation curve if there is one."""
+        score = self.ranker.score_rows(np.array([row])).item()
+        if self.curve is None:
+            return score, None, None
+        return score, *self.curve.locate_one(score)
+
+    def score(self, X: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+        """The scores of rows, and their places on the validation curve if there is one."""
+        scores = self.ranker.score_rows(X)
+        if self.curve is None:
+            return scores, None, None
+        return scores, *self.curve.locate(scores)
+
+    def entity_tag(self, row: list[float]) -> str:
+        """Names the answer for this row: a hash of the artifact and the inputs as they were understood."""
+        inputs = np.array(row).tobytes()
+        digest = hashlib.blake2b(inputs, digest_size=16, key=self._tag_key).hexdigest()
+        return f'"{digest}"'
+
+    @property
+    def _tag_key(self) -> bytes:
+        # The id besides the artifact: two models may share an artifact and differ in their curves.
+        return f"{self.artifact_sha256[:28]}{self.model_id[-32:]}".encode()
+
+
+class ModelCache:
+    """The models that one process serves from, least recently used out first."""
+
+    def __init__(self, db: Database, blobs: BlobStore, size: int, *, seconds: float = 0.9) -> None:
+        self._db = db
+        self._blobs = blobs
+        self._size = size
+        self._seconds = seconds
+        self._served: OrderedDict[str, Served] = OrderedDict()
+        self._seen: dict[tuple[str, str], float] = {}  # (owner, id) -> good until
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()
+
+    def cached(self, owner: str, ref: str) -> Served | None:
+        """The model of this id, if it was seen in the database within the last second. Never waits.
+
+        Names and aliases always ask the database: what they mean may have changed just now.
+        """
+        if self._seen.get((owner, ref), 0.0) < time.monotonic():
+            return None
+        return self._get(ref)
+
+    def find(self, owner: str, ref: str) -> Served:
+        """The model by any reference, as the database has it now; loads it if it has to."""
+        good_until = time.monotonic() + self._seconds  # counted from before the look
+        with self._db.read() as session:
+            model = models.find(session, owner, ref)
+        served = self._get(model.id) or self._load(model)
+        if is_id(ref, "mdl"):
+            if len(self._seen) > 10 * self._size:
+                self._seen.clear()
+            self._seen[owner, ref] = good_until
+        return served
+
+    def forget(self, owner: str, model_id: str) -> None:
+        """Drop a model that was deleted in this process."""
+        self._seen.pop((owner, model_id), None)
+
+    def _get(self, model_id: str) -> Served | None:
+        with self._lock:
+            served = self._served.get(model_id)
+            if served is not None:
+                self._served.move_to_end(model_id)
+            return served
+
+    def _load(self, model: Model) -> Served:
+        with self._loading:  # one at a time: those who wait find it loaded
+            served = self._get(model.id)
+            if served is not None:
+                return served
+            served = self._read(model)
+            with self._lock:
+                self._served[model.id] = served
+                while len(self._served) > self._size:
+                    self._served.popitem(last=False)
+            return served
+
+    def _read(self, model: Model) -> Served:
+        with self._db.read() as session:
+            curve = rows.find_curve(session, model.id, VALIDATION)
+        try:
+            data = self._blobs.path(artifact_key(model)).read_bytes()
+        except FileNotFoundError as error:
+            raise Unavailable(
+                f"the artifact of model {model.id} is not in the blob store",
+                code="artifact_missing",
+            ) from error
+        return Served(
+            model.id,
+            artifact.load(data),
+            FeatureIndex(model.features),
+            None if curve is None else models.curve_of(curve),
+            model.artifact_sha256,
+        )
+
+
+def artifact_key(model: Model) -> str:
+    """Where the model's artifact lies in the blob store."""
+    return f"{ARTIFACTS}/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
+
+
+def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
+    """Indices of the rows, best first, equal scores in their given order; the first `top` of them."""
+    order = np.argsort(-scores, kind="stable")
+    return order if top is None else order[:top]
+
+
+def explain(served: Served, X: Floats) -> list[dict[str, Any]]:
+    """For each row the score's parts: `offset` and a contribution per feature, which add up to it."""
+    if len(X) > MOST_EXPLAINED:
+        raise Invalid(f"at most {MOST_EXPLAINED} rows are explained at once, got {len(X)}")
+    contributions = getattr(served.ranker, "contributions", None)
+    if contributions is None:
+        raise Invalid(
+            f"scores of {type(served.ranker).__name__} are not sums of parts per feature",
+            code="not_additive",
+        )
+    scores, fprs, tprs = served.score(X)
+    parts = contributions(X)
+    offset = float(served.ranker.offset_)  # comes with `contributions`
+    return [
+        {
+            "score": float(scores[i]),
+            "fpr": None if fprs is None else float(fprs[i]),
+            "tpr": None if tprs is None else float(tprs[i]),
+            "offset": offset,
+            "contributions": dict(zip(served.features.names, parts[i].tolist(), strict=True)),
+        }
+        for i in range(len(X))
+    ]
+
+
+def structure(served: Served) -> dict[str, Any]:
+    """What the model is made of, readable by a person."""
+    return served.ranker.structure()
