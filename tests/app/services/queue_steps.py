@@ -1,0 +1,102 @@
+"""Steps that the tests of the queue share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import update
+
+from app.db.session import Database
+from app.db.tables import Dataset, DatasetStatus, Job
+from app.infra.ids import new_id
+from app.infra.settings import Settings
+from app.services import jobs, queue
+
+OWNER = "ada"
+
+
+def submit(db: Database, settings: Settings | None = None, **values: Any) -> Job:
+    """Accept a job in a transaction of its own."""
+    values = {"owner": OWNER, "kind": "train", "name": "churn", "spec": {"seed": 0}} | values
+    with db.write() as session:
+        return jobs.enqueue(session, settings or Settings(), **values)
+
+
+def claimed(db: Database, settings: Settings | None = None, worker: str = "wrk_a") -> queue.Claim:
+    """Claim a job that must be there."""
+    claim = queue.claim(db, settings or Settings(), worker)
+    assert claim is not None
+    return claim
+
+
+def finish(db: Database, claim: queue.Claim, **values: Any) -> None:
+    """Finish a job in a transaction of its own."""
+    with db.write() as session:
+        queue.finish(session, claim, **values)
+
+
+def seen(db: Database, job_id: str) -> list[tuple[int, str, str | None]]:
+    """Number, type and state of each of the job's events."""
+    return [
+        (event.seq, event.type, event.data.get("state"))
+        for event in jobs.events(db, OWNER, job_id, limit=200)
+    ]
+
+
+def change(db: Database, job_id: str, **values: Any) -> None:
+    """Change a job's row behind everybody's back, as time or a broken clock would."""
+    with db.write() as session:
+        session.execute(update(Job).where(Job.id == job_id).values(**values))
+
+
+def add_dataset(db: Database, job_id: str | None = None, **values: Any) -> Dataset:
+    """Write a dataset's row as an upload does."""
+    dataset = Dataset(
+        **{
+            "id": new_id("ds"),
+            "owner": OWNER,
+            "name": "table",
+            "kind": "bipartite",
+            "status": DatasetStatus.PROCESSING,
+            "job_id": job_id,
+            "content_type": "text/csv",
+            "upload_key": "uploads/ab/abcd",
+            "bytes": 3,
+            "sha256": "abcd",
+            "columns": [],
+            "errors": [],
+            "created_at": 1.5,
+        }
+        | values
+    )
+    with db.write() as session:
+        session.add(dataset)
+    return dataset
+
+
+def find_dataset(db: Database, dataset_id: str) -> Dataset:
+    """Read a dataset's row."""
+    with db.read() as session:
+        return session.get_one(Dataset, dataset_id)
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """Run the calls in a thread each, started together; what each returned, or the exception it raised."""
+    barrier = threading.Barrier(len(calls))
+    results: list[Any] = [None] * len(calls)
+
+    def run(index: int) -> None:
+        barrier.wait()
+        try:
+            results[index] = calls[index]()
+        except Exception as error:
+            results[index] = error
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results

@@ -1,0 +1,408 @@
+"""Wake-ups through a real broker that comes and goes; blobs that no row names."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from queue_steps import OWNER, add_dataset, change, claimed, submit
+from servers import PostgresServer, ValkeyServer, eventually
+from sqlalchemy import select
+
+from app.db import idempotency as idempotency_rows
+from app.db import migrate
+from app.db import outbox as outbox_rows
+from app.db import workers as worker_rows
+from app.db.session import Database
+from app.db.tables import Idempotency, Model, Outbox, Worker
+from app.infra.blobs import BlobStore
+from app.infra.ids import new_id
+from app.infra.producer import QUEUE, WAKE_TASK, BrokerAway, Producer
+from app.infra.settings import Settings
+from app.services import dispatch, jobs, queue
+from app.services.dispatch import Dispatcher, publish_after_commit, publish_pending, sweep
+
+LATER = 4e9
+DAY = 86400.0
+
+
+@pytest.fixture
+def producer(broker_url: str) -> Iterator[Producer]:
+    producer = Producer(broker_url)
+    yield producer
+    producer.close()
+
+
+@pytest.fixture
+def broker() -> Iterator[ValkeyServer]:
+    """A broker that the test may end."""
+    server = ValkeyServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    return BlobStore(tmp_path / "blobs")
+
+
+def messages(valkey: ValkeyServer) -> int:
+    count = valkey.client.llen(QUEUE)
+    assert isinstance(count, int)
+    return count
+
+
+def owed(db: Database) -> int:
+    with db.read() as session:
+        rows = session.scalars(select(Outbox.job_id).where(Outbox.published_at.is_(None)))
+        return len(rows.all())
+
+
+@contextmanager
+def running(dispatcher: Dispatcher) -> Iterator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=dispatcher.run, args=(stop,))
+    thread.start()
+    try:
+        yield
+        assert thread.is_alive()
+    finally:
+        stop.set()
+        thread.join(30)
+    assert not thread.is_alive()
+
+
+class TestProducer:
+    def test_a_wake_up_says_only_that_there_is_work(
+        self, valkey: ValkeyServer, producer: Producer
+    ) -> None:
+        producer.wake()
+        message = json.loads(valkey.client.lindex(QUEUE, 0))
+        assert message["headers"]["task"] == WAKE_TASK
+        assert message["headers"]["argsrepr"] == "()"
+        assert message["headers"]["kwargsrepr"] == "{}"
+        assert message["content-type"] == "application/json"
+
+    def test_threads_may_share_it(self, valkey: ValkeyServer, producer: Producer) -> None:
+        def send() -> None:
+            for _ in range(20):
+                producer.wake()
+
+        threads = [threading.Thread(target=send) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert messages(valkey) == 240
+
+    def test_a_broker_that_was_never_there(self, tmp_path: Path) -> None:
+        producer = Producer(f"redis+socket://{tmp_path / 'none'}")
+        with pytest.raises(BrokerAway, match="the broker is away"):
+            producer.wake()
+
+    def test_it_rests_after_a_failure_and_then_finds_the_broker_again(
+        self, broker: ValkeyServer
+    ) -> None:
+        producer = Producer(broker.broker_url)
+        producer.wake()
+        broker.stop()
+        with pytest.raises(BrokerAway, match="away:"):
+            producer.wake()
+        broker.start()
+        with pytest.raises(BrokerAway, match="a moment ago"):
+            producer.wake()
+        eventually(lambda: wakes(producer))
+        assert messages(broker) == 1
+
+    def test_a_hung_broker_raises_in_the_end(self, broker: ValkeyServer) -> None:
+        producer = Producer(broker.broker_url)
+        producer.wake()
+        broker.signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(BrokerAway, match="Timeout"):
+                producer.wake()
+        finally:
+            broker.signal(signal.SIGCONT)
+
+    def test_a_wiped_broker_takes_the_next_wake_up(
+        self, valkey: ValkeyServer, producer: Producer
+    ) -> None:
+        producer.wake()
+        valkey.client.flushall()
+        producer.wake()
+        assert messages(valkey) == 1
+
+    def test_a_full_broker_is_away(self, broker: ValkeyServer) -> None:
+        producer = Producer(broker.broker_url)
+        broker.client.config_set("maxmemory", "1")
+        with pytest.raises(BrokerAway, match="OOM command not allowed"):
+            producer.wake()
+
+
+def wakes(producer: Producer) -> bool:
+    try:
+        producer.wake()
+    except BrokerAway:
+        return False
+    return True
+
+
+class TestPublish:
+    def test_what_is_owed_is_sent_once_and_marked(
+        self, db: Database, valkey: ValkeyServer, producer: Producer
+    ) -> None:
+        submit(db), submit(db)
+        assert publish_pending(db, producer) == 2
+        assert publish_pending(db, producer) == 0
+        assert messages(valkey) == 2
+        with db.read() as session:
+            assert session.scalars(select(Outbox.tries)).all() == [1, 1]
+
+    def test_a_job_that_runs_already_needs_no_wake_up(
+        self, db: Database, valkey: ValkeyServer, producer: Producer
+    ) -> None:
+        submit(db), submit(db)
+        claimed(db)
+        assert publish_pending(db, producer) == 2
+        assert messages(valkey) == 1
+
+    def test_a_job_that_backs_off_is_sent_when_its_time_comes(
+        self, db: Database, valkey: ValkeyServer, producer: Producer
+    ) -> None:
+        job = submit(db)
+        change(db, job.id, not_before=LATER)
+        assert publish_pending(db, producer) == 0
+        change(db, job.id, not_before=1.0)
+        assert publish_pending(db, producer) == 1
+        assert messages(valkey) == 1
+
+    def test_what_is_owed_anew_while_it_is_sent_stays_owed(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        with db.read() as session:
+            read = outbox_rows.unpublished(session, 10)
+        queue.give_back(db, claim)
+        with db.write() as session:
+            outbox_rows.mark_published(session, read)
+        assert owed(db) == 1
+        assert read[0].job_id == job.id
+
+    def test_without_a_broker_a_submit_succeeds_and_the_wake_up_stays_owed(
+        self, db: Database, broker: ValkeyServer
+    ) -> None:
+        producer = Producer(broker.broker_url)
+        broker.stop()
+        job = submit(db)
+        publish_after_commit(producer, job.id)
+        started = submit(db)
+        change(db, started.id, priority=1)
+        assert claimed(db).job_id == started.id
+        with pytest.raises(BrokerAway):
+            publish_pending(db, producer)
+        assert owed(db) == 1  # the one that runs is settled all the same
+        assert jobs.get(db, OWNER, job.id).state == "queued"
+
+    def test_the_api_wakes_a_worker_right_after_its_commit(
+        self, db: Database, valkey: ValkeyServer, producer: Producer
+    ) -> None:
+        publish_after_commit(producer, submit(db).id)
+        assert messages(valkey) == 1
+
+
+class TestDispatcher:
+    def test_it_catches_up_when_the_broker_is_back(
+        self,
+        db: Database,
+        blobs: BlobStore,
+        broker: ValkeyServer,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        caplog.set_level("INFO")
+        broker.stop()
+        ids = [submit(db).id for _ in range(3)]
+        producer = Producer(broker.broker_url)
+        with running(Dispatcher(db, blobs, Settings(), producer)):
+            eventually(lambda: "accepted jobs wait" in caplog.text)
+            assert owed(db) == 3
+            broker.start()
+            eventually(lambda: owed(db) == 0)
+        assert messages(broker) == 3
+        assert "the broker is back" in caplog.text
+        assert {claimed(db).job_id for _ in ids} == set(ids)
+
+    def test_more_than_a_batch_goes_out_in_one_go(
+        self,
+        db: Database,
+        blobs: BlobStore,
+        valkey: ValkeyServer,
+        producer: Producer,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(dispatch, "OUTBOX_SECONDS", 3600.0)
+        with db.write() as session:
+            for _ in range(250):
+                jobs.enqueue(session, Settings(), owner=OWNER, kind="train", name="x", spec={})
+        with running(Dispatcher(db, blobs, Settings(reap_seconds=3600.0), producer)):
+            eventually(lambda: owed(db) == 0)
+        assert messages(valkey) == 250
+
+    def test_a_dead_workers_job_is_offered_again(
+        self, db: Database, blobs: BlobStore, valkey: ValkeyServer, producer: Producer
+    ) -> None:
+        settings = Settings(lease_seconds=0.2, reap_seconds=0.05)
+        job = submit(db)
+        stale = claimed(db, settings)
+        with running(Dispatcher(db, blobs, settings, producer)):
+            eventually(lambda: jobs.get(db, OWNER, job.id).state == "queued")
+            eventually(lambda: owed(db) == 0)
+        assert messages(valkey) == 1
+        assert claimed(db).token == stale.token + 1
+
+    def test_it_survives_a_database_that_goes_and_comes(
+        self,
+        blobs: BlobStore,
+        valkey: ValkeyServer,
+        producer: Producer,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        caplog.set_level("INFO")
+        server = PostgresServer()
+        url = server.create("mine")
+        migrate.upgrade(url)
+        db = Database(url)
+        try:
+            with running(Dispatcher(db, blobs, Settings(), producer)):
+                submit(db)
+                eventually(lambda: messages(valkey) == 1)
+                server.stop()
+                eventually(lambda: "the database is away" in caplog.text)
+                server.start()
+                eventually(lambda: "the database is back" in caplog.text)
+                submit(db)
+                eventually(lambda: messages(valkey) == 2)
+        finally:
+            db.close()
+            server.close()
+
+
+class TestSweep:
+    def age(self, blobs: BlobStore, key: str, seconds: float = 2 * DAY) -> None:
+        then = time.time() - seconds
+        path = blobs.path(key)
+        for each in (*path.rglob("*"), path):
+            os.utime(each, (then, then))
+
+    def put(self, blobs: BlobStore, kind: str, content: bytes) -> tuple[str, str]:
+        with blobs.writer(kind) as writer:
+            writer.write(content)
+            return writer.commit()
+
+    def test_only_old_blobs_that_no_row_names_go(self, db: Database, blobs: BlobStore) -> None:
+        upload, _ = self.put(blobs, "uploads", b"upload")
+        table, _ = self.put(blobs, "tables", b"table")
+        artifact, sha256 = self.put(blobs, "artifacts", b"artifact")
+        orphans = [
+            self.put(blobs, kind, b"orphan")[0] for kind in ("uploads", "tables", "artifacts")
+        ]
+        young, _ = self.put(blobs, "uploads", b"young")
+        for key in (upload, table, artifact, *orphans):
+            self.age(blobs, key)
+        add_dataset(db, upload_key=upload, table_key=table)
+        add_model(db, sha256)
+        assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 3
+        assert all(blobs.path(key).exists() for key in (upload, table, artifact, young))
+        assert not any(blobs.path(key).exists() for key in orphans)
+
+    def test_old_staging_entries_go_whole(self, db: Database, blobs: BlobStore) -> None:
+        old, busy, empty = (blobs.staging_dir() for _ in range(3))
+        file = blobs.root / "staging" / "upload"
+        for path in (old / "deep" / "x", busy / "x", file):
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"x")
+        for path in (old, busy, empty, file):
+            self.age(blobs, str(path.relative_to(blobs.root)))
+        (busy / "x").write_bytes(b"still at it")
+        assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 3
+        assert list((blobs.root / "staging").iterdir()) == [busy]
+
+    def test_staging_is_spared_while_a_job_runs_that_long(
+        self, db: Database, blobs: BlobStore
+    ) -> None:
+        workdir = blobs.staging_dir()
+        self.age(blobs, str(workdir.relative_to(blobs.root)))
+        job = submit(db)
+        claimed(db)
+        change(db, job.id, started_at=1.0)
+        assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
+        assert workdir.exists()
+
+    def test_a_blob_published_anew_meanwhile_stays(
+        self, db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        key, _ = self.put(blobs, "uploads", b"again")
+        self.age(blobs, key)
+        named = dispatch.blob_rows.named
+
+        def publish_then_ask(*args: object) -> set[str]:
+            self.put(blobs, "uploads", b"again")
+            return named(*args)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(dispatch.blob_rows, "named", publish_then_ask)
+        assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
+        assert blobs.path(key).exists()
+
+    def test_rows_that_nobody_needs_go_too(self, db: Database, blobs: BlobStore) -> None:
+        ended, waiting = submit(db), submit(db)
+        jobs.cancel(db, OWNER, ended.id)
+        with db.write() as session:
+            for row in session.scalars(select(Outbox)):
+                row.published_at = 1.0
+            idempotency_rows.reserve(session, OWNER, "r", "old", "f")
+            session.scalars(select(Idempotency)).one().created_at = 1.0
+            idempotency_rows.reserve(session, OWNER, "r", "new", "f")
+            for id_ in ("wrk_old", "wrk_new"):
+                worker_rows.hello(session, id_, host="h", version="1", slots=1)
+            session.get_one(Worker, "wrk_old").seen_at = 1.0
+        sweep(db, blobs, Settings())
+        with db.read() as session:
+            assert session.scalars(select(Outbox.job_id)).all() == [waiting.id]
+            assert session.scalars(select(Idempotency.key)).all() == ["new"]
+            assert session.scalars(select(Worker.id)).all() == ["wrk_new"]
+
+
+def add_model(db: Database, sha256: str) -> None:
+    """Write a model's row that names an artifact."""
+    with db.write() as session:
+        session.add(
+            Model(
+                id=new_id("mdl"),
+                owner=OWNER,
+                name="churn",
+                version=1,
+                job_id=new_id("job"),
+                dataset_id=new_id("ds"),
+                algorithm="rankboost",
+                parameters={},
+                objective={},
+                validation={},
+                optimised_for={},
+                features=[],
+                label="y",
+                positive="1",
+                negative="0",
+                seed=0,
+                tags={},
+                warnings=[],
+                fit_seconds=0.1,
+                artifact_sha256=sha256,
+                artifact_bytes=8,
+                created_at=1.5,
+            )
+        )

@@ -1,0 +1,128 @@
+"""Idempotency-Key: the same request twice is one job."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+from queue_steps import OWNER, at_once
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from app.db import idempotency as rows
+from app.db.session import Database
+from app.db.tables import Idempotency, Job, Outbox
+from app.errors import Invalid
+from app.infra.settings import Settings
+from app.services import jobs
+from app.services.idempotency import KEPT_SECONDS, Answer, replay_or_run
+
+
+def accept(session: Session) -> tuple[int, dict[str, Any]]:
+    job = jobs.enqueue(session, Settings(), owner=OWNER, kind="train", name="x", spec={})
+    return 202, {"id": job.id, "tags": {}}
+
+
+def post(
+    db: Database,
+    key: str | None = "key-1",
+    *,
+    owner: str = OWNER,
+    route: str = "POST /v1/jobs",
+    body: str = "abc",
+) -> Answer:
+    return replay_or_run(db, owner, route, key, body, accept)
+
+
+def count(db: Database, table: type[Any]) -> int:
+    with db.read() as session:
+        return session.scalar(select(func.count()).select_from(table)) or 0
+
+
+def test_the_first_answer_is_replayed(db: Database) -> None:
+    first, again = post(db), post(db)
+    assert (first.replayed, again.replayed) == (False, True)
+    assert (again.status_code, again.response) == (first.status_code, first.response)
+    assert count(db, Job) == count(db, Outbox) == 1
+
+
+def test_twenty_at_once_are_one_job(db: Database) -> None:
+    answers = at_once(*[functools.partial(post, db)] * 20)
+    assert count(db, Job) == count(db, Outbox) == 1
+    assert len({answer.response["id"] for answer in answers}) == 1
+    assert [answer.replayed for answer in answers].count(False) == 1
+
+
+def test_the_same_key_with_another_body_is_refused(db: Database) -> None:
+    post(db)
+    with pytest.raises(Invalid, match="'key-1' was used with another") as caught:
+        post(db, body="xyz")
+    assert caught.value.code == "idempotency_key_reused"
+    assert count(db, Job) == 1
+
+
+def test_owners_and_routes_have_keys_of_their_own(db: Database) -> None:
+    answers = [post(db), post(db, owner="bob"), post(db, route="POST /v1/datasets")]
+    assert not any(answer.replayed for answer in answers)
+    assert count(db, Job) == 3
+
+
+def test_without_a_key_each_request_runs(db: Database) -> None:
+    assert not post(db, None).replayed
+    assert not post(db, None).replayed
+    assert (count(db, Job), count(db, Idempotency)) == (2, 0)
+
+
+def test_a_refusal_is_not_kept_and_the_next_runs(db: Database) -> None:
+    def refuse(session: Session) -> tuple[int, dict[str, Any]]:
+        accept(session)
+        raise Invalid("no")
+
+    with pytest.raises(Invalid, match="no"):
+        replay_or_run(db, OWNER, "POST /v1/jobs", "key-1", "abc", refuse)
+    assert count(db, Job) == count(db, Idempotency) == 0
+    assert not post(db).replayed
+
+
+def test_who_waited_for_a_refusal_runs(db: Database) -> None:
+    tries: list[int] = []
+
+    def refuse_the_first(session: Session) -> tuple[int, dict[str, Any]]:
+        tries.append(1)
+        if len(tries) == 1:
+            raise Invalid("no")
+        return accept(session)
+
+    results = at_once(
+        *[
+            functools.partial(
+                replay_or_run, db, OWNER, "POST /v1/jobs", "key-1", "abc", refuse_the_first
+            )
+        ]
+        * 5
+    )
+    refused = [result for result in results if isinstance(result, Invalid)]
+    answers = [result for result in results if isinstance(result, Answer)]
+    assert (len(refused), len(answers)) == (1, 4)
+    assert [answer.replayed for answer in answers].count(False) == 1
+    assert count(db, Job) == 1
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "a\0b", "é", "\ud800", "a\nb"])
+def test_bad_keys_name_the_rule(db: Database, key: str) -> None:
+    with pytest.raises(Invalid, match="Idempotency-Key must be 1 to 255") as caught:
+        post(db, key)
+    assert caught.value.code == "invalid_idempotency_key"
+
+
+def test_answers_are_kept_for_a_day(db: Database) -> None:
+    post(db, "old"), post(db, "new")
+    with db.write() as session:
+        session.execute(
+            update(Idempotency)
+            .where(Idempotency.key == "old")
+            .values(created_at=Idempotency.created_at - KEPT_SECONDS)
+        )
+        rows.prune(session, KEPT_SECONDS)
+        assert session.scalars(select(Idempotency.key)).all() == ["new"]

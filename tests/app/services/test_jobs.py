@@ -1,0 +1,304 @@
+"""Jobs as their owner sees them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from queue_steps import OWNER, add_dataset, change, claimed, find_dataset, finish, seen, submit
+from sqlalchemy import func, select
+
+from app.db.page import encode_cursor
+from app.db.session import Database
+from app.db.tables import DatasetStatus, Job, JobEvent, JobState, Outbox
+from app.errors import Conflict, Invalid, NotFound
+from app.infra.ids import new_id
+from app.infra.settings import Settings
+from app.services import jobs, queue
+
+
+class TestEnqueue:
+    def test_job_wake_up_and_first_event_are_accepted_together(self, db: Database) -> None:
+        settings = Settings(job_timeout_seconds=7.0, job_max_attempts=5)
+        job = submit(db, settings, tags={"team": "risk"})
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.attempt, kept.tags) == ("queued", 0, {"team": "risk"})
+        assert (kept.timeout_seconds, kept.max_attempts) == (7.0, 5)
+        assert (kept.error, kept.model_id, kept.started_at) == (None, None, None)
+        assert seen(db, job.id) == [(1, "state", "queued")]
+        with db.read() as session:
+            owed = session.scalars(select(Outbox)).one()
+        assert (owed.job_id, owed.attempt, owed.published_at) == (job.id, 1, None)
+
+    def test_nothing_is_left_when_the_transaction_fails(self, db: Database) -> None:
+        def accept() -> None:
+            with db.write() as session:
+                jobs.enqueue(session, Settings(), owner=OWNER, kind="train", name="x", spec={})
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            accept()
+        with db.read() as session:
+            for table in (Job, Outbox, JobEvent):
+                assert session.scalar(select(func.count()).select_from(table)) == 0
+
+    def test_no_error_is_sql_null_not_json_null(self, db: Database) -> None:
+        submit(db)
+        with db.read() as session:
+            assert session.scalars(select(Job).where(Job.error.is_(None))).one()
+
+
+class TestGet:
+    def test_another_owners_job_is_not_found(self, db: Database) -> None:
+        job = submit(db)
+        with pytest.raises(NotFound, match=job.id):
+            jobs.get(db, "eve", job.id)
+
+    @pytest.mark.parametrize(
+        "job_id",
+        ["", "job_", "job_\0", "ds_" + "0" * 32, "job_" + "é" * 32, "job_\ud800", "x" * 9999],
+    )
+    def test_what_cannot_be_an_id_is_not_found(self, db: Database, job_id: str) -> None:
+        with pytest.raises(NotFound):
+            jobs.get(db, OWNER, job_id)
+
+
+class TestList:
+    def test_pages_are_newest_first_and_meet_without_gap_or_overlap(self, db: Database) -> None:
+        ids = [submit(db).id for _ in range(7)]
+        submit(db, owner="eve")
+        found: list[str] = []
+        after = None
+        while True:
+            page = jobs.list_page(db, OWNER, limit=3, after=after)
+            found += [job.id for job in page.data]
+            submit(db)  # newer than everything on the pages to come
+            if not page.has_more:
+                break
+            after = page.next
+        assert page.next is None
+        assert found == ids[::-1]
+
+    def test_equal_times_are_told_apart_by_id(self, db: Database) -> None:
+        ids = [submit(db).id for _ in range(4)]
+        for id_ in ids:
+            change(db, id_, created_at=1000.25)
+        first = jobs.list_page(db, OWNER, limit=2)
+        second = jobs.list_page(db, OWNER, limit=2, after=first.next)
+        assert [job.id for job in first.data + second.data] == ids[::-1]
+
+    def test_filters(self, db: Database) -> None:
+        dataset_id = new_id("ds")
+        ingest = submit(db, kind="ingest", dataset_id=dataset_id, priority=2)
+        running, asked, queued = submit(db, priority=1), submit(db, priority=1), submit(db)
+        finish(db, claimed(db))
+        claimed(db), claimed(db)
+        jobs.cancel(db, OWNER, asked.id)
+
+        def ids(**filters: Any) -> list[str]:
+            return [job.id for job in jobs.list_page(db, OWNER, **filters).data]
+
+        assert ids(kind="ingest") == ids(dataset_id=dataset_id) == [ingest.id]
+        assert ids(state="succeeded") == [ingest.id]
+        assert ids(state="running") == [running.id]
+        assert ids(state="cancelling") == [asked.id]
+        assert ids(state="queued") == [queued.id]
+        assert ids(state="queued", kind="ingest") == ids(dataset_id=new_id("ds")) == []
+
+    @pytest.mark.parametrize(
+        ("filters", "message"),
+        [
+            ({"limit": 0}, "limit must be between 1 and 200, got 0"),
+            ({"limit": 201}, "limit must be between 1 and 200, got 201"),
+            ({"state": "done"}, "state must be one of queued, .*cancelling, got 'done'"),
+            ({"state": "\0"}, "state must be one of"),
+            ({"kind": "a\0"}, "kind must be a name"),
+            ({"kind": "\ud800"}, "kind must be a name"),
+            ({"dataset_id": "ds_\0"}, "dataset_id must be an id"),
+            ({"dataset_id": new_id("job")}, "dataset_id must be an id"),
+        ],
+    )
+    def test_bad_filters_name_the_rule(
+        self, db: Database, filters: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(Invalid, match=message):
+            jobs.list_page(db, OWNER, **filters)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "!",
+            "é",
+            "A",
+            "AAAA",
+            "\0",
+            *(
+                base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+                for value in (
+                    1,
+                    [],
+                    [1.5],
+                    [1, "job_x"],
+                    ["1.5", "job_x"],
+                    [True, "job_x"],
+                    [1.5, 2],
+                    [1.5, "a\0"],
+                    [1.5, "\ud800"],
+                    [float("nan"), "job_x"],
+                    [float("inf"), "job_x"],
+                    {"a": 1, "b": 2},
+                )
+            ),
+            base64.urlsafe_b64encode(b"[" * 100_000).decode(),
+        ],
+    )
+    def test_bad_cursors_are_refused(self, db: Database, text: str) -> None:
+        with pytest.raises(Invalid, match="after must be a cursor") as caught:
+            jobs.list_page(db, OWNER, after=text)
+        assert caught.value.code == "invalid_cursor"
+
+    def test_a_cursor_behind_the_last_row_gives_an_empty_page(self, db: Database) -> None:
+        submit(db)
+        page = jobs.list_page(db, OWNER, after=encode_cursor(0.0, "a"))
+        assert (page.data, page.has_more, page.next) == ([], False, None)
+
+
+class TestCancel:
+    def test_a_queued_job_ends_at_once(self, db: Database) -> None:
+        job = submit(db)
+        cancelled, changed = jobs.cancel(db, OWNER, job.id)
+        assert changed
+        assert cancelled.state == JobState.CANCELLED
+        assert cancelled.finished_at is not None
+        assert queue.claim(db, Settings(), "wrk_a") is None
+        assert seen(db, job.id) == [(1, "state", "queued"), (2, "state", "cancelled")]
+
+    def test_a_running_job_is_asked_and_once_is_enough(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        asked, changed = jobs.cancel(db, OWNER, job.id)
+        assert (asked.state, changed) == ("running", True)
+        assert asked.cancel_requested_at is not None
+        again, changed = jobs.cancel(db, OWNER, job.id)
+        assert not changed
+        assert again.cancel_requested_at == asked.cancel_requested_at
+        assert queue.poll_cancel(db, claim)
+        assert [state for _, _, state in seen(db, job.id)] == ["queued", "running", "cancelling"]
+
+    def test_a_cancelled_job_stays_so_and_a_finished_one_conflicts(self, db: Database) -> None:
+        job = submit(db)
+        jobs.cancel(db, OWNER, job.id)
+        assert jobs.cancel(db, OWNER, job.id)[1] is False
+        done = submit(db)
+        finish(db, claimed(db))
+        with pytest.raises(Conflict, match="has succeeded") as caught:
+            jobs.cancel(db, OWNER, done.id)
+        assert caught.value.code == "job_finished"
+
+    def test_nobody_cancels_another_owners_job(self, db: Database) -> None:
+        job = submit(db)
+        with pytest.raises(NotFound):
+            jobs.cancel(db, "eve", job.id)
+        assert jobs.get(db, OWNER, job.id).state == JobState.QUEUED
+
+    def test_the_dataset_of_a_cancelled_upload_is_invalid(self, db: Database) -> None:
+        job = submit(db, kind="ingest")
+        dataset = add_dataset(db, job.id)
+        jobs.cancel(db, OWNER, job.id)
+        assert find_dataset(db, dataset.id).status == DatasetStatus.INVALID
+        assert find_dataset(db, dataset.id).errors
+
+
+class TestRetry:
+    def test_a_failed_job_is_queued_anew(self, db: Database) -> None:
+        job = submit(db, tags={"a": "b"}, timeout_seconds=9.0, priority=3)
+        queue.fail(db, claimed(db), {"code": "broken"})
+        new = jobs.retry(db, Settings(), OWNER, job.id)
+        assert new.id != job.id
+        assert (new.retry_of, new.state, new.spec, new.tags) == (
+            job.id,
+            "queued",
+            job.spec,
+            {"a": "b"},
+        )
+        assert (new.timeout_seconds, new.priority) == (9.0, 3)
+        assert claimed(db).job_id == new.id
+
+    def test_only_a_job_that_ended_badly(self, db: Database) -> None:
+        job = submit(db)
+        for state in ("queued", "running", "succeeded"):
+            with pytest.raises(Conflict, match=f"{job.id} is {state}"):
+                jobs.retry(db, Settings(), OWNER, job.id)
+            if state == "queued":
+                claim = claimed(db)
+            elif state == "running":
+                finish(db, claim)
+        with pytest.raises(NotFound):
+            jobs.retry(db, Settings(), "eve", job.id)
+
+    def test_not_when_the_dataset_is_gone(self, db: Database) -> None:
+        job = submit(db, dataset_id=new_id("ds"))
+        jobs.cancel(db, OWNER, job.id)
+        with pytest.raises(Conflict) as caught:
+            jobs.retry(db, Settings(), OWNER, job.id)
+        assert caught.value.code == "dataset_deleted"
+
+    def test_a_retried_upload_is_processing_again(self, db: Database) -> None:
+        dataset = add_dataset(db)
+        job = submit(db, kind="ingest", dataset_id=dataset.id)
+        jobs.cancel(db, OWNER, job.id)
+        with pytest.raises(Conflict, match="is processing"):
+            jobs.retry(db, Settings(), OWNER, job.id)
+        broken = add_dataset(db, status=DatasetStatus.INVALID, errors=[{"detail": "x"}])
+        job = submit(db, kind="ingest", dataset_id=broken.id)
+        jobs.cancel(db, OWNER, job.id)
+        new = jobs.retry(db, Settings(), OWNER, job.id)
+        kept = find_dataset(db, broken.id)
+        assert (kept.status, kept.errors, kept.job_id) == ("processing", [], new.id)
+
+
+class TestEvents:
+    def test_they_go_on_behind_a_number(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        for step in range(3):
+            queue.heartbeat(db, Settings(), claim, {"step": step})
+        finish(db, claim, model_id="mdl_x", detail={"auc": 0.9})
+        events = jobs.events(db, OWNER, job.id)
+        assert [event.seq for event in events] == [1, 2, 3, 4, 5, 6]
+        assert [event.seq for event in jobs.events(db, OWNER, job.id, after=4)] == [5, 6]
+        assert [event.seq for event in jobs.events(db, OWNER, job.id, after=2, limit=2)] == [3, 4]
+        assert jobs.events(db, OWNER, job.id, after=6) == []
+        assert events[3].data == {"step": 1}
+        assert events[-1].data == {
+            "state": "succeeded",
+            "attempt": 1,
+            "auc": 0.9,
+            "model_id": "mdl_x",
+        }
+        assert [event.at for event in events] == sorted(event.at for event in events)
+
+    @pytest.mark.parametrize(
+        "bounds", [{"after": -1}, {"after": 2**63}, {"limit": 0}, {"limit": 201}]
+    )
+    def test_bad_bounds(self, db: Database, bounds: dict[str, int]) -> None:
+        job = submit(db)
+        with pytest.raises(Invalid, match=f"got {next(iter(bounds.values()))}"):
+            jobs.events(db, OWNER, job.id, **bounds)
+
+    def test_another_owner_sees_none(self, db: Database) -> None:
+        job = submit(db)
+        with pytest.raises(NotFound):
+            jobs.events(db, "eve", job.id)
+
+    def test_states_of_many_jobs_in_one_look(self, db: Database) -> None:
+        first, second = submit(db), submit(db)
+        claimed(db)
+        assert jobs.states(db, [first.id, second.id, new_id("job")]) == {
+            first.id: ("running", 2),
+            second.id: ("queued", 1),
+        }
+        assert jobs.states(db, []) == {}

@@ -1,0 +1,331 @@
+"""The queue as a worker sees it: claims, fencing, ends."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+
+import pytest
+from queue_steps import (
+    OWNER,
+    add_dataset,
+    at_once,
+    change,
+    claimed,
+    find_dataset,
+    finish,
+    seen,
+    submit,
+)
+from sqlalchemy import select
+
+from app.db.session import Database
+from app.db.tables import Dataset, DatasetStatus, JobState, Outbox
+from app.errors import CancelRequested, LeaseLost
+from app.infra.settings import Settings
+from app.services import jobs, queue
+
+SETTINGS = Settings()
+LATER = 4e9  # a time of the database's clock that no test lives to see
+
+
+class TestClaim:
+    def test_it_hands_out_lease_token_and_attempt(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db, Settings(lease_seconds=60.0), "wrk_a")
+        assert (claim.job_id, claim.attempt, claim.token) == (job.id, 1, 1)
+        assert (claim.owner, claim.kind, claim.spec) == (OWNER, "train", {"seed": 0})
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.worker_id) == ("running", "wrk_a")
+        assert kept.started_at is not None
+        assert kept.lease_expires_at == pytest.approx(kept.started_at + 60.0, abs=1.0)
+        assert seen(db, job.id)[-1] == (2, "state", "running")
+
+    def test_an_empty_queue_gives_none(self, db: Database) -> None:
+        assert not queue.has_work(db)
+        assert queue.claim(db, SETTINGS, "wrk_a") is None
+        submit(db)
+        assert queue.has_work(db)
+        claimed(db)
+        assert not queue.has_work(db)
+        assert queue.claim(db, SETTINGS, "wrk_a") is None
+
+    def test_priority_comes_before_age(self, db: Database) -> None:
+        old, urgent, young = submit(db), submit(db, priority=1), submit(db)
+        order = [claimed(db).job_id for _ in range(3)]
+        assert order == [urgent.id, old.id, young.id]
+
+    def test_the_owner_with_fewer_running_jobs_comes_before_age(self, db: Database) -> None:
+        many = [submit(db).id for _ in range(4)]
+        few = [submit(db, owner="bob").id for _ in range(2)]
+        order = [claimed(db).job_id for _ in range(6)]
+        assert order == [many[0], few[0], many[1], few[1], many[2], many[3]]
+
+    def test_a_job_waits_for_its_time(self, db: Database) -> None:
+        job = submit(db, not_before=LATER)
+        assert not queue.has_work(db)
+        assert queue.claim(db, SETTINGS, "wrk_a") is None
+        change(db, job.id, not_before=1.0)
+        assert queue.has_work(db)
+        assert claimed(db).job_id == job.id
+
+    def test_a_clock_set_back_does_not_hide_a_new_job(self, db: Database) -> None:
+        job = submit(db)
+        change(db, job.id, created_at=LATER)
+        assert claimed(db).job_id == job.id
+
+    def test_many_claimers_take_each_job_exactly_once(self, db: Database) -> None:
+        ids = {submit(db, owner=f"owner{n % 3}").id for n in range(40)}
+
+        def work(worker: str) -> list[queue.Claim]:
+            claims = []
+            # An eager claimer may find every job locked by the others: only an empty queue ends it.
+            while queue.has_work(db):
+                claim = queue.claim(db, SETTINGS, worker)
+                if claim is not None:
+                    claims.append(claim)
+            return claims
+
+        taken = at_once(*(functools.partial(work, f"wrk_{n}") for n in range(8)))
+        counts = Counter(claim.job_id for claims in taken for claim in claims)
+        assert counts == dict.fromkeys(ids, 1)
+        assert {claim.token for claims in taken for claim in claims} == {1}
+
+
+class TestFencing:
+    def test_a_stale_token_can_do_nothing(self, db: Database) -> None:
+        job = submit(db)
+        stale = claimed(db, worker="wrk_a")
+        queue.give_back(db, stale)  # the attempt number repeats: the token alone must tell
+        fresh = claimed(db, worker="wrk_b")
+        assert (fresh.attempt, fresh.token) == (stale.attempt, stale.token + 1)
+        before = seen(db, job.id)
+        for act in (
+            lambda: queue.heartbeat(db, SETTINGS, stale, {"step": 1}),
+            lambda: queue.poll_cancel(db, stale),
+            lambda: finish(db, stale, model_id="mdl_stale"),
+            lambda: finish(db, stale, state=JobState.FAILED),
+            lambda: queue.fail(db, stale, {"code": "x"}),
+            lambda: queue.retry_later(db, SETTINGS, stale, "x"),
+            lambda: queue.give_back(db, stale),
+        ):
+            with pytest.raises(LeaseLost, match=job.id):
+                act()
+        assert seen(db, job.id) == before
+        finish(db, fresh, model_id="mdl_fresh")
+        assert jobs.get(db, OWNER, job.id).model_id == "mdl_fresh"
+
+    def test_a_job_that_ended_cannot_end_again(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        finish(db, claim)
+        for act in (
+            lambda: finish(db, claim),
+            lambda: queue.fail(db, claim, None),
+            lambda: queue.heartbeat(db, SETTINGS, claim),
+            lambda: queue.give_back(db, claim),
+        ):
+            with pytest.raises(LeaseLost):
+                act()
+        assert seen(db, job.id)[-1] == (3, "state", "succeeded")
+
+    def test_what_a_stale_worker_wrote_is_rolled_back(self, db: Database) -> None:
+        submit(db)
+        stale = claimed(db)
+        queue.give_back(db, stale)
+        dataset = add_dataset(db)
+
+        def complete() -> None:
+            with db.write() as session:
+                session.get_one(Dataset, dataset.id).rows = 99
+                session.flush()
+                queue.finish(session, stale)
+
+        with pytest.raises(LeaseLost):
+            complete()
+        assert find_dataset(db, dataset.id).rows is None
+
+    def test_of_many_who_finish_one_succeeds(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        results = at_once(
+            *(functools.partial(finish, db, claim, model_id=f"mdl_{n}") for n in range(6))
+        )
+        assert [type(result) for result in results].count(LeaseLost) == 5
+        winner = results.index(None)
+        assert jobs.get(db, OWNER, job.id).model_id == f"mdl_{winner}"
+
+
+class TestHeartbeat:
+    def test_it_prolongs_the_lease_and_tells_progress(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        change(db, job.id, lease_expires_at=1.0)
+        assert queue.heartbeat(db, SETTINGS, claim) == queue.Beat(cancel_requested=False)
+        kept = jobs.get(db, OWNER, job.id)
+        assert kept.lease_expires_at is not None
+        assert kept.lease_expires_at > 1.0
+        assert (kept.beats, kept.progress, kept.event_seq) == (1, {}, 2)
+        queue.heartbeat(db, SETTINGS, claim, {"fraction": 0.5, "step": 1, "of": 2})
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.beats, kept.event_seq) == (2, 3)
+        assert kept.progress == {"fraction": 0.5, "step": 1, "of": 2}
+        assert seen(db, job.id)[-1] == (3, "progress", None)
+
+    def test_it_hears_of_a_cancel(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        assert not queue.poll_cancel(db, claim)
+        jobs.cancel(db, OWNER, job.id)
+        assert queue.heartbeat(db, SETTINGS, claim).cancel_requested
+        assert queue.poll_cancel(db, claim)
+
+    def test_event_numbers_have_no_gap_whoever_writes_at_once(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        beats = [
+            functools.partial(queue.heartbeat, db, SETTINGS, claim, {"step": n}) for n in range(7)
+        ]
+        at_once(*beats, functools.partial(jobs.cancel, db, OWNER, job.id))
+        queue.fail(db, claim, None, state=JobState.CANCELLED)
+        assert [seq for seq, _, _ in seen(db, job.id)] == list(range(1, 12))
+
+
+class TestCancelOrSucceed:
+    def test_a_success_after_a_cancel_is_refused(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        jobs.cancel(db, OWNER, job.id)
+        with pytest.raises(CancelRequested):
+            finish(db, claim, model_id="mdl_x")
+        queue.fail(db, claim, None, state=JobState.CANCELLED)
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.model_id, kept.error) == ("cancelled", None, None)
+
+    @pytest.mark.parametrize("round_", range(10))
+    def test_the_race_has_one_outcome(self, db: Database, round_: int) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        finished, cancelled = at_once(
+            functools.partial(finish, db, claim, model_id="mdl_x"),
+            functools.partial(jobs.cancel, db, OWNER, job.id),
+        )
+        kept = jobs.get(db, OWNER, job.id)
+        if finished is None:
+            assert (kept.state, kept.model_id) == ("succeeded", "mdl_x")
+            assert kept.cancel_requested_at is None
+            assert cancelled.code == "job_finished"
+        else:
+            assert isinstance(finished, CancelRequested)
+            assert (kept.state, kept.model_id) == ("running", None)
+            assert cancelled[1] is True
+
+    def test_a_cancel_of_a_queued_job_races_a_claim(self, db: Database) -> None:
+        for _ in range(10):
+            job = submit(db)
+            claim, cancelled = at_once(
+                functools.partial(queue.claim, db, SETTINGS, "wrk_a"),
+                functools.partial(jobs.cancel, db, OWNER, job.id),
+            )
+            assert cancelled[1] is True
+            kept = jobs.get(db, OWNER, job.id)
+            assert kept.state == ("cancelled" if claim is None else "running")
+            assert kept.cancel_requested_at is not None
+            if claim is not None:
+                queue.fail(db, claim, None, state=JobState.CANCELLED)
+
+
+class TestEnds:
+    def test_a_failure_keeps_its_problem(self, db: Database) -> None:
+        job = submit(db)
+        error = {"code": "one_class", "title": "t", "detail": "d", "errors": []}
+        queue.fail(db, claimed(db), error)
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.error, kept.lease_expires_at) == ("failed", error, None)
+        assert kept.finished_at is not None
+        assert jobs.events(db, OWNER, job.id)[-1].data == {
+            "state": "failed",
+            "attempt": 1,
+            "code": "one_class",
+        }
+
+    def test_a_job_times_out(self, db: Database) -> None:
+        job = submit(db)
+        queue.fail(db, claimed(db), {"code": "timeout"}, state=JobState.TIMED_OUT)
+        assert jobs.get(db, OWNER, job.id).state == JobState.TIMED_OUT
+
+    @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED])
+    def test_fail_is_for_ends_without_a_result(self, db: Database, state: JobState) -> None:
+        submit(db)
+        claim = claimed(db)
+        with pytest.raises(ValueError, match=f"got {state}"):
+            queue.fail(db, claim, None, state=state)
+
+    def test_an_upload_that_fails_leaves_no_dataset_processing(self, db: Database) -> None:
+        job = submit(db, kind="ingest")
+        dataset = add_dataset(db, job.id)
+        faults = [{"line": 3, "column": "age", "detail": "not a number"}]
+        queue.fail(db, claimed(db), {"code": "bad_table", "detail": "d", "errors": faults})
+        kept = find_dataset(db, dataset.id)
+        assert (kept.status, kept.errors) == (DatasetStatus.INVALID, faults)
+
+    def test_a_dataset_that_is_decided_already_is_left_alone(self, db: Database) -> None:
+        job = submit(db, kind="ingest")
+        dataset = add_dataset(db, job.id, status=DatasetStatus.INVALID, errors=[{"detail": "a"}])
+        queue.fail(db, claimed(db), {"code": "bad_table", "detail": "b", "errors": []})
+        assert find_dataset(db, dataset.id).errors == [{"detail": "a"}]
+
+
+class TestRetryLater:
+    def test_it_waits_longer_each_time_and_fails_once_attempts_are_spent(
+        self, db: Database
+    ) -> None:
+        settings = Settings(job_max_attempts=3)
+        job = submit(db, settings)
+        for attempt, delay in ((1, 5.0), (2, 20.0)):
+            claim = claimed(db)
+            assert claim.attempt == attempt
+            assert queue.retry_later(db, settings, claim, "disk full") == JobState.QUEUED
+            assert queue.claim(db, settings, "wrk_a") is None
+            kept = jobs.get(db, OWNER, job.id)
+            event = jobs.events(db, OWNER, job.id, limit=200)[-1]
+            assert kept.not_before == pytest.approx(event.at + delay, abs=2.0)
+            assert event.data["reason"] == "disk full"
+            change(db, job.id, not_before=0.0)
+        assert queue.retry_later(db, settings, claimed(db), "disk full") == JobState.FAILED
+        kept = jobs.get(db, OWNER, job.id)
+        assert kept.error is not None
+        assert kept.error["code"] == "attempts_spent"
+        assert "3 times" in kept.error["detail"]
+        assert "disk full" in kept.error["detail"]
+        with db.read() as session:
+            owed = session.scalars(select(Outbox.attempt).order_by(Outbox.attempt)).all()
+        assert owed == [1, 2, 3]
+
+    def test_a_job_that_was_asked_to_stop_is_not_tried_again(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        jobs.cancel(db, OWNER, job.id)
+        assert queue.retry_later(db, SETTINGS, claim, "x") == JobState.CANCELLED
+        assert jobs.get(db, OWNER, job.id).state == JobState.CANCELLED
+
+
+class TestGiveBack:
+    def test_the_attempt_is_restored_and_the_wake_up_owed_again(self, db: Database) -> None:
+        settings = Settings(job_max_attempts=1)
+        job = submit(db, settings)
+        with db.write() as session:
+            session.scalars(select(Outbox)).one().published_at = 1.0
+        assert queue.give_back(db, claimed(db)) == JobState.QUEUED
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.attempt, kept.not_before, kept.worker_id) == (0, 0.0, None)
+        with db.read() as session:
+            owed = session.scalars(select(Outbox)).one()
+        assert (owed.attempt, owed.published_at) == (1, None)
+        assert claimed(db).attempt == 1
+
+    def test_a_job_that_was_asked_to_stop_ends(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        jobs.cancel(db, OWNER, job.id)
+        assert queue.give_back(db, claim) == JobState.CANCELLED
