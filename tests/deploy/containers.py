@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import socket
@@ -57,14 +58,21 @@ def as_user(uid: int, gid: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Host:
-    """This machine in the place of the compose network and of the image's file system below `root`."""
+    """This machine in the place of the compose network and of the image's file system below `root`.
+
+    Each copy has ports of its own, and `folder` for logs and data.
+    """
 
     image: Image
     checkout: Path
     root: Path
-    ports: Mapping[str, int] = field(
-        default_factory=lambda: {name: free_port() for name in ("5432", "6379", "8000")}
-    )
+    folder: Path
+    ports: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True)
+        ports = {name: free_port() for name in ("5432", "6379", "8000")}
+        object.__setattr__(self, "ports", ports)
 
     def here(self, text: str) -> str:
         """THE mapping: hosts, ports and paths of the containers, in any text of the files, to those of this machine."""
@@ -87,31 +95,53 @@ class Host:
     def build(self) -> None:
         """Copy what the Dockerfile copies, and make the folders that it makes, with their owners."""
         self.root.mkdir(parents=True)
-        for copy in self.image.copies():
-            copy.into(self.root, self.checkout)
+        for copied in self.image.copies():
+            copied.into(self.root, self.checkout)
         for path, (uid, gid) in self.image.owned_folders().items():
             folder = self.path(path)
             folder.mkdir(parents=True, exist_ok=True)
             if os.getuid() == 0:
                 os.chown(folder, uid, gid)
+        self._run_as_user()
+
+    def _run_as_user(self) -> None:
+        """What the Dockerfile runs once it has changed to its user: it warms the cache of kernels."""
+        names = [one.name for one in self.image.instructions]
+        uid, gid = map(int, self.image.user.split(":"))
+        for one in self.image.instructions[names.index("USER") :]:
+            if one.name == "RUN":
+                subprocess.run(
+                    [*as_user(uid, gid), "/bin/sh", "-c", self.here(one.text)],
+                    env={name: self.here(value) for name, value in self.image.environment.items()},
+                    cwd=self.path(self.image.workdir),
+                    check=True,
+                )
 
 
 class Container:
     """One process of a service, with the file's command, environment, user and health check."""
 
     def __init__(self, host: Host, service: Service) -> None:
+        self.host = host
+        self.log = host.folder / f"{service.name}-{id(self)}.log"
+        self.cwd = host.path(host.image.workdir)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.become(service)
+
+    def become(self, service: Service) -> None:
+        """Take over what the file says of the service."""
         self.service = service
         self.user = as_user(*_user(service))
-        image = host.image
-        self.cwd = host.path(image.workdir)
-        self.environment = {
-            name: host.here(value)
-            for name, value in {**image.environment, **service.environment}.items()
-        }
-        self.command = [host.here(word) for word in service.command]
-        self.health = [host.here(word) for word in service.healthcheck or ()]
-        self.log = host.root / f"{service.name}-{id(self)}.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.command = [self.host.here(word) for word in service.command]
+        self.health = [self.host.here(word) for word in service.healthcheck or ()]
+        variables = {**self.host.image.environment, **service.environment}
+        self.environment = {name: self.host.here(value) for name, value in variables.items()}
+
+    def changed(self, service: Service) -> Self:
+        """The same container, had the file said this."""
+        other = copy.copy(self)
+        other.become(service)
+        return other
 
     def __enter__(self) -> Self:
         with self.log.open("wb") as log:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+import copy
+import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-import backing
 import compose_file
 import dockerfile
 import pytest
-from containers import Container, Host
-from redis import Redis
+import redis
+from backing import Postgres
+from containers import DeploymentFailed, Host
+from servers import eventually
+from stack import Caller, Stack, deploy, table
 
 ROOT = Path(__file__).parents[2]
 SECRETS = {"POSTGRES_PASSWORD": "elephant", "REDIS_PASSWORD": "dictionary"}
+DATABASE, BROKER = "RANKWRIGHT_DATABASE_URL", "RANKWRIGHT_BROKER_URL"
 
 pytestmark = pytest.mark.xdist_group("deploy")
 
@@ -25,36 +31,181 @@ def document() -> compose_file.Document:
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
-    host = Host(
-        dockerfile.read(ROOT / "Dockerfile"), ROOT, tmp_path_factory.mktemp("deploy") / "image"
-    )
-    host.build()
-    return host
+def host() -> Iterator[Host]:
+    """The image's file system: what the Dockerfile copies, makes and warms up."""
+    with tempfile.TemporaryDirectory(prefix="rw-deploy-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the file's user must get in; pytest's own folders are private
+        host = Host(dockerfile.read(ROOT / "Dockerfile"), ROOT, folder / "image", folder / "build")
+        host.build()
+        yield host
 
 
 @pytest.fixture(scope="module")
-def servers(host: Host, document: compose_file.Document) -> Iterator[dict[str, Container]]:
-    """PostgreSQL and Valkey, up and healthy."""
-    with ExitStack() as stack:
-        start = {"postgres": backing.postgres, "redis": backing.redis}
-        yield {
-            name: stack.enter_context(run(host, compose_file.service(document, name)))
-            for name, run in start.items()
-        }
+def warmed(host: Host) -> dict[Path, int]:
+    """The files of the kernel cache as the build left it, and when each was written."""
+    return cache_files(host)
 
 
-def test_the_broker_keeps_what_it_is_told_and_asks_for_its_password(
-    host: Host, servers: dict[str, Container]
+@pytest.fixture(scope="module")
+def stack(host: Host, warmed: dict[Path, int], document: compose_file.Document) -> Iterator[Stack]:
+    with deploy(host, document, host.folder.parent / "good") as running:
+        yield running
+
+
+def cache_files(host: Host) -> dict[Path, int]:
+    cache = host.path(host.image.environment["NUMBA_CACHE_DIR"])
+    return {path: path.stat().st_mtime_ns for path in cache.rglob("*.nb?")}
+
+
+def kernels(folder: Path) -> set[str]:
+    """`module.function` of every function that numba compiles and caches."""
+    return {
+        f"{path.stem}.{node.name}"
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and any("cache=True" in ast.unparse(decorator) for decorator in node.decorator_list)
+    }
+
+
+def test_the_build_caches_every_kernel(warmed: dict[Path, int]) -> None:
+    assert kernels(ROOT / "core") <= {path.name.split("-")[0] for path in warmed}
+
+
+def test_a_table_becomes_scores_on_two_workers(
+    host: Host, stack: Stack, warmed: dict[Path, int]
 ) -> None:
-    client = Redis(
-        port=host.ports["6379"], password=SECRETS["REDIS_PASSWORD"], decode_responses=True
-    )
-    options = ("appendonly", "appendfsync", "maxmemory-policy", "maxmemory", "requirepass")
-    assert client.config_get(*options) == {
+    """While one worker is busy with a long job, the other trains a model, and the API scores with it."""
+    with Caller(stack["api"][0]) as caller:
+        dataset = caller.upload()
+        long = caller.train(dataset, 100_000, wait=0)
+        eventually(lambda: caller.job(long["id"])["state"] == "running")
+        short = caller.train(dataset, 20, wait=30)
+        assert short["state"] == "succeeded", short
+        assert caller.job(long["id"])["state"] == "running"
+        caller.ask("POST", f"/v1/jobs/{long['id']}/cancel")
+        eventually(lambda: caller.job(long["id"])["state"] == "cancelled")
+
+        names, values = (line.split(",") for line in table().decode().splitlines()[:2])
+        row = dict(zip(names[:-1], values[:-1], strict=True))
+        score = caller.ask("GET", f"/v1/models/{short['model_id']}/score", params=row)
+        assert score["model_id"] == short["model_id"]
+        assert 0 <= score["fpr"] <= score["tpr"] <= 1
+        caller.ask("GET", "/health/ready")
+
+    (postgres,) = stack["postgres"]
+    assert isinstance(postgres, Postgres)
+    with postgres.connect() as connection:
+        jobs = "SELECT count(DISTINCT worker_id) FROM jobs WHERE id IN (%s, %s)"
+        assert connection.execute(jobs, [long["id"], short["id"]]).fetchone() == (2,)
+        alive = connection.execute("SELECT count(*) FROM workers").fetchone()
+        assert alive == (len(stack["worker"]),)
+    assert cache_files(host) == warmed, "a container compiled kernels that the image should hold"
+
+
+def test_the_broker_is_as_the_file_says_and_its_messages_are_taken(stack: Stack) -> None:
+    port = stack["redis"][0].host.ports["6379"]
+    client = redis.Redis(port=port, password=SECRETS["REDIS_PASSWORD"], decode_responses=True)
+    assert client.config_get("appendonly", "appendfsync", "maxmemory-policy", "maxmemory") == {
         "appendonly": "yes",
         "appendfsync": "everysec",
         "maxmemory-policy": "noeviction",
         "maxmemory": str(256 * 1024**2),
-        "requirepass": SECRETS["REDIS_PASSWORD"],
     }
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis(port=port).ping()
+    assert client.exists("_kombu.binding.rankwright")
+    eventually(lambda: client.llen("rankwright") == 0)
+
+
+def changed(document: compose_file.Document, service: str, path: str, value: Any) -> Any:
+    """A copy of the document with one thing of one service changed, or with `None` taken away."""
+    document = copy.deepcopy(document)
+    place = document["services"][service]
+    *way, last = path.split("/")
+    for key in way:
+        place = place[key]
+    if value is None:
+        del place[last]
+    else:
+        assert place[last] != value
+        place[last] = value
+    return document
+
+
+WATCHED = ("api", "worker", "dispatcher", "postgres", "redis")
+OTHER_PASSWORD = "redis://:wrong@redis:6379/0"
+SICK = [
+    ("api", "healthcheck/test", ["CMD", "python", "-c", "raise SystemExit(3)"]),
+    (
+        "api",
+        "healthcheck/test",
+        [
+            "CMD",
+            "python",
+            "-c",
+            "import urllib.request as u; u.urlopen('http://127.0.0.1:8001/health/live')",
+        ],
+    ),
+    (
+        "api",
+        "healthcheck/test",
+        [
+            "CMD",
+            "python",
+            "-c",
+            "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthy')",
+        ],
+    ),
+    ("worker", "healthcheck/test", ["CMD", "rankwright", "health", "workers"]),
+    ("worker", f"environment/{DATABASE}", None),
+    ("worker", f"environment/{BROKER}", None),
+    ("worker", f"environment/{BROKER}", OTHER_PASSWORD),
+    ("dispatcher", "healthcheck/test", ["CMD", "rankwrong", "health", "dispatcher"]),
+    (
+        "dispatcher",
+        f"environment/{DATABASE}",
+        "postgresql://rankwright:wrong@postgres:5432/rankwright",
+    ),
+    ("dispatcher", f"environment/{BROKER}", None),
+    (
+        "postgres",
+        "healthcheck/test",
+        ["CMD", "pg_isready", "--host", "127.0.0.1", "--port", "5433"],
+    ),
+    (
+        "redis",
+        "healthcheck/test",
+        ["CMD-SHELL", "redis-cli -h 127.0.0.1 -p 6380 ping | grep -qx PONG"],
+    ),
+    ("redis", "environment/REDISCLI_AUTH", None),
+]
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_the_deployment_is_healthy(stack: Stack, name: str) -> None:
+    for container in stack[name]:
+        container.check_health()
+
+
+@pytest.mark.parametrize(("name", "path", "value"), SICK)
+def test_a_changed_health_check_or_environment_is_unhealthy(
+    stack: Stack, document: compose_file.Document, name: str, path: str, value: Any
+) -> None:
+    (container, *_) = stack[name]
+    service = compose_file.service(changed(document, name, path, value), name)
+    with pytest.raises(DeploymentFailed, match=f"{name} is unhealthy"):
+        container.changed(service).check_health()
+
+
+BROKEN = [
+    ("migrate", "command", ["rankwright", "migrat"], "migrate exited with code"),
+    ("migrate", f"environment/{DATABASE}", None, "api"),
+    ("api", "command", ["rankwright", "api", "--host", "0.0.0.0", "--port", "8001"], "api"),
+    ("api", "user", "0:0", "api must run as a numbered user"),
+    ("api", f"environment/{DATABASE}", None, "no key was made"),
+    ("worker", "command", ["rankwright", "work"], "worker exited with code"),
+    ("worker", "user", "root", "worker must run as a numbered user"),
+    ("dispatcher", "command", ["rankwright", "dispatch"], "dispatcher exited with code"),
+]

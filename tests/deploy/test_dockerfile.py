@@ -1,13 +1,9 @@
-"""What the Dockerfile says can be built and run: its files are there, its user is not root, its cache is warm."""
+"""What the Dockerfile says can be built: its files are there, its dependencies are pinned, its user is not root."""
 
 from __future__ import annotations
 
-import ast
-import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -58,36 +54,3 @@ def test_it_does_not_run_as_root(image: dockerfile.Image) -> None:
     assert set(image.owned_folders().values()) == {(uid, gid)}
     assert image.workdir in image.owned_folders()
     assert image.environment["NUMBA_CACHE_DIR"] in image.owned_folders()
-
-
-def test_building_fills_the_kernel_cache(image: dockerfile.Image, tmp_path: Path) -> None:
-    """The last RUN caches every kernel of core: a second run, as in a container, compiles none."""
-    for copy in image.copies():
-        copy.into(tmp_path, ROOT)
-    cache = tmp_path / "cache"
-    environment = {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
-        "PYTHONPATH": str(tmp_path / image.environment["PYTHONPATH"].lstrip("/")),
-        "NUMBA_CACHE_DIR": str(cache),
-    }
-    warm = ["/bin/sh", "-c", image.all("RUN")[-1].text]
-
-    def files() -> dict[Path, int]:
-        subprocess.run(warm, env=environment, cwd=tmp_path, check=True)
-        return {path: path.stat().st_mtime_ns for path in cache.rglob("*.nb?")}
-
-    first = files()
-    cached = {path.name.split("-")[0] for path in first}
-    assert kernels(ROOT / "core") <= cached
-    assert files() == first
-
-
-def kernels(folder: Path) -> set[str]:
-    """`module.function` of every function that numba compiles and caches."""
-    return {
-        f"{path.stem}.{node.name}"
-        for path in folder.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
-        and any("cache=True" in ast.unparse(decorator) for decorator in node.decorator_list)
-    }

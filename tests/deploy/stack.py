@@ -1,0 +1,120 @@
+"""A whole deployment: every service of the document, in its order, until its conditions hold."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from graphlib import TopologicalSorter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import backing
+import httpx
+from compose_file import Document, service
+from containers import Container, DeploymentFailed, Host
+from sklearn.datasets import load_breast_cancer
+
+Stack = dict[str, list[Container]]
+
+CONDITIONS = {
+    "service_healthy": Container.wait_healthy,
+    "service_completed_successfully": Container.wait_done,
+}
+
+
+@contextmanager
+def deploy(host: Host, document: Document, folder: Path) -> Iterator[Stack]:
+    """`docker compose up --wait`: on servers, ports and data of its own below `folder`."""
+    host = dataclasses.replace(host, folder=folder)
+    services = {name: service(document, name) for name in document["services"]}
+    running: Stack = {}
+    with ExitStack() as processes:
+        for name in TopologicalSorter({n: s.after for n, s in services.items()}).static_order():
+            for other, condition in services[name].after.items():
+                for container in running[other]:
+                    CONDITIONS[condition](container)
+            start = backing.STARTS.get(name, Container)
+            running[name] = [
+                processes.enter_context(start(host, services[name]))
+                for _ in range(services[name].replicas)
+            ]
+        for container in (one for name in running for one in running[name]):
+            if container.health:
+                container.wait_healthy()
+        yield running
+
+
+def table() -> bytes:
+    """The breast cancer data of scikit-learn as CSV, its label in the column `diagnosis`."""
+    frame = load_breast_cancer(as_frame=True).frame
+    frame["diagnosis"] = frame.pop("target").map({0: "malignant", 1: "benign"})
+    csv: str = frame.to_csv(index=False)
+    return csv.encode()
+
+
+class Caller:
+    """A user of the deployment: with a key made in the API's container, at the address that the file publishes."""
+
+    def __init__(self, api: Container) -> None:
+        scopes = [word for scope in ("read", "train", "score") for word in ("--scope", scope)]
+        made = api.execute(
+            ["rankwright", "keys", "create", "--owner", "clinic", "--name", "test", *scopes]
+        )
+        if made.returncode != 0:
+            raise DeploymentFailed(f"no key was made: {made.stderr}")
+        self._http = httpx.Client(
+            base_url=f"http://127.0.0.1:{api.host.ports['8000']}",
+            headers={"Authorization": f"Bearer {made.stdout.strip()}"},
+            timeout=60,
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.close()
+
+    def ask(self, method: str, path: str, *, wait: int = 0, **given: Any) -> Any:
+        """One request that must succeed; `wait` is how long the service may hold the answer, in seconds."""
+        headers = given.pop("headers", {}) | ({"Prefer": f"wait={wait}"} if wait else {})
+        try:
+            answer = self._http.request(method, path, headers=headers, **given)
+        except httpx.TransportError as error:
+            raise DeploymentFailed(f"{method} {path}: {error}") from error
+        if not answer.is_success:
+            raise DeploymentFailed(f"{method} {path}: {answer.status_code} {answer.text}")
+        return answer.json()
+
+    def upload(self) -> str:
+        """Upload the table; returns the dataset's id once a worker has read it."""
+        fields = {"name": "cancer", "label": "diagnosis", "positive": "malignant"}
+        dataset = self.ask(
+            "POST",
+            "/v1/datasets",
+            wait=30,
+            params=fields,
+            content=table(),
+            headers={"Content-Type": "text/csv"},
+        )
+        if dataset["status"] != "ready":
+            raise DeploymentFailed(f"the upload is not ready: {dataset}")
+        identity: str = dataset["id"]
+        return identity
+
+    def train(self, dataset: str, rounds: int, *, wait: int) -> Any:
+        """Hand in a job; returns it as it is after the wait."""
+        algorithm = {"name": "rankboost", "n_rounds": rounds}
+        body = {"dataset_id": dataset, "algorithm": algorithm}
+        return self.ask("POST", "/v1/jobs", wait=wait, json=body)
+
+    def job(self, job_id: str) -> Any:
+        """The job as it is now."""
+        return self.ask("GET", f"/v1/jobs/{job_id}")
