@@ -1,0 +1,121 @@
+"""What a worker does with a job, in one process: claim, prepare, run, complete."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sklearn.datasets import load_breast_cancer
+
+from app.db.session import Database
+from app.db.tables import Dataset, Job, Model
+from app.errors import ServiceError
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import datasets, execution, jobs, queue, submission
+from core.errors import CoreError
+
+OWNER = "ann"
+
+
+def quiet(step: int, of: int, info: Mapping[str, float]) -> None:
+    """Take a step's report and do nothing."""
+
+
+def breast_cancer() -> str:
+    """Return the table of the Wisconsin breast cancer data as CSV: 569 rows, 30 features."""
+    data = load_breast_cancer()
+    head = ",".join([*(name.replace(" ", "_") for name in data.feature_names), "diagnosis"])
+    rows = (
+        ",".join([*map(repr, map(float, row)), data.target_names[target]])
+        for row, target in zip(data.data, data.target, strict=True)
+    )
+    return "\n".join([head, *rows, ""])
+
+
+class Workbench:
+    """A database, a blob store, and a worker without processes."""
+
+    def __init__(self, db: Database, folder: Path) -> None:
+        self.db = db
+        self.settings = Settings(state_dir=folder)
+        self.blobs = BlobStore(folder / "blobs")
+
+    def upload(
+        self,
+        body: str | bytes,
+        *,
+        owner: str = OWNER,
+        content_type: str = "text/csv",
+        encoding: str | None = None,
+        **given: str,
+    ) -> Dataset:
+        """Take a table in as the API does; its ingest job is queued."""
+        with self.blobs.writer("uploads") as writer:
+            writer.write(body.encode() if isinstance(body, str) else body)
+            key, sha256 = writer.commit()
+        upload = datasets.Upload(key, writer.size, sha256, content_type, encoding)
+        with self.db.write() as session:
+            described = datasets.describe(given)
+            return datasets.accept(session, self.settings, owner, described, upload)
+
+    def submit(self, dataset: Dataset | str, *, owner: str = OWNER, **request: Any) -> Job:
+        """Hand in a training job as the API does."""
+        asked = {
+            "dataset_id": dataset if isinstance(dataset, str) else dataset.id,
+            "algorithm": {"name": "rankboost", "n_rounds": 10},
+            "objective": {"metric": "auc"},
+            "validation": {"method": "holdout", "fraction": 0.25},
+        }
+        with self.db.write() as session:
+            train = submission.TrainRequest(**(asked | request))
+            return submission.submit(session, self.settings, owner, train)
+
+    def claim(self) -> queue.Claim:
+        """Claim the next job."""
+        claim = queue.claim(self.db, self.settings, "wrk_test")
+        assert claim is not None
+        return claim
+
+    def prepare(self, claim: queue.Claim) -> dict[str, Any]:
+        """Do the first step."""
+        return execution.prepare(self.db, self.blobs, self.settings, claim)
+
+    def complete(self, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+        """Do the last step."""
+        execution.complete(self.db, self.blobs, claim, result)
+
+    def work(self) -> Job:
+        """Run the next job to its end as a worker does, and return it."""
+        claim = self.claim()
+        payload: dict[str, Any] = {}
+        try:
+            payload = self.prepare(claim)
+            self.complete(claim, execution.run(payload, quiet))
+        except (ServiceError, CoreError) as error:
+            problem, user_fault = execution.problem_of(error)
+            assert user_fault, problem
+            queue.fail(self.db, claim, problem)
+        finally:
+            if payload:
+                shutil.rmtree(payload["workdir"])
+        return jobs.get(self.db, claim.owner, claim.job_id)
+
+    def ready(self, body: str | bytes, **given: Any) -> Dataset:
+        """Upload a table and read it."""
+        dataset = self.upload(body, **given)
+        job = self.work()
+        assert job.state == "succeeded", job.error
+        return datasets.get(self.db, dataset.owner, dataset.id)
+
+    def model(self, job: Job) -> Model:
+        """Return the model that a job made."""
+        assert job.model_id, job.error
+        with self.db.read() as session:
+            return session.get_one(Model, job.model_id)
+
+    def left_over(self) -> list[str]:
+        """Return what lies in the staging folder."""
+        return [path.name for path in (self.blobs.root / "staging").iterdir()]
