@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from servers import PostgresServer, ValkeyServer
+from sqlalchemy import delete, text
 
 from app.db import migrate
 from app.db.session import Database
-
-_TEMPLATE = "migrated"
+from app.db.tables import Base
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL server with a migrated template database."""
+    """A PostgreSQL server with nothing in it."""
     server = PostgresServer()
-    migrate.upgrade(server.create(_TEMPLATE))
     yield server
     server.close()
 
 
+@pytest.fixture(scope="session")
+def _postgres_migrated(postgres: PostgresServer) -> str:
+    url = postgres.create("migrated")
+    migrate.upgrade(url)
+    return url
+
+
 @pytest.fixture
-def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """The URL of a migrated PostgreSQL database of the test's own."""
-    name = f"test_{uuid.uuid4().hex}"
-    yield postgres.create(name, template=_TEMPLATE)
-    postgres.drop(name)
+def postgres_url(_postgres_migrated: str) -> Iterator[str]:
+    """The URL of a migrated, empty PostgreSQL database that no other test uses meanwhile."""
+    yield _postgres_migrated
+    # Emptied, not made anew: a database takes PostgreSQL a tenth of a second, this one hundredth.
+    database = Database(_postgres_migrated)
+    with database.write() as session:
+        session.execute(
+            text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+        for table in reversed(Base.metadata.sorted_tables):
+            session.execute(delete(table))
+    database.close()
 
 
 @pytest.fixture(scope="session")

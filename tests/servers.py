@@ -122,9 +122,9 @@ class PostgresServer:
         self._process.send_signal(how)
         self._process.wait(30)
 
-    def create(self, name: str, *, template: str = "template1") -> str:
-        """Make a database and return its SQLAlchemy URL."""
-        self.run(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
+    def create(self, name: str) -> str:
+        """Make an empty database and return its SQLAlchemy URL."""
+        self.run(f'CREATE DATABASE "{name}"')
         return self.url(name)
 
     def drop(self, name: str) -> None:
