@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from core.scan import N_CODES, Peak, fill_histograms
 
-from .kernels import class_blocks, rescale_sides, sum_sides
+from .kernels import rescale_sides, sum_sides
 
 
 class Masses(NamedTuple):
@@ -48,7 +48,6 @@ class PairWeights:
     ) -> None:
         self._codes = codes
         self._n_positives = n_positives
-        self._blocks = class_blocks(n_positives, len(weight))
         total_p = float(weight[:n_positives].sum())
         total_n = float(weight[n_positives:].sum())
         self._weights = weight.copy()
@@ -66,9 +65,11 @@ class PairWeights:
 
     def masses(self, peak: Peak) -> Masses:
         """Add up both sides of a cut, each from its own rows: what is empty is exactly 0."""
-        sides = sum_sides(self._codes[peak.feature], peak, self._weights, self._blocks)
-        (above_p, below_p), (above_n, below_n) = (sides / sides.sum(axis=1, keepdims=True)).tolist()
-        return Masses(above_p, below_p, above_n, below_n)
+        above_p, below_p, above_n, below_n = sum_sides(
+            self._codes[peak.feature], peak, self._weights, self._n_positives
+        )
+        total_p, total_n = above_p + below_p, above_n + below_n
+        return Masses(above_p / total_p, below_p / total_p, above_n / total_n, below_n / total_n)
 
     def update(self, peak: Peak, masses: Masses, rise_above: float, rise_below: float) -> None:
         """Let f grow by one amount above the cut and by another below it.
@@ -85,11 +86,9 @@ class PairWeights:
         shrink_n = masses.above_n * above + masses.below_n * below
         self.log_f_plus += math.log(shrink_p)
         self.log_f_minus += math.log(shrink_n)
-        factors = np.array(
-            [
-                [1 / above / shrink_p, 1 / below / shrink_p],
-                [above / shrink_n, below / shrink_n],
-            ]
+        column, m = self._codes[peak.feature], self._n_positives
+        rescale_sides(
+            column[:m], peak, 1 / above / shrink_p, 1 / below / shrink_p, self._weights[:m]
         )
-        rescale_sides(self._codes[peak.feature], peak, factors, self._weights, self._blocks)
+        rescale_sides(column[m:], peak, above / shrink_n, below / shrink_n, self._weights[m:])
         fill_histograms(self._codes, self._weights, self._n_positives, self.histograms)

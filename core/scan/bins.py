@@ -122,8 +122,8 @@ def fit_edges(
 
 def _share_out(task: Callable[[int], None], items: range, n_cells: int) -> None:
     """Run the task on every item, in threads where that pays."""
-    n_threads = min(numba.get_num_threads(), len(items))
-    if n_threads < 2 or n_cells < PARALLEL_CELLS:
+    n_threads = min(numba.get_num_threads(), len(items)) if n_cells >= PARALLEL_CELLS else 1
+    if n_threads == 1:
         for item in items:
             task(item)
         return

@@ -9,6 +9,9 @@ from .bins import N_CODES
 # Sharing features out to threads costs some 20 microseconds; this many cells repay it.
 PARALLEL_CELLS = 100_000
 
+# Below this, clearing and adding up sub-histograms costs more than they save.
+FEW_ROWS = 2_000
+
 
 def fill_histograms(
     codes: npt.NDArray[np.uint8],
@@ -32,7 +35,7 @@ def fill_histograms(
     O(n_features · n_rows). A feature is summed by one thread in the order of the rows, so the
     result is the same for any number of threads.
     """
-    parallel = numba.get_num_threads() > 1 and codes.size >= PARALLEL_CELLS
+    parallel = codes.size >= PARALLEL_CELLS and numba.get_num_threads() > 1
     fill = _fill_parallel if parallel else _fill_serial
     fill(codes, weights, n_positives, histograms)
 
@@ -41,10 +44,16 @@ def fill_histograms(
     numba.void(numba.uint8[::1], numba.float64[::1], numba.float64[::1]), nogil=True, cache=True
 )
 def _fill(codes, weights, histogram):  # type: ignore[no-untyped-def]
-    # Four sub-histograms: consecutive rows of one bin would wait for each other's addition.
-    part = np.zeros((4, N_CODES))
     n_rows = np.uint64(len(codes))
     i = np.uint64(0)
+    if n_rows < FEW_ROWS:
+        histogram[:] = 0.0
+        while i < n_rows:
+            histogram[codes[i]] += weights[i]
+            i += np.uint64(1)
+        return
+    # Four sub-histograms: consecutive rows of one bin would wait for each other's addition.
+    part = np.zeros((4, N_CODES))
     while i + np.uint64(3) < n_rows:  # unsigned, so that numba drops the test for negative indices
         part[0, codes[i]] += weights[i]
         part[1, codes[i + np.uint64(1)]] += weights[i + np.uint64(1)]

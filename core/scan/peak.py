@@ -87,24 +87,56 @@ def find_peak(
 
 
 @numba.njit(
-    numba.float64(numba.float64, numba.float64, numba.float64, numba.float64, numba.int64),
-    nogil=True,
-    cache=True,
-    inline="always",
-    error_model="numpy",
+    numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, ::1]), nogil=True, cache=True
 )
-def _gain(above_p, above_n, below_p, below_n, criterion):  # type: ignore[no-untyped-def]
-    """Give the gain of a cut, in units of the product of both totals."""
-    plus = above_p * below_n
-    minus = above_n * below_p
-    if criterion == 0:
-        return abs(plus - minus)
-    # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
-    return (plus - minus) ** 2 / (plus + minus + 2.0 * np.sqrt(plus * minus) + 1e-300)
+def _sum_from_both_ends(histogram, n_bins, sums):  # type: ignore[no-untyped-def]
+    """Write the mass below cut c to sums[:2, c + 1], above it to sums[2:, c + 1]; p, then n."""
+    below_p = below_n = above_p = above_n = 0.0
+    for k in range(n_bins):  # four chains of additions that do not wait for each other
+        sums[0, k] = below_p
+        sums[1, k] = below_n
+        below_p += max(histogram[0, k], 0.0)
+        below_n += max(histogram[1, k], 0.0)
+        other = n_bins - 1 - k
+        above_p += max(histogram[0, other], 0.0)
+        above_n += max(histogram[1, other], 0.0)
+        sums[2, other] = above_p
+        sums[3, other] = above_n
 
 
 @numba.njit(
-    numba.int64(
+    numba.void(
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.types.UniTuple(numba.float64, 4),
+        numba.int64,
+        numba.float64[::1],
+    ),
+    nogil=True,
+    cache=True,
+    error_model="numpy",
+)
+def _write_gains(sums, n_bins, missing, criterion, gains):  # type: ignore[no-untyped-def]
+    """Write the gain of every cut; missing is the mass to add below (p, n) and above (p, n)."""
+    below_p, below_n, above_p, above_n = missing
+    # The totals: nothing lies below the first cut but what is missing.
+    scale = 1.0 / ((sums[2, 0] + below_p + above_p) * (sums[3, 0] + below_n + above_n))
+    if criterion == 0:
+        for c in range(n_bins):
+            plus = (sums[2, c] + above_p) * (sums[1, c] + below_n)
+            minus = (sums[3, c] + above_n) * (sums[0, c] + below_p)
+            gains[c] = scale * abs(plus - minus)
+    else:
+        for c in range(n_bins):
+            plus = (sums[2, c] + above_p) * (sums[1, c] + below_n)
+            minus = (sums[3, c] + above_n) * (sums[0, c] + below_p)
+            # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
+            root = plus + minus + 2.0 * np.sqrt(plus * minus) + 1e-300
+            gains[c] = scale * (plus - minus) ** 2 / root
+
+
+@numba.njit(
+    numba.void(
         numba.float64[:, ::1],
         numba.int64,
         numba.boolean,
@@ -114,38 +146,15 @@ def _gain(above_p, above_n, below_p, below_n, criterion):  # type: ignore[no-unt
     ),
     nogil=True,
     cache=True,
-    error_model="numpy",
-    fastmath={"nnan"},
 )
 def _scan_feature(histogram, n_bins, has_missing, criterion, sums, gains):  # type: ignore[no-untyped-def]
-    """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1.
-
-    Returns the number of columns written. sums is scratch of shape (4, 257).
-    """
+    """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1."""
     missing_p = max(histogram[0, MISSING], 0.0)
     missing_n = max(histogram[1, MISSING], 0.0)
-    # sums[0:2, c + 1]: mass of codes <= c from below; sums[2:4, c + 1]: mass of codes > c from above
-    sums[0, 0] = 0.0
-    sums[1, 0] = 0.0
-    for c in range(n_bins):
-        sums[0, c + 1] = sums[0, c] + max(histogram[0, c], 0.0)
-        sums[1, c + 1] = sums[1, c] + max(histogram[1, c], 0.0)
-    sums[2, n_bins] = 0.0
-    sums[3, n_bins] = 0.0
-    for c in range(n_bins - 1, -1, -1):
-        sums[2, c] = sums[2, c + 1] + max(histogram[0, c], 0.0)
-        sums[3, c] = sums[3, c + 1] + max(histogram[1, c], 0.0)
-    scale = 1.0 / ((sums[0, n_bins] + missing_p) * (sums[1, n_bins] + missing_n))
-    for c in range(n_bins):
-        gains[0, c] = scale * _gain(
-            sums[2, c], sums[3, c], sums[0, c] + missing_p, sums[1, c] + missing_n, criterion
-        )
+    _sum_from_both_ends(histogram, n_bins, sums)
+    _write_gains(sums, n_bins, (missing_p, missing_n, 0.0, 0.0), criterion, gains[0])
     if has_missing:
-        for c in range(n_bins):
-            gains[1, c] = scale * _gain(
-                sums[2, c] + missing_p, sums[3, c] + missing_n, sums[0, c], sums[1, c], criterion
-            )
-    return n_bins
+        _write_gains(sums, n_bins, (0.0, 0.0, missing_p, missing_n), criterion, gains[1])
 
 
 @numba.njit(numba.float64(numba.float64[::1]), nogil=True, cache=True, fastmath={"nnan", "nsz"})
@@ -166,21 +175,21 @@ def _greatest(values):  # type: ignore[no-untyped-def]
 )
 def _find_peak(histograms, n_bins, has_missing, criterion):  # type: ignore[no-untyped-def]
     n_features = len(n_bins)
-    sums = np.empty((4, N_CODES + 1))
+    sums = np.empty((4, N_CODES))
     gains = np.empty((2, N_CODES))
     best = np.zeros(n_features)
     for j in range(n_features):
-        width = _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, sums, gains)
-        best[j] = _greatest(gains[0, :width])
+        _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, sums, gains)
+        best[j] = _greatest(gains[0, : n_bins[j]])
         if has_missing[j]:
-            best[j] = max(best[j], _greatest(gains[1, :width]))
+            best[j] = max(best[j], _greatest(gains[1, : n_bins[j]]))
     least = best.max() * (1.0 - TIE)
     if least <= 0.0:
         return -1, -1, False, 0.0
     feature = 0
     while best[feature] < least:
         feature += 1
-    width = _scan_feature(
+    _scan_feature(
         histograms[feature], n_bins[feature], has_missing[feature], criterion, sums, gains
     )
     column = 0
