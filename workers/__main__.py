@@ -22,7 +22,7 @@ from workers.tasks import register
 
 log = logging.getLogger("workers")
 
-CELERY_END_SECONDS = 3.0
+CELERY_END_SECONDS = 2.0
 
 
 def main() -> int:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+import socket
+import warnings
 from typing import Any
 
 from celery import Celery, signals
 from celery.apps.worker import Worker
+from celery.platforms import SecurityWarning
 from celery.worker import state
 
 from app.infra.producer import QUEUE
-
-log = logging.getLogger(__name__)
 
 
 class CeleryWorker(Worker):
@@ -34,10 +35,13 @@ class CeleryWorker(Worker):
 def make_worker(app: Celery, slots: int, name: str) -> CeleryWorker:
     """The worker that takes wake-ups off the queue, with a thread for each slot."""
     # Connected, the signal keeps Celery from setting up logging of its own.
-    signals.setup_logging.connect(_keep_logging)
+    signals.setup_logging.connect(_quiet_logging)
+    # Celery warns root of pickled messages; JSON alone is accepted here.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    app.conf.worker_enable_remote_control = False
     return CeleryWorker(
         app=app,
-        hostname=f"{name}@%h",
+        hostname=f"{name}@{socket.gethostname()}",
         queues=[QUEUE],
         pool="threads",
         concurrency=slots,
@@ -49,5 +53,7 @@ def make_worker(app: Celery, slots: int, name: str) -> CeleryWorker:
     )
 
 
-def _keep_logging(**_: Any) -> None:
-    """Leave the logging as `app.infra.logging` set it up."""
+def _quiet_logging(**_: Any) -> None:
+    """Leave the logging as `app.infra.logging` set it up, without Celery's two lines a wake-up."""
+    for name in ("celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 PROGRESS_SECONDS = 0.2  # the parent writes one a second at most; more would only fill the pipe
+SLACK_BYTES = (
+    64 * 1024**2
+)  # stacks of threads that a library starts: refused one, it may abort the process
 
 log = logging.getLogger(__name__)
 
@@ -85,31 +88,19 @@ class Progress:
         self._send({"type": "progress", "progress": progress})
 
 
-def warm_up() -> None:
-    """Import what a job needs and fit a tiny table by every algorithm, so that each kernel is compiled and loaded."""
-    import numpy as np
-
-    from app.services import execution
-    from core.registry import ALGORITHMS
-
-    log.debug("kinds of jobs are run by %s", execution.__name__)
-    rows, rng = 64, np.random.default_rng(0)
-    X = rng.random((rows, 3))
-    X[::7, 0] = np.nan
-    y = np.arange(rows) % 2
-    for algorithm in ALGORITHMS.values():
-        algorithm().fit(X, y)
-
-
 def limit_memory(more_bytes: int | None) -> None:
-    """Let this process take so many bytes more than it holds now; beyond them an allocation raises MemoryError."""
+    """Let this process take so many bytes more than it holds now, and some slack; None lifts the limit.
+
+    An allocation far beyond it then raises MemoryError and leaves the process usable. The limit itself is kept by
+    the parent, which measures what was really touched.
+    """
     if not sys.platform.startswith("linux"):
         return  # elsewhere RLIMIT_DATA does not cover what numpy allocates; the parent's watch remains
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if more_bytes is None:
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
         return
-    soft = _data_bytes() + more_bytes
+    soft = _data_bytes() + more_bytes + SLACK_BYTES
     if hard != resource.RLIM_INFINITY:
         soft = min(soft, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
@@ -158,9 +149,11 @@ def main(arguments: list[str]) -> None:
 
     from app.infra.logging import configure_logging
     from app.infra.settings import Settings
+    from workers.warm import warm_up
 
-    configure_logging(Settings())
-    warm_up()
+    settings = Settings()
+    configure_logging(settings)
+    warm_up(settings)
     inbox = Inbox(connection)
     send({"type": "ready"})
     while True:

@@ -1,0 +1,175 @@
+"""What the tests of workers and recovery share: tables to train on, jobs, and worker processes to be cruel to."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from servers import eventually
+from sqlalchemy import func, select
+
+from app.db.session import Database
+from app.db.tables import FINAL_STATES, Job, Model
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import datasets, jobs
+from core.boosting import RankBoost
+
+OWNER = "tester"
+LONG = 40_000  # rounds: a second or so on a small table, time enough to interfere
+ENDLESS = 100_000  # rounds: half a minute or more on a big table, longer than any test looks at it
+
+
+@functools.cache
+def csv_table(rows: int, features: int = 4) -> bytes:
+    """A table whose first column carries the signal."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(rows, features))
+    y = (X[:, 0] + rng.normal(size=rows) > 0).astype(np.int8)
+    columns = {f"x{j}": X[:, j] for j in range(features)} | {"y": y}
+    out = io.BytesIO()
+    pyarrow.csv.write_csv(pa.table(columns), out)
+    return out.getvalue()
+
+
+class Shop:
+    """One deployment's database and blobs, and what an owner does with them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.db = Database(settings.sqlalchemy_url)
+        self.blobs = BlobStore(settings.blob_dir)
+
+    def upload(self, table: bytes, *, label: str = "y", positive: str = "1") -> str:
+        """Accept a CSV; returns the id of the ingest job's dataset."""
+        with self.blobs.writer("uploads") as writer:
+            writer.write(table)
+            key, sha256 = writer.commit()
+        csv = datasets.Format("text/csv", None)
+        upload = datasets.Upload(key, len(table), sha256, csv)
+        said = datasets.describe({"name": "table", "label": label, "positive": positive})
+        with self.db.write() as session:
+            return datasets.accept(session, self.settings, OWNER, said, upload).id
+
+    def train(self, dataset_id: str, rounds: int, *, timeout_seconds: float | None = None) -> str:
+        """Submit a training job of so many rounds; returns its id."""
+        parameters = RankBoost(n_rounds=rounds).get_params()
+        spec = {
+            "algorithm": {"name": "rankboost", "parameters": parameters},
+            "objective": {"metric": "auc"},
+            "validation": {"method": "none"},
+            "seed": 0,
+            "model_name": "model",
+        }
+        with self.db.write() as session:
+            job = jobs.enqueue(
+                session,
+                self.settings,
+                owner=OWNER,
+                kind="train",
+                name="model",
+                spec=spec,
+                dataset_id=dataset_id,
+                timeout_seconds=timeout_seconds,
+            )
+        return job.id
+
+    def job(self, job_id: str) -> Job:
+        """The job as it is now."""
+        return jobs.get(self.db, OWNER, job_id)
+
+    def reaches(self, job_id: str, *states: str, seconds: float = 60.0) -> Job:
+        """Wait until the job is in one of the states; a final one that was not asked for is an error at once."""
+
+        def arrived() -> Job | None:
+            job = self.job(job_id)
+            if job.state in states:
+                return job
+            assert job.state not in FINAL_STATES, (job.state, job.error)
+            return None
+
+        found: Job = eventually(arrived, seconds=seconds)
+        return found
+
+    def fitting(self, job_id: str) -> Job:
+        """Wait until the job's fit has told of its first rounds."""
+        found: Job = eventually(lambda: (job := self.job(job_id)).progress and job, seconds=60)
+        return found
+
+    def ends(self, job_id: str) -> Job:
+        """Wait until the job has ended, in whatever way."""
+        return self.reaches(job_id, *FINAL_STATES)
+
+    def ready_table(self, rows: int = 200) -> str:
+        """Upload a table and wait until a worker has read it; returns the dataset's id."""
+        dataset_id = self.upload(csv_table(rows))
+        eventually(lambda: datasets.get(self.db, OWNER, dataset_id).status == "ready", seconds=60)
+        return dataset_id
+
+    def models_of(self, job_id: str) -> int:
+        """How many models the job made."""
+        with self.db.read() as session:
+            count = select(func.count()).select_from(Model).where(Model.job_id == job_id)
+            return session.scalar(count) or 0
+
+    def states_of(self, job_id: str) -> list[str]:
+        """The states that the job went through, by its events."""
+        events = jobs.events(self.db, OWNER, job_id, after=0, limit=200)
+        return [event.data["state"] for event in events if event.type == "state"]
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self.db.close()
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The environment that gives another process these settings."""
+    given = settings.model_dump(exclude_unset=True)
+    values = {
+        name: value.get_secret_value() if hasattr(value, "get_secret_value") else str(value)
+        for name, value in given.items()
+    }
+    ours = {f"RANKWRIGHT_{name.upper()}": value for name, value in values.items()}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
+    return kept | ours
+
+
+@contextmanager
+def worker(settings: Settings, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker process, ended with the block if the test has not ended it."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workers"], env=environment(settings), stdout=out, stderr=out
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        process.wait()
+
+
+def children_of(pid: int) -> list[int]:
+    """The pids of a process's children."""
+    lines = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for line in lines for child in line.read_text().split()]
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process still runs; one that ended and was not yet collected does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"

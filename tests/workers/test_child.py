@@ -1,0 +1,94 @@
+"""The fit process by itself: it starts warm, ends with its pipe, and lives through a refused allocation."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from harness import is_running
+from servers import eventually
+
+from workers.fit_process import FitProcess, FitProcessDied
+
+
+@pytest.fixture
+def process() -> Iterator[FitProcess]:
+    """A warm fit process."""
+    process = FitProcess(threads=1)
+    assert process.receive(60) == {"type": "ready"}
+    yield process
+    process.kill()
+
+
+def test_interrupts_are_for_the_worker_alone(process: FitProcess) -> None:
+    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, signal.SIGTERM)
+    process.start_job({"kind": "none"}, None)
+    answer = process.receive(30)
+    assert answer is not None
+    assert answer["type"] == "error"
+    assert answer["user_fault"]
+    assert "kind" in answer["problem"]["detail"]
+
+
+def test_it_ends_with_its_pipe(process: FitProcess) -> None:
+    process._connection.close()
+    eventually(lambda: not process.alive)
+
+
+def test_its_end_is_told_by_name(process: FitProcess) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+    with pytest.raises(FitProcessDied, match=f"fit process {process.pid} was killed by SIGKILL"):
+        process.receive(30)
+
+
+def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> None:
+    process.start_job({"kind": "none"}, None)
+    eventually(lambda: process._connection.poll(0.1))
+    process.stop_job()
+    assert process.alive
+    process.start_job({"kind": "none"}, None)
+    answer = process.receive(30)
+    assert answer is not None
+    assert answer["type"] == "error"
+
+
+def test_it_dies_with_a_killed_parent() -> None:
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from workers.fit_process import FitProcess; process = FitProcess(1)\n"
+            "assert process.receive(60)['type'] == 'ready'\n"
+            "import os, signal; os.kill(process.pid, signal.SIGSTOP)\n"  # deaf to its pipe
+            "print(process.pid, flush=True); signal.pause()",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    with parent, parent.stdout:
+        pid = int(parent.stdout.readline())
+        assert is_running(pid)
+        parent.kill()
+        eventually(lambda: not is_running(pid))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA covers mmap on Linux")
+def test_an_allocation_far_beyond_the_limit_is_refused_and_the_process_goes_on() -> None:
+    code = (
+        "import numpy as np\n"
+        "from workers.child import SLACK_BYTES, limit_memory\n"
+        "limit_memory(1 << 20)\n"
+        "try:\n"
+        "    np.ones(SLACK_BYTES // 4)\n"
+        "except MemoryError:\n"
+        "    limit_memory(None)\n"
+        "    print(np.ones(SLACK_BYTES // 4).size)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 0

@@ -1,0 +1,77 @@
+"""Warming up a fit process: a tiny job of each kind and algorithm, before the first real one.
+
+`python -m workers.warm` does it once and ends: the image is built with it, to hold numba's cache.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from app.infra.settings import Settings
+from app.services import execution
+from app.services.ingest.job import limits
+from app.services.jobs import INGEST
+from app.services.submission import TRAIN
+from core.registry import ALGORITHMS
+
+_TABLE = "x,y\n" + "".join(f"{i % 7 or ''},{i % 2}\n" for i in range(40))
+
+
+def warm_up(settings: Settings) -> None:
+    """Run the jobs, so that libraries are imported, kernels loaded and their threads started."""
+    with tempfile.TemporaryDirectory(prefix="rankwright-warm-") as folder:
+        upload = Path(folder, "table.csv")
+        upload.write_text(_TABLE)
+        table = execution.run(_ingest(upload, folder, settings), _ignore)
+        for name, algorithm in ALGORITHMS.items():
+            parameters = algorithm().get_params(deep=False)
+            execution.run(_training(name, parameters, table, folder), _ignore)
+
+
+def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
+    return {
+        "kind": INGEST,
+        "path": str(upload),
+        "content_type": "text/csv",
+        "content_encoding": None,
+        "label": "y",
+        "positive": "1",
+        "weight": None,
+        "group": None,
+        "limits": limits(settings),
+        "workdir": folder,
+    }
+
+
+def _training(
+    name: str, parameters: dict[str, Any], table: dict[str, Any], folder: str
+) -> dict[str, Any]:
+    return {
+        "kind": TRAIN,
+        "spec": {
+            "algorithm": {"name": name, "parameters": parameters},
+            "objective": {"metric": "auc"},
+            "validation": {"method": "holdout", "fraction": 0.5},
+            "seed": 0,
+        },
+        "table": {
+            "path": str(Path(folder, table["file"])),
+            "label": table["label"],
+            "weight": None,
+            "group": None,
+            "features": [{"name": "x", "type": "numeric"}],
+        },
+        "validation_table": None,
+        "pair": [table["negative"], table["positive"]],
+        "workdir": folder,
+    }
+
+
+def _ignore(step: int, of: int, info: object) -> None:
+    pass
+
+
+if __name__ == "__main__":
+    warm_up(Settings())
