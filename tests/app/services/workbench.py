@@ -56,7 +56,8 @@ class Workbench:
         with self.blobs.writer("uploads") as writer:
             writer.write(body.encode() if isinstance(body, str) else body)
             key, sha256 = writer.commit()
-        upload = datasets.Upload(key, writer.size, sha256, content_type, encoding)
+        kind = datasets.check_format(content_type, encoding)
+        upload = datasets.Upload(key, writer.size, sha256, kind)
         with self.db.write() as session:
             described = datasets.describe(given)
             return datasets.accept(session, self.settings, owner, described, upload)
@@ -72,6 +73,31 @@ class Workbench:
         with self.db.write() as session:
             train = submission.TrainRequest(**(asked | request))
             return submission.submit(session, self.settings, owner, train)
+
+    def submit_stored(self, dataset: Dataset, *, owner: str = OWNER) -> Job:
+        """Queue a job as if its request had been checked at a time when it was sound."""
+        spec = {
+            "algorithm": {"name": "rankboost", "parameters": {"n_rounds": 10}},
+            "objective": {"metric": "auc"},
+            "validation": {"method": "holdout", "fraction": 0.25},
+            "seed": 0,
+            "model_name": "m",
+        }
+        with self.db.write() as session:
+            return jobs.enqueue(
+                session,
+                self.settings,
+                owner=owner,
+                kind="train",
+                name="m",
+                spec=spec,
+                dataset_id=dataset.id,
+            )
+
+    def work_on(self, dataset: Dataset, **request: Any) -> Job:
+        """Hand in a training job and run it."""
+        self.submit(dataset, **request)
+        return self.work()
 
     def claim(self) -> queue.Claim:
         """Claim the next job."""

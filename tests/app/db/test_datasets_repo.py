@@ -1,0 +1,81 @@
+"""Datasets in SQL: from processing to ready once, and only for their owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.db import datasets
+from app.db.session import Database
+from app.db.tables import Dataset, DatasetStatus
+from app.infra.ids import new_id
+
+OWNER = "ann"
+FOUND: dict[str, Any] = {
+    "table_key": "tables/ab/abcd",
+    "rows": 3,
+    "positives": 1,
+    "negatives": 2,
+    "label": "y",
+    "positive": "1",
+    "negative": "0",
+    "columns": [{"name": "a", "role": "feature"}],
+}
+
+
+def insert(db: Database, owner: str = OWNER) -> Dataset:
+    """Add a dataset as an upload does."""
+    with db.write() as session:
+        return datasets.insert(
+            session,
+            id=new_id("ds"),
+            owner=owner,
+            name="churn",
+            kind="bipartite",
+            content_type="text/csv",
+            upload_key="uploads/00/00",
+            bytes=1,
+            sha256="00",
+        )
+
+
+def test_ready_once(db: Database) -> None:
+    dataset = insert(db)
+    assert (dataset.status, dataset.columns, dataset.rows) == (DatasetStatus.PROCESSING, [], None)
+    with db.write() as session:
+        assert datasets.mark_ready(session, OWNER, dataset.id, **FOUND)
+    with db.read() as session:
+        found = datasets.find(session, OWNER, dataset.id)
+    assert found is not None
+    assert found.status == DatasetStatus.READY
+    assert {name: getattr(found, name) for name in FOUND} == FOUND
+    with db.write() as session:
+        assert not datasets.mark_ready(session, OWNER, dataset.id, **FOUND | {"rows": 99})
+    with db.read() as session:
+        assert session.get_one(Dataset, dataset.id).rows == 3
+
+
+def test_only_the_owners_own(db: Database) -> None:
+    dataset = insert(db)
+    with db.write() as session:
+        assert not datasets.mark_ready(session, "bob", dataset.id, **FOUND)
+        assert not datasets.mark_ready(session, OWNER, new_id("ds"), **FOUND)
+        datasets.delete(session, "bob", dataset.id)
+    with db.read() as session:
+        assert datasets.find(session, "bob", dataset.id) is None
+        assert datasets.list_page(session, "bob", limit=10, after=None).data == []
+        assert datasets.find(session, OWNER, dataset.id) is not None
+
+
+def test_pages_are_newest_first_and_whole(db: Database) -> None:
+    ids = [insert(db).id for _ in range(5)]
+    insert(db, "bob")
+    seen: list[str] = []
+    after = None
+    with db.read() as session:
+        while True:
+            page = datasets.list_page(session, OWNER, limit=2, after=after)
+            seen += [row.id for row in page.data]
+            if not page.has_more:
+                break
+            after = page.next
+    assert seen == ids[::-1]

@@ -1,0 +1,181 @@
+"""The three steps of a job: ingest from upload to ready or invalid, and what an exception means."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from workbench import OWNER, Workbench, breast_cancer, quiet
+
+from app.db.session import Database
+from app.db.tables import Dataset, DatasetStatus, JobState
+from app.errors import Conflict, Invalid, LeaseLost, Unavailable
+from app.services import datasets, execution, queue
+from app.services.ingest.faults import BadTable
+from core.errors import InvalidData, InvalidParameter
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    """Return a worker without processes."""
+    return Workbench(db, tmp_path)
+
+
+def test_upload_becomes_ready(bench: Workbench) -> None:
+    dataset = bench.ready(breast_cancer(), name="cancer", positive="malignant")
+    assert dataset.status == DatasetStatus.READY
+    assert (dataset.rows, dataset.positives, dataset.negatives) == (569, 212, 357)
+    assert (dataset.label, dataset.positive, dataset.negative) == (
+        "diagnosis",
+        "malignant",
+        "benign",
+    )
+    assert dataset.errors == []
+    assert len(dataset.columns) == 31
+    assert dataset.columns[0]["mean"] == pytest.approx(14.127291739894552)
+    assert dataset.table_key is not None
+    assert pq.read_metadata(bench.blobs.path(dataset.table_key)).num_rows == 569
+    assert bench.left_over() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "fault"),
+    [
+        ("", {}, {"line": 1, "detail": "the file is empty: a header line and rows are needed"}),
+        (
+            "a,y\n1,0\nx,1\n",
+            {},
+            {"line": 3, "column": "a", "detail": "'x' is not a number"},
+        ),
+        (
+            "a,y\n1,0\n2,1\n3,2\n",
+            {},
+            {"line": 4, "column": "y", "detail": "'2' is a third value of the label, beside '0' and '1'"},
+        ),
+        (
+            "a,y\n1,0\n2,0\n",
+            {},
+            {"column": "y", "detail": "the label 'y' must have two different values, got only the value '0' in 2 rows"},
+        ),
+        (
+            "a,y\n1,0\n2,1\n",
+            {"label": "z"},
+            {"column": "z", "detail": "the label column 'z' is not in the table; it has 'a', 'y'"},
+        ),
+    ],
+)  # fmt: skip
+def test_bad_upload_becomes_invalid(
+    bench: Workbench, body: str, given: dict[str, str], fault: dict[str, object]
+) -> None:
+    dataset = bench.upload(body, **given)
+    job = bench.work()
+    assert job.state == JobState.FAILED
+    assert job.error is not None
+    assert job.error["errors"] == [fault]
+    found = datasets.get(bench.db, OWNER, dataset.id)
+    assert found.status == DatasetStatus.INVALID
+    assert found.errors == [fault]
+    assert (found.table_key, found.rows, found.columns) == (None, None, [])
+    assert bench.left_over() == []
+    assert not (bench.blobs.root / "tables").exists()
+
+
+def test_payload_and_result_are_small_json(bench: Workbench) -> None:
+    dataset = bench.upload(breast_cancer())
+    claim = bench.claim()
+    payload = json.loads(json.dumps(bench.prepare(claim), allow_nan=False))
+    result = json.dumps(execution.run(payload, quiet), allow_nan=False)
+    bench.complete(claim, json.loads(result))
+    shutil.rmtree(payload["workdir"])
+    bench.submit(dataset.id)
+    claim = bench.claim()
+    payload = json.loads(json.dumps(bench.prepare(claim), allow_nan=False))
+    result = json.dumps(execution.run(payload, quiet), allow_nan=False)
+    assert len(result) < 10_000
+    bench.complete(claim, json.loads(result))
+    shutil.rmtree(payload["workdir"])
+
+
+def test_stale_reading_writes_nothing(bench: Workbench) -> None:
+    dataset = bench.upload("a,y\n1,0\n2,1\n")
+    stale = bench.claim()
+    payload = bench.prepare(stale)
+    result = execution.run(payload, quiet)
+    queue.give_back(bench.db, stale)
+    with pytest.raises(LeaseLost):
+        bench.complete(stale, result)
+    assert datasets.get(bench.db, OWNER, dataset.id).status == DatasetStatus.PROCESSING
+    shutil.rmtree(payload["workdir"])
+
+
+def test_finishing_may_be_tried_again(bench: Workbench) -> None:
+    bench.upload("a,y\n1,0\n2,1\n")
+    claim = bench.claim()
+    payload = bench.prepare(claim)
+    result = execution.run(payload, quiet)
+    token, lost = (
+        claim.token,
+        queue.Claim(**{f: getattr(claim, f) for f in claim.__slots__} | {"token": -1}),
+    )
+    with pytest.raises(LeaseLost):
+        bench.complete(lost, result)  # the table is published by now
+    assert claim.token == token
+    bench.complete(claim, result)
+    shutil.rmtree(payload["workdir"])
+
+
+def test_dataset_that_is_gone_or_not_ready(bench: Workbench) -> None:
+    dataset = bench.ready("a,y\n" + "1,0\n2,1\n" * 8)
+    bench.submit(dataset)
+    with bench.db.write() as session:
+        session.get_one(Dataset, dataset.id).status = DatasetStatus.PROCESSING
+    job = bench.work()
+    assert job.error is not None
+    assert job.error["code"] == "dataset_not_ready"
+    bench.submit_stored(dataset)
+    with bench.db.write() as session:
+        session.delete(session.get_one(Dataset, dataset.id))
+    job = bench.work()
+    assert job.error is not None
+    assert job.error["code"] == "dataset_deleted"
+
+
+def test_another_owners_dataset_is_not_there(bench: Workbench) -> None:
+    dataset = bench.ready("a,y\n" + "1,0\n2,1\n" * 8, owner="bob")
+    job = bench.submit_stored(dataset, owner=OWNER)
+    assert bench.work().id == job.id
+    with bench.db.read() as session:
+        error = session.get_one(type(job), job.id).error
+    assert error is not None
+    assert error["code"] == "dataset_deleted"
+
+
+def test_unknown_kind(bench: Workbench) -> None:
+    with pytest.raises(Invalid, match="must be of kind ingest or train, got 'bake'"):
+        execution.run({"kind": "bake"}, quiet)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "user_fault"),
+    [
+        (BadTable("x", line=3, column="a"), "invalid_table", True),
+        (Conflict("x", code="dataset_deleted"), "dataset_deleted", True),
+        (InvalidData("x"), "invalid_data", True),
+        (InvalidParameter("x"), "invalid_parameter", True),
+        (Unavailable("x"), "unavailable", False),
+    ],
+)
+def test_problems_of_known_errors(error: Exception, code: str, user_fault: bool) -> None:
+    problem, fault = execution.problem_of(error)
+    assert (problem["code"], problem["detail"], fault) == (code, "x", user_fault)
+    assert set(problem) == {"code", "title", "detail", "errors"}
+
+
+def test_unknown_errors_keep_their_text_to_the_log() -> None:
+    problem, fault = execution.problem_of(KeyError("secret"))
+    assert not fault
+    assert problem["code"] == "internal"
+    assert "secret" not in str(problem)
