@@ -27,8 +27,7 @@ from app.services.scoring import ModelCache
 
 def create_app(settings: Settings) -> FastAPI:
     """Build the application. The database must have been migrated."""
-    traffic = Traffic()
-    context = open_context(settings, traffic)
+    context = open_context(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -48,7 +47,7 @@ def create_app(settings: Settings) -> FastAPI:
         **openapi.INFO,
     )
     app.state.context = context
-    app.add_middleware(Edge, settings=settings, traffic=traffic)
+    app.add_middleware(Edge, settings=settings, traffic=context.traffic)
     problems.install(app)
     app.router.routes.insert(0, scores.score_route(context))  # the busiest route is asked first
     for module in (algorithms, datasets, jobs, models, scores, keys, health, docs):
@@ -57,7 +56,7 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def open_context(settings: Settings, traffic: Traffic) -> Context:
+def open_context(settings: Settings) -> Context:
     """Open the doors to database, blobs and broker, and the caches behind them."""
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     blobs = BlobStore(settings.blob_dir)
@@ -75,7 +74,7 @@ def open_context(settings: Settings, traffic: Traffic) -> Context:
         keys=KeyRing(db, on_use=note_use.ask),
         models=ModelCache(db, blobs, settings.model_cache),
         watcher=Watcher(look, max_waiters=settings.max_waiters),
-        traffic=traffic,
+        traffic=Traffic(),
         publish=Errand("publish", lambda job_id: publish_after_commit(producer, job_id)),
         note_use=note_use,
     )

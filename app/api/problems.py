@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from app.errors import Malformed, ServiceError
 from core.errors import CoreError
@@ -91,20 +92,30 @@ def of_http_exception(request: Request, error: HTTPException) -> Response:
     code, title = _CODES.get(
         error.status_code, ("error", http.HTTPStatus(error.status_code).phrase)
     )
-    detail = error.detail
+    detail, headers = error.detail, dict(error.headers or {})
     if error.status_code == 404:
         detail = f"there is nothing at {request.scope['path']!r}"
     elif error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        detail = f"{request.method} is not offered here; offered: {allowed}"
+        allowed = ", ".join(_methods(request))
+        headers["Allow"] = allowed
+        detail = f"{request.method} is not offered here; offered are {allowed}"
     return problem(
         request,
         status=error.status_code,
         code=code,
         title=title,
         detail=detail,
-        headers=error.headers,
+        headers=headers,
     )
+
+
+def _methods(request: Request) -> list[str]:
+    """All methods of this path: the router names only those of the first route that fits."""
+    offered: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            offered |= route.methods or set()
+    return sorted(offered)
 
 
 def of_validation_error(request: Request, error: RequestValidationError) -> Response:
@@ -116,7 +127,7 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
             f"the body is not JSON: {reason} at character {at}", code="malformed_json"
         )
         return of_service_error(request, malformed)
-    errors = fault_list(faults)
+    errors = [_fault(fault, error.body) for fault in faults]
     detail = errors[0]["detail"] if errors else "the request does not fit its schema"
     if len(errors) > 1:
         detail = f"{len(errors)} faults, the first: {detail}"
@@ -125,20 +136,15 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
     )
 
 
-def fault_list(faults: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """pydantic's faults as `{"pointer" | "parameter" | "header": …, "detail": …}`."""
-    return [_fault(fault) for fault in faults]
-
-
-def _fault(fault: Mapping[str, Any]) -> dict[str, str]:
+def _fault(fault: Mapping[str, Any], body: Any) -> dict[str, str]:
+    """One of pydantic's faults as `{"pointer" | "parameter" | "header": …, "detail": …}`."""
     where, *path = fault["loc"] or ("body",)
     if where in ("query", "path"):
         key, place = "parameter", str(path[0]) if path else ""
     elif where == "header":
         key, place = "header", str(path[0]) if path else ""
     else:
-        key = "pointer"
-        place = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+        key, place = "pointer", _pointer(path, body)
     name = str(path[-1]) if path else "the body"
     kind, message = fault["type"], str(fault["msg"])
     if kind in _RULES:
@@ -151,6 +157,21 @@ def _fault(fault: Mapping[str, Any]) -> dict[str, str]:
         rule = "is not valid: " + message[:1].lower() + message[1:]
     got = "" if kind in ("missing", "extra_forbidden") else f", got {_shown(fault.get('input'))}"
     return {key: place, "detail": f"{name} {rule}{got}"}
+
+
+def _pointer(path: Sequence[Any], body: Any) -> str:
+    """JSON Pointer into the body. pydantic's path also names the member of a union, which the body does not have."""
+    pointer, here = "", body
+    for depth, part in enumerate(path):
+        found = isinstance(here, dict) and part in here
+        if isinstance(here, list) and isinstance(part, int):
+            found = part < len(here)
+        if found:
+            here = here[part]
+        elif depth < len(path) - 1:
+            continue
+        pointer += "/" + str(part).replace("~", "~0").replace("/", "~1")
+    return pointer
 
 
 def _shown(value: Any) -> str:

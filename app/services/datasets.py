@@ -201,6 +201,10 @@ def preview(
         batch = next(file.iter_batches(batch_size=limit), None)
         names = file.schema_arrow.names
     columns = [] if batch is None else [_plain(column) for column in batch.columns]
+    if dataset.label in names and columns:  # kept as 0 and 1; shown in the caller's words
+        words = (dataset.negative, dataset.positive)
+        at = names.index(dataset.label)
+        columns[at] = [words[int(value)] for value in columns[at]]
     return {"columns": names, "data": [list(row) for row in zip(*columns, strict=True)]}
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from app.errors import Invalid
 
 Floats = npt.NDArray[np.float64]
-Parser = Callable[[bytes], float]
 
 MISSING = float("nan")
 _ABSENT = object()
 _SHOWN = 100
 _MOST_FAULTS = 100
 _NUMBER, _BOOLEAN = "a finite number", "true or false"
+_NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
 _SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
 
 
@@ -31,40 +32,30 @@ class FeatureIndex:
         self._position = {name: i for i, name in enumerate(self.names)}
         self._boolean = [feature["type"] == "boolean" for feature in features]
         self._may_miss = [bool(feature["missing"]) for feature in features]
-        parsers = [_to_boolean if boolean else _to_number for boolean in self._boolean]
-        # A name as it is sent most often, so that decoding is the exception.
-        self._sent: dict[bytes, tuple[int, Parser]] = {}
-        for i, name in enumerate(self.names):
-            for spelling in (name, quote(name, safe=""), quote(name), quote_plus(name)):
-                if spelling == name and not _is_literal(name):
-                    continue
-                self._sent.setdefault(spelling.encode(), (i, parsers[i]))
-        self._blank: list[Any] = [_ABSENT] * len(self.names)
+        self._all_numeric = not any(self._boolean)
 
-    def row_of_query(self, query: bytes, *, lenient: bool = False) -> list[float]:
-        """One row from a raw query string, `name=value&…`. An empty value is missing.
+    def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
+        """One row, of shape (1, n_features), from a raw query string `name=value&…`. An empty value is missing.
 
         So is an absent name, where it was missing in training or the caller is lenient. Raises Invalid naming
         every parameter that is unknown, doubled, of the wrong type, or absent.
         """
-        row = self._blank.copy()
-        sent = self._sent
-        try:
-            for pair in query.split(b"&"):
-                name, _, value = pair.partition(b"=")
-                i, parse = sent[name]
-                if row[i] is not _ABSENT:
-                    return self._decode(query, lenient)
-                row[i] = parse(value) if value else MISSING
-        except (KeyError, ValueError):
-            return self._decode(query, lenient)
-        if _ABSENT in row:
-            self._fill(row, lenient, "parameter", "")
-        return row
+        if self._all_numeric and _is_plain(query):
+            # A plain query turns into a JSON object by two replacements, and JSON's numbers are just those that
+            # are allowed here. Some five times as fast as a loop over the parameters.
+            text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
+            try:
+                values = orjson.loads(text)
+                if len(values) == len(self.names) == query.count(b"&") + 1:
+                    row = list(map(values.__getitem__, self.names))
+                    return np.array([row], dtype=np.float64)
+            except (orjson.JSONDecodeError, KeyError):
+                pass
+        return self._decode(query, lenient)
 
-    def _decode(self, query: bytes, lenient: bool) -> list[float]:
-        """The same with percent-decoding, collecting all faults."""
-        row = self._blank.copy()
+    def _decode(self, query: bytes, lenient: bool) -> Floats:
+        """The same parameter by parameter, with percent-decoding, collecting all faults."""
+        row: list[Any] = [_ABSENT] * len(self.names)
         faults = []
         for pair in query.split(b"&"):
             if not pair:
@@ -85,7 +76,7 @@ class FeatureIndex:
                 if fault:
                     faults.append(_fault("parameter", name, fault, "invalid_feature_value"))
         self._fill(row, lenient, "parameter", "", faults)
-        return row
+        return np.array([row], dtype=np.float64)
 
     def _parse(self, i: int, value: bytes, exact: bytes) -> tuple[float, str | None]:
         if not value:
@@ -202,10 +193,7 @@ class FeatureIndex:
                 row[i] = MISSING
             else:
                 name = self.names[i]
-                detail = (
-                    f"feature {_shown(name)} is absent; it was never missing in training, so send it, "
-                    "empty or null if it is not known, or say Prefer: handling=lenient"
-                )
+                detail = f"feature {_shown(name)} is absent, and was never missing in training: send it, empty if unknown"
                 faults.append(_fault(key, place or name, detail, "absent_feature"))
         if refuse:
             _refuse(faults)
@@ -217,6 +205,16 @@ class FeatureIndex:
     def _wrong_type(self, i: int, value: object) -> str:
         rule = _BOOLEAN if self._boolean[i] else _NUMBER
         return f"feature {_shown(self.names[i])} must be {rule}, got {_shown(value)}"
+
+
+def _is_plain(query: bytes) -> bool:
+    """Whether every value can only be a number as JSON writes it; `true`, `false` and `null` start with a letter."""
+    return (
+        len(query.translate(None, _NOT_PLAIN)) == len(query)
+        and b"=t" not in query
+        and b"=f" not in query
+        and b"=n" not in query
+    )
 
 
 def _to_number(value: bytes) -> float:
@@ -232,11 +230,6 @@ def _to_boolean(value: bytes) -> float:
         return _SPELLED_BOOLEANS[value.lower()]
     except KeyError:
         raise ValueError from None
-
-
-def _is_literal(name: str) -> bool:
-    """Whether the bytes of a name, found in a query string as they are, can mean nothing else."""
-    return not any(character in name for character in "%+&=#")
 
 
 def _unquote_bytes(text: bytes) -> bytes:

@@ -7,10 +7,12 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from app.db import models as rows
 from app.db.session import Database
@@ -40,9 +42,9 @@ class Served:
     curve: RocCurve | None
     artifact_sha256: str
 
-    def score_one(self, row: list[float]) -> tuple[float, float | None, float | None]:
-        """The score of a row in feature order, and its (FPR, TPR) on the validation curve if there is one."""
-        score = self.ranker.score_rows(np.array([row])).item()
+    def score_one(self, row: Floats) -> tuple[float, float | None, float | None]:
+        """The score of a row of shape (1, n_features), and its (FPR, TPR) on the validation curve if there is one."""
+        score = self.ranker.score_rows(row).item()
         if self.curve is None:
             return score, None, None
         return score, *self.curve.locate_one(score)
@@ -54,16 +56,16 @@ class Served:
             return scores, None, None
         return scores, *self.curve.locate(scores)
 
-    def entity_tag(self, row: list[float]) -> str:
+    def entity_tag(self, row: Floats) -> str:
         """Names the answer for this row: a hash of the artifact and the inputs as they were understood."""
-        inputs = np.array(row).tobytes()
-        digest = hashlib.blake2b(inputs, digest_size=16, key=self._tag_key).hexdigest()
-        return f'"{digest}"'
+        tag = self._tag.copy()
+        tag.update(row)
+        return f'"{tag.hexdigest()}"'
 
-    @property
-    def _tag_key(self) -> bytes:
+    @cached_property
+    def _tag(self) -> hashlib.blake2b:
         # The id besides the artifact: two models may share an artifact and differ in their curves.
-        return f"{self.artifact_sha256[:28]}{self.model_id[-32:]}".encode()
+        return hashlib.blake2b(f"{self.artifact_sha256} {self.model_id}".encode(), digest_size=16)
 
 
 class ModelCache:
@@ -164,7 +166,8 @@ def explain(served: Served, X: Floats) -> list[dict[str, Any]]:
             code="not_additive",
         )
     scores, fprs, tprs = served.score(X)
-    parts = contributions(X)
+    names = served.features.names
+    parts = contributions(pa.table(dict(zip(names, X.T, strict=True))))
     offset = float(served.ranker.offset_)  # comes with `contributions`
     return [
         {
@@ -172,7 +175,7 @@ def explain(served: Served, X: Floats) -> list[dict[str, Any]]:
             "fpr": None if fprs is None else float(fprs[i]),
             "tpr": None if tprs is None else float(tprs[i]),
             "offset": offset,
-            "contributions": dict(zip(served.features.names, parts[i].tolist(), strict=True)),
+            "contributions": dict(zip(names, parts[i].tolist(), strict=True)),
         }
         for i in range(len(X))
     ]

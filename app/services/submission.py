@@ -144,7 +144,11 @@ def _resolve_algorithm(algorithm: Mapping[str, Any], objective: Json, seed: int)
     if not isinstance(name, str) or name not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
         got = "it is missing" if name is None else f"got {_shown(name)}"
-        raise _invalid("/algorithm/name", f"algorithm.name must be one of {known}; {got}")
+        raise _invalid(
+            "/algorithm/name",
+            f"algorithm.name must be one of {known}; {got}",
+            code="unknown_algorithm",
+        )
     estimator = ALGORITHMS[name]
     own = own_parameters(estimator)
     errors = []

@@ -1,0 +1,254 @@
+"""GET score against an endpoint that does nothing, in the same app: requests a second, and their ratio.
+
+    python -m benchmarks.http_score [--pairs 9] [--seconds 2]
+
+One uvicorn process serves a warm model of 500 stumps on 30 features. The null endpoint is a route of the same kind
+in the same router, behind the same middleware and the same authentication; it is asked with the same 30 query
+parameters and answers as many bytes. 16 keep-alive connections in another process send 1,000 distinct queries. Runs
+of the two alternate, so that whatever else the machine does hits both; the ratio is the median over the pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import csv
+import io
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import uvicorn
+import uvloop
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from app.api.context import Context
+from app.api.security import authenticate
+from app.db import migrate
+from app.infra.settings import Settings
+from app.main import create_app, open_context
+from app.services import datasets, execution, keys, queue, submission
+
+FEATURES, ROUNDS, QUERIES, CONNECTIONS = 30, 500, 1_000, 16
+NULL_PATH = "/v1/models/{ref}/null"
+HOST = "127.0.0.1"
+
+
+class Null:
+    """Authenticates as the score does, and answers a fixed body."""
+
+    def __init__(self, context: Context, body: bytes) -> None:
+        self._context = context
+        self._body = body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        authorization = None
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                authorization = value
+        await authenticate(self._context, authorization, "score")
+        headers = [
+            (b"cache-control", b"private"),
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(self._body)),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": self._body})
+
+
+def serve(state_dir: Path, port: int) -> None:
+    """Run the server process."""
+    app = create_app(Settings(state_dir=state_dir, log_level="WARNING"))
+    body = b'{"model_id":"mdl_%s","score":1.3721234567890123,"fpr":0.0123,"tpr":0.41}' % (b"0" * 32)
+    null = Route(NULL_PATH, Null(app.state.context, body), methods=["GET"])
+    app.router.routes.insert(0, null)
+    uvicorn.run(app, host=HOST, port=port, access_log=False, log_level="warning")
+
+
+def train(settings: Settings) -> tuple[str, str, list[dict[str, str]]]:
+    """Train the model in this process; returns its id, a key and rows to score."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, FEATURES))
+    y = X[:, :8].sum(axis=1) + rng.normal(size=len(X)) > 2
+    names = [f"feature_{j}" for j in range(FEATURES)]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([*names, "label"])
+    writer.writerows(
+        [*map(repr, row), int(label)] for row, label in zip(X.tolist(), y, strict=True)
+    )
+    context = open_context(settings)
+    _, secret = keys.create(context.db, "bench", "bench", ["score"])
+    with context.blobs.writer("uploads") as upload, context.db.write() as session:
+        upload.write(text.getvalue().encode())
+        key, sha256 = upload.commit()
+        stored = datasets.Upload(key, upload.size, sha256, datasets.Format("text/csv", None))
+        description = datasets.describe({"name": "bench", "label": "label"})
+        dataset = datasets.accept(session, settings, "bench", description, stored)
+    run_jobs(context)
+    request = submission.TrainRequest(
+        dataset.id,
+        {"name": "rankboost", "n_rounds": ROUNDS},
+        {"metric": "auc"},
+        {"method": "holdout", "fraction": 0.25},
+    )
+    with context.db.write() as session:
+        job = submission.submit(session, settings, "bench", request)
+    run_jobs(context)
+    model_id = context.models.find("bench", job.spec["model_name"]).model_id
+    rows = [
+        {name: f"{value:.6g}" for name, value in zip(names, row, strict=True)}
+        for row in rng.normal(size=(QUERIES, FEATURES)).tolist()
+    ]
+    context.db.close()
+    return model_id, secret, rows
+
+
+def run_jobs(context: Context) -> None:
+    """Do what a worker does, until nothing is queued."""
+    db, blobs, settings = context.db, context.blobs, context.settings
+    while (claim := queue.claim(db, settings, "bench")) is not None:
+        payload = execution.prepare(db, blobs, settings, claim)
+        result = execution.run(payload, lambda step, of, info: None)
+        execution.complete(db, blobs, claim, result)
+
+
+class Client(asyncio.Protocol):
+    """One keep-alive connection that sends the next request as soon as an answer is whole."""
+
+    def __init__(self, requests: Sequence[bytes], start: int) -> None:
+        self._requests = requests
+        self._next = start
+        self._pending = b""
+        self._transport: Any = None
+        self.answered = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Send the first request."""
+        self._transport = transport
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        """Count a whole answer and send on."""
+        self._pending += data
+        end = self._pending.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        if not self._pending.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(self._pending.decode())
+        at = self._pending.find(b"content-length: ") + 16
+        length = int(self._pending[at : self._pending.find(b"\r", at)])
+        if len(self._pending) == end + 4 + length:
+            self._pending = b""
+            self.answered += 1
+            self._send()
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._transport.abort()
+
+    def _send(self) -> None:
+        self._transport.write(self._requests[self._next % len(self._requests)])
+        self._next += 1
+
+
+async def load(port: int, requests: Sequence[bytes], seconds: float) -> float:
+    """Requests a second over a time."""
+    loop = asyncio.get_running_loop()
+    step = len(requests) // CONNECTIONS
+    clients = []
+    for i in range(CONNECTIONS):
+        client = Client(requests, i * step)
+        await loop.create_connection(lambda client=client: client, HOST, port)
+        clients.append(client)
+    await asyncio.sleep(0.2)
+    started, before = time.perf_counter(), sum(client.answered for client in clients)
+    await asyncio.sleep(seconds)
+    elapsed = time.perf_counter() - started
+    answered = sum(client.answered for client in clients) - before
+    for client in clients:
+        client.stop()
+    return answered / elapsed
+
+
+async def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the server listens."""
+    while process.poll() is None:
+        try:
+            _, writer = await asyncio.open_connection(HOST, port)
+            writer.close()
+            return
+        except OSError:
+            await asyncio.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+def free_port() -> int:
+    """A port that is free now."""
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+async def measure(
+    port: int, target: str, secret: str, rows: list[dict[str, str]], args: Any
+) -> None:
+    """Alternate the two, and print."""
+    head = f"HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\nAccept: */*\r\n\r\n"
+    queries = [urlencode(row) for row in rows]
+    score = [f"GET {target}/score?{query} {head}".encode() for query in queries]
+    null = [f"GET {target}/null?{query} {head}".encode() for query in queries]
+    for requests in (null, score):
+        await load(port, requests, 1.0)
+    print(f"{'null/s':>10} {'score/s':>10} {'ratio':>8}")
+    pairs = []
+    for _ in range(args.pairs):
+        pair = await load(port, null, args.seconds), await load(port, score, args.seconds)
+        pairs.append(pair)
+        print(f"{pair[0]:>10,.0f} {pair[1]:>10,.0f} {pair[1] / pair[0]:>8.1%}", flush=True)
+    medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
+    ratio = statistics.median(score / null for null, score in pairs)
+    print(f"{medians[0]:>10,.0f} {medians[1]:>10,.0f} {ratio:>8.1%}  median")
+
+
+def main() -> None:
+    """Train, serve, measure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--serve", nargs=2, metavar=("STATE_DIR", "PORT"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        serve(Path(args.serve[0]), int(args.serve[1]))
+        return
+    with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder:
+        settings = Settings(state_dir=Path(folder))
+        migrate.upgrade(settings.sqlalchemy_url)
+        model_id, secret, rows = train(settings)
+        port = free_port()
+        command = [sys.executable, "-m", "benchmarks.http_score", "--serve", folder, str(port)]
+        process = subprocess.Popen(command, env=os.environ)
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(wait_for(port, process))
+                runner.run(measure(port, f"/v1/models/{model_id}", secret, rows, args))
+        finally:
+            process.terminate()
+            process.wait()
+
+
+if __name__ == "__main__":
+    main()
