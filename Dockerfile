@@ -36,7 +36,7 @@ WORKDIR /var/lib/rankwright
 USER 10001:10001
 
 # Compiles every kernel once, here, so that a new container fits and scores without a compiler's pause.
-RUN python -c "from workers.child import warm_up; warm_up()"
+RUN python -m workers.warm
 
 EXPOSE 8000
 STOPSIGNAL SIGTERM

@@ -8,7 +8,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -17,8 +17,8 @@ from compose_file import Service
 from dockerfile import Image
 from servers import eventually
 
-SECONDS_TO_START = 30.0
-SECONDS_TO_STOP = 20.0
+SECONDS_TO_START = 120.0
+SECONDS_TO_STOP = 30.0
 
 
 class DeploymentFailed(AssertionError):
@@ -67,7 +67,7 @@ class Host:
     checkout: Path
     root: Path
     folder: Path
-    ports: Mapping[str, int] = field(init=False)
+    ports: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -144,9 +144,10 @@ class Container:
         return other
 
     def __enter__(self) -> Self:
+        # Through env(1), which looks the program up on the container's PATH, not on ours.
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*self.user, *self.command],
+                [*self.user, "/usr/bin/env", *self.command],
                 env=self.environment,
                 cwd=self.cwd,
                 stdin=subprocess.DEVNULL,
@@ -172,7 +173,7 @@ class Container:
     def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """`docker compose exec`: another command in the same container."""
         return subprocess.run(
-            [*self.user, *command],
+            [*self.user, "/usr/bin/env", *command],
             env=self.environment,
             cwd=self.cwd,
             capture_output=True,
@@ -202,7 +203,7 @@ class Container:
                 return False
             return True
 
-        eventually(well, every=0.05)
+        eventually(well, seconds=SECONDS_TO_START, every=0.25)
 
     def wait_done(self) -> None:
         """Wait until the process ended well."""

@@ -127,6 +127,17 @@ def test_what_must_last_lies_in_volumes(document: compose_file.Document) -> None
     assert mounts["redis"] == {"redis": "/data"}
 
 
+def test_our_processes_share_one_database_broker_and_blob_store(
+    document: compose_file.Document,
+) -> None:
+    places = ("RANKWRIGHT_DATABASE_URL", "RANKWRIGHT_BROKER_URL", "RANKWRIGHT_BLOB_URL")
+    for place in places:
+        said = {compose_file.service(document, name).environment[place] for name in OURS}
+        assert len(said) == 1, place
+    state = dockerfile.read(ROOT / "Dockerfile").environment["RANKWRIGHT_STATE_DIR"]
+    assert said.pop().startswith(f"file://{state}/")
+
+
 def test_a_job_gets_no_more_than_its_container_has(document: compose_file.Document) -> None:
     worker = compose_file.service(document, "worker")
     limits = document["services"]["worker"]["deploy"]["resources"]["limits"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
+import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import dockerfile
 import pytest
 import redis
 from backing import Postgres
-from containers import DeploymentFailed, Host
+from containers import Container, DeploymentFailed, Host
 from servers import eventually
 from stack import Caller, Stack, deploy, table
 
@@ -106,7 +109,9 @@ def test_a_table_becomes_scores_on_two_workers(
 
 def test_the_broker_is_as_the_file_says_and_its_messages_are_taken(stack: Stack) -> None:
     port = stack["redis"][0].host.ports["6379"]
-    client = redis.Redis(port=port, password=SECRETS["REDIS_PASSWORD"], decode_responses=True)
+    client = redis.Redis(
+        port=port, password=SECRETS["REDIS_PASSWORD"], decode_responses=True, retry=None
+    )
     assert client.config_get("appendonly", "appendfsync", "maxmemory-policy", "maxmemory") == {
         "appendonly": "yes",
         "appendfsync": "everysec",
@@ -114,7 +119,7 @@ def test_the_broker_is_as_the_file_says_and_its_messages_are_taken(stack: Stack)
         "maxmemory": str(256 * 1024**2),
     }
     with pytest.raises(redis.AuthenticationError):
-        redis.Redis(port=port).ping()
+        redis.Redis(port=port, retry=None).ping()
     assert client.exists("_kombu.binding.rankwright")
     eventually(lambda: client.llen("rankwright") == 0)
 
@@ -199,13 +204,67 @@ def test_a_changed_health_check_or_environment_is_unhealthy(
         container.changed(service).check_health()
 
 
-BROKEN = [
-    ("migrate", "command", ["rankwright", "migrat"], "migrate exited with code"),
-    ("migrate", f"environment/{DATABASE}", None, "api"),
-    ("api", "command", ["rankwright", "api", "--host", "0.0.0.0", "--port", "8001"], "api"),
-    ("api", "user", "0:0", "api must run as a numbered user"),
-    ("api", f"environment/{DATABASE}", None, "no key was made"),
-    ("worker", "command", ["rankwright", "work"], "worker exited with code"),
-    ("worker", "user", "root", "worker must run as a numbered user"),
-    ("dispatcher", "command", ["rankwright", "dispatch"], "dispatcher exited with code"),
-]
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("migrate", ["rankwright", "migrat"]),
+        ("api", ["rankwright", "api", "--host", "0.0.0.0", "--port", "8000", "--workers"]),
+        ("worker", ["rankwright", "work"]),
+        ("dispatcher", ["rankwrong", "dispatcher"]),
+    ],
+)
+def test_a_changed_command_does_not_run(
+    stack: Stack, document: compose_file.Document, name: str, command: list[str]
+) -> None:
+    service = compose_file.service(changed(document, name, "command", command), name)
+    with (
+        pytest.raises(DeploymentFailed, match=f"{name} exited with code"),
+        stack[name][0].changed(service) as container,
+    ):
+        container.wait_done()
+
+
+@pytest.mark.parametrize("user", [None, "0:0", "root", "10001:0"])
+@pytest.mark.parametrize("name", ["migrate", "api", "worker", "dispatcher"])
+def test_root_is_refused(
+    host: Host, document: compose_file.Document, name: str, user: str | None
+) -> None:
+    service = compose_file.service(changed(document, name, "user", user), name)
+    with pytest.raises(DeploymentFailed, match=f"{name} must run as a numbered user"):
+        Container(host, service)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (f"environment/{DATABASE}", None, "no key was made"),
+        pytest.param(
+            "user",
+            "10002:10002",
+            "api exited with code",  # neither blobs nor the kernel cache are its own
+            marks=pytest.mark.skipif(os.getuid() != 0, reason="only root may run as another user"),
+        ),
+    ],
+)
+def test_a_changed_api_does_not_serve(
+    stack: Stack, document: compose_file.Document, path: str, value: Any, reason: str
+) -> None:
+    service = compose_file.service(changed(document, "api", path, value), "api")
+    with pytest.raises(DeploymentFailed, match=reason):
+        upload_beside(stack["api"][0].host, service)
+
+
+def upload_beside(host: Host, service: compose_file.Service) -> None:
+    """Start another API on the same servers, on a port of its own, and upload a table there."""
+    beside = dataclasses.replace(host, folder=host.folder / f"beside-{uuid.uuid4().hex}")
+    beside.ports.update({port: host.ports[port] for port in ("5432", "6379")})
+    with Container(beside, service) as api:
+        api.wait_healthy()
+        with Caller(api) as caller:
+            caller.upload()
+
+
+def test_an_api_beside_the_other_serves(stack: Stack) -> None:
+    """So the two tests above fail for their reasons only."""
+    api = stack["api"][0]
+    upload_beside(api.host, api.service)
