@@ -197,6 +197,20 @@ def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -
     session.flush()
 
 
+def release_misdated(session: Session, longest_delay: float) -> None:
+    """Let go of jobs whose retry lies further ahead than any delay we give: the clock was set back meanwhile."""
+    session.execute(
+        update(Job)
+        .where(
+            Job.state == JobState.QUEUED,
+            Job.attempt > 0,  # a job's own first `not_before` may lie as far ahead as it likes
+            Job.not_before > db_now() + longest_delay,
+        )
+        .values(not_before=0.0),
+        execution_options=_AS_IT_IS,
+    )
+
+
 def running(session: Session, *, expired_only: bool) -> Sequence[Held]:
     """The running jobs, or those whose lease ran out by the database's clock."""
     statement = select(Job.id, Job.lease_token, Job.beats).where(Job.state == JobState.RUNNING)

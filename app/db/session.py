@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+import orjson
 import psycopg
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import Connection, make_url
@@ -18,6 +20,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Unavailable
 
 SQLITE_BUSY_SECONDS = 10.0
+POOL_SECONDS = 10.0
 
 
 class Database:
@@ -29,17 +32,24 @@ class Database:
             self.url = self.url.set(drivername="postgresql+psycopg")
         self.dialect = self.url.get_backend_name()
         self.engine = self._engine(pool_size)
+        self._turn = _Turn() if self.dialect == "sqlite" else nullcontext()
         self._write = sessionmaker(self.engine, expire_on_commit=False)
         self._read = sessionmaker(
             self.engine.execution_options(read_only=True), expire_on_commit=False
         )
 
     def _engine(self, pool_size: int) -> Engine:
+        common: dict[str, Any] = {
+            "pool_size": pool_size,
+            "max_overflow": pool_size,
+            "pool_timeout": POOL_SECONDS,
+            "json_serializer": _to_json,
+            "json_deserializer": orjson.loads,
+        }
         if self.dialect == "sqlite":
             engine = create_engine(
                 self.url,
-                pool_size=pool_size,
-                max_overflow=pool_size,
+                **common,
                 connect_args={"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False},
             )
             event.listen(engine, "connect", _sqlite_connect)
@@ -47,16 +57,23 @@ class Database:
             return engine
         return create_engine(
             self.url,
-            pool_size=pool_size,
-            max_overflow=pool_size,
+            **common,
             pool_pre_ping=True,
-            connect_args={"connect_timeout": 5},
+            # A server that vanished without a word must not hold a heartbeat for the hours TCP would.
+            connect_args={
+                "connect_timeout": 5,
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 20_000,
+                "application_name": "rankwright",
+            },
         )
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """One read-write transaction: commits at the end of the block, rolls back on any exception."""
-        with _outages(), self._write() as session, session.begin():
+        with _outages(), self._turn, self._write() as session, session.begin():
             yield session
 
     @contextmanager
@@ -70,9 +87,27 @@ class Database:
         self.engine.dispose()
 
 
+class _Turn:
+    """SQLite's writers of one process go one after the other.
+
+    Left to SQLite they poll for the lock, up to a tenth of a second apart and in no order: of 16 threads that
+    submitted at once the last one waited 3.7 s, with this .5 s.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=SQLITE_BUSY_SECONDS):
+            raise Unavailable("the database is locked", code="database_unavailable")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 @contextmanager
 def _outages() -> Iterator[None]:
-    """Turn a database that is away, or locked beyond patience, into `Unavailable`: the caller may come back."""
+    """Turn a database that is away, full, or locked beyond patience, into `Unavailable`: the caller may come back."""
     try:
         yield
     except PoolTimeout as error:
@@ -80,11 +115,31 @@ def _outages() -> Iterator[None]:
             "every database connection is in use", code="database_unavailable"
         ) from error
     except DBAPIError as error:
-        if error.connection_invalidated or isinstance(
-            error.orig, (sqlite3.OperationalError, psycopg.OperationalError)
-        ):
+        if _no_tables(error.orig):
+            raise Unavailable(
+                "the database has no tables: run `rankwright migrate`", code="database_not_migrated"
+            ) from error
+        if error.connection_invalidated or _is_outage(error.orig):
             raise Unavailable("the database is away", code="database_unavailable") from error
         raise
+
+
+def _no_tables(error: BaseException | None) -> bool:
+    return isinstance(error, psycopg.errors.UndefinedTable) or (
+        isinstance(error, sqlite3.OperationalError) and str(error).startswith("no such table")
+    )
+
+
+def _is_outage(error: BaseException | None) -> bool:
+    if isinstance(error, sqlite3.OperationalError):
+        # SQLITE_ERROR is a fault in our SQL; the others are locks, disks and files.
+        return error.sqlite_errorcode != sqlite3.SQLITE_ERROR
+    return isinstance(error, psycopg.OperationalError)
+
+
+def _to_json(value: Any) -> str:
+    # NaN and infinity become null, which PostgreSQL can store and every reader can read.
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def _sqlite_connect(connection: Any, _record: Any) -> None:

@@ -11,6 +11,8 @@ from redis.exceptions import RedisError
 WAKE_TASK = "rankwright.wake"
 QUEUE = "rankwright"
 
+_SCHEMES = ("redis", "rediss", "redis+socket")
+
 SOCKET_SECONDS = 2.0
 REST_SECONDS = 1.0
 
@@ -20,7 +22,12 @@ class BrokerAway(Exception):
 
 
 def make_celery(broker_url: str) -> Celery:
-    """The configuration that producers and workers share."""
+    """The configuration that producers and workers share. A URL of another kind of broker is a `ValueError`."""
+    scheme = broker_url.partition("://")[0]
+    if scheme not in _SCHEMES:
+        raise ValueError(
+            f"RANKWRIGHT_BROKER_URL must be a URL of {', '.join(_SCHEMES)}, got {scheme[:20]!r}"
+        )
     celery = Celery("rankwright", broker=broker_url)
     celery.conf.update(
         # The database redelivers, not the broker: its reaper is the one authority. A message that dies with a

@@ -119,9 +119,9 @@ class Dispatcher:
                     removed = sweep(self._db, self._blobs, self._settings)
                     if removed:
                         log.info("removed %d blobs that no row names", removed)
-                self._database(away=False)
-            except Unavailable:
-                self._database(away=True)
+                self._database(None)
+            except Unavailable as error:
+                self._database(error)
             except OSError:
                 log.exception("the blob store could not be swept")
             stop.wait(min(OUTBOX_SECONDS, max(0.0, reap_at - time.monotonic())))
@@ -144,9 +144,9 @@ class Dispatcher:
                 log.info("the broker is back")
             self._broker_away = False
 
-    def _database(self, *, away: bool) -> None:
-        if away and not self._database_away:
-            log.warning("the database is away; trying again")
-        elif self._database_away and not away:
+    def _database(self, away: Unavailable | None) -> None:
+        if away is not None and not self._database_away:
+            log.warning("%s; trying again", away)
+        elif self._database_away and away is None:
             log.info("the database is back")
-        self._database_away = away
+        self._database_away = away is not None

@@ -123,12 +123,6 @@ def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
         return job, True
 
 
-def retry(db: Database, settings: Settings, owner: str, job_id: str) -> Job:
-    """Queue the same work once more as a new job; see `retry_within`."""
-    with db.write() as session:
-        return retry_within(session, settings, owner, job_id)
-
-
 def retry_within(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
     """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction."""
     old = _find(session, owner, job_id, lock=True)

@@ -22,7 +22,7 @@ from app.services.jobs import INGEST
 # The n-th retry after an infrastructure error waits 5, 20, then 60 seconds.
 _BACKOFF_BASE = 5.0
 _BACKOFF_FACTOR = 4.0
-_BACKOFF_MAX = 60.0
+BACKOFF_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def give_back(db: Database, claim: Claim) -> JobState:
 
 def backoff_seconds(attempt: int) -> float:
     """How long the retry after this attempt waits."""
-    return min(_BACKOFF_MAX, _BACKOFF_BASE * _BACKOFF_FACTOR ** (attempt - 1))
+    return min(BACKOFF_MAX, _BACKOFF_BASE * _BACKOFF_FACTOR ** (attempt - 1))
 
 
 def retry_held(session: Session, job: Job, reason: str, *, delay_seconds: float) -> JobState:

@@ -12,7 +12,7 @@ from app.db.queue import Held
 from app.db.session import Database
 from app.db.tables import JobState
 from app.infra.settings import Settings
-from app.services.queue import backoff_seconds, retry_held
+from app.services.queue import BACKOFF_MAX, backoff_seconds, retry_held
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,7 @@ class Reaper:
         for held in self._silent(reaped):
             self._take(held, reaped)
         with self._db.write() as session:
+            queue.release_misdated(session, BACKOFF_MAX)
             reaped.resent = outbox.owe_again(
                 session, self._settings.resend_seconds, _RESENT_A_ROUND
             )

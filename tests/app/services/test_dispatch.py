@@ -102,6 +102,11 @@ class TestProducer:
             thread.join()
         assert messages(valkey) == 240
 
+    @pytest.mark.parametrize("url", ["", "amqp://localhost", "memory://", "localhost:6379"])
+    def test_another_kind_of_broker_is_refused(self, url: str) -> None:
+        with pytest.raises(ValueError, match="RANKWRIGHT_BROKER_URL must be a URL of redis"):
+            Producer(url)
+
     def test_a_broker_that_was_never_there(self, tmp_path: Path) -> None:
         producer = Producer(f"redis+socket://{tmp_path / 'none'}")
         with pytest.raises(BrokerAway, match="the broker is away"):

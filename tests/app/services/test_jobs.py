@@ -212,11 +212,16 @@ class TestCancel:
         assert find_dataset(db, dataset.id).errors
 
 
+def retry(db: Database, job_id: str, owner: str = OWNER) -> Job:
+    with db.write() as session:
+        return jobs.retry_within(session, Settings(), owner, job_id)
+
+
 class TestRetry:
     def test_a_failed_job_is_queued_anew(self, db: Database) -> None:
         job = submit(db, tags={"a": "b"}, timeout_seconds=9.0, priority=3)
         queue.fail(db, claimed(db), {"code": "broken"})
-        new = jobs.retry(db, Settings(), OWNER, job.id)
+        new = retry(db, job.id)
         assert new.id != job.id
         assert (new.retry_of, new.state, new.spec, new.tags) == (
             job.id,
@@ -231,19 +236,19 @@ class TestRetry:
         job = submit(db)
         for state in ("queued", "running", "succeeded"):
             with pytest.raises(Conflict, match=f"{job.id} is {state}"):
-                jobs.retry(db, Settings(), OWNER, job.id)
+                retry(db, job.id)
             if state == "queued":
                 claim = claimed(db)
             elif state == "running":
                 finish(db, claim)
         with pytest.raises(NotFound):
-            jobs.retry(db, Settings(), "eve", job.id)
+            retry(db, job.id, owner="eve")
 
     def test_not_when_the_dataset_is_gone(self, db: Database) -> None:
         job = submit(db, dataset_id=new_id("ds"))
         jobs.cancel(db, OWNER, job.id)
         with pytest.raises(Conflict) as caught:
-            jobs.retry(db, Settings(), OWNER, job.id)
+            retry(db, job.id)
         assert caught.value.code == "dataset_deleted"
 
     def test_a_retried_upload_is_processing_again(self, db: Database) -> None:
@@ -251,11 +256,11 @@ class TestRetry:
         job = submit(db, kind="ingest", dataset_id=dataset.id)
         jobs.cancel(db, OWNER, job.id)
         with pytest.raises(Conflict, match="is processing"):
-            jobs.retry(db, Settings(), OWNER, job.id)
+            retry(db, job.id)
         broken = add_dataset(db, status=DatasetStatus.INVALID, errors=[{"detail": "x"}])
         job = submit(db, kind="ingest", dataset_id=broken.id)
         jobs.cancel(db, OWNER, job.id)
-        new = jobs.retry(db, Settings(), OWNER, job.id)
+        new = retry(db, job.id)
         kept = find_dataset(db, broken.id)
         assert (kept.status, kept.errors, kept.job_id) == ("processing", [], new.id)
 

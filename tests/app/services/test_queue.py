@@ -17,8 +17,9 @@ from queue_steps import (
     seen,
     submit,
 )
-from sqlalchemy import select
+from sqlalchemy import select, text
 
+from app.db import queue as rows
 from app.db.session import Database
 from app.db.tables import Dataset, DatasetStatus, JobState, Outbox
 from app.errors import CancelRequested, LeaseLost
@@ -90,6 +91,19 @@ class TestClaim:
         counts = Counter(claim.job_id for claims in taken for claim in claims)
         assert counts == dict.fromkeys(ids, 1)
         assert {claim.token for claims in taken for claim in claims} == {1}
+
+    def test_on_postgresql_a_claim_waits_for_no_other(self, postgres_url: str) -> None:
+        db = Database(postgres_url)
+        first, second = submit(db), submit(db)
+        with db.write() as slow:
+            taken = rows.claim(slow, "wrk_a", 60.0)
+            with db.write() as quick:
+                quick.execute(text("SET LOCAL lock_timeout = '20s'"))  # waiting would be for good
+                also_taken = rows.claim(quick, "wrk_b", 60.0)
+        assert taken is not None
+        assert also_taken is not None
+        assert (taken.id, also_taken.id) == (first.id, second.id)
+        db.close()
 
 
 class TestFencing:

@@ -176,6 +176,20 @@ class TestLostLease:
                 finish(db, claimed(db))
 
 
+class TestMisdated:
+    def test_a_retry_dated_by_a_clock_that_was_set_back_is_let_go(
+        self, db: Database, reaper: Reaper
+    ) -> None:
+        retried, scheduled = submit(db), submit(db, not_before=LATER)
+        queue.retry_later(db, SETTINGS, claimed(db), "disk full")
+        reaper.reap()
+        assert queue.claim(db, SETTINGS, "wrk_a") is None  # its delay is one that we give
+        change(db, retried.id, not_before=LATER)
+        reaper.reap()
+        assert claimed(db).job_id == retried.id
+        assert jobs.get(db, OWNER, scheduled.id).not_before == LATER
+
+
 class TestClocks:
     """SQLite has only the clock of the process that asks, which anybody may set."""
 
