@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -168,8 +169,7 @@ async def load(port: int, requests: Sequence[bytes], seconds: float) -> float:
     step = len(requests) // CONNECTIONS
     clients = []
     for i in range(CONNECTIONS):
-        client = Client(requests, i * step)
-        await loop.create_connection(lambda client=client: client, HOST, port)
+        _, client = await loop.create_connection(partial(Client, requests, i * step), HOST, port)
         clients.append(client)
     await asyncio.sleep(0.2)
     started, before = time.perf_counter(), sum(client.answered for client in clients)

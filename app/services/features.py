@@ -193,7 +193,8 @@ class FeatureIndex:
                 row[i] = MISSING
             else:
                 name = self.names[i]
-                detail = f"feature {_shown(name)} is absent, and was never missing in training: send it, empty if unknown"
+                shown = _shown(name)
+                detail = f"feature {shown} is absent, and was never missing in training: send it, empty if unknown"
                 faults.append(_fault(key, place or name, detail, "absent_feature"))
         if refuse:
             _refuse(faults)

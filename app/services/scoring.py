@@ -59,7 +59,7 @@ class Served:
     def entity_tag(self, row: Floats) -> str:
         """Names the answer for this row: a hash of the artifact and the inputs as they were understood."""
         tag = self._tag.copy()
-        tag.update(row)
+        tag.update(row.data)
         return f'"{tag.hexdigest()}"'
 
     @cached_property

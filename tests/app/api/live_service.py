@@ -1,0 +1,125 @@
+"""The real application on a real socket, over a migrated database of the test's own; jobs run inside the test."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import uvicorn
+
+from app.api.context import Context
+from app.infra.settings import Settings
+from app.main import create_app
+from app.services import execution, keys, queue
+
+OWNER, STRANGER = "ours", "theirs"
+NAMES = ["age", "income", "score 1"]
+
+
+def table(rows: int = 120, seed: int = 0) -> str:
+    """A CSV of three features, one of them with missing values, and a label of two words."""
+    rng = np.random.default_rng(seed)
+    lines = [",".join([*NAMES, "left"])]
+    for age, income, score in rng.normal(size=(rows, 3)).tolist():
+        left = "yes" if age + income + rng.normal() * 0.5 > 0 else "no"
+        lines.append(f"{age:.4f},{income:.4f},{'' if score > 1 else f'{score:.4f}'},{left}")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass
+class Service:
+    """A running service and what a test does to it."""
+
+    url: str
+    settings: Settings
+    context: Context
+    app: Any
+    _clients: list[httpx.Client] = field(default_factory=list)
+
+    def key(self, owner: str = OWNER, scopes: Iterable[str] = keys.SCOPES) -> str:
+        """Make a key; returns its secret."""
+        return keys.create(self.context.db, owner, "test", scopes)[1]
+
+    def client(self, secret: str | None = None, **headers: str) -> httpx.Client:
+        """A client that sends this key, or none."""
+        if secret is not None:
+            headers["Authorization"] = f"Bearer {secret}"
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        self._clients.append(client)
+        return client
+
+    def work(self) -> int:
+        """Do what a worker does, until nothing is queued; returns how many jobs were run."""
+        db, blobs, settings = self.context.db, self.context.blobs, self.settings
+        count = 0
+        while (claim := queue.claim(db, settings, "test-worker")) is not None:
+            count += 1
+            try:
+                payload = execution.prepare(db, blobs, settings, claim)
+                result = execution.run(payload, lambda step, of, info: None)
+                execution.complete(db, blobs, claim, result)
+            except Exception as error:
+                problem, _ = execution.problem_of(error)
+                queue.fail(db, claim, problem)
+        return count
+
+    def upload(self, client: httpx.Client, text: str | None = None, **fields: str) -> str:
+        """Upload a table and have it read; returns the dataset's id."""
+        params = {"name": "people", "label": "left", "positive": "yes"} | fields
+        answer = client.post(
+            "/v1/datasets",
+            params=params,
+            content=(table() if text is None else text).encode(),
+            headers={"Content-Type": "text/csv"},
+        )
+        assert answer.status_code == 202, answer.text
+        self.work()
+        dataset_id: str = answer.json()["id"]
+        return dataset_id
+
+    def train(self, client: httpx.Client, dataset_id: str, **job: Any) -> dict[str, Any]:
+        """Train on a dataset; returns the finished job."""
+        body = {
+            "dataset_id": dataset_id,
+            "name": "churn",
+            "algorithm": {"name": "rankboost", "n_rounds": 10},
+        } | job
+        answer = client.post("/v1/jobs", json=body)
+        assert answer.status_code == 202, answer.text
+        self.work()
+        finished: dict[str, Any] = client.get(answer.headers["Location"]).json()
+        return finished
+
+    def close(self) -> None:
+        """Close the clients."""
+        for client in self._clients:
+            client.close()
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[Service]:
+    """Serve the application from a thread of this process."""
+    listener = socket.create_server(("127.0.0.1", 0))  # connections queue from now on
+    app = create_app(settings)
+    server = uvicorn.Server(
+        uvicorn.Config(app, access_log=False, log_level="warning", timeout_graceful_shutdown=1)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    service = Service(
+        f"http://127.0.0.1:{listener.getsockname()[1]}", settings, app.state.context, app
+    )
+    try:
+        yield service
+    finally:
+        service.close()
+        server.should_exit = True
+        thread.join()
+        listener.close()

@@ -1,0 +1,103 @@
+"""The whole way, on both databases: upload, train, judge, score, explain, download."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+
+import pytest
+from live_service import NAMES, Service
+
+from core import artifact
+
+
+def test_from_a_table_to_scores(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = service.upload(client)
+    dataset = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert dataset["status"] == "ready"
+    assert (dataset["label"], dataset["positive"], dataset["negative"]) == ("left", "yes", "no")
+    assert dataset["rows"] == dataset["positives"] + dataset["negatives"] == 120
+    assert [column["role"] for column in dataset["columns"]].count("feature") == 3
+
+    job = service.train(client, dataset_id, tags={"team": "risk"})
+    assert job["state"] == "succeeded"
+    assert job["algorithm"]["n_rounds"] == 10
+    assert job["algorithm"]["max_bins"] == 255  # resolved at submit
+
+    model = client.get(f"/v1/models/{job['model_id']}").json()
+    assert (model["name"], model["version"]) == ("churn", 1)
+    assert [feature["name"] for feature in model["features"]] == NAMES
+    assert [feature["missing"] for feature in model["features"]] == [False, False, True]
+
+    metrics = client.get("/v1/models/churn/metrics").json()
+    assert 0.5 < metrics["auc"]["low"] < metrics["auc"]["value"] < metrics["auc"]["high"] <= 1
+    assert (metrics["pauc"][0]["fpr_min"], metrics["pauc"][0]["fpr_max"]) == (0.0, 0.05)
+
+    roc = client.get("/v1/models/churn/roc").json()
+    assert roc["exact"]
+    assert (roc["points"][0]["fpr"], roc["points"][0]["tpr"]) == (0, 0)
+    assert roc["points"][0]["threshold"] is None
+    assert (roc["points"][-1]["fpr"], roc["points"][-1]["tpr"]) == (1, 1)
+
+    row = {"age": 0.5, "income": -0.25, "score 1": 0.1}
+    score = client.get(f"/v1/models/{model['id']}/score", params=row).json()
+    assert score["model_id"] == model["id"]
+    assert {"fpr": score["fpr"], "tpr": score["tpr"]} in [
+        {"fpr": point["fpr"], "tpr": point["tpr"]} for point in roc["points"]
+    ]
+    many = client.post("/v1/models/churn/score", json={"rows": [row, row]}).json()
+    assert many["scores"] == [score["score"]] * 2
+    assert many["fprs"] == [score["fpr"]] * 2
+
+    parts = client.post("/v1/models/churn/explain", json={"rows": [row]}).json()["explanations"][0]
+    total = parts["offset"] + sum(parts["contributions"].values())
+    assert total == pytest.approx(score["score"])
+
+    download = client.get("/v1/models/churn:1/artifact")
+    assert hashlib.sha256(download.content).hexdigest() == model["artifact"]["sha256"]
+    assert artifact.load(download.content).score_rows is not None
+
+
+def test_waiting_for_the_work(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    with worker(service):
+        answer = client.post(
+            "/v1/datasets?label=left&positive=yes",
+            content=b"age,left\n" + b"".join(b"%d,%s\n" % (i, b"yes" if i % 3 else b"no") for i in range(60)),
+            headers={"Content-Type": "text/csv", "Prefer": "wait=20"},
+        )
+        assert answer.status_code == 201, answer.text
+        assert answer.headers["Preference-Applied"] == "wait=20"
+        assert answer.json()["status"] == "ready"
+        answer = client.post(
+            "/v1/jobs",
+            json={"dataset_id": answer.json()["id"], "algorithm": {"name": "coordinate_rankboost"}},
+            headers={"Prefer": "wait=600"},
+        )
+        assert answer.status_code == 200
+        assert answer.headers["Preference-Applied"] == "wait=60"
+        assert answer.json()["state"] == "succeeded"
+        assert answer.json()["name"] == "coordinate_rankboost"
+
+
+class worker:  # noqa: N801 - reads as the context it is
+    """A thread that does the work as it comes."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.01):
+            self._service.work()
