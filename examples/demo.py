@@ -6,15 +6,17 @@ Run by `make demo`. Everything lives in a temporary folder and is gone at the en
 from __future__ import annotations
 
 import csv
+import os
 import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -28,7 +30,7 @@ from app.cli.plots import svg_plot, terminal_plot
 
 OUTPUT = Path("demo-output")
 START_SECONDS = 60.0
-console = Console(highlight=False)
+console = Console(highlight=False, soft_wrap=True)
 
 
 def write_table(path: Path) -> None:
@@ -43,11 +45,16 @@ def write_table(path: Path) -> None:
 
 
 @contextmanager
-def running_service(state: Path) -> Iterator[ApiClient]:
+def running_service(
+    state: Path, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[ApiClient]:
     """Start `rankwright serve` on a free port, wait until it is ready, and end it as Ctrl-C would."""
+    OUTPUT.mkdir(exist_ok=True)
     log = (OUTPUT / "serve.log").open("w")
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir", str(state)]
-    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **environment}
+    )
     try:
         address = wait_until_ready(process, state)
         with ApiClient.find(address, None, state) as client:
@@ -79,7 +86,7 @@ def step(text: str) -> None:
 
 def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
     """Upload the table, train RankBoost aiming at the top of the list, draw its curve; returns the model."""
-    step("Upload the breast cancer table (569 rows, 30 measurements), malignant = positive")
+    step("Upload the breast cancer table: 569 rows, malignant = positive")
     fields = {"name": "breast-cancer", "label": "diagnosis", "positive": "malignant"}
     dataset = client.upload(table, fields, lambda sent: None)
     console.print(
@@ -87,9 +94,7 @@ def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
         f"{dataset['positives']} positive, {dataset['negatives']} negative"
     )
 
-    step(
-        "Train RankBoost: 200 rounds of stumps, judged on a quarter of the rows that it never sees"
-    )
+    step("Train RankBoost, 200 rounds, judged on a quarter of the rows that it never sees")
     job = client.submit(
         {
             "dataset_id": dataset["id"],
@@ -121,7 +126,7 @@ def score_and_explain(client: ApiClient, model: dict[str, Any], table: Path) -> 
     step(f"Score one row (it is {diagnosis}), and explain the score")
     score = client.model(model["name"], "score", **row)
     console.print(
-        f"  score {score['score']:.4f}: a cut here would flag {score['fpr']:.1%} of the benign "
+        f"  score {score['score']:.2f}: cutting here would flag {score['fpr']:.1%} of the benign "
         f"and catch {score['tpr']:.1%} of the malignant"
     )
     features = {name: float(value) for name, value in row.items()}
@@ -129,28 +134,29 @@ def score_and_explain(client: ApiClient, model: dict[str, Any], table: Path) -> 
     parts = client.request("POST", path, json={"rows": [features]})["explanations"][0]
     contributions = parts["contributions"]
     for name in sorted(contributions, key=lambda n: -abs(contributions[n]))[:5]:
-        console.print(f"  {contributions[name]:+8.4f}  {name} = {features[name]:g}")
+        console.print(f"  {contributions[name]:+8.2f}  {name} = {features[name]:g}")
     rest = len(contributions) - 5
-    console.print(f"  … {rest} more, and {parts['offset']:+.4f} for everyone: together the score")
+    console.print(f"  … {rest} more, and {parts['offset']:+.2f} for everyone, add up to the score")
     return row
 
 
-def print_curl_lines(client: ApiClient, row: dict[str, str]) -> None:
-    """Print the requests above as a shell would send them."""
-    step("The same by curl")
+def print_curl_lines(row: dict[str, str]) -> None:
+    """Print the requests above as a shell would send them to `make serve`."""
+    step("The same by curl, once `make serve` runs")
     table = OUTPUT / "breast-cancer.csv"
     job = '{"dataset_id": "ds_…", "name": "breast-cancer", "algorithm": {"name": "rankboost", "n_rounds": 200}}'
-    url, auth = client.url, '-H "Authorization: Bearer $KEY"'
+    url, auth = "http://127.0.0.1:8000", '-H "Authorization: Bearer $KEY"'
     query = urlencode({"name": "breast-cancer", "label": "diagnosis", "positive": "malignant"})
     few = urlencode(dict(list(row.items())[:2]))
     for line in (
+        "KEY=$(cat .rankwright/api-key)",
         f"curl {auth} -H 'Content-Type: text/csv' -H 'Prefer: wait=10' \\\n"
         f"     --data-binary @{table} {shlex.quote(f'{url}/v1/datasets?{query}')}",
         f"curl {auth} --json '{job}' -H 'Prefer: wait=60' {url}/v1/jobs",
         f"curl {auth} {url}/v1/models/breast-cancer/metrics",
         f"curl {auth} {shlex.quote(f'{url}/v1/models/breast-cancer/score?{few}&…')}",
     ):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, markup=False)
 
 
 def main() -> None:
@@ -159,14 +165,14 @@ def main() -> None:
     table = OUTPUT / "breast-cancer.csv"
     write_table(table)
     with tempfile.TemporaryDirectory(prefix="rankwright-") as state:
-        step("Start the service: API, worker, dispatcher and a private Valkey, on a free port")
+        step("Start API, worker, dispatcher and a private Valkey on a free port")
         with running_service(Path(state)) as client:
             console.print(f"  ready at {client.url}, its documentation at {client.url}/docs")
             model = upload_and_train(client, table)
             row = score_and_explain(client, model, table)
-            print_curl_lines(client, row)
+            print_curl_lines(row)
             step("Shut everything down")
-    console.print("  done: `make serve` starts a service that stays, README.md goes on from here")
+    console.print("  nothing is left running; `make serve` starts a service that stays")
 
 
 if __name__ == "__main__":

@@ -35,15 +35,14 @@ def terminal_plot(roc: Roc, *, width: int = 48, height: int = 16) -> str:
     for fpr, tpr in zip(*_along(roc, 4 * (rows + columns)), strict=True):
         dots[round((1.0 - tpr) * (rows - 1)), round(fpr * (columns - 1))] = True
 
-    lines = [roc.title]
+    lines = [roc.title, *(f"  {note}" for note in roc.legend)]
     for row in range(height):
         cells = (
             chr(_BRAILLE + _cell(dots[row * 4 : row * 4 + 4, column * 2 : column * 2 + 2]))
             for column in range(width)
         )
         label = {0: "1.0", height // 2: "0.5", height - 1: "0.0"}.get(row, "")
-        note = roc.legend[row - 1] if 0 < row <= len(roc.legend) else ""
-        lines.append(f"{label:>5} ┤{''.join(cells)}  {note}".rstrip())
+        lines.append(f"{label:>5} ┤{''.join(cells)}")
     lines.append(f"{'':>5} └{'─' * width}")
     lines.append(f"{'TPR':>5}  0.0{'0.5':^{width - 6}}1.0  FPR")
     return "\n".join(lines)

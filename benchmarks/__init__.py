@@ -1,0 +1,1 @@
+"""What is measured against peers. Prints tables; never asserts a time."""

@@ -1,0 +1,105 @@
+"""How soon a job starts, and how soon a table becomes scores: `python -m benchmarks.latency`.
+
+Starts `rankwright serve` twice, each with default durability: once on its own SQLite, once on a private
+PostgreSQL, and measures on the breast cancer table (569 × 30), with nothing else to do:
+
+- submit → start: the job's `started_at - created_at`, both by the database's clock;
+- upload → trained (RankBoost, 100 rounds, 25 % holdout) → scored, by the client's clock.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from app.cli.api_client import ApiClient
+from examples.demo import running_service, write_table
+from tests.servers import postgres
+
+SUBMITS = 200
+TOURS = 20
+WAIT = {"Prefer": "wait=30"}
+
+
+def tour(client: ApiClient, table: bytes, row: dict[str, str], name: str) -> dict[str, Any]:
+    """Upload, train and score once; returns the job."""
+    dataset = client.request(
+        "POST",
+        "/v1/datasets",
+        params={"name": name, "label": "diagnosis", "positive": "malignant"},
+        headers={"Content-Type": "text/csv", **WAIT},
+        content=table,
+    )
+    job = submit(client, dataset["id"], name)
+    client.model(job["model_id"], "score", **row)
+    return job
+
+
+def submit(client: ApiClient, dataset_id: str, name: str) -> dict[str, Any]:
+    """Train once and wait for the end; returns the job."""
+    body = {
+        "dataset_id": dataset_id,
+        "name": name,
+        "algorithm": {"name": "rankboost", "n_rounds": 100},
+    }
+    job: dict[str, Any] = client.request("POST", "/v1/jobs", json=body, headers=WAIT)
+    assert job["state"] == "succeeded", job
+    return job
+
+
+def seconds(job: dict[str, Any]) -> float:
+    """From the commit of the submit to the start of the run."""
+    from datetime import datetime
+
+    created, started = (datetime.fromisoformat(job[key]) for key in ("created_at", "started_at"))
+    return (started - created).total_seconds()
+
+
+def measure(
+    client: ApiClient, table: bytes, row: dict[str, str]
+) -> tuple[list[float], list[float]]:
+    """Return the waits of `SUBMITS` jobs and the lengths of `TOURS` tours, in seconds."""
+    job = tour(client, table, row, "warm-up")
+    waits = [seconds(submit(client, job["dataset_id"], "again")) for _ in range(SUBMITS)]
+    tours = []
+    for _ in range(TOURS):
+        started = time.perf_counter()
+        tour(client, table, row, "tour")
+        tours.append(time.perf_counter() - started)
+    return waits, tours
+
+
+@contextmanager
+def databases() -> Iterator[dict[str, dict[str, str]]]:
+    """The environments of the two services."""
+    with postgres(durable=True) as url:
+        yield {"SQLite": {}, "PostgreSQL": {"RANKWRIGHT_DATABASE_URL": url}}
+
+
+def main() -> None:
+    """Print one table."""
+    print("| database | submit → start p50 | p95 | upload → trained → scored, median |")
+    print("|---|---|---|---|")
+    with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder, databases() as variants:
+        path = Path(folder) / "table.csv"
+        write_table(path)
+        header, first = path.read_text().splitlines()[:2]
+        row = dict(zip(header.split(","), first.split(","), strict=True))
+        del row["diagnosis"]
+        for name, environment in variants.items():
+            with running_service(Path(folder) / name, environment) as client:
+                waits, tours = measure(client, path.read_bytes(), row)
+            p95 = quantiles(waits, n=20)[-1]
+            print(
+                f"| {name} | {median(waits) * 1e3:.1f} ms | {p95 * 1e3:.1f} ms "
+                f"| {median(tours):.3f} s |"
+            )
+
+
+if __name__ == "__main__":
+    main()
