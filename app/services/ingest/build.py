@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,9 @@ def _sources(payload: Mapping[str, Any], stack: ExitStack) -> Iterator[Source]:
     content_type = payload["content_type"]
     if content_type == CSV:
         layout = read_layout(upload, limits["columns"])
-        yield FastCsv(upload, layout)
+        features = set(_roles(layout.names, payload).features)
+        yield FastCsv(upload, layout, numeric=features)
+        yield FastCsv(upload, layout)  # booleans, and spellings that only a second look understands
         yield ExactCsv(upload, layout)
     elif content_type == PARQUET:
         workdir = Path(payload["workdir"])
@@ -77,6 +79,10 @@ def _sources(payload: Mapping[str, Any], stack: ExitStack) -> Iterator[Source]:
         )
 
 
+def _roles(names: Sequence[str], payload: Mapping[str, Any]) -> Roles:
+    return assign(names, label=payload["label"], weight=payload["weight"], group=payload["group"])
+
+
 class _Build:
     """One attempt at a table by one source."""
 
@@ -85,12 +91,7 @@ class _Build:
         self._payload = payload
         self._callback = callback
         self._faults = Faults()
-        self._roles: Roles = assign(
-            source.names,
-            label=payload["label"],
-            weight=payload["weight"],
-            group=payload["group"],
-        )
+        self._roles = _roles(source.names, payload)
         self._path = Path(payload["workdir"]) / TABLE_FILE
 
     def run(self) -> dict[str, Any]:

@@ -83,6 +83,14 @@ def test_bad_upload_becomes_invalid(
     assert not (bench.blobs.root / "tables").exists()
 
 
+def test_groups_of_odd_text_are_kept(bench: Workbench) -> None:
+    odd = ["\0", "\u2028", "'; --", "😀", "\\u0000"]
+    rows = "".join(f'{i},"{text}",{i % 2}\n' for i, text in enumerate(odd))
+    dataset = bench.ready("a,g,y\n" + rows, group="g")
+    top = next(column["top"] for column in dataset.columns if column["name"] == "g")
+    assert sorted(value["value"] for value in top) == sorted(odd)
+
+
 def test_payload_and_result_are_small_json(bench: Workbench) -> None:
     dataset = bench.upload(breast_cancer())
     claim = bench.claim()

@@ -283,6 +283,7 @@ def test_row_longer_than_the_fast_readers_block(
     ready: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
     long = "g" * 500
     table = ready(f"a,g,y\n1,{long},0\n2,x,1\n", label="y", group="g")
     assert table.columns["g"] == [long, "x"]
