@@ -18,7 +18,7 @@ if __name__ == "__main__":
         if number > 1:
             migrate.upgrade(url)
         db = Database(url)
-        with db.engine.begin() as connection:
+        with migrate.alone(db) as connection:
             command.revision(
                 migrate.config(connection),
                 message,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
@@ -23,17 +25,36 @@ def upgrade(database_url: str) -> str:
     """Run every migration that the database has not seen; returns the revision it is at then."""
     db = Database(database_url)
     try:
-        with db.engine.begin() as connection:
-            if db.dialect == "postgresql":
-                connection.execute(
-                    text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK}
-                )
+        with alone(db) as connection:
             command.upgrade(config(connection), "head")
             revision = _revision(connection)
     finally:
         db.close()
     assert revision is not None
     return revision
+
+
+@contextmanager
+def alone(db: Database) -> Iterator[Connection]:
+    """One transaction for changing tables, while nobody else changes them."""
+    with db.engine.connect() as connection:
+        if db.dialect == "sqlite":
+            # Most changes copy a table and drop the old one, and with enforcement on that drop would delete the
+            # rows that refer to it. The switch works only outside of a transaction, hence on the driver.
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            driver.execute("PRAGMA foreign_keys=OFF")
+        with connection.begin():
+            if db.dialect == "postgresql":
+                connection.execute(
+                    text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK}
+                )
+            yield connection
+            if db.dialect == "sqlite":
+                broken = connection.execute(text("PRAGMA foreign_key_check")).first()
+                if broken is not None:
+                    raise RuntimeError(f"a migration left a reference to nothing: {tuple(broken)}")
+        connection.invalidate()  # with the switch as it is, it must serve nobody else
 
 
 def current(database_url: str) -> str | None:

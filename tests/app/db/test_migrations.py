@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from servers import PostgresServer
-from sqlalchemy import inspect
+from sqlalchemy import delete, inspect, select, text
 from sqlalchemy.types import TypeEngine
 
 from app.db import migrate
 from app.db.session import Database
-from app.db.tables import Base
+from app.db.tables import Base, Job, JobEvent
+from app.infra.settings import Settings
+from app.services import jobs
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -53,6 +56,37 @@ def test_two_upgrades_at_once_both_succeed(empty_url: str) -> None:
     for thread in threads:
         thread.join()
     assert revisions == [migrate.head()] * 2
+
+
+def test_copying_a_table_keeps_the_rows_that_refer_to_it(sqlite_url: str) -> None:
+    db = Database(sqlite_url)
+    with db.write() as session:
+        job = jobs.enqueue(session, Settings(), owner="o", kind="train", name="n", spec={})
+    with migrate.alone(db) as connection:
+        operations = Operations(MigrationContext.configure(connection))
+        with operations.batch_alter_table("jobs", recreate="always") as table:
+            table.alter_column("name", nullable=True)
+    assert [event.seq for event in jobs.events(db, "o", job.id)] == [1]
+    with db.write() as session:  # and references are enforced again
+        session.execute(delete(Job))
+        assert session.scalars(select(JobEvent)).all() == []
+    db.close()
+
+
+def test_a_migration_that_breaks_a_reference_is_undone(sqlite_url: str) -> None:
+    db = Database(sqlite_url)
+    with db.write() as session:
+        jobs.enqueue(session, Settings(), owner="o", kind="train", name="n", spec={})
+
+    def break_it() -> None:
+        with migrate.alone(db) as connection:
+            connection.execute(text("DELETE FROM jobs"))
+
+    with pytest.raises(RuntimeError, match="reference to nothing"):
+        break_it()
+    with db.read() as session:
+        assert session.scalars(select(Job)).one()
+    db.close()
 
 
 def test_migrations_and_tables_do_not_drift_apart(db: Database) -> None:
