@@ -19,6 +19,7 @@ CONTENT_TYPES = {
 ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 CHUNK_BYTES = 1 << 20
 POLL_SECONDS = 0.1
+SHOWN_FAULTS = 10
 
 
 class ClientError(Exception):
@@ -132,11 +133,17 @@ def _explain(response: httpx.Response) -> str:
         lines = [f"{problem['title']}: {problem['detail']}"]
     except (ValueError, KeyError, TypeError):
         return f"the service answered {response.status_code} {response.reason_phrase}"
-    lines += [describe_fault(fault) for fault in problem.get("errors", [])]
-    return "\n".join(lines)
+    return "\n".join([*lines, *describe_faults(problem.get("errors", []))])
 
 
-def describe_fault(fault: dict[str, Any]) -> str:
-    """One fault of a problem or of an invalid table as a line: where, then what."""
+def describe_faults(faults: list[dict[str, Any]]) -> list[str]:
+    """The first faults of a problem or of an invalid table, a line each, and how many more there are."""
+    lines = [_describe_fault(fault) for fault in faults[:SHOWN_FAULTS]]
+    if len(faults) > SHOWN_FAULTS:
+        lines.append(f"  … and {len(faults) - SHOWN_FAULTS} more")
+    return lines
+
+
+def _describe_fault(fault: dict[str, Any]) -> str:
     where = [f"{name} {fault[name]}" for name in ("line", "column", "pointer") if name in fault]
     return f"  {', '.join(where)}: {fault['detail']}" if where else f"  {fault['detail']}"

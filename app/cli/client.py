@@ -21,14 +21,15 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from app.cli.api_client import ApiClient, ClientError, default_state_dir, describe_fault
+from app.cli.api_client import ApiClient, ClientError, default_state_dir, describe_faults
 from app.cli.plots import Roc, svg_plot, terminal_plot
 
 CURVE_POINTS = 1000
 ROWS_A_REQUEST = 1000
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+# Soft wrap: a terminal breaks long lines, a pipe must not.
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Url = Annotated[
     str | None,
@@ -78,8 +79,8 @@ def upload(
             bar = progress.add_task("", total=table.stat().st_size)
             dataset = client.upload(table, fields, lambda sent: progress.advance(bar, sent))
         if dataset["status"] == "invalid":
-            faults = "\n".join(describe_fault(fault) for fault in dataset["errors"])
-            raise ClientError(f"{table} was refused:\n{faults}")
+            faults = describe_faults(dataset["errors"])
+            raise ClientError("\n".join([f"{table} was refused:", *faults]))
     if as_json:
         out.print_json(data=dataset)
         return
@@ -146,7 +147,7 @@ def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:
             progress.update(bar, description=now["state"], completed=fraction)
     if now["state"] != "succeeded":
         problem = now["error"] or {}
-        faults = [describe_fault(fault) for fault in problem.get("errors", [])]
+        faults = describe_faults(problem.get("errors", []))
         reason = problem.get("detail", "no reason was given")
         raise ClientError("\n".join([f"job {now['id']} {now['state']}: {reason}", *faults]))
     model_id: str = now["model_id"]
@@ -234,7 +235,7 @@ def algorithms(
         for parameter, schema in known[name]["parameters"]["properties"].items():
             default = json.dumps(schema.get("default"))
             table.add_row(parameter, default, schema.get("description", ""))
-    out.print(table)
+    out.print(table, soft_wrap=False)
 
 
 def _split(text: str) -> tuple[str, str]:
