@@ -152,27 +152,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         ranker = cls(**params)
         ranker._check_parameters()
         try:
-            ranker.n_features_in_ = int(meta["n_features_in"])
-            classes = meta["classes"]
-            if classes["dtype"] not in LABEL_TYPES:
-                raise ArtifactError(f"labels must be of a known type, got {classes['dtype']!r}")
-            ranker.classes_ = np.array(classes["values"], dtype=classes["dtype"])
-            names = meta["feature_names_in"]
-            if names is not None:
-                ranker.feature_names_in_ = np.array(names, dtype=object)
+            ranker._set_columns(meta["n_features_in"], meta["feature_names_in"])
+            ranker._set_classes(**meta["classes"])
             ranker._set_state(arrays, meta)
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ArtifactError):
-                raise
+        except ArtifactError:
+            raise
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise ArtifactError(
                 f"the state of {cls.__name__} is not readable: {error!r}"
             ) from error
-        if ranker.classes_.shape != (2,):
-            raise ArtifactError(f"classes must hold two values, got {classes['values']}")
-        if names is not None and len(names) != ranker.n_features_in_:
-            raise ArtifactError(
-                f"feature_names_in must hold {ranker.n_features_in_} names, got {len(names)}"
-            )
         return ranker
 
     def get_state(self) -> tuple[Arrays, dict[str, Any]]:
@@ -229,6 +217,23 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Check rules across parameters; the rules of each one are in its annotation."""
+
+    def _set_columns(self, n_features: Any, names: Any) -> None:
+        if type(n_features) is not int or n_features < 1:
+            raise ArtifactError(f"n_features_in must be an integer above 0, got {n_features!r}")
+        self.n_features_in_ = n_features
+        if names is None:
+            return
+        if len(names) != n_features or not all(isinstance(name, str) for name in names):
+            raise ArtifactError(f"feature_names_in must hold {n_features} names, got {names!r}")
+        self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _set_classes(self, dtype: Any, values: Any) -> None:
+        if dtype not in LABEL_TYPES:
+            raise ArtifactError(f"labels must be of a known type, got {dtype!r}")
+        self.classes_ = np.array(values, dtype=dtype)
+        if self.classes_.shape != (2,):
+            raise ArtifactError(f"classes must hold two values, got {values!r}")
 
     def _feature_name(self, feature: int) -> str:
         names = getattr(self, "feature_names_in_", None)

@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from core.errors import ArtifactError
 from core.ranker import Arrays, Callback, Floats, Ranker
 from core.scan import Criterion, fit_bins
 
-from .loop import ROUND, Path, Rule, boost
+from .loop import ROUND, Path, Rule, StopReason, boost
 from .stumps import StepFunctions, describe, fold
 from .weights import PairWeights
 
@@ -150,10 +150,12 @@ class StumpBooster(Ranker):
             raise ArtifactError("alpha must be finite and sign 1 or -1")
         if not (rounds["threshold"] < np.inf).all():
             raise ArtifactError("threshold must be a number below infinity")
-        intercept = float(meta["intercept"])
+        intercept, stop_reason = float(meta["intercept"]), meta["stop_reason"]
         if not math.isfinite(intercept):
             raise ArtifactError(f"intercept must be finite, got {intercept}")
-        self._take(Path(rounds, loss, intercept, meta["stop_reason"]), has_missing)
+        if stop_reason not in get_args(StopReason):
+            raise ArtifactError(f"stop_reason is unknown: {stop_reason!r}")
+        self._take(Path(rounds, loss, intercept, stop_reason), has_missing)
 
 
 def _check_array(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any], length: int) -> None:

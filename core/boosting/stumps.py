@@ -97,22 +97,24 @@ def fold(rounds: npt.NDArray[np.void], offset: float) -> StepFunctions:
     -----
     Each value is the sum of its stumps in the order of the rounds.
     """
-    features, thresholds, values = [], [], []
-    for feature in np.unique(rounds["feature"]):
+    features = np.unique(rounds["feature"])
+    thresholds, values = [], []
+    for feature in features:
         stumps = rounds[rounds["feature"] == feature]
         steps = np.unique(stumps["threshold"])
-        # One row per stump: is it 1 in each interval, and for the missing?
-        above = np.empty((len(stumps), len(steps) + 2), dtype=np.bool_)
-        above[:, 0] = False
-        above[:, 1:-1] = steps >= stumps["threshold"][:, None]
-        above[:, -1] = stumps["missing_above"]
-        is_one = above == (stumps["sign"] > 0)[:, None]
-        features.append(feature)
+        sums = np.zeros(len(steps) + 2)
+        _add_stumps(
+            np.searchsorted(steps, stumps["threshold"]),
+            stumps["sign"] > 0,
+            stumps["missing_above"].copy(),
+            stumps["alpha"].copy(),
+            sums,
+        )
         thresholds.append(steps)
-        values.append((stumps["alpha"][:, None] * is_one).sum(axis=0))
+        values.append(sums)
     return StepFunctions(
         float(offset),
-        _frozen(np.array(features, dtype=np.int64)),
+        _frozen(features.astype(np.int64)),
         _frozen(np.cumsum([0, *map(len, thresholds)], dtype=np.int64)),
         _frozen(np.concatenate([np.empty(0), *thresholds])),
         _frozen(np.concatenate([np.empty(0), *values])),
@@ -183,6 +185,31 @@ def _sentence(stump: np.void, has_missing: bool, name: Callable[[int], str], add
         if has_missing and missing_above == (sign > 0):
             condition += " or missing"
     return f"{name(feature)} {condition} adds {adds:.3g}"
+
+
+@numba.njit(
+    numba.void(
+        numba.int64[::1],
+        numba.boolean[::1],
+        numba.boolean[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+    ),
+    nogil=True,
+    cache=True,
+)
+def _add_stumps(steps, positive, missing_above, alphas, values):  # type: ignore[no-untyped-def]
+    """Add the stumps of one feature to the values of its intervals, and last of a missing x.
+
+    steps: the position of each stump's threshold; interval k lies above the first k thresholds.
+    """
+    missing = len(values) - 1
+    for r in range(len(steps)):
+        for k in range(missing):
+            if (k > steps[r]) == positive[r]:
+                values[k] += alphas[r]
+        if missing_above[r] == positive[r]:
+            values[missing] += alphas[r]
 
 
 _MATRIX = numba.float64[:, ::1]

@@ -1,6 +1,7 @@
 """What every registered ranker keeps, whatever its algorithm."""
 
 import json
+import math
 
 import numba
 import numpy as np
@@ -268,8 +269,21 @@ def test_foreign_state_is_refused(algorithm):
     for name in meta:
         with pytest.raises(ArtifactError):
             algorithm.from_state(params, arrays, {k: v for k, v in meta.items() if k != name})
-    for classes in ({"dtype": "V8", "values": [0, 1]}, {"dtype": "int64", "values": [1]}, None, 3):
-        with pytest.raises(ArtifactError):
-            algorithm.from_state(params, arrays, meta | {"classes": classes})
-    with pytest.raises(ArtifactError):
-        algorithm.from_state(params, arrays, meta | {"feature_names_in": ["a"]})
+    for name, values in {
+        "classes": [
+            {"dtype": "V8", "values": [0, 1]},
+            {"dtype": "int64", "values": [1]},
+            {"dtype": "int8", "values": [0, 999]},
+            {"dtype": [], "values": [0, 1]},
+            {"values": [0, 1]},
+            None,
+            3,
+        ],
+        "n_features_in": [0, -1, 5.0, "5", None, 4],
+        "feature_names_in": [["a"], [1, 2, 3, 4, 5], 5, "abc"],
+        "intercept": [math.nan, None, "x", []],
+        "stop_reason": ["tired", None, []],
+    }.items():
+        for value in values:
+            with pytest.raises(ArtifactError):
+                algorithm.from_state(params, arrays, meta | {name: value})

@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 from core.scan import MISSING, Criterion, find_peak
 
 
-def gain(P, N, criterion):
+def gain(p, n, above, criterion):
+    """Each side from its own bins: 1 - P would leave a hair where there is nothing."""
+    above_p, above_n, below_p, below_n = (
+        p[above].sum(),
+        n[above].sum(),
+        p[~above].sum(),
+        n[~above].sum(),
+    )
     if criterion is Criterion.YOUDEN:
-        return abs(P - N)
-    return 1 - (math.sqrt(P * N) + math.sqrt(max((1 - P) * (1 - N), 0.0))) ** 2
+        return abs(above_p - above_n)
+    return 1 - (math.sqrt(above_p * above_n) + math.sqrt(below_p * below_n)) ** 2
 
 
 def every_cut(histograms, n_bins, has_missing, criterion):
@@ -24,7 +31,7 @@ def every_cut(histograms, n_bins, has_missing, criterion):
                 above = np.zeros(256, dtype=bool)
                 above[cut + 1 : n_bins[j]] = True
                 above[MISSING] = missing_above
-                yield gain(p[above].sum(), n[above].sum(), criterion), j, cut, missing_above
+                yield gain(p, n, above, criterion), j, cut, missing_above
 
 
 def random_histograms(rng, n_features, n_bins, levels):
