@@ -1,0 +1,30 @@
+"""Uploads that are sound, and uploads that must be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from uploads import Ready, read
+
+from app.services.ingest.faults import BadTable
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> Callable[..., Ready]:
+    """Read a sound CSV."""
+    return lambda body, *rest, **roles: read(tmp_path, body, *rest, **roles)
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[..., BadTable]:
+    """Read a CSV that must be refused, and return the refusal; nothing may be left as a table."""
+
+    def attempt(body: bytes | str, *rest: Any, **roles: Any) -> BadTable:
+        with pytest.raises(BadTable) as caught:
+            read(tmp_path, body, *rest, **roles)
+        return caught.value
+
+    return attempt

@@ -1,0 +1,168 @@
+"""The bytes of a CSV: encodings, other formats, compression, headers and limits."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from uploads import Ready
+
+from app.services.ingest.faults import BadTable
+
+Read = Callable[..., Ready]
+
+
+def test_latin_1_value(refused: Callable[..., BadTable]) -> None:
+    body = "a,g,y\n1,Köln,0\n2,Bonn,1\n3,Münster,1\n".encode("latin-1")
+    error = refused(body, label="y", group="g")
+    assert error.errors == [
+        {
+            "line": 2,
+            "column": "g",
+            "detail": "byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln')",
+        },
+        {
+            "line": 4,
+            "column": "g",
+            "detail": "byte 0xFC is not UTF-8 (as Latin-1 it reads 'Münster')",
+        },
+    ]
+
+
+def test_latin_1_name(refused: Callable[..., BadTable]) -> None:
+    error = refused("größe,y\n1,0\n2,1\n".encode("latin-1"))
+    assert error.errors[0]["line"] == 1
+    assert "the name of column 1 must be at most 255 printable UTF-8 characters" in error.detail
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16(refused: Callable[..., BadTable], codec: str) -> None:
+    error = refused("a,y\n1,0\n2,1\n".encode(codec))
+    assert error.errors[0]["line"] == 1
+    if codec == "utf-16":
+        assert error.detail == "the file is not CSV but UTF-16 text; save it as UTF-8"
+
+
+def test_nul_in_a_label(refused: Callable[..., BadTable]) -> None:
+    error = refused("a,y\n1,no\n2,ye\0s\n")
+    assert error.errors == [
+        {
+            "column": "y",
+            "detail": "a label must be at most 255 characters without NUL, got 'ye\\x00s'",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [(b"PAR1....", "Parquet"), (b"PK\x03\x04....", "a ZIP archive"), (b"%PDF-1.7", "PDF")],
+)
+def test_other_formats_are_named(refused: Callable[..., BadTable], body: bytes, what: str) -> None:
+    assert what in refused(body).detail
+
+
+# --- compression ---------------------------------------------------------------------------------
+
+BODY = b"a,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
+
+
+def compressed(codec: str) -> bytes:
+    """Compress the body."""
+    data: bytes = pa.compress(BODY, codec=codec, asbytes=True)
+    return data
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize("said", [True, False])
+def test_compressed(ready: Read, codec: str, said: bool) -> None:
+    table = ready(compressed(codec), encoding=codec if said else None)
+    assert table.columns["a"] == [float(i) for i in range(5000)]
+
+
+def test_several_gzip_members(ready: Read) -> None:
+    half = BODY.index(b"\n2500,") + 1
+    table = ready(gzip.compress(BODY[:half]) + gzip.compress(BODY[half:]), encoding="gzip")
+    assert len(table.columns["a"]) == 5000
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_damaged_compression(refused: Callable[..., BadTable], codec: str) -> None:
+    assert (
+        f"the {codec} stream is damaged" in refused(compressed(codec)[:-20], encoding=codec).detail
+    )
+    assert f"the {codec} stream is damaged" in refused(b"a,y\n1,0\n", encoding=codec).detail
+
+
+def test_decompressed_size_is_bounded(refused: Callable[..., BadTable]) -> None:
+    bomb = gzip.compress(b"a,y\n1,0\n2,1\n" + b"\n" * 10_000_000)
+    assert len(bomb) < 20_000
+    error = refused(bomb, encoding="gzip", bytes=1_000_000)
+    assert error.code == "too_large"
+    assert error.detail == "the table must be at most 1000000 bytes once decompressed; it is longer"
+
+
+# --- header and limits ---------------------------------------------------------------------------
+
+
+def test_empty_file(refused: Callable[..., BadTable]) -> None:
+    error = refused(b"")
+    assert error.errors == [
+        {"line": 1, "detail": "the file is empty: a header line and rows are needed"}
+    ]
+    assert "only blank lines" in refused(b"\n\r\n\n").detail
+    assert refused(b"\xef\xbb\xbf").errors[0]["line"] == 1
+
+
+@pytest.mark.parametrize("body", ["a,y", "a,y\n", "a,y\r\n\r\n"])
+def test_header_only(refused: Callable[..., BadTable], body: str) -> None:
+    assert refused(body).detail == "the table has a header but no rows"
+
+
+def test_duplicate_header(refused: Callable[..., BadTable]) -> None:
+    error = refused("a,b, a ,y\n1,2,3,0\n1,2,3,1\n")
+    assert error.errors == [
+        {
+            "line": 1,
+            "column": "a",
+            "detail": "column names must differ: 'a' is column 1 and column 3",
+        }
+    ]
+
+
+def test_nameless_column(refused: Callable[..., BadTable]) -> None:
+    error = refused("\n,a,y\n0,2,0\n1,2,1\n")
+    assert error.errors == [{"line": 2, "detail": "column 1 has no name (is it a row index?)"}]
+
+
+def test_header_of_several_lines(ready: Read, refused: Callable[..., BadTable]) -> None:
+    error = refused('"a\nb",y\n1,0\n2,1\n')
+    assert "printable" in error.detail
+    error = refused('a,"y\n1,0\n2,1\n')
+    assert error.errors == [{"line": 1, "detail": "the header opens a quote that is never closed"}]
+
+
+def test_too_many_columns(refused: Callable[..., BadTable]) -> None:
+    header = ",".join(f"c{j}" for j in range(100_000))
+    error = refused(header + "\n")
+    assert error.errors == [
+        {"line": 1, "detail": "a table must have at most 2000 columns, got 100000"}
+    ]
+
+
+def test_two_thousand_columns(ready: Read) -> None:
+    header = ",".join([*(f"c{j}" for j in range(1999)), "y"])
+    body = header + "\n" + ("1," * 1999 + "0\n") + ("2," * 1999 + "1\n")
+    assert ready(body).columns["c1998"] == [1.0, 2.0]
+
+
+def test_too_many_rows(refused: Callable[..., BadTable]) -> None:
+    error = refused("a,y\n1,0\n2,1\n3,1\n", rows=2)
+    assert error.code == "too_many_rows"
+    assert error.detail == "a table must have at most 2 rows; it has more"
+
+
+def test_names_with_dots_and_commas_survive(ready: Read) -> None:
+    table = ready('a.b,"c,d",ä,y\n1,2,3,0\n4,5,6,1\n')
+    assert table.columns == {"a.b": [1, 4], "c,d": [2, 5], "ä": [3, 6], "y": [0, 1]}
