@@ -11,8 +11,8 @@ from app.db.session import Database
 from app.errors import Unavailable
 from app.infra.producer import BrokerAway, Producer
 from app.infra.settings import Settings
+from app.services.health import SILENT_BEATS
 
-SILENT_BEATS = 3
 OWED_SECONDS = 60.0
 MISSED_ROUNDS = 4
 
@@ -40,7 +40,7 @@ def dispatcher_fault(db: Database, producer: Producer, settings: Settings) -> st
     except (BrokerAway, Unavailable) as error:
         return str(error)
     if wake_ups:
-        return f"{wake_ups} wake-ups have been owed for more than {OWED_SECONDS:g} s"
+        return f"wake-ups owed for more than {OWED_SECONDS:g} s: {wake_ups}"
     if leases:
-        return f"{leases} jobs have been without a lease for more than {late:g} s"
+        return f"jobs without a lease for more than {late:g} s: {leases}"
     return None

@@ -1,0 +1,137 @@
+"""A worker or dispatcher that does its work is well; one that does not is told from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import typer
+from queue_steps import change, claimed, submit
+from servers import PostgresServer, ValkeyServer
+from sqlalchemy import update
+from typer.testing import CliRunner
+
+from app.cli import health as command
+from app.db import migrate
+from app.db import workers as worker_rows
+from app.db.session import Database
+from app.db.tables import Outbox, Worker
+from app.infra.producer import Producer
+from app.infra.settings import Settings
+from app.services.dispatch import publish_pending
+from app.services.reap import Reaper
+from app.services.self_check import dispatcher_fault, worker_fault
+
+SETTINGS = Settings()
+LONG = 3600.0
+
+
+@pytest.fixture
+def producer(broker_url: str) -> Iterator[Producer]:
+    producer = Producer(broker_url)
+    yield producer
+    producer.close()
+
+
+def hello(db: Database, host: str) -> None:
+    with db.write() as session:
+        worker_rows.hello(session, f"wrk_{host}", host=host, version="0", slots=1)
+
+
+def test_a_worker_is_well_while_its_host_is_heard_from(db: Database, producer: Producer) -> None:
+    silent = "no worker of alpha was heard from within 30 s"
+    assert worker_fault(db, producer, SETTINGS, "alpha") == silent
+    hello(db, "beta")
+    assert worker_fault(db, producer, SETTINGS, "alpha") == silent
+    hello(db, "alpha")
+    assert worker_fault(db, producer, SETTINGS, "alpha") is None
+    with db.write() as session:
+        session.execute(update(Worker).values(seen_at=Worker.seen_at - LONG))
+    assert worker_fault(db, producer, SETTINGS, "alpha") == silent
+
+
+def test_a_dispatcher_is_well_until_it_owes_wake_ups_for_long(
+    db: Database, producer: Producer
+) -> None:
+    assert dispatcher_fault(db, producer, SETTINGS) is None
+    job = submit(db)
+    assert dispatcher_fault(db, producer, SETTINGS) is None
+    with db.write() as session:
+        session.execute(update(Outbox).values(created_at=Outbox.created_at - LONG))
+    assert dispatcher_fault(db, producer, SETTINGS) == ("wake-ups owed for more than 60 s: 1")
+    change(db, job.id, not_before=4e9)
+    assert dispatcher_fault(db, producer, SETTINGS) is None, "a job that backs off is owed nothing"
+    change(db, job.id, not_before=0.0)
+    publish_pending(db, producer)
+    assert dispatcher_fault(db, producer, SETTINGS) is None
+
+
+def test_a_dispatcher_is_well_until_it_leaves_lost_leases_for_long(
+    db: Database, producer: Producer
+) -> None:
+    submit(db)
+    claim = claimed(db)
+    assert dispatcher_fault(db, producer, SETTINGS) is None
+    change(db, claim.job_id, lease_expires_at=1.0)
+    assert dispatcher_fault(db, producer, SETTINGS) == (
+        "jobs without a lease for more than 60 s: 1"
+    )
+    ticks = iter([0.0, LONG])  # SQLite's reaper watches by its own time
+    reaper = Reaper(db, SETTINGS, monotonic=lambda: next(ticks))
+    reaper.reap()
+    if db.dialect == "sqlite":
+        reaper.reap()
+    assert dispatcher_fault(db, producer, SETTINGS) is None
+
+
+def test_a_broker_that_is_away_is_named(sqlite_url: str) -> None:
+    db, server = Database(sqlite_url), ValkeyServer()
+    producer = Producer(server.broker_url)
+    hello(db, "alpha")
+    assert worker_fault(db, producer, SETTINGS, "alpha") is None
+    server.stop()
+    assert "broker is away" in str(worker_fault(db, producer, SETTINGS, "alpha"))
+    assert "broker is away" in str(dispatcher_fault(db, producer, SETTINGS))
+    producer.close()
+    server.close()
+    db.close()
+
+
+def test_a_database_that_is_away_is_named(producer: Producer) -> None:
+    server = PostgresServer()
+    migrate.upgrade(server.create("one"))
+    db = Database(server.url("one"))
+    hello(db, "alpha")
+    assert worker_fault(db, producer, SETTINGS, "alpha") is None
+    server.stop()
+    assert worker_fault(db, producer, SETTINGS, "alpha") == "the database is away"
+    assert dispatcher_fault(db, producer, SETTINGS) == "the database is away"
+    db.close()
+    server.close()
+
+
+@pytest.fixture
+def environment(
+    database_url: str, broker_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Database]:
+    """The database of a process whose environment names both servers."""
+    monkeypatch.setenv("RANKWRIGHT_DATABASE_URL", database_url)
+    monkeypatch.setenv("RANKWRIGHT_BROKER_URL", broker_url)
+    db = Database(database_url)
+    yield db
+    db.close()
+
+
+def test_the_command_tells_by_its_exit_code(
+    environment: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "alpha")
+    app = typer.Typer()
+    command.register(app)
+    run = CliRunner()
+    sick = run.invoke(app, ["worker"])
+    assert (sick.exit_code, sick.stderr) == (1, "no worker of alpha was heard from within 30 s\n")
+    hello(environment, "alpha")
+    assert run.invoke(app, ["worker"]).exit_code == 0
+    assert run.invoke(app, ["dispatcher"]).exit_code == 0
+    assert run.invoke(app, ["workers"]).exit_code == 2
