@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -19,6 +21,7 @@ MISSING = float("nan")
 _ABSENT = object()
 _SHOWN = 100
 _MOST_FAULTS = 100
+_LARGEST = sys.float_info.max
 _NUMBER, _BOOLEAN = "a finite number", "true or false"
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
 _SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
@@ -144,12 +147,12 @@ class FeatureIndex:
         if kinds - {int, float, type(None)} or any(self._boolean[i] for i in places):
             self._check_cells(table, columns, places, place, by_name)
         X = np.full((len(table), len(self.names)), MISSING)
-        try:
+        with contextlib.suppress(OverflowError):  # an integer that no float64 can hold
             X[:, places] = np.array(table, dtype=np.float64).reshape(len(table), len(places))
-        except OverflowError:  # an integer that no float64 can hold
-            self._check_cells(table, columns, places, place, by_name)
-            raise
-        return X
+            if not np.isinf(X).any():
+                return X
+        self._check_cells(table, columns, places, place, by_name)
+        raise AssertionError("a cell that does not fit float64 is named above")
 
     def _check_cells(
         self,
@@ -165,7 +168,7 @@ class FeatureIndex:
                 if value is None:
                     continue
                 fits = value in (0, 1) if self._boolean[i] else type(value) is not bool
-                if not fits or not isinstance(value, int | float) or abs(value) > 1.8e308:
+                if not fits or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
                     key = _escape(columns[k]) if by_name else str(k)
                     detail = self._wrong_type(i, value)
                     where = f"{place}/{number}/{key}"

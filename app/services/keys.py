@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.db import keys as rows
 from app.db.page import Page
@@ -44,6 +45,19 @@ def create(
     *,
     expires_in_seconds: float | None = None,
 ) -> tuple[ApiKey, str]:
+    """Make a key in a transaction of its own; see `create_within`."""
+    with db.write() as session:
+        return create_within(session, owner, name, scopes, expires_in_seconds=expires_in_seconds)
+
+
+def create_within(
+    session: Session,
+    owner: str,
+    name: str,
+    scopes: Iterable[str],
+    *,
+    expires_in_seconds: float | None = None,
+) -> tuple[ApiKey, str]:
     """Make a key. The secret is returned here and never again: only its SHA-256 is kept."""
     chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
     unknown = [scope for scope in chosen if scope not in SCOPES]
@@ -56,21 +70,21 @@ def create(
     if not name or len(name) > 255 or "\0" in name:
         raise Invalid("name must have 1 to 255 characters and no NUL")
     secret = _PREFIX + secrets.token_urlsafe(32)
-    with db.write() as session:
-        now = session.execute(select(db_now())).scalar_one()
-        key = ApiKey(
-            id=new_id("key"),
-            owner=owner,
-            name=name,
-            prefix=secret[:_SHOWN],
-            sha256=_digest(secret.encode()).hex(),
-            scopes=chosen,
-            created_at=now,
-            expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
-            last_used_at=None,
-            revoked_at=None,
-        )
-        session.add(key)
+    now = session.execute(select(db_now())).scalar_one()
+    key = ApiKey(
+        id=new_id("key"),
+        owner=owner,
+        name=name,
+        prefix=secret[:_SHOWN],
+        sha256=_digest(secret.encode()).hex(),
+        scopes=chosen,
+        created_at=now,
+        expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
+        last_used_at=None,
+        revoked_at=None,
+    )
+    session.add(key)
+    session.flush()
     return key, secret
 
 
@@ -119,7 +133,7 @@ class KeyRing:
     ) -> None:
         self._db = db
         self._on_use = on_use
-        self._seconds = seconds
+        self.seconds = seconds
         self._size = size
         self._known: dict[bytes, tuple[float, Caller]] = {}
         self._noted: dict[str, float] = {}
@@ -134,7 +148,7 @@ class KeyRing:
     def authenticate(self, secret: bytes) -> Caller:
         """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
         digest = _digest(secret)
-        good_until = time.monotonic() + self._seconds  # counted from before the look
+        good_until = time.monotonic() + self.seconds  # counted from before the look
         with self._db.read() as session:
             key = rows.find_usable(session, digest.hex())
         if key is None:

@@ -130,15 +130,12 @@ def set_alias(
 
 def _check_target(session: Session, owner: str, name: str, model_id: str) -> None:
     model = rows.find(session, owner, model_id, lock=True) if is_id(model_id, "mdl") else None
-    fault = None
     if model is None:
-        fault = f"there is no model {model_id[:100]!r}"
-    elif model.name != name:
-        fault = (
-            f"an alias of {name!r} must point at a model of that name, {model_id} is {model.name!r}"
-        )
-    if fault is not None:
-        raise Invalid(fault, errors=[{"pointer": "/model_id", "detail": fault}])
+        detail = f"there is no model {model_id[:100]!r}"
+        raise NotFound(detail, errors=[{"pointer": "/model_id", "detail": detail}])
+    if model.name != name:
+        detail = f"an alias of {name[:100]!r} must point at a model of that name, {model_id} is {model.name!r}"
+        raise Invalid(detail, errors=[{"pointer": "/model_id", "detail": detail}])
 
 
 def _check_revision(

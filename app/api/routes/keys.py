@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.responses import Response
+from sqlalchemy.orm import Session
+from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import CallerDep, ContextDep, PagingDep
+from app.api.dependencies import CallerDep, ContextDep, IdempotencyKeyDep, PagingDep
 from app.api.schemas.common import PageOf
 from app.api.schemas.keys import Key, KeyWithSecret, NewKey
 from app.api.security import GuardedRoute, needs
-from app.services import keys
+from app.services import idempotency, keys
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 
 
-@router.post("", status_code=201, summary="Make a key")
+@router.post("", status_code=201, response_model=KeyWithSecret, summary="Make a key")
 @needs("admin")
 def create_key(
-    *, body: NewKey, context: ContextDep, caller: CallerDep, response: Response
-) -> KeyWithSecret:
+    *,
+    body: NewKey,
+    context: ContextDep,
+    caller: CallerDep,
+    key: IdempotencyKeyDep,
+) -> Response:
     """Make a key for the caller's own owner. The secret is in this answer and nowhere else.
 
-    Other owners' first keys are made on the server: `rankwright keys create`.
+    A replay by Idempotency-Key shows the key without it. Other owners' first keys are made on the server:
+    `rankwright keys create`.
     """
-    key, secret = keys.create(
-        context.db,
-        caller.owner,
-        body.name,
-        body.scopes,
-        expires_in_seconds=body.expires_in_seconds,
+    secrets: list[str] = []
+
+    def work(session: Session) -> tuple[int, dict[str, Any]]:
+        made, secret = keys.create_within(
+            session,
+            caller.owner,
+            body.name,
+            body.scopes,
+            expires_in_seconds=body.expires_in_seconds,
+        )
+        secrets.append(secret)
+        return 201, Key.model_validate(made).model_dump(mode="json")
+
+    fingerprint = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
+    answer = idempotency.replay_or_run(
+        context.db, caller.owner, "POST /v1/keys", key, fingerprint, work
     )
-    response.headers["Location"] = f"/v1/keys/{key.id}"
-    return KeyWithSecret(**Key.model_validate(key).model_dump(), secret=secret)
+    headers = {"Location": f"/v1/keys/{answer.response['id']}"}
+    if answer.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    shown = answer.response | {"secret": None if answer.replayed else secrets[-1]}
+    return JSONResponse(shown, answer.status_code, headers)
 
 
 @router.get("", summary="List keys")

@@ -36,6 +36,9 @@ class Key(Resource):
 
 
 class KeyWithSecret(Key):
-    """A key just made. The secret is shown this once."""
+    """A key just made."""
 
-    secret: str = Field(examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"])
+    secret: str | None = Field(
+        description="Shown this once; null in a replay.",
+        examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"],
+    )

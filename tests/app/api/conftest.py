@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,14 @@ from live_service import Service, running
 from pydantic import SecretStr
 
 from app.infra.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def sqlite_file(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> SecretStr:
+    """The URL of a migrated SQLite database for the tests of a module."""
+    path = tmp_path_factory.mktemp("module") / "rankwright.db"
+    shutil.copy(_sqlite_template, path)
+    return SecretStr(f"sqlite:///{path}")
 
 
 @pytest.fixture
@@ -29,9 +38,7 @@ def service(settings: Settings) -> Iterator[Service]:
 @pytest.fixture
 def service_on_both(tmp_path: Path, database_url: str) -> Iterator[Service]:
     """A running service; the test runs on SQLite and on PostgreSQL."""
-    with running(
-        Settings(state_dir=tmp_path, database_url=SecretStr(database_url))
-    ) as service:
+    with running(Settings(state_dir=tmp_path, database_url=SecretStr(database_url))) as service:
         yield service
 
 

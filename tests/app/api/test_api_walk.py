@@ -66,7 +66,8 @@ def test_waiting_for_the_work(service_on_both: Service) -> None:
     with worker(service):
         answer = client.post(
             "/v1/datasets?label=left&positive=yes",
-            content=b"age,left\n" + b"".join(b"%d,%s\n" % (i, b"yes" if i % 3 else b"no") for i in range(60)),
+            content=b"age,left\n"
+            + b"".join(b"%d,%s\n" % (i, b"yes" if i % 3 else b"no") for i in range(60)),
             headers={"Content-Type": "text/csv", "Prefer": "wait=20"},
         )
         assert answer.status_code == 201, answer.text

@@ -1,0 +1,250 @@
+"""Rows from query strings and JSON: what is taken, what is refused and in which words."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any
+from urllib.parse import quote, quote_plus, urlencode
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import Invalid
+from app.services.features import FeatureIndex
+
+
+def index(**types: str) -> FeatureIndex:
+    """An index; a type followed by `?` had missing values in training."""
+    return FeatureIndex(
+        [
+            {"name": name, "type": kind.rstrip("?"), "missing": kind.endswith("?")}
+            for name, kind in types.items()
+        ]
+    )
+
+
+TWO = index(age="numeric", income="numeric")
+
+
+def refused(call: Any, *args: Any, **kwargs: Any) -> Invalid:
+    with pytest.raises(Invalid) as caught:
+        call(*args, **kwargs)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        b"age=41&income=52000",
+        b"income=52000&age=41",
+        b"income=52e3&age=41.0",
+        b"income=5.2e+4&age=4.1E1",
+        b"age=%34%31&income=52000",
+        b"%61ge=41&income=52000",
+        b"&age=41&&income=+52000&",
+        b"age=041&income=52000.",
+    ],
+)
+def test_a_number_is_a_number_however_it_is_sent(query: bytes) -> None:
+    assert TWO.row_of_query(query).tolist() == [[41.0, 52000.0]]
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "detail"),
+    [
+        (b"age=41", "absent_feature", "feature 'income' is absent"),
+        (b"", "absent_feature", "feature 'age' is absent"),
+        (
+            b"age=41&income=1&x=2",
+            "unknown_feature",
+            "feature 'x' is unknown; the model has age, income",
+        ),
+        (b"age=41&age=42&income=1", "duplicate_feature", "feature 'age' must be given once"),
+        (b"age=41&%61ge=42&income=1", "duplicate_feature", "feature 'age' must be given once"),
+        (
+            b"age=old&income=1",
+            "invalid_feature_value",
+            "feature 'age' must be a finite number, got 'old'",
+        ),
+        (b"age=nan&income=1", "invalid_feature_value", "got 'nan'"),
+        (b"age=inf&income=1", "invalid_feature_value", "got 'inf'"),
+        (b"age=-Infinity&income=1", "invalid_feature_value", "got '-Infinity'"),
+        (b"age=1e400&income=1", "invalid_feature_value", "got '1e400'"),
+        (b"age=1_000&income=1", "invalid_feature_value", "got '1_000'"),
+        (b"age=0x10&income=1", "invalid_feature_value", "got '0x10'"),
+        (b"age=true&income=1", "invalid_feature_value", "got 'true'"),
+        (b"age=null&income=1", "invalid_feature_value", "got 'null'"),
+        (b"age=1,5&income=1", "invalid_feature_value", "got '1,5'"),
+        (b"age=[1]&income=1", "invalid_feature_value", "got '[1]'"),
+        (b'age="1"&income=1', "invalid_feature_value", "must be a finite number"),
+        (b"age=1=2&income=1", "invalid_feature_value", "got '1=2'"),
+        (b"age=\xd9\xa1&income=1", "invalid_feature_value", "must be a finite number"),
+        (b"\\u0061ge=1&income=1", "unknown_feature", "is unknown"),
+        (b'age=1,"income":2', "invalid_feature_value", "must be a finite number"),
+        (b"\xff=1&age=1&income=1", "unknown_feature", "is unknown"),
+    ],
+)
+def test_a_query_is_refused_by_name_and_rule(query: bytes, code: str, detail: str) -> None:
+    error = refused(TWO.row_of_query, query)
+    assert error.code == code
+    assert detail in error.errors[0]["detail"]
+
+
+def test_every_fault_is_listed() -> None:
+    error = refused(TWO.row_of_query, b"age=x&y=1")
+    assert [fault["parameter"] for fault in error.errors] == ["age", "y", "income"]
+    assert error.detail.startswith("3 faults, the first: feature 'age'")
+
+
+def test_missing_values() -> None:
+    mixed = index(age="numeric", income="numeric?")
+    assert np.isnan(TWO.row_of_query(b"age=&income=1")).tolist() == [[True, False]]
+    assert np.isnan(TWO.row_of_query(b"age&income=1")).tolist() == [[True, False]]
+    assert np.isnan(mixed.row_of_query(b"age=1")).tolist() == [[False, True]]
+    assert refused(mixed.row_of_query, b"income=1").code == "absent_feature"
+    assert np.isnan(mixed.row_of_query(b"", lenient=True)).all()
+    assert refused(mixed.row_of_query, b"x=1", lenient=True).code == "unknown_feature"
+
+
+def test_booleans() -> None:
+    flags = index(new="boolean", age="numeric")
+    for text, value in (("true", 1.0), ("False", 0.0), ("1", 1.0), ("0", 0.0)):
+        assert flags.row_of_query(f"new={text}&age=3".encode()).tolist() == [[value, 3.0]]
+    for text in ("2", "yes", "0.5", "nan"):
+        error = refused(flags.row_of_query, f"new={text}&age=3".encode())
+        assert f"feature 'new' must be true or false, got '{text}'" in error.detail
+    X = flags.matrix_of_rows([{"new": True, "age": 3}, {"new": 0, "age": None}])
+    assert X[0].tolist() == [1.0, 3.0]
+    assert (
+        refused(flags.matrix_of_rows, [{"new": 2, "age": 1}]).errors[0]["pointer"] == "/rows/0/new"
+    )
+    assert (
+        refused(flags.matrix_of_rows, [{"new": 1, "age": True}]).errors[0]["pointer"]
+        == "/rows/0/age"
+    )
+
+
+STRANGE = [
+    "a b",
+    "a+b",
+    "50%",
+    "a&b",
+    "a=b",
+    "ü",
+    'say "x"',
+    "a\\b",
+    "a/b~c",
+    "true",
+    "#",
+    "x,y",
+    "{z}",
+]
+
+
+def test_strange_names_in_every_encoding() -> None:
+    strange = index(**dict.fromkeys(STRANGE, "numeric"))
+    values = {name: float(i) for i, name in enumerate(STRANGE)}
+    expected = [list(values.values())]
+    for encode in (urlencode, lambda pairs: urlencode(pairs, quote_via=quote)):
+        assert strange.row_of_query(encode(values).encode()).tolist() == expected
+    assert strange.matrix_of_rows([values]).tolist() == expected
+    assert strange.matrix_of_table(STRANGE, [list(values.values())]).tolist() == expected
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=2))
+def test_the_float_that_was_sent_is_the_float_that_arrives(values: list[float]) -> None:
+    for quote_via in (quote, quote_plus):
+        query = urlencode(
+            dict(zip(["age", "income"], map(repr, values), strict=True)), quote_via=quote_via
+        )
+        assert TWO.row_of_query(query.encode()).tolist() == [values]
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_break_the_reader(query: bytes) -> None:
+    try:
+        row = TWO.row_of_query(query)
+    except Invalid as error:
+        orjson.dumps(error.errors)
+    else:
+        assert row.shape == (1, 2)
+        assert not np.isinf(row).any()
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(_JSON | st.fixed_dictionaries({"age": _JSON, "income": _JSON}), max_size=4))
+def test_no_rows_break_the_reader(rows: list[Any]) -> None:
+    with contextlib.suppress(Invalid):
+        X = TWO.matrix_of_rows(rows)
+        assert X.shape == (len(rows), 2)
+        assert not np.isinf(X).any()
+
+
+@given(
+    st.lists(_JSON | st.sampled_from(["age", "income"]), max_size=3), st.lists(_JSON, max_size=3)
+)
+def test_no_table_breaks_the_reader(columns: list[Any], data: list[Any]) -> None:
+    with contextlib.suppress(Invalid):
+        X = TWO.matrix_of_table(columns, data)
+        assert X.shape == (len(data), 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "pointer", "detail"),
+    [
+        ([3], "/rows/0", "a row must be an object of features, got 3"),
+        ([{"age": 1, "income": 2}, {"age": "41", "income": 2}], "/rows/1/age", "got '41'"),
+        ([{"age": [1], "income": 2}], "/rows/0/age", "must be a finite number, got [1]"),
+        ([{"age": 1e308 * 10, "income": 2}], "/rows/0/age", "got inf"),
+        ([{"age": 10**400, "income": 2}], "/rows/0/age", "must be a finite number"),
+        ([{"age": 1, "income": 2, "x/y": 3}], "/rows/0/x~1y", "feature 'x/y' is unknown"),
+        ([{"age": 1}], "/rows/0", "feature 'income' is absent"),
+    ],
+)
+def test_rows_are_refused_where_they_are_wrong(rows: list[Any], pointer: str, detail: str) -> None:
+    fault = refused(TWO.matrix_of_rows, rows).errors[0]
+    assert fault["pointer"] == pointer
+    assert detail in fault["detail"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "data", "pointer", "detail"),
+    [
+        (["age"], [[1]], "/columns", "feature 'income' is absent"),
+        (["age", "age"], [[1, 2]], "/columns/1", "feature 'age' must be given once"),
+        (["age", 3], [[1, 2]], "/columns/1", "feature 3 is unknown"),
+        (["age", "income"], [[1, 2], [1]], "/data/1", "a row must be a list of 2 values"),
+        (["age", "income"], [[1, "x"]], "/data/0/1", "feature 'income' must be a finite number"),
+    ],
+)
+def test_tables_are_refused_where_they_are_wrong(
+    columns: list[Any], data: list[Any], pointer: str, detail: str
+) -> None:
+    fault = refused(TWO.matrix_of_table, columns, data).errors[0]
+    assert fault["pointer"] == pointer
+    assert detail in fault["detail"]
+
+
+def test_columns_come_in_any_order_and_null_is_missing() -> None:
+    X = TWO.matrix_of_table(["income", "age"], [[1, 2], [None, 3.5]])
+    assert X[0].tolist() == [2.0, 1.0]
+    assert X[1, 0] == 3.5
+    assert math.isnan(X[1, 1])
+    assert TWO.matrix_of_rows([]).shape == (0, 2)
+    assert np.isnan(TWO.matrix_of_table([], [[]], lenient=True)).all()
+
+
+def test_faults_are_bounded() -> None:
+    assert len(refused(TWO.matrix_of_rows, [1] * 5000).errors) == 100
