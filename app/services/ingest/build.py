@@ -96,9 +96,8 @@ class _Build:
 
     def run(self) -> dict[str, Any]:
         """Build the table; raises BadTable, or Doubt if the source is not the last to be asked."""
-        schema = getattr(self._source, "schema", None)
-        if schema is not None:
-            self._check_types(schema)
+        if self._source.schema is not None:
+            self._check_types(self._source.schema)
         pair = self._label_values()
         if len(pair) == 2:
             pair = order_pair(pair, self._payload["positive"])

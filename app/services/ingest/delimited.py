@@ -172,6 +172,7 @@ def check_names(names: Sequence[str], max_columns: int, line: int | None) -> lis
 class FastCsv:
     """Arrow's reader: the columns named `numeric` as float64, all others as text. Any irregularity is a `Doubt`."""
 
+    schema = None
     exact = False
 
     def __init__(self, upload: Upload, layout: Layout, numeric: Collection[str] = ()) -> None:
@@ -240,6 +241,7 @@ def _holds_nan(batch: pa.RecordBatch) -> bool:
 class ExactCsv:
     """Python's csv reader with the line of every row: slower, and right about everything."""
 
+    schema = None
     exact = True
 
     def __init__(self, upload: Upload, layout: Layout) -> None:

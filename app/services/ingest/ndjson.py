@@ -21,6 +21,7 @@ _CELLS = 400_000
 class NdjsonTable:
     """The columns are the keys of all lines, in the order of their first appearance."""
 
+    schema = None
     exact = True
 
     def __init__(self, upload: Upload, max_columns: int) -> None:

@@ -45,6 +45,11 @@ class Source(Protocol):
     exact: bool
     """Whether its verdict on a fault is final; if not, `Doubt` sends the table to the next source."""
 
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The types, where the format has any."""
+        ...
+
     def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield all rows, or of some columns. Rows that cannot be told apart from others go to `faults`."""
         ...
