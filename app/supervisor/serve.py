@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,7 +22,6 @@ from app.supervisor.lock import state_lock
 from app.supervisor.service import Service
 
 TICK_SECONDS = 0.05
-READY_TICK_SECONDS = 1.0
 START_SECONDS = 120.0
 GRACE_SECONDS = 10.0
 DEATHS_AT_START = 5
@@ -163,8 +162,11 @@ class Supervisor:
 
     def watch_until_ready(self, address: str) -> bool:
         """Watch the processes until the API says that it is ready; False when told to stop before."""
+        ready = threading.Event()
+        # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
+        threading.Thread(target=_await_ready, args=(address, ready), daemon=True).start()
         deadline = time.monotonic() + START_SECONDS
-        while not _is_ready(address):
+        while not ready.is_set():
             if not self._tend(TICK_SECONDS):
                 return False
             for service in self._all():
@@ -221,10 +223,15 @@ class Supervisor:
         return [service for service in found if service is not None]
 
     def _service(self, name: str, command: list[str], *pass_fds: int) -> Service:
-        environment = os.environ | {
-            "RANKWRIGHT_STATE_DIR": str(self._state_dir),
-            "RANKWRIGHT_BROKER_URL": self._broker_url,
-        }
+        # For people: what goes well is not worth a line here, unless they ask for it.
+        environment = (
+            {"RANKWRIGHT_LOG_LEVEL": "WARNING"}
+            | os.environ
+            | {
+                "RANKWRIGHT_STATE_DIR": str(self._state_dir),
+                "RANKWRIGHT_BROKER_URL": self._broker_url,
+            }
+        )
         return Service(
             name,
             command,
@@ -234,11 +241,12 @@ class Supervisor:
         )
 
 
-def _is_ready(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(  # noqa: S310 - our own http address
-            f"{address}/health/ready", timeout=READY_TICK_SECONDS
-        ):
-            return True
-    except (OSError, urllib.error.URLError):
-        return False
+def _await_ready(address: str, ready: threading.Event) -> None:
+    """Ask until the API, its database, its broker and a worker are all well."""
+    while True:
+        try:
+            with urllib.request.urlopen(f"{address}/health/ready", timeout=START_SECONDS):  # noqa: S310 - ours
+                ready.set()
+                return
+        except OSError:
+            time.sleep(TICK_SECONDS)
