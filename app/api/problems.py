@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import http
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -62,7 +62,9 @@ def problem(
     if errors:
         body["errors"] = list(errors)
     return Response(
-        orjson.dumps(body, default=str),
+        json.dumps(
+            body, default=str
+        ),  # escapes what UTF-8 cannot hold: the caller's own lone surrogates
         status_code=status,
         headers=dict(headers or {}),
         media_type=MEDIA_TYPE,
