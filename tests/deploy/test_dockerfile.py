@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import dockerfile
@@ -54,3 +57,25 @@ def test_it_does_not_run_as_root(image: dockerfile.Image) -> None:
     assert set(image.owned_folders().values()) == {(uid, gid)}
     assert image.workdir in image.owned_folders()
     assert image.environment["NUMBA_CACHE_DIR"] in image.owned_folders()
+
+
+def test_all_that_the_code_imports_is_in_the_image(image: dockerfile.Image) -> None:
+    """The environment of the tests holds more than the image, and would hide a package that is missing there."""
+    ours = {"app", "core", "workers"}
+    distributions = packages_distributions()
+    pinned = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    for module in (path for folder in ours for path in (ROOT / folder).rglob("*.py")):
+        for package in imported(module) - ours - sys.stdlib_module_names:
+            names = {name.lower().replace("_", "-") for name in distributions[package]}
+            assert names & set(pinned), f"{module.relative_to(ROOT)} imports {package}"
+
+
+def imported(module: Path) -> set[str]:
+    """The top-level packages that a module imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(str(node.module).split(".")[0])
+    return found
