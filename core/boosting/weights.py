@@ -1,4 +1,4 @@
-"""The weights of pairs, kept as one weight per row: d_ik = v_i v_k, each class summing to 1."""
+"""The weights of pairs, kept as one weight per row: d_ik ∝ v_i v_k."""
 
 import math
 from typing import NamedTuple
@@ -6,26 +6,50 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.scan import N_CODES, Peak, fill_histograms
+from core.scan import N_CODES, Peak, change_histograms, fill_histograms
 
-from .kernels import rescale_sides, sum_sides
+from .kernels import Interval, rescale_and_list, rescale_sides, sides, sum_sides
+
+# From this many cells on, listing the rows of the smaller side of a cut pays.
+LISTED_CELLS = 1_000_000
+
+# Changed histograms are filled anew after so many steps, or when a class's total has left this
+# range: their rounding errors, some 1e-16 of the totals of the last filling, then stay below 1e-12
+# of the present ones. Only the choice of a cut sees them; steps and losses come from the rows.
+FILL_EVERY = 16
+TOTALS = (1e-3, 1e3)
 
 
 class Masses(NamedTuple):
-    """Mass above and below a cut, of positives (p) and negatives (n), each class summing to 1."""
+    """Both sides of a cut, each added up from its own rows: what is empty is exactly 0.
+
+    Attributes
+    ----------
+    above_p, below_p, above_n, below_n : float
+        Mass of positives (p) and negatives (n), each class summing to 1.
+    total_p, total_n : float
+        Sum of the weights as they are kept.
+    rows_above : int
+    """
 
     above_p: float
     below_p: float
     above_n: float
     below_n: float
+    total_p: float
+    total_n: float
+    rows_above: int
 
 
 class PairWeights:
     """The weights of all crucial pairs of bipartite data, and the loss they come from.
 
     With v_i ∝ w_i e^{-f(x_i)} on positives and v_k ∝ w_k e^{f(x_k)} on negatives, each class
-    normalised to 1, the pair (i, k) weighs v_i v_k: no pair is ever listed. Normalising after
-    every step also keeps a class from underflowing, however far the scores have gone.
+    summing to 1, the pair (i, k) weighs v_i v_k: no pair is ever listed. A step multiplies each
+    side of a cut by a factor of its own. As only ratios within a class matter, one side may stay
+    as it is: on large data the rows of the smaller side are changed and listed, and only they are
+    added to the histograms. Totals are brought back to 1 before they leave their range, so that no
+    class underflows, however far the scores have gone.
 
     Parameters
     ----------
@@ -38,7 +62,7 @@ class PairWeights:
     Attributes
     ----------
     histograms : ndarray of shape (n_features, 2, 256), float64
-        Mass per class and code under the present weights.
+        Mass per class and code under the present weights; a class's total may not be 1.
     log_f_plus, log_f_minus : float
         Logarithms of F₊ = Σ w_i e^{-f(x_i)} over positives and F₋ = Σ w_k e^{f(x_k)} over negatives.
     """
@@ -56,7 +80,10 @@ class PairWeights:
         self.log_f_plus = math.log(total_p)
         self.log_f_minus = math.log(total_n)
         self.histograms = np.empty((len(codes), 2, N_CODES))
-        fill_histograms(codes, self._weights, n_positives, self.histograms)
+        self._fill()
+        n_listed = len(weight) // 2 + 1 if codes.size >= LISTED_CELLS else 0
+        self._rows = np.empty(n_listed, dtype=np.uint32)
+        self._changes = np.empty(n_listed)
 
     @property
     def loss(self) -> float:
@@ -64,12 +91,21 @@ class PairWeights:
         return math.exp(self.log_f_plus + self.log_f_minus)
 
     def masses(self, peak: Peak) -> Masses:
-        """Add up both sides of a cut, each from its own rows: what is empty is exactly 0."""
-        above_p, below_p, above_n, below_n = sum_sides(
-            self._codes[peak.feature], peak, self._weights, self._n_positives
-        )
+        """Add up both sides of a cut under the present weights."""
+        column, m = self._codes[peak.feature], self._n_positives
+        above, _ = sides(peak)
+        above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
+        above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
         total_p, total_n = above_p + below_p, above_n + below_n
-        return Masses(above_p / total_p, below_p / total_p, above_n / total_n, below_n / total_n)
+        return Masses(
+            above_p / total_p,
+            below_p / total_p,
+            above_n / total_n,
+            below_n / total_n,
+            total_p,
+            total_n,
+            rows_p + rows_n,
+        )
 
     def update(self, peak: Peak, masses: Masses, rise_above: float, rise_below: float) -> None:
         """Let f grow by one amount above the cut and by another below it.
@@ -81,14 +117,54 @@ class PairWeights:
             Of that cut, under the present weights.
         rise_above, rise_below : float
         """
-        above, below = math.exp(rise_above), math.exp(rise_below)
-        shrink_p = masses.above_p / above + masses.below_p / below
-        shrink_n = masses.above_n * above + masses.below_n * below
+        shrink_p = masses.above_p * math.exp(-rise_above) + masses.below_p * math.exp(-rise_below)
+        shrink_n = masses.above_n * math.exp(rise_above) + masses.below_n * math.exp(rise_below)
         self.log_f_plus += math.log(shrink_p)
         self.log_f_minus += math.log(shrink_n)
-        column, m = self._codes[peak.feature], self._n_positives
-        rescale_sides(
-            column[:m], peak, 1 / above / shrink_p, 1 / below / shrink_p, self._weights[:m]
-        )
-        rescale_sides(column[m:], peak, above / shrink_n, below / shrink_n, self._weights[m:])
+        # Relative to the side with more rows, which f leaves as it is:
+        above, below = sides(peak)
+        above_is_smaller = 2 * masses.rows_above <= len(self._weights)
+        smaller = above if above_is_smaller else below
+        rise, common = rise_above - rise_below, rise_below
+        if not above_is_smaller:
+            rise, common = -rise, rise_above
+        total_p = masses.total_p * shrink_p * math.exp(common)
+        total_n = masses.total_n * shrink_n * math.exp(-common)
+        low, high = TOTALS
+        in_range = low < total_p < high and low < total_n < high
+        column = self._codes[peak.feature]
+        if self._rows.size and self._changed_since_fill < FILL_EVERY and in_range:
+            self._change(column, smaller, rise)
+        else:
+            self._rescale(column, smaller, rise, total_p, total_n)
+            self._fill()
+
+    def _fill(self) -> None:
         fill_histograms(self._codes, self._weights, self._n_positives, self.histograms)
+        self._changed_since_fill = 0
+
+    def _rescale(
+        self,
+        column: npt.NDArray[np.uint8],
+        side: Interval,
+        rise: float,
+        total_p: float,
+        total_n: float,
+    ) -> None:
+        """Let f grow by `rise` on one side, and bring both totals back to 1."""
+        m = self._n_positives
+        rescale_sides(column[:m], *side, math.exp(-rise) / total_p, 1 / total_p, self._weights[:m])
+        rescale_sides(column[m:], *side, math.exp(rise) / total_n, 1 / total_n, self._weights[m:])
+
+    def _change(self, column: npt.NDArray[np.uint8], side: Interval, rise: float) -> None:
+        """Let f grow by `rise` on one side, the smaller, and carry it to the histograms."""
+        m, rows, changes = self._n_positives, self._rows, self._changes
+        n_p = rescale_and_list(
+            column[:m], *side, math.exp(-rise), self._weights[:m], 0, rows, changes
+        )
+        n_n = rescale_and_list(
+            column[m:], *side, math.exp(rise), self._weights[m:], m, rows[n_p:], changes[n_p:]
+        )
+        n = n_p + n_n
+        change_histograms(self._codes, rows[:n], changes[:n], n_p, self.histograms)
+        self._changed_since_fill += 1

@@ -43,7 +43,7 @@ RankBoost", JMLR 10, 2009.
 """
 
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, fit_bins
-from .histogram import fill_histograms
+from .histogram import change_histograms, fill_histograms
 from .peak import Criterion, Peak, find_peak
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "Bins",
     "Criterion",
     "Peak",
+    "change_histograms",
     "fill_histograms",
     "find_peak",
     "fit_bins",

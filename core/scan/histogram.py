@@ -40,6 +40,36 @@ def fill_histograms(
     fill(codes, weights, n_positives, histograms)
 
 
+def change_histograms(
+    codes: npt.NDArray[np.uint8],
+    rows: npt.NDArray[np.uint32],
+    changes: npt.NDArray[np.float64],
+    n_positives: int,
+    histograms: npt.NDArray[np.float64],
+) -> None:
+    """Add changes of some rows' weights to histograms.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_features, n_rows), uint8, C-contiguous
+    rows : ndarray of shape (n_changed,), uint32
+        Which rows have changed, positives first; ascending is fastest.
+    changes : ndarray of shape (n_changed,), float64
+        By how much.
+    n_positives : int
+        How many of `rows` are positive.
+    histograms : ndarray of shape (n_features, 2, 256), float64
+        Changed in place. Rounding adds up: fill them anew from time to time.
+
+    Notes
+    -----
+    O(n_features · n_changed): for a fifth of the rows it takes a third of the time of filling.
+    """
+    parallel = codes.size >= PARALLEL_CELLS and numba.get_num_threads() > 1
+    change = _change_parallel if parallel else _change_serial
+    change(codes, rows, changes, n_positives, histograms)
+
+
 @numba.njit(
     numba.void(numba.uint8[::1], numba.float64[::1], numba.float64[::1]), nogil=True, cache=True
 )
@@ -84,3 +114,48 @@ def _fill_parallel(codes, weights, n_positives, histograms):  # type: ignore[no-
     for j in numba.prange(codes.shape[0]):
         _fill(codes[j, :n_positives], weights[:n_positives], histograms[j, 0])
         _fill(codes[j, n_positives:], weights[n_positives:], histograms[j, 1])
+
+
+@numba.njit(
+    numba.void(numba.uint8[::1], numba.uint32[::1], numba.float64[::1], numba.float64[::1]),
+    nogil=True,
+    cache=True,
+)
+def _change(codes, rows, changes, histogram):  # type: ignore[no-untyped-def]
+    part = np.zeros((4, N_CODES))
+    n_rows = np.uint64(len(rows))
+    i = np.uint64(0)
+    while i + np.uint64(3) < n_rows:
+        part[0, codes[rows[i]]] += changes[i]
+        part[1, codes[rows[i + np.uint64(1)]]] += changes[i + np.uint64(1)]
+        part[2, codes[rows[i + np.uint64(2)]]] += changes[i + np.uint64(2)]
+        part[3, codes[rows[i + np.uint64(3)]]] += changes[i + np.uint64(3)]
+        i += np.uint64(4)
+    while i < n_rows:
+        part[0, codes[rows[i]]] += changes[i]
+        i += np.uint64(1)
+    for code in range(N_CODES):
+        histogram[code] += (part[0, code] + part[1, code]) + (part[2, code] + part[3, code])
+
+
+_CHANGE = numba.void(
+    numba.uint8[:, ::1],
+    numba.uint32[::1],
+    numba.float64[::1],
+    numba.int64,
+    numba.float64[:, :, ::1],
+)
+
+
+@numba.njit(_CHANGE, nogil=True, cache=True)
+def _change_serial(codes, rows, changes, n_positives, histograms):  # type: ignore[no-untyped-def]
+    for j in range(codes.shape[0]):
+        _change(codes[j], rows[:n_positives], changes[:n_positives], histograms[j, 0])
+        _change(codes[j], rows[n_positives:], changes[n_positives:], histograms[j, 1])
+
+
+@numba.njit(_CHANGE, nogil=True, cache=True, parallel=True)
+def _change_parallel(codes, rows, changes, n_positives, histograms):  # type: ignore[no-untyped-def]
+    for j in numba.prange(codes.shape[0]):
+        _change(codes[j], rows[:n_positives], changes[:n_positives], histograms[j, 0])
+        _change(codes[j], rows[n_positives:], changes[n_positives:], histograms[j, 1])

@@ -53,7 +53,7 @@ def test_same_data_same_bits(algorithm):
 
 
 def test_one_thread_or_two_same_bits(algorithm):
-    X, y = make_table(n=250_000, d=3)
+    X, y = make_table(n=350_000, d=3)  # large enough for every way that threads are used
     before = numba.get_num_threads()
     try:
         rankers = []

@@ -110,3 +110,19 @@ def test_a_hair_below_zero_is_nothing():
     peak = find_peak(histograms, np.array([3]), np.array([False]), Criterion.LOSS)
     assert peak.cut == 0
     assert math.isfinite(peak.gain)
+
+
+@pytest.mark.parametrize("criterion", list(Criterion))
+def test_features_equal_but_for_rounding_are_tied(criterion):
+    # The reverse of a feature offers the same cuts, and adds up the same masses in another order.
+    for seed in range(50):
+        forward = np.random.default_rng(seed).random((2, 200))
+        histograms = np.zeros((3, 2, 256))
+        histograms[0, :, :200] = forward[:, ::-1]
+        histograms[1, :, :200] = forward
+        histograms[2, :, :200] = forward[:, ::-1]
+        peak = find_peak(histograms, np.full(3, 200), np.zeros(3, dtype=bool), criterion)
+        mirrored = find_peak(histograms[1:], np.full(2, 200), np.zeros(2, dtype=bool), criterion)
+        assert peak.feature == 0
+        assert mirrored.feature == 0
+        assert peak.cut == 200 - 2 - mirrored.cut
