@@ -45,7 +45,7 @@ class TestEnqueue:
                 assert session.scalar(select(func.count()).select_from(table)) == 0
 
     def test_no_error_is_sql_null_not_json_null(self, db: Database) -> None:
-        submit(db)
+        change(db, submit(db).id, error=None)
         with db.read() as session:
             assert session.scalars(select(Job).where(Job.error.is_(None))).one()
 
