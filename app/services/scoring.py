@@ -75,7 +75,7 @@ class ModelCache:
         self._db = db
         self._blobs = blobs
         self._size = size
-        self._seconds = seconds
+        self.seconds = seconds
         self._served: OrderedDict[str, Served] = OrderedDict()
         self._seen: dict[tuple[str, str], float] = {}  # (owner, id) -> good until
         self._lock = threading.Lock()
@@ -92,7 +92,7 @@ class ModelCache:
 
     def find(self, owner: str, ref: str) -> Served:
         """The model by any reference, as the database has it now; loads it if it has to."""
-        good_until = time.monotonic() + self._seconds  # counted from before the look
+        good_until = time.monotonic() + self.seconds  # counted from before the look
         with self._db.read() as session:
             model = models.find(session, owner, ref)
         served = self._get(model.id) or self._load(model)

@@ -65,7 +65,9 @@ class Service:
                 result = execution.run(payload, lambda step, of, info: None)
                 execution.complete(db, blobs, claim, result)
             except Exception as error:
-                problem, _ = execution.problem_of(error)
+                problem, at_fault = execution.problem_of(error)
+                if not at_fault:
+                    raise
                 queue.fail(db, claim, problem)
         return count
 

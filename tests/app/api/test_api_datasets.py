@@ -1,0 +1,224 @@
+"""Datasets over HTTP: every way in, what is shown, what is refused, what is deleted."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from live_service import Service, table
+from servers import eventually
+
+CSV = {"Content-Type": "text/csv"}
+
+
+def as_table() -> pa.Table:
+    return pyarrow.csv.read_csv(io.BytesIO(table().encode()))
+
+
+def as_parquet() -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(as_table(), sink)
+    return sink.getvalue()
+
+
+def as_arrow() -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, as_table().schema) as stream:
+        stream.write_table(as_table())
+    return sink.getvalue()
+
+
+WAYS = {
+    "csv": (table().encode(), CSV),
+    "csv.gz": (gzip.compress(table().encode()), CSV | {"Content-Encoding": "gzip"}),
+    "csv with a charset": (table().encode(), {"Content-Type": "text/csv; charset=utf-8"}),
+    "parquet": (as_parquet(), {"Content-Type": "application/vnd.apache.parquet"}),
+    "arrow": (as_arrow(), {"Content-Type": "application/vnd.apache.arrow.stream"}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_in_gives_the_same_table(
+    service: Service, client: httpx.Client, way: str
+) -> None:
+    content, headers = WAYS[way]
+    query = "?name=people&label=left&positive=yes"
+    answer = client.post(f"/v1/datasets{query}", content=content, headers=headers)
+    assert answer.status_code == 202
+    assert answer.headers["Location"] == f"/v1/datasets/{answer.json()['id']}"
+    assert "Retry-After" in answer.headers
+    assert answer.json()["status"] == "processing"
+    assert answer.json()["bytes"] == len(content)
+    assert service.work() == 1
+    dataset = client.get(answer.headers["Location"]).json()
+    assert (dataset["status"], dataset["rows"], dataset["errors"]) == ("ready", 120, [])
+    assert (dataset["positive"], dataset["negative"]) == ("yes", "no")
+    assert dataset["columns"][2]["missing"] > 0
+    preview = client.get(f"{answer.headers['Location']}/preview?limit=3").json()
+    assert preview["columns"][-1] == "left"
+    assert [row[-1] in {"yes", "no"} for row in preview["data"]] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "media_type"),
+    [
+        ("people.csv", table().encode(), "text/csv"),
+        ("people.csv.gz", gzip.compress(table().encode()), "application/octet-stream"),
+        ("people.parquet", as_parquet(), "application/octet-stream"),
+    ],
+)
+def test_a_form(
+    service: Service, client: httpx.Client, name: str, content: bytes, media_type: str
+) -> None:
+    answer = client.post(
+        "/v1/datasets?label=left",
+        files={"file": (name, content, media_type)},
+        data={"positive": "yes", "name": "Menschen über 18"},
+    )
+    assert answer.status_code == 202, answer.text
+    service.work()
+    dataset = client.get(answer.headers["Location"]).json()
+    assert (dataset["status"], dataset["name"]) == ("ready", "Menschen über 18")
+    assert dataset["bytes"] == len(content)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "words"),
+    [
+        ("age,left\n1,yes\n2,no\n", {"label": "gone"}, ["label column", "gone", "age"]),
+        ("age,left\n1,yes\n2,yes\n", {}, ["yes"]),
+        ("age,left\n1,yes\n2,no\n3,maybe\n", {}, ["maybe"]),
+        ("age,left\n1,yes\n2,no\n", {"positive": "perhaps"}, ["perhaps"]),
+        ("age,left\n", {}, ["row"]),
+        ("age,town,left\n1,Ulm,yes\n2,Bonn,no\n", {}, ["town"]),
+        ("age,left\n1,yes\n2\n", {}, ["header has 2", "3"]),
+    ],
+)
+def test_a_bad_table_is_invalid_and_says_why(
+    service: Service, client: httpx.Client, text: str, fields: dict[str, str], words: list[str]
+) -> None:
+    dataset_id = service.upload(client, text, **fields)
+    dataset = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert dataset["status"] == "invalid"
+    said = " ".join(str(error) for error in dataset["errors"])
+    for word in words:
+        assert word in said
+    job = client.get(f"/v1/jobs/{dataset['job_id']}").json()
+    assert (job["kind"], job["state"]) == ("ingest", "failed")
+    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
+    answer = client.post("/v1/jobs", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "dataset_not_ready")
+    assert client.get(f"/v1/datasets/{dataset_id}/preview").status_code == 409
+
+
+def test_checking_only(service: Service, client: httpx.Client) -> None:
+    address = "/v1/datasets?label=left&validate=true"
+    answer = client.post(address, content=table(), headers=CSV)
+    assert answer.status_code == 200
+    assert answer.json()["valid"]
+    assert answer.json()["rows"] == 120
+    answer = client.post(address, content="age,left\n1,yes\n2,x\n3,no\n", headers=CSV)
+    assert answer.status_code == 422
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert client.get("/v1/datasets").json()["data"] == []
+    assert blobs(service) == set()
+
+
+def blobs(service: Service) -> set[Path]:
+    return {path for path in service.context.blobs.root.rglob("*") if path.is_file()}
+
+
+def test_a_caller_who_hangs_up_leaves_nothing(service: Service, client: httpx.Client) -> None:
+    address = httpx.URL(service.url)
+    with socket.create_connection((address.host, address.port)) as connection:
+        head = (
+            "POST /v1/datasets?label=left HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\n"
+            f"Content-Length: 10000000\r\nAuthorization: {client.headers['Authorization']}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + b"age,left\n" * 1000)
+        eventually(lambda: len(blobs(service)) == 1)  # under way
+    eventually(lambda: not blobs(service))
+    assert client.get("/v1/datasets").json()["data"] == []
+
+
+def test_the_same_upload_twice_under_one_key(service: Service, client: httpx.Client) -> None:
+    def upload(text: str, **params: str) -> httpx.Response:
+        headers = CSV | {"Idempotency-Key": "once"}
+        return client.post("/v1/datasets", params=params, content=text, headers=headers)
+
+    first = upload(table(), label="left")
+    again = upload(table(), label="left")
+    assert again.json() == first.json()
+    assert again.status_code == 202
+    assert again.headers["Idempotent-Replayed"] == "true"
+    before = blobs(service)
+    for other in (upload(table(seed=1), label="left"), upload(table(), label="age")):
+        assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+    assert blobs(service) == before
+    assert len(client.get("/v1/datasets").json()["data"]) == 1
+
+
+def test_a_second_upload_under_a_key_still_uploading(
+    service: Service, client: httpx.Client
+) -> None:
+    address = httpx.URL(service.url)
+    head = (
+        "POST /v1/datasets?label=left HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\n"
+        f"Idempotency-Key: k\r\nContent-Length: 1000\r\nAuthorization: {client.headers['Authorization']}\r\n\r\n"
+    )
+    with socket.create_connection((address.host, address.port)) as connection:
+        connection.sendall(head.encode() + b"age,left\n")
+        eventually(lambda: service.context.uploading)
+        headers = CSV | {"Idempotency-Key": "k"}
+        answer = client.post("/v1/datasets?label=left", content=table(), headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (409, "upload_under_way")
+    eventually(lambda: not service.context.uploading)
+    answer = client.post("/v1/datasets?label=left", content=table(), headers=headers)
+    assert answer.status_code == 202
+
+
+def test_deleting(service: Service, client: httpx.Client) -> None:
+    dataset_id, judge_id = service.upload(client), service.upload(client, table(seed=1))
+    body: dict[str, Any] = {
+        "dataset_id": dataset_id,
+        "algorithm": {"name": "rankboost", "n_rounds": 5},
+        "validation": {"method": "dataset", "dataset_id": judge_id},
+    }
+    job = client.post("/v1/jobs", json=body).json()
+    for used in (dataset_id, judge_id):
+        answer = client.delete(f"/v1/datasets/{used}")
+        assert (answer.status_code, answer.json()["code"]) == (409, "dataset_in_use")
+        assert job["id"] in answer.json()["detail"]
+    service.work()
+    assert client.get(f"/v1/jobs/{job['id']}").json()["state"] == "succeeded"
+    for used in (dataset_id, judge_id):
+        assert client.delete(f"/v1/datasets/{used}").status_code == 204
+        assert client.get(f"/v1/datasets/{used}").status_code == 404
+    assert client.get("/v1/models/rankboost").status_code == 200
+
+
+def test_pages_are_newest_first_and_whole(service_on_both: Service) -> None:
+    client = service_on_both.client(service_on_both.key())
+    made = [
+        client.post("/v1/datasets", content=b"a,b\n1,0\n", headers=CSV).json()["id"]
+        for _ in range(5)
+    ]
+    seen, after = [], None
+    while True:
+        page = client.get(
+            "/v1/datasets", params={"limit": 2} | ({"after": after} if after else {})
+        ).json()
+        seen += [dataset["id"] for dataset in page["data"]]
+        assert page["has_more"] == (page["next"] is not None)
+        if not page["has_more"]:
+            break
+        after = page["next"]
+    assert seen == made[::-1]

@@ -1,0 +1,281 @@
+"""Jobs over HTTP: accepted whatever the broker does, followed, cancelled, retried."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from live_service import OWNER, Service, running, table
+from pydantic import SecretStr
+from servers import ValkeyServer, eventually
+
+from app.infra.settings import Settings
+from app.services import jobs, queue
+
+
+def body(dataset_id: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "dataset_id": dataset_id,
+        "algorithm": {"name": "rankboost", "n_rounds": 5},
+        "name": "churn",
+    } | changes
+
+
+def test_submitting_while_the_broker_is_away(service_on_both: Service) -> None:
+    """Nothing listens at the broker's socket in these tests; the row is the truth."""
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = service.upload(client)
+    answer = client.post("/v1/jobs", json=body(dataset_id))
+    assert answer.status_code == 202
+    assert answer.headers["Location"] == f"/v1/jobs/{answer.json()['id']}"
+    assert answer.json()["state"] == "queued"
+    assert service.work() == 1
+
+
+def test_a_wake_up_is_sent_once_the_job_is_committed(
+    tmp_path: Path, sqlite_url: str, valkey: ValkeyServer
+) -> None:
+    settings = Settings(
+        state_dir=tmp_path,
+        database_url=SecretStr(sqlite_url),
+        broker_url=SecretStr(valkey.broker_url),
+    )
+    with running(settings) as service:
+        client = service.client(service.key())
+        dataset_id = service.upload(client)
+        eventually(lambda: valkey.client.llen("rankwright") == 1)
+        client.post("/v1/jobs", json=body(dataset_id))
+        eventually(lambda: valkey.client.llen("rankwright") == 2)
+
+
+def test_checking_only(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    answer = client.post("/v1/jobs?validate=true", json=body(dataset_id, seed=3))
+    assert answer.status_code == 200
+    check = answer.json()
+    assert check["valid"]
+    assert check["algorithm"]["max_bins"] == 255
+    assert check["validation"] == {"method": "holdout", "fraction": 0.25}
+    assert check["seed"] == 3
+    assert check["estimate"]["memory_bytes"] > 0
+    assert client.get("/v1/jobs").json()["data"] == []
+
+
+def test_the_window_and_the_seed_come_from_the_job(service: Service, client: httpx.Client) -> None:
+    objective = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.1}
+    job = service.train(client, service.upload(client), objective=objective, seed=7)
+    model = client.get(f"/v1/models/{job['model_id']}").json()
+    assert model["objective"] == objective
+    assert model["seed"] == 7
+    assert model["optimised_for"] == {"metric": "auc"}  # RankBoost takes no window
+    windows = client.get("/v1/models/churn/metrics").json()["pauc"]
+    assert [(w["fpr_min"], w["fpr_max"]) for w in windows] == [(0.0, 0.05), (0.0, 0.1)]
+
+
+def test_without_validation(service: Service, client: httpx.Client) -> None:
+    job = service.train(client, service.upload(client), validation={"method": "none"})
+    model_id = job["model_id"]
+    score = client.get(f"/v1/models/{model_id}/score?age=1&income=2").json()
+    assert score["fpr"] is None
+    assert score["tpr"] is None
+    answer = client.get(f"/v1/models/{model_id}/roc")
+    assert (answer.status_code, answer.json()["code"]) == (404, "no_curve")
+    assert "'none'" in answer.json()["detail"]
+    assert client.get(f"/v1/models/{model_id}/operating-point?fpr=0.1").status_code == 404
+
+
+def test_judged_by_another_dataset(service: Service, client: httpx.Client) -> None:
+    dataset_id, judge_id = service.upload(client), service.upload(client, table(200, seed=1))
+    validation = {"method": "dataset", "dataset_id": judge_id}
+    job = service.train(client, dataset_id, validation=validation)
+    metrics = client.get(f"/v1/models/{job['model_id']}/metrics").json()
+    assert metrics["positives"] + metrics["negatives"] == 200
+    other = service.upload(client, "age,left\n" + "1,yes\n2,no\n" * 20)
+    answer = client.post(
+        "/v1/jobs", json=body(dataset_id, validation=validation | {"dataset_id": other})
+    )
+    assert answer.status_code == 422
+    assert "lacks 2 features: 'income', 'score 1'" in answer.json()["detail"]
+    swapped = service.upload(client, table(), positive="no")
+    answer = client.post(
+        "/v1/jobs", json=body(dataset_id, validation=validation | {"dataset_id": swapped})
+    )
+    assert "'yes' (positive)" in answer.json()["detail"]
+
+
+def test_idempotency(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = service.upload(client)
+    key = {"Idempotency-Key": "nightly"}
+    answers: list[httpx.Response] = []
+
+    def submit() -> None:
+        answers.append(
+            service.client(service.key()).post("/v1/jobs", json=body(dataset_id), headers=key)
+        )
+
+    threads = [threading.Thread(target=submit) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 5
+    service.work()
+    replay = client.post("/v1/jobs", json=body(dataset_id), headers=key | {"Prefer": "wait=5"})
+    assert replay.status_code == 202  # the accept as it was, whatever Prefer says
+    assert replay.json()["state"] == "queued"
+    other = client.post("/v1/jobs", json=body(dataset_id, seed=1), headers=key)
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+    assert len(client.get("/v1/jobs").json()["data"]) == 1
+    stranger = service.client(service.key(owner="theirs"))
+    assert stranger.post("/v1/jobs", json=body(dataset_id), headers=key).status_code == 404
+
+
+def test_lists_show_training_unless_asked(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    job = service.train(client, dataset_id)
+    assert [j["id"] for j in client.get("/v1/jobs").json()["data"]] == [job["id"]]
+    assert [j["kind"] for j in client.get("/v1/jobs?kind=ingest").json()["data"]] == ["ingest"]
+    assert client.get("/v1/jobs?state=queued").json()["data"] == []
+    assert len(client.get(f"/v1/jobs?dataset_id={dataset_id}&state=succeeded").json()["data"]) == 1
+    assert client.get("/v1/jobs?state=resting").status_code == 422
+
+
+def test_cancelling(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    queued = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
+    answer = client.post(f"/v1/jobs/{queued}/cancel")
+    assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
+    assert client.post(f"/v1/jobs/{queued}/cancel").status_code == 200
+
+    running_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
+    claim = queue.claim(service.context.db, service.settings, "w")
+    assert claim is not None
+    assert client.get(f"/v1/jobs/{running_id}").json()["state"] == "running"
+    answer = client.post(f"/v1/jobs/{running_id}/cancel")
+    assert (answer.status_code, answer.json()["state"]) == (202, "cancelling")
+    assert client.post(f"/v1/jobs/{running_id}/cancel").status_code == 200
+    assert [j["id"] for j in client.get("/v1/jobs?state=cancelling").json()["data"]] == [running_id]
+
+    done = service.train(client, dataset_id)["id"]
+    answer = client.post(f"/v1/jobs/{done}/cancel")
+    assert (answer.status_code, answer.json()["code"]) == (409, "job_finished")
+
+
+def test_retrying(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    first = client.post("/v1/jobs", json=body(dataset_id, tags={"a": "b"})).json()["id"]
+    assert client.post(f"/v1/jobs/{first}/retry").status_code == 409
+    client.post(f"/v1/jobs/{first}/cancel")
+    key = {"Idempotency-Key": "again"}
+    again = client.post(f"/v1/jobs/{first}/retry", headers=key)
+    assert again.status_code == 202
+    assert again.json()["retry_of"] == first
+    assert again.json()["tags"] == {"a": "b"}
+    assert client.post(f"/v1/jobs/{first}/retry", headers=key).json()["id"] == again.json()["id"]
+    service.work()
+    assert client.get(again.headers["Location"]).json()["state"] == "succeeded"
+
+
+def test_waiting_is_bounded(tmp_path: Path, sqlite_url: str) -> None:
+    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url), max_waiters=0)
+    with running(settings) as service:
+        client = service.client(service.key())
+        dataset_id = service.upload(client)
+        answer = client.post("/v1/jobs", json=body(dataset_id), headers={"Prefer": "wait=60"})
+        assert answer.status_code == 202
+        assert "Preference-Applied" not in answer.headers
+        address = f"{answer.headers['Location']}/events"
+        answer = client.get(address, headers={"Accept": "text/event-stream"})
+        assert (answer.status_code, answer.json()["code"]) == (429, "too_many_waiters")
+        assert answer.headers["Retry-After"]
+
+
+@pytest.mark.parametrize(
+    "prefer", ["wait=0", "wait=x", "wait", "respond-async", "wait=-1", "wait=1e3"]
+)
+def test_odd_preferences_are_ignored(service: Service, client: httpx.Client, prefer: str) -> None:
+    dataset_id = service.upload(client)
+    answer = client.post("/v1/jobs", json=body(dataset_id), headers={"Prefer": prefer})
+    assert answer.status_code == 202
+    assert "Preference-Applied" not in answer.headers
+
+
+def test_event_pages(service: Service, client: httpx.Client) -> None:
+    job = service.train(client, service.upload(client))
+    page = client.get(f"/v1/jobs/{job['id']}/events?limit=2").json()
+    assert [event["seq"] for event in page["data"]] == [1, 2]
+    assert page["has_more"]
+    rest = client.get(f"/v1/jobs/{job['id']}/events", params={"after": page["next"]}).json()
+    assert rest["data"][0]["seq"] == 3
+    assert rest["data"][-1]["data"]["state"] == "succeeded"
+    assert not rest["has_more"]
+
+
+def read_stream(response: httpx.Response, into: list[dict[str, Any]]) -> None:
+    fields: dict[str, str] = {}
+    for line in response.iter_lines():
+        name, _, value = line.partition(": ")
+        if line:
+            fields[name] = value
+        elif fields:
+            into.append(
+                {"id": int(fields["id"]), "event": fields["event"], **orjson.loads(fields["data"])}
+            )
+            fields = {}
+
+
+def test_an_event_stream_follows_a_job_to_its_end(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = service.upload(client)
+    job_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
+    events: list[dict[str, Any]] = []
+    first_seen = threading.Event()
+
+    def follow() -> None:
+        reader = service.client(service.key())
+        with reader.stream(
+            "GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "text/event-stream"}
+        ) as response:
+            assert response.headers["Content-Type"].startswith("text/event-stream")
+            assert response.headers["Cache-Control"] == "no-cache"
+            first_seen.set()
+            read_stream(response, events)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    assert first_seen.wait(20)
+    service.work()
+    thread.join(20)
+    assert not thread.is_alive()  # it closed by itself
+    assert [event["id"] for event in events] == list(range(1, len(events) + 1))
+    assert [event["data"]["state"] for event in events if event["event"] == "state"] == [
+        "queued",
+        "running",
+        "succeeded",
+    ]
+    resumed: list[dict[str, Any]] = []
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(events[0]["id"])}
+    with client.stream("GET", f"/v1/jobs/{job_id}/events", headers=headers) as response:
+        read_stream(response, resumed)
+    assert resumed == events[1:]
+
+
+def test_progress_is_shown(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    job_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
+    claim = queue.claim(service.context.db, service.settings, "w")
+    assert claim is not None
+    progress = {"fraction": 0.5, "step": 1, "of": 2, "detail": "half"}
+    queue.heartbeat(service.context.db, service.settings, claim, progress)
+    assert client.get(f"/v1/jobs/{job_id}").json()["progress"] == progress
+    assert jobs.get(service.context.db, OWNER, job_id).progress == progress

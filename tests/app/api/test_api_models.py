@@ -1,0 +1,188 @@
+"""Models over HTTP: references, curves, operating points, aliases, artifacts, deletion."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import httpx
+import pytest
+from live_service import Service, table
+
+
+@pytest.fixture
+def trained(service: Service, client: httpx.Client) -> list[str]:
+    """Ids of two versions of `churn`."""
+    dataset_id = service.upload(client, table(400))
+    return [service.train(client, dataset_id, seed=seed)["model_id"] for seed in (0, 1)]
+
+
+def test_references(client: httpx.Client, trained: list[str]) -> None:
+    first, second = trained
+    client.put("/v1/models/churn/aliases/champion", json={"model_id": first})
+    found = {
+        ref: client.get(f"/v1/models/{ref}").json()["id"]
+        for ref in (first, second, "churn", "churn:1", "churn:2", "churn@champion")
+    }
+    assert found == {
+        first: first,
+        second: second,
+        "churn": second,
+        "churn:1": first,
+        "churn:2": second,
+        "churn@champion": first,
+    }
+    assert client.get(f"/v1/models/{first}").json()["aliases"] == ["champion"]
+    assert [model["id"] for model in client.get("/v1/models?name=churn").json()["data"]] == [
+        second,
+        first,
+    ]
+    assert client.get("/v1/models?name=other").json()["data"] == []
+
+
+def test_the_curve_thinned_and_whole(client: httpx.Client, trained: list[str]) -> None:
+    address = f"/v1/models/{trained[0]}/roc"
+    whole = client.get(address).json()
+    assert whole["exact"]
+    assert whole["total_points"] == len(whole["points"])
+    thin = client.get(f"{address}?max_points=10").json()
+    assert not thin["exact"]
+    assert len(thin["points"]) <= 10
+    assert all(point in whole["points"] for point in thin["points"])
+    text = client.get(f"{address}?format=csv")
+    assert text.headers["Content-Type"] == "text/csv; charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(text.text)))
+    assert [(float(row["fpr"]), float(row["tpr"])) for row in rows] == [
+        (point["fpr"], point["tpr"]) for point in whole["points"]
+    ]
+    assert rows[0]["threshold"] == ""
+    train = client.get(f"{address}?on=train").json()
+    assert train["on"] == "train"
+    assert train["total_points"] > whole["total_points"]
+
+
+def test_the_metrics_are_those_of_the_curve(client: httpx.Client, trained: list[str]) -> None:
+    metrics = client.get(f"/v1/models/{trained[0]}/metrics").json()
+    points = client.get(f"/v1/models/{trained[0]}/roc").json()["points"]
+    area = sum(
+        (right["fpr"] - left["fpr"]) * (right["tpr"] + left["tpr"]) / 2
+        for left, right in zip(points[:-1], points[1:], strict=True)
+    )
+    assert metrics["auc"]["value"] == pytest.approx(area)
+    assert metrics["positives"] + metrics["negatives"] == 100
+    assert [height["fpr"] for height in metrics["tpr_at_fpr"]] == [0.001, 0.01, 0.05, 0.1, 0.2]
+
+
+def test_operating_points(client: httpx.Client, trained: list[str]) -> None:
+    address = f"/v1/models/{trained[0]}/operating-point"
+    metrics = client.get(f"/v1/models/{trained[0]}/metrics").json()
+    at_fpr = client.get(f"{address}?fpr=0.1").json()
+    assert at_fpr["fpr"]["value"] <= 0.1
+    assert at_fpr["fpr"]["low"] < at_fpr["fpr"]["value"] < at_fpr["fpr"]["high"]
+    same = client.get(address, params={"threshold": at_fpr["threshold"]}).json()
+    assert same["tpr"] == at_fpr["tpr"]
+    at_tpr = client.get(address, params={"tpr": at_fpr["tpr"]["value"]}).json()
+    assert at_tpr["threshold"] == at_fpr["threshold"]
+    flagged = (
+        at_fpr["tpr"]["value"] * metrics["positives"],
+        at_fpr["fpr"]["value"] * metrics["negatives"],
+    )
+    precision = flagged[0] / sum(flagged)
+    prevalence = metrics["positives"] / (metrics["positives"] + metrics["negatives"])
+    assert at_fpr["precision"]["value"] == pytest.approx(precision)
+    assert at_fpr["lift"]["value"] == pytest.approx(precision / prevalence)
+    nothing = client.get(f"{address}?threshold=1e9").json()
+    assert nothing["precision"]["value"] is None
+    assert nothing["tpr"]["value"] == 0
+
+
+def test_structure(client: httpx.Client, trained: list[str]) -> None:
+    structure = client.get(f"/v1/models/{trained[0]}/structure").json()
+    assert structure["model_id"] == trained[0]
+    assert structure["type"] == "stumps"
+    assert {rule["feature"] for rule in structure["rules"]} <= {"age", "income", "score 1"}
+
+
+def test_the_artifact_is_sent_once(client: httpx.Client, trained: list[str]) -> None:
+    address = f"/v1/models/{trained[0]}/artifact"
+    answer = client.get(address)
+    model = client.get(f"/v1/models/{trained[0]}").json()
+    assert len(answer.content) == model["artifact"]["bytes"]
+    assert answer.headers["ETag"] == f'"{model["artifact"]["sha256"]}"'
+    again = client.get(address, headers={"If-None-Match": answer.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_aliases(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = service.upload(client)
+    first, second = (service.train(client, dataset_id)["model_id"] for _ in range(2))
+    other = service.train(client, dataset_id, name="other")["model_id"]
+    address = "/v1/models/churn/aliases/champion"
+
+    def put(model_id: str, **headers: str) -> httpx.Response:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return client.put(address, json={"model_id": model_id}, headers=named)
+
+    assert put(first, If_Match='"1"').status_code == 412  # there is nothing to match yet
+    made = put(first, If_None_Match="*")
+    assert (made.status_code, made.headers["ETag"]) == (201, '"1"')
+    assert put(second, If_None_Match="*").status_code == 412
+    missing = put(second)
+    assert (missing.status_code, missing.json()["code"]) == (428, "precondition_required")
+    moved = put(second, If_Match='"1"')
+    assert (moved.status_code, moved.headers["ETag"]) == (200, '"2"')
+    stale = put(first, If_Match='"1"')
+    assert (stale.status_code, stale.json()["code"]) == (412, "precondition_failed")
+    assert "revision 2, not 1" in stale.json()["detail"]
+    assert put(other, If_Match='"2"').status_code == 422
+    assert put("mdl_" + "0" * 32, If_Match='"2"').status_code == 404
+    assert put(first, If_Match="x").status_code == 422
+    alias = client.get(address)
+    assert alias.headers["ETag"] == '"2"'
+    assert [(step["revision"], step["model_id"]) for step in alias.json()["history"]] == [
+        (2, second),
+        (1, first),
+    ]
+    back = put(alias.json()["history"][1]["model_id"], If_Match='"2"')
+    assert back.json()["model_id"] == first
+    assert client.put("/v1/models/churn/aliases/A!", json={"model_id": first}).status_code == 422
+
+
+def test_deleting(service: Service, client: httpx.Client, trained: list[str]) -> None:
+    first, second = trained
+    client.put("/v1/models/churn/aliases/champion", json={"model_id": first})
+    answer = client.delete(f"/v1/models/{first}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "model_in_use")
+    assert "churn@champion" in answer.json()["detail"]
+    row = {"age": 1, "income": 2}
+    assert client.get(f"/v1/models/{second}/score", params=row).status_code == 200
+    assert client.delete(f"/v1/models/{second}").status_code == 204
+    for path in ("", "/metrics", "/roc", "/artifact"):
+        assert client.get(f"/v1/models/{second}{path}").status_code == 404
+    assert client.get(f"/v1/models/{second}/score", params=row).status_code == 404
+    assert client.get("/v1/models/churn").json()["id"] == first
+
+
+def test_a_lost_artifact_is_unavailable(
+    service: Service, client: httpx.Client, trained: list[str]
+) -> None:
+    for path in (service.context.blobs.root / "artifacts").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    for path in ("artifact", "score?age=1&income=2"):
+        answer = client.get(f"/v1/models/{trained[0]}/{path}")
+        assert (answer.status_code, answer.json()["code"]) == (503, "artifact_missing")
+
+
+def test_nothing_is_nan(client: httpx.Client, trained: list[str]) -> None:
+    def refuse(constant: str) -> float:
+        raise AssertionError(constant)
+
+    import json
+
+    for path in ("", "/metrics", "/roc", "/operating-point?threshold=1e9", "/structure"):
+        json.loads(client.get(f"/v1/models/churn{path}").text, parse_constant=refuse)
+    assert math.isfinite(client.get("/v1/models/churn/score?age=&income=").json()["score"])
