@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import datasets, jobs
 from core.boosting import RankBoost
+from workers.slots import Slots
 
 OWNER = "tester"
 LONG = 40_000  # rounds: a second or so on a small table, time enough to interfere
@@ -130,6 +132,30 @@ class Shop:
     def close(self) -> None:
         """Give back the connections."""
         self.db.close()
+
+
+@dataclass
+class Crew:
+    """A shop whose only slot runs for all tests of a module: they leave it as they found it, warm and idle."""
+
+    shop: Shop
+    slots: Slots
+    table: str  # a dataset on which a long fit is long
+
+    def fit_process(self) -> int:
+        """The pid of the slot's process, once it is warm and idle."""
+        return warm_process(self.slots)
+
+
+def warm_process(slots: Slots) -> int:
+    """The pid of the only slot's process, once it is warm and idle."""
+
+    def warm() -> int | None:
+        process = slots._slots[0]._process
+        return process.pid if slots._idle and process is not None else None
+
+    pid: int = eventually(warm, seconds=60)
+    return pid
 
 
 def environment(settings: Settings) -> dict[str, str]:

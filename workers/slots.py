@@ -6,6 +6,7 @@ and a process that died is replaced before the next claim.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import threading
@@ -17,7 +18,6 @@ from app.errors import Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue
-from workers.attend import Attendance
 from workers.fit_process import FitProcess, FitProcessDied
 
 log = logging.getLogger(__name__)
@@ -127,6 +127,8 @@ class _Slot(threading.Thread):
 
     def _serve(self) -> None:
         """Wait for work, then do all there is."""
+        from workers.attend import Attendance
+
         slots = self._slots
         if self._warm_process() is None or (found := slots.wait_for_work()) is None:
             return
@@ -155,6 +157,8 @@ class _Slot(threading.Thread):
             return None if self._slots.stopping.is_set() else self._process
         self._drop_process()
         self._process = FitProcess(threads_per_fit(self._slots.settings))
+        # While the process warms up: the services bring the science along, which takes a second or two to import.
+        importlib.import_module("workers.attend")
         deadline = time.monotonic() + START_SECONDS
         while not self._slots.stopping.is_set():
             if self._process.receive(timeout=0.1) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
@@ -13,6 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
 
 from app.db.session import Database
 from app.errors import ServiceError
@@ -35,8 +37,11 @@ def settings_of(state_dir: Path | None = None) -> Settings:
     try:
         return Settings() if state_dir is None else Settings(state_dir=state_dir)
     except ValidationError as error:
-        names = [f"RANKWRIGHT_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors()]
-        fault("; ".join(names))
+        faults = [
+            f"RANKWRIGHT_{str(found['loc'][0]).upper()}: {found['msg'].removeprefix('Value error, ')}"
+            for found in error.errors()
+        ]
+        fault("; ".join(faults))
 
 
 def serve(
@@ -80,6 +85,13 @@ def api(
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)
+
+    def end(number: int, frame: object) -> None:
+        server.should_exit = True
+
+    # uvicorn raises the signal once more after its orderly end; and one that comes before its start is no crash.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     server.run(sockets=None if fd is None else [socket.socket(fileno=fd)])
     if not server.started:
         raise typer.Exit(3)
@@ -111,8 +123,6 @@ def dispatcher() -> None:
 
 def run_until_signalled(work: Callable[[threading.Event], None]) -> None:
     """Run `work` in a thread, and set its event on SIGINT or SIGTERM. If it ends by itself, exit with code 1."""
-    import signal
-
     from app.infra.signals import Signals
 
     stop = threading.Event()
@@ -141,6 +151,8 @@ def migrate() -> None:
         upgrade(settings_of().sqlalchemy_url)
     except ServiceError as error:
         fault(error.detail)
+    except DBAPIError as error:
+        fault(f"the database cannot be migrated: {error.orig}")
 
 
 def create_key(

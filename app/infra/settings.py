@@ -7,13 +7,19 @@ from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 from annotated_types import Ge, Gt
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Seconds = Annotated[float, Gt(0)]
 Bytes = Annotated[int, Gt(0)]
 
 MIB = 1024**2
+
+_SCHEMES = {
+    "database_url": ("sqlite", "postgresql", "postgresql+psycopg", "postgres"),
+    "broker_url": ("redis", "rediss", "redis+socket"),
+    "blob_url": ("file",),
+}
 
 
 class Settings(BaseSettings):
@@ -107,6 +113,24 @@ class Settings(BaseSettings):
         default=100, description="Models that one API process keeps in memory."
     )
 
+    @field_validator("database_url", "broker_url", "blob_url")
+    @classmethod
+    def _known_scheme(
+        cls, value: SecretStr | str | None, info: ValidationInfo
+    ) -> SecretStr | str | None:
+        """Refuse a URL that no part of the service could open. Never echo it: it may hold a password."""
+        if value is None:
+            return None
+        text = value if isinstance(value, str) else value.get_secret_value()
+        schemes = _SCHEMES[info.field_name or ""]
+        scheme, separator, _ = text.partition("://")
+        if not separator or scheme not in schemes:
+            got = f"{scheme}://" if separator else "no URL"
+            raise ValueError(f"must be a URL of {', '.join(schemes)}, got {got}")
+        if info.field_name == "blob_url" and (urlsplit(text).netloc or not urlsplit(text).path):
+            raise ValueError("must be a file:///… URL with a path and without a host")
+        return value
+
     @property
     def sqlalchemy_url(self) -> str:
         """The database's URL, the embedded one where none is set."""
@@ -126,7 +150,4 @@ class Settings(BaseSettings):
         """The folder that `blob_url` names. Only file:// is served in this version."""
         if self.blob_url is None:
             return self.state_dir.absolute() / "blobs"
-        url = urlsplit(self.blob_url)
-        if url.scheme != "file" or url.netloc or not url.path:
-            raise ValueError(f"RANKWRIGHT_BLOB_URL must be a file:///… URL, got {self.blob_url!r}")
-        return Path(unquote(url.path))
+        return Path(unquote(urlsplit(self.blob_url).path))

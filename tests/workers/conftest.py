@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from harness import Shop
+from harness import Crew, Shop
 
 from app.infra.settings import Settings
 from workers.slots import Slots
@@ -43,3 +44,16 @@ def make_slots() -> Iterator[Callable[[Shop], Slots]]:
     yield make
     for slots in started:
         slots.stop()
+
+
+@pytest.fixture(scope="module")
+def crew(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> Iterator[Crew]:
+    """A crew on SQLite, for what does not depend on the database."""
+    folder = tmp_path_factory.mktemp("crew")
+    shutil.copy(_sqlite_template, folder / "rankwright.db")
+    shop = Shop(Settings.model_validate(QUICK | {"state_dir": folder}))
+    slots = Slots(shop.db, shop.blobs, shop.settings, "wrk_crew")
+    slots.start()
+    yield Crew(shop, slots, shop.ready_table(100_000))
+    slots.stop()
+    shop.close()

@@ -12,7 +12,7 @@ import pytest
 from harness import is_running
 from servers import eventually
 
-from workers.fit_process import FitProcess, FitProcessDied
+from workers.fit_process import FitProcess
 
 
 @pytest.fixture
@@ -38,12 +38,6 @@ def test_interrupts_are_for_the_worker_alone(process: FitProcess) -> None:
 def test_it_ends_with_its_pipe(process: FitProcess) -> None:
     process._connection.close()
     eventually(lambda: not process.alive)
-
-
-def test_its_end_is_told_by_name(process: FitProcess) -> None:
-    os.kill(process.pid, signal.SIGKILL)
-    with pytest.raises(FitProcessDied, match=f"fit process {process.pid} was killed by SIGKILL"):
-        process.receive(30)
 
 
 def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> None:

@@ -1,0 +1,82 @@
+"""Processes that end with their parent: by the kernel where it can, by a guardian on a pipe elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness import is_running
+from servers import eventually
+
+from app.infra import lifeline
+
+# A parent that starts a child by the words below, tells its pid and waits to be killed.
+PARENT = """
+import os, signal, subprocess, sys
+reader, writer = os.pipe()
+command = [word.format(parent=os.getpid(), pipe=reader) for word in sys.argv[1:]]
+child = subprocess.Popen(command, pass_fds=[reader], process_group=0)
+print(child.pid, flush=True)
+signal.pause()
+"""
+
+BY_GUARDIAN = """
+import sys, time
+from app.infra import lifeline
+lifeline.guard(int(sys.argv[1]))
+print("guarded", flush=True)
+time.sleep(600)
+"""
+
+
+def start(*command: str) -> tuple[subprocess.Popen[str], int]:
+    """Start the parent with its child; returns the parent and the child's pid."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, *command], stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    return parent, int(parent.stdout.readline())
+
+
+def name_of(pid: int) -> str:
+    """The program that the process runs."""
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's rule is Linux's")
+def test_a_command_under_the_rule_dies_with_its_parent() -> None:
+    shim = [sys.executable, "-I", "-S", lifeline.__file__]
+    parent, pid = start(*shim, "{parent}", "{pipe}", "sleep", "600")
+    with parent:
+        eventually(lambda: name_of(pid) == "sleep")
+        parent.kill()
+        eventually(lambda: not is_running(pid))
+
+
+def test_a_guardian_kills_the_group_of_a_dead_parents_child() -> None:
+    parent, pid = start(sys.executable, "-c", BY_GUARDIAN, "{pipe}")
+    with parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "guarded\n"
+        parent.kill()
+        eventually(lambda: not is_running(pid))
+
+
+def test_a_parent_that_is_gone_already_is_noticed() -> None:
+    code = "from app.infra.lifeline import die_with_parent; die_with_parent(1); print('alive')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_command_that_is_not_there_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, lifeline.__file__, str(os.getpid()), "0", "no-such-command"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "cannot start no-such-command: No such file or directory" in done.stderr

@@ -1,0 +1,182 @@
+"""`rankwright serve` as a user meets it: one command, one folder, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from harness import children_of, is_running
+from servers import eventually
+
+SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
+
+
+class Serve:
+    """A running `rankwright serve`."""
+
+    def __init__(self, state: Path, log: Path) -> None:
+        self.state = state
+        self.log = log
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
+        quick = {
+            "RANKWRIGHT_HEARTBEAT_SECONDS": "0.3",
+            "RANKWRIGHT_LEASE_SECONDS": "2",
+            "RANKWRIGHT_REAP_SECONDS": "0.3",
+        }
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [*SERVE, str(state)], stdout=out, stderr=out, env=environment | quick
+            )
+
+    @property
+    def output(self) -> str:
+        """What it printed so far."""
+        return self.log.read_text()
+
+    def ready(self) -> str:
+        """Wait until it says that it is ready; returns its address."""
+
+        def address() -> str | None:
+            assert self.process.poll() is None, self.output
+            found = re.search(r"^ready at (\S+),", self.output, re.MULTILINE)
+            return found and found.group(1)
+
+        found: str = eventually(address, seconds=120)
+        return found
+
+    def family(self) -> dict[str, int]:
+        """The pids of everything it started, by name; the fit processes of the worker included."""
+        found = {}
+        for pid in children_of(self.process.pid):
+            line = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            names = {"workers": "worker", "api": "api", "dispatcher": "dispatcher"}
+            name = next((names[word] for word in line if word in names), "broker")
+            found[name] = pid
+            for number, child in enumerate(children_of(pid)):
+                found[f"{name}/{number}"] = child
+        return found
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[], Serve]]:
+    """Starts `serve` on the test's state folder; whatever still runs after the test is ended."""
+    started: list[Serve] = []
+
+    def make() -> Serve:
+        started.append(Serve(tmp_path / "state", tmp_path / f"serve-{len(started)}.log"))
+        return started[-1]
+
+    yield make
+    for serve in started:
+        if serve.process.poll() is None:
+            serve.kill()
+
+
+def test_it_serves_alone_and_ends_clean(start: Callable[[], Serve]) -> None:
+    serve = start()
+    address = serve.ready()
+    assert (serve.state / "address").read_text() == address + "\n"
+    assert httpx.get(f"{address}/health/ready").status_code == 200
+    assert f"{address}/docs" in serve.output
+
+    key_file = serve.state / "api-key"
+    key = key_file.read_text().strip()
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert serve.output.count(key) == 1
+    answer = httpx.get(f"{address}/v1/jobs", headers={"Authorization": f"Bearer {key}"})
+    assert answer.status_code == 200
+
+    second = start()
+    assert second.process.wait(60) == 1
+    assert f"(pid {serve.process.pid}) is already running" in second.output
+    assert "Traceback" not in second.output
+
+    family = serve.family()
+    assert {"broker", "worker", "dispatcher", "api", "worker/0"} <= set(family)
+    assert tcp_sockets(family["broker"]) == []
+    assert tcp_sockets(family["api"]) != []
+    serve.process.send_signal(signal.SIGINT)
+    assert serve.process.wait(60) == 0
+    assert not any(map(is_running, family.values()))
+    assert not (serve.state / "address").exists()
+    assert "Traceback" not in serve.output
+
+
+def tcp_sockets(pid: int) -> list[str]:
+    """The local addresses of the process's TCP sockets."""
+    links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    inodes = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    lines = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+    ]
+    return [line[1] for line in lines if line[9] in inodes]
+
+
+def test_what_dies_is_started_again_and_jobs_are_served(start: Callable[[], Serve]) -> None:
+    serve = start()
+    address = serve.ready()
+    for name in ("worker", "broker", "dispatcher", "api"):
+        old = serve.family()
+        os.kill(old[name], signal.SIGKILL)
+        eventually(lambda old=old, name=name: serve.family().get(name, old[name]) != old[name])
+    assert serve.output.count("was killed by SIGKILL; it will be restarted") == 4
+    headers = {"Authorization": f"Bearer {(serve.state / 'api-key').read_text().strip()}"}
+    with httpx.Client(base_url=address, headers=headers, timeout=60) as client:
+        # The port stayed the supervisor's, so this request waited for the new API.
+        assert client.get("/v1/jobs").status_code == 200
+        answer = client.post(
+            "/v1/datasets?name=t&label=y&positive=1",
+            content=b"x,y\n1,0\n2,1\n3,0\n4,1\n",
+            headers={"Content-Type": "text/csv"},
+        )
+        dataset = f"/v1/datasets/{answer.json()['id']}"
+        eventually(lambda: client.get(dataset).json()["status"] == "ready", seconds=60)
+        eventually(lambda: client.get("/health/ready").is_success, seconds=60)
+
+
+def test_a_killed_serve_leaves_nothing_and_a_restart_recovers(start: Callable[[], Serve]) -> None:
+    serve = start()
+    serve.ready()
+    key = (serve.state / "api-key").read_text()
+    family = serve.family()
+    serve.kill()
+    eventually(lambda: not any(map(is_running, family.values())))
+    again = start()
+    address = again.ready()
+    assert (again.state / "api-key").read_text() == key
+    assert "first key" not in again.output
+    headers = {"Authorization": f"Bearer {key.strip()}"}
+    assert httpx.get(f"{address}/v1/jobs", headers=headers).status_code == 200
+    again.process.send_signal(signal.SIGTERM)
+    assert again.process.wait(60) == 0
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [sys.executable, "-m", "app.cli", "serve", f"--port={port}"],
+            env=os.environ | {"RANKWRIGHT_STATE_DIR": str(tmp_path / "state")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert f"127.0.0.1 port {port}" in done.stderr
+    assert "Traceback" not in done.stderr

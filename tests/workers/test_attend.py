@@ -1,0 +1,107 @@
+"""One attempt at a job: cancel, timeout, a killed process, the user's fault. On SQLite, with one slot for all."""
+
+from __future__ import annotations
+
+import os
+import signal
+from threading import Thread
+
+from harness import ENDLESS, LONG, OWNER, Crew, is_running
+from servers import eventually
+from sqlalchemy import update
+
+from app.db.tables import Job
+from app.services import datasets, jobs
+
+
+def test_a_lost_message_is_found_by_the_look(crew: Crew) -> None:
+    before = crew.slots.by_look
+    assert crew.shop.reaches(crew.shop.train(crew.table, 5), "succeeded").attempt == 1
+    assert crew.slots.by_message == 0
+    assert crew.slots.by_look == crew.slots.looks_in_a_row > before
+
+
+def test_a_wake_up_waits_for_an_idle_slot(crew: Crew) -> None:
+    job_id = crew.shop.train(crew.table, ENDLESS)
+    crew.shop.fitting(job_id)
+    wake_up = Thread(target=crew.slots.wake)
+    wake_up.start()
+    wake_up.join(0.3)
+    assert wake_up.is_alive()
+    jobs.cancel(crew.shop.db, OWNER, job_id)
+    wake_up.join(30)
+    assert not wake_up.is_alive()
+
+
+def test_cancel_stops_the_fit_and_keeps_the_process(crew: Crew) -> None:
+    pid = crew.fit_process()
+    job_id = crew.shop.train(crew.table, ENDLESS)
+    crew.shop.fitting(job_id)
+    jobs.cancel(crew.shop.db, OWNER, job_id)
+    job = crew.shop.ends(job_id)
+    assert (job.state, job.error, crew.shop.models_of(job_id)) == ("cancelled", None, 0)
+    assert crew.fit_process() == pid
+    assert list((crew.shop.settings.blob_dir / "staging").iterdir()) == []
+
+
+def test_a_fit_that_does_not_hear_is_killed(crew: Crew) -> None:
+    pid = crew.fit_process()
+    job_id = crew.shop.train(crew.table, ENDLESS)
+    crew.shop.fitting(job_id)
+    os.kill(pid, signal.SIGSTOP)
+    jobs.cancel(crew.shop.db, OWNER, job_id)
+    assert crew.shop.ends(job_id).state == "cancelled"
+    assert not is_running(pid)
+    assert crew.fit_process() != pid
+
+
+def test_a_job_past_its_timeout_is_stopped(crew: Crew) -> None:
+    job_id = crew.shop.train(crew.table, ENDLESS, timeout_seconds=0.25)
+    job = crew.shop.ends(job_id)
+    assert job.state == "timed_out"
+    assert job.error is not None
+    assert job.error["code"] == "timed_out"
+    assert "timeout_seconds (0.25)" in job.error["detail"]
+    assert crew.shop.models_of(job_id) == 0
+
+
+def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None:
+    dataset_id = crew.shop.ready_table()
+    pid = crew.fit_process()
+    job_id = crew.shop.train(dataset_id, LONG)
+    crew.shop.fitting(job_id)
+    os.kill(pid, signal.SIGKILL)
+    crew.shop.reaches(job_id, "queued")
+    with crew.shop.db.write() as session:  # no test waits out the back-off
+        session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
+    job = crew.shop.reaches(job_id, "succeeded")
+    assert job.attempt == 2
+    assert crew.shop.models_of(job_id) == 1
+    assert crew.shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
+    events = jobs.events(crew.shop.db, OWNER, job_id, after=0)
+    reasons = [event.data.get("reason") for event in events]
+    assert f"fit process {pid} was killed by SIGKILL" in reasons
+    assert crew.fit_process() != pid
+
+
+def test_a_process_that_died_idle_costs_no_attempt(crew: Crew) -> None:
+    pid = crew.fit_process()
+    process = crew.slots._slots[0]._process
+    assert process is not None
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not process.alive)
+    assert crew.shop.reaches(crew.shop.train(crew.table, 5), "succeeded").attempt == 1
+    assert crew.fit_process() != pid
+
+
+def test_the_users_fault_fails_at_once(crew: Crew) -> None:
+    shop = crew.shop
+    for table in (b"x,y\n1,0\n2,1\n3,2\n", b"x,y\n1,1\n2,1\n", b""):
+        dataset_id = shop.upload(table)
+        job_id = datasets.get(shop.db, OWNER, dataset_id).job_id
+        assert job_id is not None
+        ingest = shop.ends(job_id)
+        assert (ingest.state, ingest.attempt) == ("failed", 1)
+        assert ingest.error is not None
+        assert ingest.error["detail"]
+        assert datasets.get(shop.db, OWNER, dataset_id).status == "invalid"
