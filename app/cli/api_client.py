@@ -145,5 +145,9 @@ def describe_faults(faults: list[dict[str, Any]]) -> list[str]:
 
 
 def _describe_fault(fault: dict[str, Any]) -> str:
-    where = [f"{name} {fault[name]}" for name in ("line", "column", "pointer") if name in fault]
+    where = [
+        f"{name} {fault[name]}"
+        for name in ("line", "column", "pointer", "parameter")
+        if name in fault
+    ]
     return f"  {', '.join(where)}: {fault['detail']}" if where else f"  {fault['detail']}"

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete as sql_delete
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy import insert as sql_insert
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.page import Page, fetch_page
-from app.db.tables import Model, ModelAlias, ModelCurve, ModelMetrics, ModelPartialAuc
+from app.db.tables import Model, ModelAlias, ModelCurve, ModelMetrics, ModelName, ModelPartialAuc
 from app.db.time import db_now
+
+_UPSERTS: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
@@ -82,27 +85,35 @@ def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
 def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
     """Add the next version of a name, created now by the database's clock.
 
-    Two transactions that finish at once take their turns: SQLite's writers are alone, PostgreSQL's hold a lock on
-    the name, and the statement after it sees what the one before has committed.
+    Two transactions that finish at once take their turns on the name's row.
     """
-    if session.get_bind().dialect.name == "postgresql":
-        lock = func.hashtextextended(f"{owner}\n{name}", 0)
-        session.execute(select(func.pg_advisory_xact_lock(lock)))
-    latest = select(func.coalesce(func.max(Model.version), 0)).where(
-        Model.owner == owner, Model.name == name
-    )
     statement = (
         sql_insert(Model)
         .values(
             owner=owner,
             name=name,
-            version=latest.scalar_subquery() + 1,
+            version=_next_version(session, owner, name),
             created_at=db_now(),
             **values,
         )
         .returning(Model)
     )
     return session.scalars(statement).one()
+
+
+def _next_version(session: Session, owner: str, name: str) -> int:
+    upsert = _UPSERTS[session.get_bind().dialect.name]
+    statement = (
+        upsert(ModelName)
+        .values(owner=owner, name=name, last_version=1)
+        .on_conflict_do_update(
+            index_elements=[ModelName.owner, ModelName.name],
+            set_={"last_version": ModelName.last_version + 1},
+        )
+        .returning(ModelName.last_version)
+    )
+    version: int = session.scalars(statement, execution_options={"populate_existing": True}).one()
+    return version
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:

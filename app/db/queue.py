@@ -142,6 +142,7 @@ def succeed(session: Session, job_id: str, token: int, model_id: str | None) -> 
         )
         .values(
             state=JobState.SUCCEEDED,
+            progress={"fraction": 1.0},
             model_id=model_id,
             finished_at=db_now(),
             lease_expires_at=None,

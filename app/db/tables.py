@@ -233,6 +233,16 @@ class Model(Base):
     created_at: Mapped[float]
 
 
+class ModelName(Base):
+    """The last version that a name has given out: one that was deleted is never given again."""
+
+    __tablename__ = "model_names"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    last_version: Mapped[int]
+
+
 class ModelAlias(Base):
     """A name that moves, such as `champion`; `revision` is its ETag."""
 

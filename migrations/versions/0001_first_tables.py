@@ -114,6 +114,12 @@ def upgrade() -> None:
     sa.Column('at', sa.Float(precision=53), nullable=False),
     sa.PrimaryKeyConstraint('owner', 'name', 'alias', 'revision', name=op.f('pk_model_alias_history'))
     )
+    op.create_table('model_names',
+    sa.Column('owner', sa.Text(), nullable=False),
+    sa.Column('name', sa.Text(), nullable=False),
+    sa.Column('last_version', sa.BigInteger(), nullable=False),
+    sa.PrimaryKeyConstraint('owner', 'name', name=op.f('pk_model_names'))
+    )
     op.create_table('models',
     sa.Column('id', sa.Text(), nullable=False),
     sa.Column('owner', sa.Text(), nullable=False),
@@ -243,6 +249,7 @@ def downgrade() -> None:
         batch_op.drop_index(batch_op.f('ix_models_owner_created_at_id'))
 
     op.drop_table('models')
+    op.drop_table('model_names')
     op.drop_table('model_alias_history')
     with op.batch_alter_table('jobs', schema=None) as batch_op:
         batch_op.drop_index(batch_op.f('ix_jobs_state_not_before_priority_created_at'))

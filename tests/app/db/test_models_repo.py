@@ -57,6 +57,14 @@ def test_versions_count_by_owner_and_name(db: Database) -> None:
     assert insert(db).version == 4
 
 
+def test_the_version_of_a_deleted_model_is_never_given_again(db: Database) -> None:
+    insert(db)
+    second = insert(db)
+    with db.write() as session:
+        models.delete(session, OWNER, second.id)
+    assert insert(db).version == 3
+
+
 def test_transactions_that_end_at_once_take_their_turns(db: Database) -> None:
     """Each holds its transaction open until all have begun, or must wait for the one before."""
     count = 8
