@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api import problems
-from app.errors import Malformed
+from app.errors import Malformed, ServiceError
 from app.infra import logging as logs
 from app.infra.ids import new_id
 from app.infra.settings import Settings
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 
 UPLOADS = "/v1/datasets"
+LONGEST_ADDRESS = 60_000  # below the server's own limit, which answers in plain text
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -28,6 +29,12 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
 ]
 _NO_STORE = (b"cache-control", b"no-store")
+
+
+class AddressTooLong(ServiceError):
+    """A path and query beyond what any model's features need."""
+
+    code, status, title = "uri_too_long", 414, "Address too long"
 
 
 class Traffic:
@@ -75,8 +82,8 @@ class Edge:
             await send(message)
 
         try:
-            if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
-                refusal = Malformed("the address must not hold NUL (%00)")
+            refusal = _refusal(scope)
+            if refusal is not None:
                 response = problems.of_service_error(Request(scope), refusal)
                 await response(scope, receive, send_with_headers)
             elif scope["method"] in ("GET", "HEAD"):
@@ -114,6 +121,16 @@ class Edge:
                     }
                 },
             )
+
+
+def _refusal(scope: Scope) -> ServiceError | None:
+    """What no route could take."""
+    if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
+        return Malformed("the address must not hold NUL (%00)")
+    length = len(scope["raw_path"]) + len(scope["query_string"])
+    if length > LONGEST_ADDRESS:
+        return AddressTooLong(f"the address may have at most {LONGEST_ADDRESS} bytes, got {length}")
+    return None
 
 
 def _read_headers(scope: Scope) -> tuple[str, int | None]:

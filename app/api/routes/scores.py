@@ -37,12 +37,14 @@ class ScoreRow:
     """
 
     needs = "score"
+    path = SCORE_PATH  # for the figures, as other routes have it
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
+        scope["route"] = self
         authorization, if_none_match, prefer = None, None, None
         for name, value in scope["headers"]:
             if name == b"authorization":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import json
 import math
 
 import httpx
@@ -67,7 +69,7 @@ def test_the_metrics_are_those_of_the_curve(client: httpx.Client, trained: list[
     points = client.get(f"/v1/models/{trained[0]}/roc").json()["points"]
     area = sum(
         (right["fpr"] - left["fpr"]) * (right["tpr"] + left["tpr"]) / 2
-        for left, right in zip(points[:-1], points[1:], strict=True)
+        for left, right in itertools.pairwise(points)
     )
     assert metrics["auc"]["value"] == pytest.approx(area)
     assert metrics["positives"] + metrics["negatives"] == 100
@@ -180,8 +182,6 @@ def test_a_lost_artifact_is_unavailable(
 def test_nothing_is_nan(client: httpx.Client, trained: list[str]) -> None:
     def refuse(constant: str) -> float:
         raise AssertionError(constant)
-
-    import json
 
     for path in ("", "/metrics", "/roc", "/operating-point?threshold=1e9", "/structure"):
         json.loads(client.get(f"/v1/models/churn{path}").text, parse_constant=refuse)

@@ -1,0 +1,130 @@
+"""What holds for every answer: request ids, headers, the last safety net, an outage of the database."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+from pathlib import Path
+
+import httpx
+import pytest
+from live_service import Service, running
+from pydantic import SecretStr
+from servers import PostgresServer
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from app.infra.settings import Settings
+
+
+def test_request_ids_go_in_and_out(service: Service, client: httpx.Client) -> None:
+    given = client.get("/v1/jobs", headers={"X-Request-ID": "trace-1.2:3"})
+    assert given.headers["X-Request-ID"] == "trace-1.2:3"
+    made = {client.get("/v1/jobs").headers["X-Request-ID"] for _ in range(2)}
+    assert len(made) == 2
+    for odd in ("x" * 129, "a b", "é".encode()):
+        answer = client.get(
+            "/nothing", headers=[(b"X-Request-ID", odd if isinstance(odd, bytes) else odd.encode())]
+        )
+        assert answer.headers["X-Request-ID"].startswith("req_")
+        assert answer.json()["request_id"] == answer.headers["X-Request-ID"]
+
+
+def test_every_answer_has_the_safe_headers(service: Service, client: httpx.Client) -> None:
+    for path in ("/v1/jobs", "/health/live", "/nothing", "/docs", "/openapi.json"):
+        answer = client.get(path)
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert "Cache-Control" in answer.headers
+
+
+def test_our_own_fault_is_a_problem_without_a_trace(
+    service: Service, client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(request: Request) -> Response:
+        raise ZeroDivisionError("secret detail")
+
+    def crash_late(request: Request) -> Response:
+        def body() -> object:
+            yield b"some"
+            raise ZeroDivisionError("late")
+
+        return StreamingResponse(body())
+
+    service.app.router.routes.insert(0, Route("/crash", crash))
+    service.app.router.routes.insert(0, Route("/crash-late", crash_late))
+    caplog.set_level(logging.ERROR)
+    answer = client.get("/crash?age=41", headers={"X-Request-ID": "mine"})
+    assert answer.status_code == 500
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    problem = answer.json()
+    assert (problem["code"], problem["request_id"]) == ("internal_error", "mine")
+    assert "secret" not in answer.text
+    assert "Traceback" not in answer.text
+    assert "secret detail" in caplog.text  # the log has it
+    assert "41" not in caplog.text.partition("Traceback")[0]
+    with pytest.raises(httpx.RemoteProtocolError):
+        client.get("/crash-late")
+
+
+def test_the_client_is_told_not_to_send_on(service: Service, client: httpx.Client) -> None:
+    """A body announced as too large is refused before it is sent, and the connection ends."""
+    address = httpx.URL(service.url)
+    connection = http.client.HTTPConnection(address.host, address.port or 80)
+    connection.putrequest("POST", "/v1/jobs")
+    connection.putheader("Authorization", client.headers["Authorization"])
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(10**12))
+    connection.endheaders()
+    response = connection.getresponse()
+    assert response.status == 413
+    assert response.headers["Connection"] == "close"
+    connection.close()
+
+
+def test_the_key_is_checked_before_the_body_is_read(service: Service) -> None:
+    address = httpx.URL(service.url)
+    for path in ("/v1/jobs", "/v1/datasets", "/v1/models/x/score"):
+        connection = http.client.HTTPConnection(address.host, address.port or 80)
+        connection.putrequest("POST", path)
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", "1000")
+        connection.endheaders()
+        assert connection.getresponse().status == 401  # though not a byte was sent
+        connection.close()
+
+
+def test_while_the_database_is_away(tmp_path: Path, postgres: PostgresServer) -> None:
+    url = postgres.url("not_there")
+    with running(Settings(state_dir=tmp_path, database_url=SecretStr(url))) as service:
+        client = service.client("rw_anything")
+        answer = client.get("/v1/jobs")
+        assert answer.status_code == 503
+        assert answer.json()["code"] == "database_unavailable"
+        assert answer.headers["Retry-After"]
+        assert client.get("/health/live").status_code == 200
+        ready = client.get("/health/ready")
+        assert ready.status_code == 503
+        assert not ready.json()["parts"]["database"]["ok"]
+
+
+def test_the_log_of_requests(
+    service: Service, client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rankwright.access")
+    client.get("/v1/jobs?state=queued")
+    record = caplog.records[-1]
+    fields = record.fields  # type: ignore[attr-defined]
+    assert (fields["method"], fields["path"], fields["status"]) == ("GET", "/v1/jobs", 200)
+
+
+def test_plain_text_is_what_it_was(service: Service, client: httpx.Client) -> None:
+    service.app.router.routes.insert(
+        0,
+        Route(
+            "/kept", lambda request: PlainTextResponse("x", headers={"Cache-Control": "max-age=1"})
+        ),
+    )
+    assert client.get("/kept").headers["Cache-Control"] == "max-age=1"

@@ -1,0 +1,50 @@
+"""Keys over HTTP: made, shown once, revoked."""
+
+from __future__ import annotations
+
+import httpx
+from live_service import OWNER, STRANGER, Service
+from servers import eventually
+
+
+def test_a_key_s_life(service_on_both: Service) -> None:
+    service = service_on_both
+    admin = service.client(service.key(scopes=["admin"]))
+    made = admin.post("/v1/keys", json={"name": "dashboard", "scopes": ["score", "read", "read"]})
+    assert made.status_code == 201
+    key = made.json()
+    secret = key.pop("secret")
+    assert secret.startswith(key["prefix"])
+    assert len(secret) > 40
+    assert (key["owner"], key["scopes"]) == (OWNER, ["read", "score"])
+    assert made.headers["Location"] == f"/v1/keys/{key['id']}"
+    listed = admin.get("/v1/keys").json()
+    assert secret not in admin.get("/v1/keys").text
+    assert next(entry for entry in listed["data"] if entry["id"] == key["id"]) == key
+
+    user = service.client(secret)
+    assert user.get("/v1/jobs").status_code == 200
+    assert user.get("/v1/keys").status_code == 403
+    eventually(lambda: admin.get(f"/v1/keys/{key['id']}").json()["last_used_at"])
+    assert admin.delete(f"/v1/keys/{key['id']}").status_code == 204
+    assert user.get("/v1/jobs").status_code == 401
+    assert admin.get(f"/v1/keys/{key['id']}").json()["revoked_at"]
+    assert admin.delete(f"/v1/keys/{key['id']}").status_code == 204
+
+
+def test_the_secret_is_not_kept_for_a_replay(service: Service, client: httpx.Client) -> None:
+    body = {"name": "k", "scopes": ["read"], "expires_in_seconds": 3600}
+    first = client.post("/v1/keys", json=body, headers={"Idempotency-Key": "a"}).json()
+    again = client.post("/v1/keys", json=body, headers={"Idempotency-Key": "a"})
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.json() == first | {"secret": None}
+    assert len(client.get("/v1/keys").json()["data"]) == 2
+    assert first["expires_at"] > first["created_at"]
+
+
+def test_keys_are_their_owner_s(service: Service, client: httpx.Client) -> None:
+    stranger = service.client(service.key(owner=STRANGER))
+    key_id = client.get("/v1/keys").json()["data"][0]["id"]
+    assert stranger.get(f"/v1/keys/{key_id}").status_code == 404
+    assert stranger.delete(f"/v1/keys/{key_id}").status_code == 404
+    assert client.get("/v1/keys").status_code == 200
