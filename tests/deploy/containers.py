@@ -192,18 +192,26 @@ class Container:
 
     def wait_healthy(self) -> None:
         """Wait until the health check says yes."""
+        said = "nothing yet"
 
         def well() -> bool:
+            nonlocal said
             assert self.process is not None
             if self.process.poll() is not None:
                 raise self.failed(f"exited with code {self.process.returncode}")
             try:
                 self.check_health()
-            except DeploymentFailed:
+            except DeploymentFailed as error:
+                said = str(error)
                 return False
             return True
 
-        eventually(well, seconds=SECONDS_TO_START, every=0.25)
+        try:
+            eventually(well, seconds=SECONDS_TO_START, every=0.25)
+        except DeploymentFailed:
+            raise
+        except AssertionError:
+            raise self.failed(f"does not get healthy: {said}") from None
 
     def wait_done(self) -> None:
         """Wait until the process ended well."""
