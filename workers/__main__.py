@@ -29,6 +29,8 @@ def main() -> int:
     """Run the worker; returns its exit code."""
     settings = Settings()
     configure_logging(settings)
+    if settings.job_memory_bytes is not None and not sys.platform.startswith("linux"):
+        log.warning("RANKWRIGHT_JOB_MEMORY_BYTES is kept on Linux only")
     # SIGHUP is caught and passed over: a closed terminal is no reason to drop a fit.
     with Signals([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1]) as signals:
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)

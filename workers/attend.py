@@ -60,7 +60,7 @@ class Attendance:
             try:
                 payload = execution.prepare(self._db, self._blobs, self._settings, self._claim)
                 ending = self._attempt(payload)
-            except (LeaseLost, Unavailable):
+            except LeaseLost:
                 raise
             except Exception as error:
                 ending = self._failure(error)

@@ -33,7 +33,7 @@ SLACK_BYTES = (
     64 * 1024**2
 )  # stacks of threads that a library starts: refused one, it may abort the process
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("workers.child")
 
 
 class Stopped(BaseException):

@@ -14,10 +14,11 @@ from workers.slots import Slots
 log = logging.getLogger(__name__)
 
 LOOKS_TO_WORRY = 5
+WARM_SECONDS = 0.1  # between two looks whether to give up waiting for a warm slot
 
 
 class Presence(threading.Thread):
-    """Writes the row at start, prolongs it every heartbeat, and removes it at the end."""
+    """Writes the row once a slot is warm, prolongs it every heartbeat, and removes it at the end."""
 
     def __init__(self, slots: Slots) -> None:
         super().__init__(name="presence", daemon=True)
@@ -27,6 +28,9 @@ class Presence(threading.Thread):
 
     def run(self) -> None:
         """Beat until `end`. A database that is away is asked again at the next beat."""
+        while not self._slots.warm.wait(WARM_SECONDS):
+            if self._end.is_set():
+                return
         while not self._end.is_set():
             try:
                 self._beat()

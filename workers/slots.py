@@ -37,6 +37,7 @@ class Slots:
         self.settings = settings
         self.worker_id = worker_id
         self.stopping = threading.Event()
+        self.warm = threading.Event()  # a slot was ready for work once
         self.by_message = 0
         self.by_look = 0
         self.looks_in_a_row = 0
@@ -162,6 +163,7 @@ class _Slot(threading.Thread):
         deadline = time.monotonic() + START_SECONDS
         while not self._slots.stopping.is_set():
             if self._process.receive(timeout=0.1) is not None:
+                self._slots.warm.set()
                 return self._process
             if time.monotonic() > deadline:
                 self._drop_process()

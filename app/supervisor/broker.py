@@ -43,7 +43,7 @@ def socket_path(state_dir: Path) -> Path:
 
 
 def prepare_folder(socket: Path) -> None:
-    """Make the socket's folder if need be. One that others may write to is refused: they could take the socket over."""
+    """Make the socket's own folder in the shared temporary one; refuse one that others prepared or may write to."""
     socket.parent.mkdir(mode=0o700, exist_ok=True)
     found = socket.parent.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:

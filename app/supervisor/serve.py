@@ -21,6 +21,7 @@ from app.supervisor.first_key import first_key
 from app.supervisor.lock import state_lock
 from app.supervisor.service import Service
 
+ADDRESS = "address"
 TICK_SECONDS = 0.05
 START_SECONDS = 120.0
 GRACE_SECONDS = 10.0
@@ -38,6 +39,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
     with ExitStack() as stack:
         # Order matters backwards: the lock is dropped when everything else is gone.
         stack.enter_context(state_lock(state_dir))
+        (state_dir / ADDRESS).unlink(missing_ok=True)  # of a serve that was killed
         signals = stack.enter_context(
             Signals([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD])
         )
@@ -53,7 +55,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         supervisor.start_services()
         if not supervisor.watch_until_ready(address):
             return
-        stack.enter_context(address_file(state_dir / "address", address))
+        stack.enter_context(address_file(state_dir / ADDRESS, address))
         say(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
         supervisor.watch()
 
@@ -136,7 +138,8 @@ class Supervisor:
         if self._settings.broker_url is not None:
             return
         path = broker.socket_path(self._state_dir)
-        broker.prepare_folder(path)
+        if path.parent != self._state_dir:
+            broker.prepare_folder(path)
         broker.end_earlier(path)
         self._broker_url = broker.url(path)
         log = self._state_dir / "broker.log"

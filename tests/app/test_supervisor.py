@@ -148,6 +148,15 @@ def test_what_dies_is_started_again_and_jobs_are_served(start: Callable[[], Serv
         dataset = f"/v1/datasets/{answer.json()['id']}"
         eventually(lambda: client.get(dataset).json()["status"] == "ready", seconds=60)
         eventually(lambda: client.get("/health/ready").is_success, seconds=60)
+    # What does not hear is killed once the user asks again.
+    stuck = serve.family()["worker"]
+    os.kill(stuck, signal.SIGSTOP)
+    serve.process.send_signal(signal.SIGINT)
+    eventually(lambda: "stopping" in serve.output)
+    serve.process.send_signal(signal.SIGINT)
+    assert serve.process.wait(60) == 0
+    assert "the worker did not end in time and was killed" in serve.output
+    assert not is_running(stuck)
 
 
 def test_a_killed_serve_leaves_nothing_and_a_restart_recovers(start: Callable[[], Serve]) -> None:

