@@ -1,0 +1,152 @@
+"""The OpenAPI document: complete, and no request made from it breaks the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from live_service import Service, running, table
+from pydantic import SecretStr
+from schemathesis.core.result import Ok
+
+from app.infra.settings import Settings
+from core.registry import ALGORITHMS
+
+EXAMPLES = 25
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+    state = tmp_path_factory.mktemp("state")
+    with running(Settings(state_dir=state, database_url=sqlite_file)) as service:
+        client = service.client(service.key())
+        service.train(client, service.upload(client, table()))
+        yield service
+
+
+@pytest.fixture(scope="module")
+def document(shared: Service) -> dict[str, Any]:
+    document: dict[str, Any] = shared.client().get("/openapi.json").json()
+    return document
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def test_every_operation_is_described(document: dict[str, Any]) -> None:
+    tags = {tag["name"] for tag in document["tags"]}
+    for path, method, operation in operations(document):
+        where = f"{method} {path}"
+        assert operation["summary"], where
+        assert operation["description"], where
+        assert set(operation["tags"]) <= tags, where
+        if path.startswith("/v1/") or path == "/metrics":
+            assert operation["security"] == [{"key": []}], where
+            assert "Scope: `" in operation["description"], where
+        problem = document["components"]["responses"]["Problem"]["content"]
+        assert list(problem) == ["application/problem+json"]
+        assert "422" in operation["responses"], where
+        if "requestBody" in operation:
+            assert {"400", "413", "415"} <= operation["responses"].keys(), where
+
+
+def test_the_algorithms_are_a_union_told_apart_by_name(document: dict[str, Any]) -> None:
+    algorithm = document["components"]["schemas"]["JobRequest"]["properties"]["algorithm"]
+    assert list(algorithm["discriminator"]["mapping"]) == list(ALGORITHMS)
+    for name, reference in algorithm["discriminator"]["mapping"].items():
+        schema = document["components"]["schemas"][reference.rpartition("/")[2]]
+        assert schema["properties"]["name"]["const"] == name
+        assert schema["properties"]["n_rounds"]["minimum"] == 1
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    def walk(node: Any) -> None:
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                target: Any = document
+                for part in node["$ref"].removeprefix("#/").split("/"):
+                    target = target[part]
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(document)
+
+
+def test_the_examples_hold(shared: Service, document: dict[str, Any]) -> None:
+    """What the page shows as a request is accepted, with an id that exists."""
+    client = shared.client(shared.key())
+    schemas = document["components"]["schemas"]
+    dataset_id = client.get("/v1/datasets").json()["data"][0]["id"]
+    job = schemas["JobRequest"]["examples"][0] | {"dataset_id": dataset_id}
+    assert client.post("/v1/jobs?validate=true", json=job).status_code == 200
+    assert client.post("/v1/keys", json=schemas["NewKey"]["examples"][0]).status_code == 201
+
+
+def test_the_page_loads_nothing_from_elsewhere(shared: Service) -> None:
+    answer = shared.client().get("/docs")
+    assert answer.status_code == 200
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    for word in ("http://", "https://", " src=", "@import", " url("):
+        assert word not in answer.text
+    assert "/openapi.json" in answer.text
+    root = shared.client().get("/")
+    assert (root.status_code, root.headers["Location"]) == (307, "/docs")
+
+
+def test_no_request_made_from_the_document_breaks_the_service(
+    shared: Service, document: dict[str, Any]
+) -> None:
+    secret = shared.key()
+    model_id = shared.client(secret).get("/v1/models/churn").json()["id"]
+    asked = 0
+    with requests.Session() as session:
+        for result in schemathesis.openapi.from_dict(document).get_all_operations():
+            assert isinstance(result, Ok)
+            asked += ask_often(result.ok(), session, shared.url, secret, model_id)
+    assert asked > 100
+
+
+def ask_often(
+    operation: Any, session: requests.Session, url: str, secret: str, model_id: str
+) -> int:
+    """Send requests made from the operation's description; no answer may be our fault. Returns how many were sent."""
+    asked = 0
+
+    @given(case=operation.as_strategy(), known=st.booleans())
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    def ask(case: Any, known: bool) -> None:
+        nonlocal asked
+        if known and "ref" in case.path_parameters and case.method != "DELETE":
+            case.path_parameters["ref"] = model_id
+        for header in ("Prefer", "Accept"):  # nobody works here: a wait would be a wait
+            case.headers.pop(header, None)
+        headers = {"Authorization": f"Bearer {secret}"}
+        try:
+            answer = case.call(base_url=url, session=session, headers=headers, timeout=30)
+        except (requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL, UnicodeError):
+            return  # no client could send it
+        asked += 1
+        if operation.path != "/health/ready":  # there is no broker
+            assert answer.status_code < 500, answer.text
+            if answer.status_code >= 400:
+                assert answer.headers["content-type"] == ["application/problem+json"]
+
+    ask()
+    return asked
