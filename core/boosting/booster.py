@@ -26,6 +26,14 @@ class StumpBooster(Ranker):
     """A sum of stumps, learnt round by round on the weights of all crucial pairs.
 
     Subclasses give the criterion by which a round chooses its stump.
+
+    Notes
+    -----
+    `smoothing` is a share of the pairs' whole weight, so that neither the number of rows nor the
+    scale of the weights changes what it does; it also caps a step at ½ ln(1 + 1/smoothing). The
+    default was chosen on ten public tables, by cross-validated AUC at 100 and 400 rounds: .01 was
+    best or within .002 of the best of 0 to .03 on seven, while three hard ones (few positives or
+    few rows) like .03; the plain formula lost up to .1.
     """
 
     rounds_: npt.NDArray[np.void]

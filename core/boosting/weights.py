@@ -121,13 +121,12 @@ class PairWeights:
         shrink_n = masses.above_n * math.exp(rise_above) + masses.below_n * math.exp(rise_below)
         self.log_f_plus += math.log(shrink_p)
         self.log_f_minus += math.log(shrink_n)
-        # Relative to the side with more rows, which f leaves as it is:
+        # f rises by `common` everywhere, which changes no ratio, and by `rise` on the smaller side.
         above, below = sides(peak)
-        above_is_smaller = 2 * masses.rows_above <= len(self._weights)
-        smaller = above if above_is_smaller else below
-        rise, common = rise_above - rise_below, rise_below
-        if not above_is_smaller:
-            rise, common = -rise, rise_above
+        if 2 * masses.rows_above <= len(self._weights):
+            smaller, rise, common = above, rise_above - rise_below, rise_below
+        else:
+            smaller, rise, common = below, rise_below - rise_above, rise_above
         total_p = masses.total_p * shrink_p * math.exp(common)
         total_n = masses.total_n * shrink_n * math.exp(-common)
         low, high = TOTALS

@@ -1,5 +1,8 @@
 """Histograms: the (positive, negative) mass of every bin of every feature."""
 
+import threading
+from collections.abc import Callable
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +14,9 @@ PARALLEL_CELLS = 100_000
 
 # Below this, clearing and adding up sub-histograms costs more than they save.
 FEW_ROWS = 2_000
+
+# One of numba's threading layers aborts the process when two threads enter parallel kernels.
+_one_at_a_time = threading.Lock()
 
 
 def fill_histograms(
@@ -35,9 +41,7 @@ def fill_histograms(
     O(n_features · n_rows). A feature is summed by one thread in the order of the rows, so the
     result is the same for any number of threads.
     """
-    parallel = codes.size >= PARALLEL_CELLS and numba.get_num_threads() > 1
-    fill = _fill_parallel if parallel else _fill_serial
-    fill(codes, weights, n_positives, histograms)
+    _run(_fill_serial, _fill_parallel, codes, weights, n_positives, histograms)
 
 
 def change_histograms(
@@ -65,9 +69,20 @@ def change_histograms(
     -----
     O(n_features · n_changed): for a fifth of the rows it takes a third of the time of filling.
     """
-    parallel = codes.size >= PARALLEL_CELLS and numba.get_num_threads() > 1
-    change = _change_parallel if parallel else _change_serial
-    change(codes, rows, changes, n_positives, histograms)
+    _run(_change_serial, _change_parallel, codes, rows, changes, n_positives, histograms)
+
+
+def _run(
+    serial: Callable[..., None],
+    parallel: Callable[..., None],
+    codes: npt.NDArray[np.uint8],
+    *arguments: object,
+) -> None:
+    if codes.size < PARALLEL_CELLS or numba.get_num_threads() == 1:
+        serial(codes, *arguments)
+        return
+    with _one_at_a_time:
+        parallel(codes, *arguments)
 
 
 @numba.njit(
