@@ -1,0 +1,32 @@
+"""Artifacts to take apart: fitted rankers, and bytes that were put together by hand."""
+
+import json
+
+import numpy as np
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+
+def training_table(n_rows=120, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n_rows)
+    X = rng.normal(size=(n_rows, 4)) + y[:, None] * [1.0, 0.5, 0.0, 0.0]
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, y
+
+
+def take_apart(data):
+    """The header and the arrays of an artifact."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])["__metadata__"]["rankwright"]
+    return json.loads(header), load_arrays(data)
+
+
+def put_together(header, arrays):
+    text = header if isinstance(header, str) else json.dumps(header)
+    return save_arrays(arrays, metadata={"rankwright": text})
+
+
+def raw_safetensors(layout, data=b""):
+    text = layout if isinstance(layout, bytes) else json.dumps(layout).encode()
+    return len(text).to_bytes(8, "little") + text + data
