@@ -23,6 +23,7 @@ from app.supervisor.service import Service
 
 ADDRESS = "address"
 TICK_SECONDS = 0.05
+READY_SECONDS = 0.1
 START_SECONDS = 120.0
 GRACE_SECONDS = 10.0
 DEATHS_AT_START = 5
@@ -252,4 +253,4 @@ def _await_ready(address: str, ready: threading.Event) -> None:
                 ready.set()
                 return
         except OSError:
-            time.sleep(TICK_SECONDS)
+            time.sleep(READY_SECONDS)
