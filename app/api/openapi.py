@@ -34,6 +34,20 @@ INFO: dict[str, Any] = {
     ],
 }
 _PREFIX = "#/components/schemas/"
+_REFUSALS = {
+    "400": "The bytes could not be understood.",
+    "401": "No key, or one that is unknown, revoked or expired.",
+    "403": "The key lacks the scope.",
+    "404": "There is no such thing, or it is another owner's.",
+    "409": "The thing is in a state that rules this out.",
+    "412": "If-Match names another revision than the current one.",
+    "413": "The body is too large.",
+    "415": "A content type or encoding that is not read here.",
+    "422": "Understood, but it breaks a rule; `errors` says where.",
+    "428": "If-Match is missing.",
+    "503": "The database is away for a while.",
+    "default": "Any other refusal.",
+}
 
 
 def install(app: FastAPI) -> None:
@@ -74,27 +88,25 @@ def _complete(app: FastAPI) -> dict[str, Any]:
         }
     }
     components["responses"] = {
-        "Problem": {
-            "description": "A refusal.",
+        _problem_name(status): {
+            "description": description,
             "content": {MEDIA_TYPE: {"schema": {"$ref": _PREFIX + "Problem"}}},
         }
+        for status, description in _REFUSALS.items()
     }
     document["paths"].setdefault(SCORE_PATH, {})["get"] = {**SCORE_ROW_DOCS}
     _name_algorithms(schemas)
-    scopes = _scopes(app) | {(SCORE_PATH, "get"): "score"}
+    scopes = {(SCORE_PATH, "get"): "score"}
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            for method in map(str.lower, route.methods or ()):
+                document["paths"][route.path][method]["operationId"] = route.name
+                if (scope := scope_of(route.endpoint)) is not None:
+                    scopes[route.path, method] = scope
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             _add_problems(path, operation, scopes.get((path, method)))
     return document
-
-
-def _scopes(app: FastAPI) -> dict[tuple[str, str], str]:
-    return {
-        (route.path, method.lower()): scope
-        for route in app.routes
-        if isinstance(route, APIRoute) and (scope := scope_of(route.endpoint)) is not None
-        for method in route.methods or ()
-    }
 
 
 def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> None:
@@ -111,9 +123,15 @@ def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> No
         statuses += ["400", "413", "415"]
     if operation.get("tags") in (["datasets"], ["jobs"], ["models"]):
         statuses.append("409")
-    for status in statuses:
-        responses.setdefault(status, {"$ref": "#/components/responses/Problem"})
-    responses["default"] = {"$ref": "#/components/responses/Problem"}
+    if operation.get("operationId", "").startswith("put_alias"):
+        statuses += ["412", "428"]
+    for status in [*statuses, "default"]:
+        name = _problem_name(status)
+        responses.setdefault(status, {"$ref": f"#/components/responses/{name}"})
+
+
+def _problem_name(status: str) -> str:
+    return f"Problem_{status}"
 
 
 def _name_algorithms(schemas: dict[str, Any]) -> None:

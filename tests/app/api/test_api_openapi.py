@@ -51,11 +51,18 @@ def test_every_operation_is_described(document: dict[str, Any]) -> None:
         if path.startswith("/v1/") or path == "/metrics":
             assert operation["security"] == [{"key": []}], where
             assert "Scope: `" in operation["description"], where
-        problem = document["components"]["responses"]["Problem"]["content"]
-        assert list(problem) == ["application/problem+json"]
         assert "422" in operation["responses"], where
         if "requestBody" in operation:
             assert {"400", "413", "415"} <= operation["responses"].keys(), where
+
+
+def test_every_refusal_is_a_problem(document: dict[str, Any]) -> None:
+    for response in document["components"]["responses"].values():
+        assert list(response["content"]) == ["application/problem+json"]
+    for _, _, operation in operations(document):
+        for status, response in operation["responses"].items():
+            if status.startswith("4"):
+                assert response == {"$ref": f"#/components/responses/Problem_{status}"}
 
 
 def test_the_algorithms_are_a_union_told_apart_by_name(document: dict[str, Any]) -> None:
