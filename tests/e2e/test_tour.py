@@ -1,0 +1,194 @@
+"""The tour of the README against a running `rankwright serve`: upload, train, read, score, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import httpx
+import numpy as np
+import pytest
+
+from app.cli.api_client import ApiClient
+from core import RankBoost, load
+from core.metrics import auc
+from examples import demo
+
+Rankwright = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tour")
+    demo.write_table(path / "table.csv")
+    return path
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[ApiClient]:
+    """A service of its own, with its first key."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "OUTPUT", folder)
+        with demo.running_service(folder / "state") as client:
+            yield client
+
+
+@pytest.fixture(scope="module")
+def rankwright(client: ApiClient, folder: Path) -> Rankwright:
+    """The command line, in a folder of its own, finding service and key by the state folder alone."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "app.cli", *arguments],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "RANKWRIGHT_STATE_DIR": str(folder / "state")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def dataset_id(rankwright: Rankwright, folder: Path) -> str:
+    table = str(folder / "table.csv")
+    run = rankwright("upload", table, "--label", "diagnosis", "--positive", "malignant")
+    assert run.returncode == 0, run.stderr
+    assert "569 rows, 30 features, 212 positive (diagnosis = malignant)" in run.stdout
+    return run.stdout.split()[0]
+
+
+@pytest.fixture(scope="module")
+def model(rankwright: Rankwright, dataset_id: str, folder: Path) -> dict[str, object]:
+    run = rankwright(
+        *("train", dataset_id, "--name", "cancer", "--set", "n_rounds=60", "--fpr-max", "0.05"),
+        *("--svg", str(folder / "roc.svg"), "--json"),
+    )
+    assert run.returncode == 0, run.stderr
+    answer: dict[str, object] = json.loads(run.stdout)
+    return answer
+
+
+def test_training_gives_a_good_ranker_and_its_figures(model: dict[str, dict[str, object]]) -> None:
+    assert model["model"]["version"] == 1
+    algorithm = model["model"]["algorithm"]
+    assert isinstance(algorithm, dict)
+    assert (algorithm["name"], algorithm["n_rounds"]) == ("rankboost", 60)
+    assert algorithm["smoothing"] == RankBoost().smoothing  # the default is part of the answer
+    area = model["metrics"]["auc"]
+    assert isinstance(area, dict)
+    assert 0.9 < area["low"] < area["value"] < area["high"] < 1
+    assert area["value"] > 0.97
+
+
+@pytest.mark.usefixtures("model")
+def test_the_curve_is_drawn(folder: Path) -> None:
+    title = ElementTree.parse(folder / "roc.svg").findtext("{http://www.w3.org/2000/svg}title")
+    assert title is not None
+    assert title.startswith("ROC of cancer:1 on held-out rows (53 positive, 89 negative)")
+
+
+@pytest.mark.usefixtures("model")
+def test_scores_of_a_file_are_those_of_the_artifact(
+    rankwright: Rankwright, client: ApiClient, folder: Path
+) -> None:
+    run = rankwright("score", "cancer", "--file", str(folder / "table.csv"))
+    assert run.returncode == 0, run.stderr
+    header, *lines = run.stdout.splitlines()
+    assert header == "score,fpr,tpr"
+    scores = np.array([float(line.split(",")[0]) for line in lines])
+
+    artifact = httpx.get(
+        f"{client.url}/v1/models/cancer/artifact",
+        headers={"Authorization": f"Bearer {(folder / 'state' / 'api-key').read_text().strip()}"},
+    )
+    ranker = load(artifact.content)
+    X, malignant = _table(folder / "table.csv")
+    np.testing.assert_array_equal(scores, ranker.score_rows(X))
+    assert auc(malignant, scores) > 0.97
+
+
+def _table(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    lines = [line.split(",") for line in path.read_text().splitlines()[1:]]
+    X = np.array([[float(value) for value in line[:-1]] for line in lines])
+    return X, np.array([line[-1] == "malignant" for line in lines])
+
+
+@pytest.mark.usefixtures("model")
+def test_one_row_is_scored_by_name_in_any_order(rankwright: Rankwright, folder: Path) -> None:
+    names, first = (line.split(",") for line in (folder / "table.csv").read_text().splitlines()[:2])
+    row = [f"{name}={value}" for name, value in zip(names[:-1], first[:-1], strict=True)]
+    answers = [
+        json.loads(rankwright("score", "cancer:1", *order).stdout) for order in (row, row[::-1])
+    ]
+    assert answers[0] == answers[1]
+    assert set(answers[0]) == {"model_id", "score", "fpr", "tpr"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["score", "cancer", "mean_radius=abc"], "feature 'mean_radius' must be a finite number"),
+        (["score", "nobody", "a=1"], "there is no model 'nobody'"),
+        (["score", "cancer"], "give either features as name=value, or --file"),
+        (["score", "cancer", "novalue"], "must read name=value, got 'novalue'"),
+        (["train", "ds_00000000000070008000000000000000"], "there is no dataset"),
+        (["train", "{dataset}", "--algorithm", "magic"], "magic"),
+        (["train", "{dataset}", "--set", "n_rounds=0"], "n_rounds"),
+        (["train", "{dataset}", "--fpr-max", "1.5"], "fpr_max"),
+        (["upload", "pyproject.toml"], "a table's name must end in one of .csv"),
+        (["upload", "{table}", "--label", "nope"], "nope"),
+        (["algorithms", "nope"], "algorithm must be one of rankboost"),
+        (["--url", "http://127.0.0.1:9"], "no service answers at http://127.0.0.1:9"),
+    ],
+)
+@pytest.mark.usefixtures("model")
+def test_what_is_refused_is_said_in_a_sentence(
+    rankwright: Rankwright, dataset_id: str, folder: Path, arguments: list[str], message: str
+) -> None:
+    if arguments[0] == "--url":
+        arguments = ["algorithms", *arguments]
+    table = str(folder / "table.csv")
+    run = rankwright(*(part.format(dataset=dataset_id, table=table) for part in arguments))
+    assert run.returncode != 0
+    assert message in " ".join(run.stderr.split())
+    assert "Traceback" not in run.stderr
+    assert run.stdout == ""
+
+
+def test_a_table_of_one_class_is_refused_with_the_reason(
+    rankwright: Rankwright, folder: Path
+) -> None:
+    path = folder / "one-class.csv"
+    path.write_text("x,y\n1,a\n2,a\n")
+    run = rankwright("upload", str(path), "--label", "y")
+    assert run.returncode == 1
+    assert "was refused" in run.stderr
+    assert "y" in run.stderr
+
+
+def test_the_demo_walks_through_and_leaves_nothing_running(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    run = subprocess.run(
+        [sys.executable, root / "examples" / "demo.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    for word in ("ready at http://127.0.0.1:", "AUC  0.9", "pAUC 0.9", "score ", "curl "):
+        assert word in run.stdout
+    assert {path.name for path in (tmp_path / "demo-output").iterdir()} == {
+        "breast-cancer.csv",
+        "roc.svg",
+        "serve.log",
+    }
+    assert "Traceback" not in (tmp_path / "demo-output" / "serve.log").read_text()
