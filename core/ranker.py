@@ -256,9 +256,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                     self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
                 )
             return matrix
+        except InvalidData:
+            raise
         except ValueError as error:
-            if isinstance(error, InvalidData):
-                raise
             raise InvalidData(str(error)) from error
 
     def __sklearn_tags__(self) -> Any:
@@ -305,8 +305,15 @@ def _missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     if labels.dtype.kind == "f":
         return np.asarray(np.isnan(labels))
     if labels.dtype.kind == "O":
-        return np.array([value is None or value != value for value in labels])  # noqa: PLR0124
+        return np.array([_is_missing(value) for value in labels], dtype=np.bool_)
     return np.zeros(len(labels), dtype=np.bool_)
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124 - only NaN differs from itself
+    except TypeError:  # pandas.NA has no truth value
+        return True
 
 
 def _check_weights(

@@ -34,13 +34,16 @@ def to_matrix(table: Any) -> npt.NDArray[np.float64]:
     Raises
     ------
     InvalidData
-        A column is of another type, or two columns share a name; the message names them.
+        A column is of another type, two columns share a name, or some names only are text; the
+        message names them.
     """
     try:
         frame = nw.from_native(table, eager_only=True)
-        names = [str(name) for name in frame.columns]
+        names = list(frame.columns)
     except nw.exceptions.DuplicateError as error:
         raise InvalidData(f"column names must be unique: {error}") from error
+    if len({isinstance(name, str) for name in names}) > 1:
+        raise InvalidData(f"column names must be all text or none, got {names}")
     matrix = np.empty(frame.shape, dtype=np.float64, order="F")
     refused = []
     for j, column in enumerate(frame.iter_columns()):

@@ -144,6 +144,26 @@ def test_labels_of_any_two_values(algorithm, labels):
     assert again.classes_.dtype.kind == labels.dtype.kind
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        list,
+        pd.Series,
+        pa.array,
+        lambda y: pd.Series(y, dtype="Int64"),
+        lambda y: pd.Series(y, dtype="category"),
+        lambda y: pa.chunked_array([y[:100], y[100:]]),
+    ],
+    ids=["list", "Series", "arrow", "nullable", "category", "chunked"],
+)
+def test_labels_in_any_container(algorithm, wrap):
+    X, y = make_table()
+    expected = algorithm(n_rounds=5).fit(X, y)
+    ranker = algorithm(n_rounds=5).fit(X, wrap(y))
+    assert ranker.classes_.tolist() == [0, 1]
+    assert (ranker.decision_function(X) == expected.decision_function(X)).all()
+
+
 def test_tables_and_arrays_alike(algorithm):
     X, y = make_table()
     names = list("abcde")
@@ -220,6 +240,10 @@ def test_clone_fits_alike(algorithm):
 BAD_DATA = {
     "NaN label": (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "y must not hold missing values"),
     "None label": (lambda X, y: (X, np.where(y == 1, None, "a")), "y must not hold missing values"),
+    "pandas.NA label": (
+        lambda X, y: (X, pd.array(np.where(y == 1, 1, 0), dtype="Int64").insert(0, pd.NA)[:-1]),
+        "y must not hold missing values, got NaN at row 0",
+    ),
     "one class": (lambda X, y: (X, np.ones(len(y))), r"two classes, got 1 class: \[1.0\]"),
     "three classes": (lambda X, y: (X, y + 2 * (np.arange(len(y)) == 5)), "two values, got [34]"),
     "labels of mixed type": (

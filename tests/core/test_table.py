@@ -48,7 +48,7 @@ def test_pandas_types():
             "nullable": pd.array([1, None], dtype="Int64"),
             "bool": [True, False],
             "int": np.array([1, 2], dtype=np.int8),
-            7: [0.5, np.nan],
+            "7": [0.5, np.nan],
         }
     )
     np.testing.assert_array_equal(to_matrix(frame), [[1, 1, 1, 0.5], [np.nan, 0, 2, np.nan]])
@@ -86,3 +86,9 @@ def test_repeated_names_are_refused(table):
 def test_objects_are_refused():
     with pytest.raises(InvalidData, match=r"'a' \(Object\)"):
         to_matrix(pd.DataFrame({"a": [1, "x"]}, dtype=object))
+
+
+def test_names_of_mixed_types_are_refused():
+    with pytest.raises(InvalidData, match=r"all text or none, got \['a', 7\]"):
+        to_matrix(pd.DataFrame([[1, 2]], columns=["a", 7]))
+    assert to_matrix(pd.DataFrame([[1, 2]])).tolist() == [[1, 2]]
