@@ -14,13 +14,11 @@ from app.api.routes import algorithms, datasets, docs, health, jobs, keys, model
 from app.api.watcher import Watcher
 from app.db.session import Database
 from app.infra.blobs import BlobStore
-from app.infra.errand import Errand
+from app.infra.errand import Errands
 from app.infra.logging import configure_logging
 from app.infra.producer import Producer
 from app.infra.settings import Settings
 from app.services import jobs as job_service
-from app.services import keys as key_service
-from app.services.dispatch import publish_after_commit
 from app.services.keys import KeyRing
 from app.services.scoring import ModelCache
 
@@ -33,8 +31,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         await context.watcher.close()
-        for errand in (context.publish, context.note_use):
-            errand.close()
+        context.publish.close()
+        context.chores.close()
         context.producer.close()
         context.db.close()
 
@@ -61,7 +59,7 @@ def open_context(settings: Settings) -> Context:
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     blobs = BlobStore(settings.blob_dir)
     producer = Producer(settings.celery_broker_url)
-    note_use = Errand("note-key-use", lambda key_id: key_service.touch(db, key_id))
+    chores = Errands("chores")
 
     def look(ids: Iterable[str]) -> dict[str, tuple[str, int]]:
         return job_service.states(db, ids)
@@ -71,12 +69,12 @@ def open_context(settings: Settings) -> Context:
         db=db,
         blobs=blobs,
         producer=producer,
-        keys=KeyRing(db, on_use=note_use.ask),
-        models=ModelCache(db, blobs, settings.model_cache),
+        keys=KeyRing(db, chores.ask),
+        models=ModelCache(db, blobs, settings.model_cache, chores.ask),
         watcher=Watcher(look, max_waiters=settings.max_waiters),
         traffic=Traffic(),
-        publish=Errand("publish", lambda job_id: publish_after_commit(producer, job_id)),
-        note_use=note_use,
+        publish=Errands("publish"),
+        chores=chores,
     )
 
 

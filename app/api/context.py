@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from starlette.requests import Request
 
@@ -10,9 +11,10 @@ from app.api.middleware import Traffic
 from app.api.watcher import Watcher
 from app.db.session import Database
 from app.infra.blobs import BlobStore
-from app.infra.errand import Errand
+from app.infra.errand import Errands
 from app.infra.producer import Producer
 from app.infra.settings import Settings
+from app.services.dispatch import publish_after_commit
 from app.services.keys import KeyRing
 from app.services.scoring import ModelCache
 
@@ -29,9 +31,13 @@ class Context:
     models: ModelCache
     watcher: Watcher
     traffic: Traffic
-    publish: Errand
-    note_use: Errand
+    publish: Errands
+    chores: Errands
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
+
+    def wake_a_worker(self, job_id: str) -> None:
+        """Say that there is work, in the background: a broker that hangs must not hold up an answer."""
+        self.publish.ask(partial(publish_after_commit, self.producer, job_id))
 
 
 def context_of(request: Request) -> Context:

@@ -24,6 +24,7 @@ _MOST_FAULTS = 100
 _LARGEST = sys.float_info.max
 _NUMBER, _BOOLEAN = "a finite number", "true or false"
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
+_NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
 _SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
 
 
@@ -36,6 +37,10 @@ class FeatureIndex:
         self._boolean = [feature["type"] == "boolean" for feature in features]
         self._may_miss = [bool(feature["missing"]) for feature in features]
         self._all_numeric = not any(self._boolean)
+        self._n_features = len(self.names)
+        self._growth = (
+            2 * len(self.names) + 2
+        )  # of a plain query of all features on its way to JSON
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
         """One row, of shape (1, n_features), from a raw query string `name=value&…`. An empty value is missing.
@@ -43,16 +48,18 @@ class FeatureIndex:
         So is an absent name, where it was missing in training or the caller is lenient. Raises Invalid naming
         every parameter that is unknown, doubled, of the wrong type, or absent.
         """
-        if self._all_numeric and _is_plain(query):
+        if self._all_numeric and len(query.translate(None, _NOT_PLAIN)) == len(query):
             # A plain query turns into a JSON object by two replacements, and JSON's numbers are just those that
             # are allowed here. Some five times as fast as a loop over the parameters.
             text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
             try:
                 values = orjson.loads(text)
-                if len(values) == len(self.names) == query.count(b"&") + 1:
-                    row = list(map(values.__getitem__, self.names))
-                    return np.array([row], dtype=np.float64)
-            except (orjson.JSONDecodeError, KeyError):
+                # One more character for each = and each &, so that a doubled name shows.
+                if len(values) == self._n_features and len(text) == len(query) + self._growth:
+                    row = np.fromiter(map(values.__getitem__, self.names), np.float64)
+                    if _NUMBERS.issuperset(map(type, values.values())):
+                        return row[np.newaxis]
+            except (orjson.JSONDecodeError, KeyError, TypeError):
                 pass
         return self._decode(query, lenient)
 
@@ -209,16 +216,6 @@ class FeatureIndex:
     def _wrong_type(self, i: int, value: object) -> str:
         rule = _BOOLEAN if self._boolean[i] else _NUMBER
         return f"feature {_shown(self.names[i])} must be {rule}, got {_shown(value)}"
-
-
-def _is_plain(query: bytes) -> bool:
-    """Whether every value can only be a number as JSON writes it; `true`, `false` and `null` start with a letter."""
-    return (
-        len(query.translate(None, _NOT_PLAIN)) == len(query)
-        and b"=t" not in query
-        and b"=f" not in query
-        and b"=n" not in query
-    )
 
 
 def _to_number(value: bytes) -> float:

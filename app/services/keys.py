@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -20,10 +21,12 @@ from app.db.tables import ApiKey
 from app.db.time import db_now
 from app.errors import Invalid, NotFound, Unauthenticated
 from app.infra.ids import new_id
+from app.infra.remember import Memory
 
 SCOPES = ("read", "train", "score", "admin")
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 NOTED_EVERY = 60.0
+MOST_NOTED = 10_000
 _PREFIX = "rw_"
 _SHOWN = len(_PREFIX) + 6
 
@@ -76,7 +79,7 @@ def create_within(
         owner=owner,
         name=name,
         prefix=secret[:_SHOWN],
-        sha256=_digest(secret.encode()).hex(),
+        sha256=hashlib.sha256(secret.encode()).hexdigest(),
         scopes=chosen,
         created_at=now,
         expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
@@ -117,63 +120,48 @@ def touch(db: Database, key_id: str) -> None:
 
 
 class KeyRing:
-    """Authenticates secrets, asking the database at most once in `seconds` a key.
+    """Authenticates secrets, remembering for a moment what the database said of each.
 
-    `on_use` hears the id of each key that is in use, once a minute, and must return at once.
-    Lookups go by the secret's SHA-256, so their timing says nothing about how much of a guess was right.
+    `later` has work done soon and returns at once. Lookups go by the secret's SHA-256, so their timing says nothing
+    about how much of a guess was right.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        *,
-        on_use: Callable[[str], object],
-        seconds: float = 0.9,
-        size: int = 10_000,
-    ) -> None:
+    def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
         self._db = db
-        self._on_use = on_use
-        self.seconds = seconds
-        self._size = size
-        self._known: dict[bytes, tuple[float, Caller]] = {}
+        self._later = later
+        self.memory: Memory[bytes, Caller] = Memory(
+            lambda digest: later(partial(self._look, digest))
+        )
         self._noted: dict[str, float] = {}
 
     def cached(self, secret: bytes) -> Caller | None:
-        """The caller, if the database vouched for the secret a moment ago. Never waits."""
-        entry = self._known.get(_digest(secret))
-        if entry is None or entry[0] < time.monotonic():
-            return None
-        return entry[1]
+        """The caller, if the database vouched for the secret within the last second. Never waits."""
+        return self.memory.get(hashlib.sha256(secret).digest())
 
     def authenticate(self, secret: bytes) -> Caller:
         """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
-        digest = _digest(secret)
-        good_until = time.monotonic() + self.seconds  # counted from before the look
+        caller = self._look(hashlib.sha256(secret).digest())
+        if caller is None:
+            raise Unauthenticated("the key is unknown, revoked or expired")
+        return caller
+
+    def _look(self, digest: bytes) -> Caller | None:
+        looked_at = time.monotonic()
         with self._db.read() as session:
             key = rows.find_usable(session, digest.hex())
         if key is None:
-            self._known.pop(digest, None)
-            raise Unauthenticated("the key is unknown, revoked or expired")
+            self.memory.drop(digest)
+            return None
         caller = Caller(key.id, key.owner, frozenset(key.scopes))
-        if len(self._known) >= self._size:
-            self._known.clear()
-        self._known[digest] = (good_until, caller)
+        self.memory.put(digest, caller, looked_at)
         self._note(key.id)
         return caller
 
-    def forget(self) -> None:
-        """Drop the cache, so that a key revoked in this process is refused at once."""
-        self._known.clear()
-
     def _note(self, key_id: str) -> None:
-        """Report a use, once a minute a key."""
+        """Write down a use, once a minute a key."""
         now = time.monotonic()
         if now - self._noted.get(key_id, -math.inf) >= NOTED_EVERY:
-            if len(self._noted) >= self._size:
+            if len(self._noted) >= MOST_NOTED:
                 self._noted.clear()
             self._noted[key_id] = now
-            self._on_use(key_id)
-
-
-def _digest(secret: bytes) -> bytes:
-    return hashlib.sha256(secret).digest()
+            self._later(partial(touch, self._db, key_id))

@@ -6,8 +6,9 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ import pyarrow as pa
 from app.db import models as rows
 from app.db.session import Database
 from app.db.tables import Model
-from app.errors import Invalid, Unavailable
+from app.errors import Invalid, NotFound, Unavailable
 from app.infra.blobs import BlobStore
-from app.infra.ids import is_id
+from app.infra.remember import Memory
 from app.services import models
 from app.services.features import FeatureIndex
 from app.services.training import ARTIFACTS, VALIDATION
@@ -69,15 +70,25 @@ class Served:
 
 
 class ModelCache:
-    """The models that one process serves from, least recently used out first."""
+    """The models that one process serves from, least recently used out first.
 
-    def __init__(self, db: Database, blobs: BlobStore, size: int, *, seconds: float = 0.9) -> None:
+    `later` has work done soon and returns at once.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        blobs: BlobStore,
+        size: int,
+        later: Callable[[Callable[[], object]], object],
+    ) -> None:
         self._db = db
         self._blobs = blobs
         self._size = size
-        self.seconds = seconds
         self._served: OrderedDict[str, Served] = OrderedDict()
-        self._seen: dict[tuple[str, str], float] = {}  # (owner, id) -> good until
+        self.memory: Memory[tuple[str, str], Served] = Memory(
+            lambda seen: later(partial(self._look_again, *seen)), size=size
+        )
         self._lock = threading.Lock()
         self._loading = threading.Lock()
 
@@ -86,25 +97,29 @@ class ModelCache:
 
         Names and aliases always ask the database: what they mean may have changed just now.
         """
-        if self._seen.get((owner, ref), 0.0) < time.monotonic():
-            return None
-        return self._get(ref)
+        return self.memory.get((owner, ref))
 
     def find(self, owner: str, ref: str) -> Served:
         """The model by any reference, as the database has it now; loads it if it has to."""
-        good_until = time.monotonic() + self.seconds  # counted from before the look
+        looked_at = time.monotonic()
         with self._db.read() as session:
             model = models.find(session, owner, ref)
         served = self._get(model.id) or self._load(model)
-        if is_id(ref, "mdl"):
-            if len(self._seen) > 10 * self._size:
-                self._seen.clear()
-            self._seen[owner, ref] = good_until
+        if ref == model.id:
+            self.memory.put((owner, ref), served, looked_at)
         return served
 
     def forget(self, owner: str, model_id: str) -> None:
         """Drop a model that was deleted in this process."""
-        self._seen.pop((owner, model_id), None)
+        self.memory.drop((owner, model_id))
+        with self._lock:
+            self._served.pop(model_id, None)
+
+    def _look_again(self, owner: str, model_id: str) -> None:
+        try:
+            self.find(owner, model_id)
+        except NotFound:  # deleted by another process
+            self.forget(owner, model_id)
 
     def _get(self, model_id: str) -> Served | None:
         with self._lock:

@@ -237,7 +237,7 @@ async def _accepted(
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"
         return JSONResponse(body, answer.status_code, headers)
-    context.publish.ask(body["job_id"])
+    context.wake_a_worker(body["job_id"])
     if patience.seconds and not context.watcher.full:
         await context.watcher.wait(body["job_id"], lambda sight: sight.final, patience.seconds)
         dataset = await run_in_threadpool(datasets.get, context.db, owner, body["id"])

@@ -105,7 +105,7 @@ async def accepted(
 ) -> Response:
     """Answer with a job that was just accepted: at once, or once it has ended if the caller would rather wait."""
     body, job_id = answer.response, answer.response["id"]
-    context.publish.ask(job_id)
+    context.wake_a_worker(job_id)
     headers = {"Location": f"/v1/jobs/{job_id}", "Retry-After": _ACCEPTED_RETRY_SECONDS}
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"

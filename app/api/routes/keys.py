@@ -76,4 +76,4 @@ def read_key(key_id: str, context: ContextDep, caller: CallerDep) -> Key:
 def revoke_key(key_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Revoke the key for good. Every process refuses it within a second."""
     keys.revoke(context.db, caller.owner, key_id)
-    context.keys.forget()
+    context.keys.memory.clear()

@@ -209,6 +209,6 @@ def test_a_key_revoked_by_another_process_is_refused_once_the_cache_is_over(
     assert ring.cached(secret.encode()) is not None
     with service.context.db.write() as session:  # not through this process's service
         session.execute(update(ApiKey).values(revoked_at=1.0))
-    assert ring.seconds < 1.0
-    ring.forget()  # what the passing of that time does
+    assert ring.memory.seconds < 1.0
+    ring.memory.clear()  # what the passing of that time does
     assert client.get("/v1/jobs").status_code == 401
