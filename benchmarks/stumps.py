@@ -216,7 +216,7 @@ def main() -> None:
                 figures.append(measure_apart(library, folder, arguments.threads))
     print(
         f"{N_ROUNDS} rounds of stumps on {arguments.rows:,} × {arguments.features}, 10 % positive, "
-        f"{MAX_BINS} bins, {arguments.threads} threads, medians of {arguments.repeats}. "
+        f"{MAX_BINS} bins, threads: {arguments.threads}, medians of {arguments.repeats}. "
         "Memory: what the fit adds to the peak of a process that holds its input and its library.\n"
     )
     print_table(runs)
