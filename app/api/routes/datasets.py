@@ -226,7 +226,10 @@ def _accept(context: Context, owner: str, table: _Table, key: str | None) -> ide
 
     same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256])
     fingerprint = hashlib.sha256(same).hexdigest()
-    return idempotency.replay_or_run(context.db, owner, ROUTE, key, fingerprint, work)
+    answer = idempotency.replay_or_run(context.db, owner, ROUTE, key, fingerprint, work)
+    if not answer.replayed:
+        context.wake_a_worker(answer.response["job_id"])
+    return answer
 
 
 async def _accepted(
@@ -237,7 +240,6 @@ async def _accepted(
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"
         return JSONResponse(body, answer.status_code, headers)
-    context.wake_a_worker(body["job_id"])
     if patience.seconds and not context.watcher.full:
         await context.watcher.wait(body["job_id"], lambda sight: sight.final, patience.seconds)
         dataset = await run_in_threadpool(datasets.get, context.db, owner, body["id"])

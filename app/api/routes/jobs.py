@@ -97,7 +97,23 @@ def _submit(
         job = submission.submit(session, context.settings, owner, train)
         return 202, _shown(job)
 
-    return idempotency.replay_or_run(context.db, owner, "POST /v1/jobs", key, fingerprint, work)
+    return _create(context, owner, work, route="POST /v1/jobs", key=key, fingerprint=fingerprint)
+
+
+def _create(
+    context: Context,
+    owner: str,
+    work: Callable[[Session], tuple[int, dict[str, object]]],
+    *,
+    route: str,
+    key: str | None,
+    fingerprint: str,
+) -> idempotency.Answer:
+    """Commit the job, and say so to a worker before anything else is done."""
+    answer = idempotency.replay_or_run(context.db, owner, route, key, fingerprint, work)
+    if not answer.replayed:
+        context.wake_a_worker(answer.response["id"])
+    return answer
 
 
 async def accepted(
@@ -105,7 +121,6 @@ async def accepted(
 ) -> Response:
     """Answer with a job that was just accepted: at once, or once it has ended if the caller would rather wait."""
     body, job_id = answer.response, answer.response["id"]
-    context.wake_a_worker(job_id)
     headers = {"Location": f"/v1/jobs/{job_id}", "Retry-After": _ACCEPTED_RETRY_SECONDS}
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"
@@ -185,13 +200,13 @@ async def retry_job(
         return 202, _shown(job)
 
     answer = await run_in_threadpool(
-        idempotency.replay_or_run,
-        context.db,
+        _create,
+        context,
         caller.owner,
-        "POST /v1/jobs/retry",
-        key,
-        hashlib.sha256(job_id.encode()).hexdigest(),
         work,
+        route="POST /v1/jobs/retry",
+        key=key,
+        fingerprint=hashlib.sha256(job_id.encode()).hexdigest(),
     )
     return await accepted(context, answer, caller.owner, patience)
 
