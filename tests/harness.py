@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
@@ -171,12 +172,13 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 @contextmanager
-def worker(settings: Settings, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker process, ended with the block if the test has not ended it."""
-    with log.open("ab") as out:
+def worker(settings: Settings, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker process that logs to `<pid>.log`, ended with the block if the test has not ended it."""
+    with (folder / "worker.log").open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "workers"], env=environment(settings), stdout=out, stderr=out
         )
+    (folder / "worker.log").rename(folder / f"{process.pid}.log")
     try:
         yield process
     finally:
@@ -187,9 +189,12 @@ def worker(settings: Settings, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The pids of a process's children."""
-    lines = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for line in lines for child in line.read_text().split()]
+    """The pids of a process's children; threads and processes that end meanwhile are passed over."""
+    found: list[int] = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, listed.read_text().split())
+    return found
 
 
 def is_running(pid: int) -> bool:

@@ -44,7 +44,7 @@ def main() -> int:
         presence.start()
         consumer = threading.Thread(target=_consume, args=(worker,), name="celery", daemon=True)
         consumer.start()
-        log.info("worker %s runs %d slot(s)", worker_id, settings.worker_slots)
+        log.info("worker %s starts with %d slot(s)", worker_id, settings.worker_slots)
 
         while not signals.wait() & {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}:
             pass

@@ -31,6 +31,7 @@ class Presence(threading.Thread):
         while not self._slots.warm.wait(WARM_SECONDS):
             if self._end.is_set():
                 return
+        log.info("worker %s is ready", self._slots.worker_id)
         while not self._end.is_set():
             try:
                 self._beat()

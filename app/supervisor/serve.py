@@ -26,6 +26,7 @@ TICK_SECONDS = 0.05
 READY_SECONDS = 0.1
 START_SECONDS = 120.0
 GRACE_SECONDS = 10.0
+HURRIED_GRACE_SECONDS = 0.5
 DEATHS_AT_START = 5
 
 
@@ -207,7 +208,7 @@ class Supervisor:
             if left <= 0:
                 return
             if self._signals.wait(left) & {signal.SIGINT, signal.SIGTERM}:
-                self._grace = 0.0
+                self._grace = HURRIED_GRACE_SECONDS
                 return
 
     def _tend(self, longest: float | None) -> bool:

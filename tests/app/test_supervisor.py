@@ -17,6 +17,8 @@ import pytest
 from harness import children_of, is_running
 from servers import eventually
 
+pytestmark = pytest.mark.xdist_group("serve")  # one process runs them in order
+
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 
 
@@ -57,13 +59,21 @@ class Serve:
         """The pids of everything it started, by name; the fit processes of the worker included."""
         found = {}
         for pid in children_of(self.process.pid):
-            line = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            try:
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has just ended
             names = {"workers": "worker", "api": "api", "dispatcher": "dispatcher"}
             name = next((names[word] for word in line if word in names), "broker")
             found[name] = pid
             for number, child in enumerate(children_of(pid)):
                 found[f"{name}/{number}"] = child
         return found
+
+    def headers(self) -> dict[str, str]:
+        """What a request with the first key says."""
+        key = (self.state / "api-key").read_text().strip()
+        return {"Authorization": f"Bearer {key}"}
 
     def kill(self) -> None:
         """End it without a word."""
@@ -86,34 +96,15 @@ def start(tmp_path: Path) -> Iterator[Callable[[], Serve]]:
             serve.kill()
 
 
-def test_it_serves_alone_and_ends_clean(start: Callable[[], Serve]) -> None:
-    serve = start()
-    address = serve.ready()
-    assert (serve.state / "address").read_text() == address + "\n"
-    assert httpx.get(f"{address}/health/ready").status_code == 200
-    assert f"{address}/docs" in serve.output
-
-    key_file = serve.state / "api-key"
-    key = key_file.read_text().strip()
-    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
-    assert serve.output.count(key) == 1
-    answer = httpx.get(f"{address}/v1/jobs", headers={"Authorization": f"Bearer {key}"})
-    assert answer.status_code == 200
-
-    second = start()
-    assert second.process.wait(60) == 1
-    assert f"(pid {serve.process.pid}) is already running" in second.output
-    assert "Traceback" not in second.output
-
-    family = serve.family()
-    assert {"broker", "worker", "dispatcher", "api", "worker/0"} <= set(family)
-    assert tcp_sockets(family["broker"]) == []
-    assert tcp_sockets(family["api"]) != []
-    serve.process.send_signal(signal.SIGINT)
-    assert serve.process.wait(60) == 0
-    assert not any(map(is_running, family.values()))
-    assert not (serve.state / "address").exists()
-    assert "Traceback" not in serve.output
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """One `serve` for several tests; the last of them ends it."""
+    folder = tmp_path_factory.mktemp("served")
+    serve = Serve(folder / "state", folder / "log")
+    serve.ready()
+    yield serve
+    if serve.process.poll() is None:
+        serve.kill()
 
 
 def tcp_sockets(pid: int) -> list[str]:
@@ -128,16 +119,45 @@ def tcp_sockets(pid: int) -> list[str]:
     return [line[1] for line in lines if line[9] in inodes]
 
 
-def test_what_dies_is_started_again_and_jobs_are_served(start: Callable[[], Serve]) -> None:
-    serve = start()
-    address = serve.ready()
+def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None:
+    address = served.ready()
+    assert (served.state / "address").read_text() == address + "\n"
+    assert httpx.get(f"{address}/health/ready").status_code == 200
+    assert f"{address}/docs" in served.output
+    key_file = served.state / "api-key"
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert served.output.count(key_file.read_text().strip()) == 1
+    answer = httpx.get(f"{address}/v1/jobs", headers=served.headers())
+    assert answer.status_code == 200
+
+
+def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
+    second = Serve(served.state, tmp_path / "second.log")
+    assert second.process.wait(60) == 1
+    assert f"(pid {served.process.pid}) is already running" in second.output
+    assert "Traceback" not in second.output
+    assert httpx.get(f"{served.ready()}/health/live").status_code == 200
+
+
+def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
+    family = served.family()
+    assert {"broker", "worker", "dispatcher", "api", "worker/0"} <= set(family)
+    assert tcp_sockets(family["broker"]) == []
+    assert tcp_sockets(family["api"]) != []
+
+
+def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
+    before = served.family()
     for name in ("worker", "broker", "dispatcher", "api"):
-        old = serve.family()
-        os.kill(old[name], signal.SIGKILL)
-        eventually(lambda old=old, name=name: serve.family().get(name, old[name]) != old[name])
-    assert serve.output.count("was killed by SIGKILL; it will be restarted") == 4
-    headers = {"Authorization": f"Bearer {(serve.state / 'api-key').read_text().strip()}"}
-    with httpx.Client(base_url=address, headers=headers, timeout=60) as client:
+        os.kill(before[name], signal.SIGKILL)
+
+    def all_new() -> bool:
+        now = served.family()
+        return all(now.get(name, pid) != pid for name, pid in before.items() if "/" not in name)
+
+    eventually(all_new)
+    eventually(lambda: served.output.count("was killed by SIGKILL; it will be restarted") == 4)
+    with httpx.Client(base_url=served.ready(), headers=served.headers(), timeout=60) as client:
         # The port stayed the supervisor's, so this request waited for the new API.
         assert client.get("/v1/jobs").status_code == 200
         answer = client.post(
@@ -148,14 +168,16 @@ def test_what_dies_is_started_again_and_jobs_are_served(start: Callable[[], Serv
         dataset = f"/v1/datasets/{answer.json()['id']}"
         eventually(lambda: client.get(dataset).json()["status"] == "ready", seconds=60)
         eventually(lambda: client.get("/health/ready").is_success, seconds=60)
-    # What does not hear is killed once the user asks again.
-    stuck = serve.family()["worker"]
+
+
+def test_asked_twice_it_kills_what_does_not_hear(served: Serve) -> None:
+    stuck = served.family()["worker"]
     os.kill(stuck, signal.SIGSTOP)
-    serve.process.send_signal(signal.SIGINT)
-    eventually(lambda: "stopping" in serve.output)
-    serve.process.send_signal(signal.SIGINT)
-    assert serve.process.wait(60) == 0
-    assert "the worker did not end in time and was killed" in serve.output
+    served.process.send_signal(signal.SIGINT)
+    eventually(lambda: "stopping" in served.output)
+    served.process.send_signal(signal.SIGINT)
+    assert served.process.wait(60) == 0
+    assert "the worker did not end in time and was killed" in served.output
     assert not is_running(stuck)
 
 
@@ -170,10 +192,15 @@ def test_a_killed_serve_leaves_nothing_and_a_restart_recovers(start: Callable[[]
     address = again.ready()
     assert (again.state / "api-key").read_text() == key
     assert "first key" not in again.output
-    headers = {"Authorization": f"Bearer {key.strip()}"}
-    assert httpx.get(f"{address}/v1/jobs", headers=headers).status_code == 200
+    assert httpx.get(f"{address}/v1/jobs", headers=again.headers()).status_code == 200
+
+    family = again.family()
     again.process.send_signal(signal.SIGTERM)
     assert again.process.wait(60) == 0
+    assert not any(map(is_running, family.values()))
+    assert not (again.state / "address").exists()
+    assert "Traceback" not in again.output
+    assert "did not end" not in again.output
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:

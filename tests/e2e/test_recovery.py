@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 from harness import LONG, OWNER, Shop, children_of, is_running, worker
@@ -48,20 +51,36 @@ def shop(database_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
     shop.close()
 
 
+@contextmanager
+def two_workers(shop: Shop, folder: Path) -> Iterator[dict[str | None, Popen[bytes]]]:
+    """Two warm worker processes by their ids."""
+    with worker(shop.settings, folder) as first, worker(shop.settings, folder) as second:
+
+        def introduced() -> dict[str | None, Popen[bytes]]:
+            known: dict[str | None, Popen[bytes]] = {}
+            for process in (first, second):
+                log = folder / f"{process.pid}.log"
+                if found := re.search(r"worker (wrk_\w+) is ready", log.read_text()):
+                    known[found.group(1)] = process
+            return known
+
+        eventually(lambda: len(introduced()) == 2, seconds=120)
+        yield introduced()
+
+
 def test_a_killed_workers_job_runs_again_and_yields_one_model(shop: Shop, tmp_path: Path) -> None:
-    with worker(shop.settings, tmp_path / "first.log") as first:
-        dataset_id = shop.ready_table(ROWS)
-        job_id = shop.train(dataset_id, LONG)
+    with two_workers(shop, tmp_path) as workers:
+        job_id = shop.train(shop.ready_table(ROWS), LONG)
         lost = shop.fitting(job_id)
-        fits = children_of(first.pid)
+        owner = workers[lost.worker_id]
+        fits = children_of(owner.pid)
         assert len(fits) == 1
-        first.kill()
-        first.wait()
+        owner.kill()
+        owner.wait()
         eventually(lambda: not any(map(is_running, fits)))
-        with worker(shop.settings, tmp_path / "second.log"):
-            job = shop.reaches(job_id, "succeeded")
+        job = shop.reaches(job_id, "succeeded")
     assert job.attempt == 2
-    assert job.worker_id != lost.worker_id
+    assert job.worker_id in workers.keys() - {lost.worker_id}
     assert shop.models_of(job_id) == 1
     assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
 
@@ -69,32 +88,34 @@ def test_a_killed_workers_job_runs_again_and_yields_one_model(shop: Shop, tmp_pa
 def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
     shop: Shop, tmp_path: Path
 ) -> None:
-    log = tmp_path / "first.log"
-    with worker(shop.settings, log) as first:
+    with two_workers(shop, tmp_path) as workers:
         dataset_id = shop.ready_table(ROWS)
         job_id = shop.train(dataset_id, LONG)
         lost = shop.fitting(job_id)
-        (fit,) = children_of(first.pid)
-        first.send_signal(signal.SIGSTOP)
+        stopped = workers.pop(lost.worker_id)
+        (fit,) = children_of(stopped.pid)
+        stopped.send_signal(signal.SIGSTOP)
         # Its fit goes on meanwhile, to the end: the stopped worker will have a whole result in its hands.
-        with worker(shop.settings, tmp_path / "second.log"):
-            job = shop.reaches(job_id, "succeeded")
-            first.send_signal(signal.SIGCONT)
-            eventually(lambda: f"{job_id}: the lease was lost" in log.read_text())
+        job = shop.reaches(job_id, "succeeded")
+        stopped.send_signal(signal.SIGCONT)
+        log = tmp_path / f"{stopped.pid}.log"
+        eventually(lambda: f"{job_id}: the lease was lost" in log.read_text())
         assert job.attempt == 2
-        assert job.worker_id != lost.worker_id
+        assert job.worker_id in workers
         after = shop.job(job_id)
         assert (after.state, after.model_id, after.attempt) == ("succeeded", job.model_id, 2)
         assert shop.models_of(job_id) == 1
         assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
-        # And it is as good as before: the next job is its own, on the same warm process.
+        # And it is as good as before: with the other one gone the next job is its own, on the same warm process.
+        for other in workers.values():
+            other.kill()
         again = shop.reaches(shop.train(dataset_id, 5), "succeeded")
         assert again.worker_id == lost.worker_id
-        assert children_of(first.pid) == [fit]
+        assert children_of(stopped.pid) == [fit]
 
 
 def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
-    with worker(shop.settings, tmp_path / "first.log") as first:
+    with worker(shop.settings, tmp_path) as first:
         dataset_id = shop.ready_table(ROWS)
         job_id = shop.train(dataset_id, LONG)
         shop.fitting(job_id)
@@ -106,14 +127,14 @@ def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
         assert not any(map(is_running, fits))
     with shop.db.read() as session:
         assert worker_rows.alive(session, 3600.0) == []
-    with worker(shop.settings, tmp_path / "second.log"):
+    with worker(shop.settings, tmp_path):
         assert shop.reaches(job_id, "succeeded").attempt == 1
     assert shop.models_of(job_id) == 1
 
 
 def test_messages_wake_workers_and_are_counted(shop: Shop, tmp_path: Path) -> None:
     patient = shop.settings.model_copy(update={"look_seconds": 600.0})
-    with worker(patient, tmp_path / "worker.log"):
+    with worker(patient, tmp_path):
         dataset_id = shop.ready_table(ROWS)
         shop.reaches(shop.train(dataset_id, 5), "succeeded")
 

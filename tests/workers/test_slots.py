@@ -14,6 +14,8 @@ from workers.slots import Slots, threads_per_fit
 MakeShop = Callable[..., Shop]
 MakeSlots = Callable[[Shop], Slots]
 
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 NEVER = 600.0  # seconds between two looks: what happens, a message did
 
 
@@ -36,6 +38,7 @@ def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
     assert (slots.by_message, slots.by_look) == (2, 0)
 
 
+@on_sqlite
 def test_two_slots_run_two_jobs_at_once(make_shop: MakeShop, make_slots: MakeSlots) -> None:
     shop = make_shop(worker_slots=2)
     make_slots(shop)
@@ -46,6 +49,7 @@ def test_two_slots_run_two_jobs_at_once(make_shop: MakeShop, make_slots: MakeSlo
     assert {shop.job(job_id).state for job_id in both} == {"running"}
 
 
+@on_sqlite
 def test_stopping_gives_the_job_back_as_if_never_claimed(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
@@ -65,7 +69,7 @@ def test_stopping_gives_the_job_back_as_if_never_claimed(
     assert list((shop.settings.blob_dir / "staging").iterdir()) == []
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@on_sqlite
 def test_a_job_over_its_memory_fails_with_the_limit_named(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
@@ -84,7 +88,7 @@ def test_a_job_over_its_memory_fails_with_the_limit_named(
     assert tight.ends(tight.train(small, 5)).state == "succeeded"
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@on_sqlite
 def test_the_threads_of_a_fit_are_the_setting_or_a_share_of_the_cores(make_shop: MakeShop) -> None:
     cores = threads_per_fit(make_shop().settings)
     assert threads_per_fit(make_shop(worker_slots=10 * cores).settings) == 1
