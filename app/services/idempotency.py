@@ -25,7 +25,7 @@ class Answer:
     replayed: bool
 
 
-def replay_or_run(  # noqa: PLR0917 - a request's own order: who, where, key, body, work
+def replay_or_run(
     db: Database,
     owner: str,
     route: str,

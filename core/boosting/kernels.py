@@ -5,8 +5,6 @@ kernels take 0.1 to 0.5 ns a row, little beside the histograms of thirty feature
 pay.
 """
 
-# ruff: noqa: PLR0917 - kernels take their arrays by position
-
 from typing import NamedTuple
 
 import numba

@@ -1,7 +1,5 @@
 """A sum of stumps, folded into one step function per feature: what a fitted booster scores with."""
 
-# ruff: noqa: PLR0917 - kernels take their arrays by position
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ is 1 above the cut and 0 below
     d+ = P (1 - N),    d- = N (1 - P),    d0 = 1 - d+ - d-,    d+ - d- = P - N.
 """
 
-# ruff: noqa: PLR0917 - kernels take their arrays by position
-
 from enum import IntEnum
 from typing import NamedTuple
 
