@@ -27,7 +27,7 @@ class Presence(threading.Thread):
         self._worried = False
 
     def run(self) -> None:
-        """Beat until `end`. A database that is away is asked again at the next beat."""
+        """Beat until `end`. What goes wrong is logged, and tried again at the next beat."""
         while not self._slots.warm.wait(WARM_SECONDS):
             if self._end.is_set():
                 return
@@ -37,6 +37,8 @@ class Presence(threading.Thread):
                 self._beat()
             except Unavailable as error:
                 log.warning("%s", error)
+            except Exception:
+                log.exception("the worker's row could not be written")
             self._end.wait(self._slots.settings.heartbeat_seconds)
 
     def end(self) -> None:

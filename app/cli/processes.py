@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from alembic.util import CommandError
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
@@ -30,6 +31,15 @@ def fault(message: str) -> NoReturn:
     """End the command with one sentence and exit code 1."""
     typer.secho(message, fg=typer.colors.RED, err=True)
     raise typer.Exit(1)
+
+
+def reason(error: Exception) -> str:
+    """Why a command failed, without the statement and the links that SQLAlchemy adds."""
+    if isinstance(error, DBAPIError):
+        return f"the database refuses: {error.orig}"
+    if isinstance(error, CommandError):
+        return f"the database cannot be migrated: {error}"
+    return str(error)
 
 
 def settings_of(state_dir: Path | None = None) -> Settings:
@@ -57,10 +67,11 @@ def serve(
     from app.supervisor.broker import BrokerError
     from app.supervisor.lock import AlreadyRunning
 
+    refusals = (supervised.ServeError, AlreadyRunning, BrokerError, ServiceError, OSError)
     try:
         supervised.serve(host, port, settings_of(state_dir))
-    except (supervised.ServeError, AlreadyRunning, BrokerError, ServiceError, OSError) as error:
-        fault(str(error))
+    except (*refusals, DBAPIError, CommandError) as error:
+        fault(reason(error))
 
 
 def api(
@@ -149,10 +160,8 @@ def migrate() -> None:
 
     try:
         upgrade(settings_of().sqlalchemy_url)
-    except ServiceError as error:
-        fault(error.detail)
-    except DBAPIError as error:
-        fault(f"the database cannot be migrated: {error.orig}")
+    except (ServiceError, DBAPIError, CommandError) as error:
+        fault(reason(error))
 
 
 def create_key(

@@ -35,19 +35,20 @@ class ServeError(Exception):
 
 
 def serve(host: str, port: int, settings: Settings) -> None:
-    """Run the whole service until SIGINT or SIGTERM. Raises `ServeError`, `AlreadyRunning` or `BrokerError`."""
+    """Run the whole service until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`, `AlreadyRunning` or `BrokerError`."""
     state_dir = settings.state_dir.absolute()
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    stops = {signal.SIGINT, signal.SIGTERM}
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` sets it
+        stops.add(signal.SIGHUP)
     with ExitStack() as stack:
         # Order matters backwards: the lock is dropped when everything else is gone.
         stack.enter_context(state_lock(state_dir))
         (state_dir / ADDRESS).unlink(missing_ok=True)  # of a serve that was killed
-        signals = stack.enter_context(
-            Signals([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD])
-        )
+        signals = stack.enter_context(Signals([*stops, signal.SIGCHLD]))
         listener = stack.enter_context(listen(host, port))
         address = address_of(host, listener)
-        supervisor = Supervisor(state_dir, settings, listener, signals)
+        supervisor = Supervisor(state_dir, settings, listener, signals, stops)
         stack.callback(supervisor.stop)
         supervisor.start_broker()
         secret = prepare_database(settings, state_dir)
@@ -121,12 +122,18 @@ class Supervisor:
     """The processes of one `serve`, in the order in which they start; they stop in the opposite order."""
 
     def __init__(
-        self, state_dir: Path, settings: Settings, listener: socket.socket, signals: Signals
+        self,
+        state_dir: Path,
+        settings: Settings,
+        listener: socket.socket,
+        signals: Signals,
+        stops: set[signal.Signals],
     ) -> None:
         self._state_dir = state_dir
         self._settings = settings
         self._listener = listener
         self._signals = signals
+        self._stops = stops
         # Only this process holds the writing end: its end tells guardians, where the kernel cannot (lifeline.py).
         self._guardian_fd, self._held_fd = os.pipe()
         self._broker: Service | None = None
@@ -207,7 +214,7 @@ class Supervisor:
             left = deadline - time.monotonic()
             if left <= 0:
                 return
-            if self._signals.wait(left) & {signal.SIGINT, signal.SIGTERM}:
+            if self._signals.wait(left) & self._stops:
                 self._grace = HURRIED_GRACE_SECONDS
                 return
 
@@ -215,7 +222,7 @@ class Supervisor:
         """Wait for a signal or the next restart, then see to the dead. False when told to stop."""
         pauses = [service.seconds_to_restart() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
-        if self._signals.wait(min(waits, default=None)) & {signal.SIGINT, signal.SIGTERM}:
+        if self._signals.wait(min(waits, default=None)) & self._stops:
             say("stopping")
             return False
         for service in self._all():

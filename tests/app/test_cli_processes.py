@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import signal
 import subprocess
@@ -14,12 +16,12 @@ from pathlib import Path
 import httpx
 import pytest
 from servers import eventually
+from sqlalchemy import text
 
 import app
 from app.db import migrate
+from app.db.keys import find_usable
 from app.db.session import Database
-from app.errors import Unauthenticated
-from app.services.keys import KeyRing
 
 CLI = [sys.executable, "-m", "app.cli"]
 
@@ -63,6 +65,17 @@ def test_migrate_brings_an_empty_database_up_to_date(tmp_path: Path) -> None:
         assert migrate.current(url) == migrate.head()
 
 
+def test_a_database_of_a_later_version_is_left_alone(sqlite_url: str) -> None:
+    db = Database(sqlite_url)
+    with db.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = 'later'"))
+    db.close()
+    done = run("migrate", database_url=sqlite_url)
+    assert done.returncode == 1
+    assert "later" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_keys_are_made_listed_and_revoked(database_url: str) -> None:
     made = run(
         *("keys", "create", "--owner", "team", "--name", "ci", "--scope", "read"),
@@ -73,8 +86,11 @@ def test_keys_are_made_listed_and_revoked(database_url: str) -> None:
     secret = made.stdout.strip()
     key_id = made.stderr.split()[0]
     db = Database(database_url)
-    ring = KeyRing(db, on_use=print, seconds=0.0)
-    assert ring.authenticate(secret.encode()).scopes == {"read", "score"}
+    usable = functools.partial(find_usable, sha256=hashlib.sha256(secret.encode()).hexdigest())
+    with db.read() as session:
+        key = usable(session)
+        assert key is not None
+        assert (key.id, key.owner, set(key.scopes)) == (key_id, "team", {"read", "score"})
 
     listed = run("keys", "list", "--owner", "team", database_url=database_url).stdout
     assert key_id in listed
@@ -86,8 +102,8 @@ def test_keys_are_made_listed_and_revoked(database_url: str) -> None:
     assert key_id in foreign.stderr
     revoked = run("keys", "revoke", key_id, "--owner", "team", database_url=database_url)
     assert revoked.returncode == 0, revoked.stderr
-    with pytest.raises(Unauthenticated):
-        ring.authenticate(secret.encode())
+    with db.read() as session:
+        assert usable(session) is None
     assert "revoked" in run("keys", "list", "--owner", "team", database_url=database_url).stdout
     db.close()
 
@@ -103,13 +119,16 @@ def test_keys_are_made_listed_and_revoked(database_url: str) -> None:
         (["worker"], {"blob_url": "s3://bucket"}, "RANKWRIGHT_BLOB_URL"),
         (["migrate"], {"database_url": "mysql://u:secret@host/db"}, "got mysql://"),
         (["migrate"], {"database_url": "nonsense"}, "RANKWRIGHT_DATABASE_URL"),
-        (["migrate"], {"database_url": "sqlite:////no/such/folder/x.db"}, "database"),
+        (["migrate"], {"database_url": "sqlite:////no/such/folder/x.db"}, "unable to open"),
+        (["serve"], {"database_url": "sqlite:////no/such/folder/x.db"}, "unable to open"),
+        (["serve"], {"state_dir": "/dev/null/state"}, "/dev/null/state"),
+        (["serve", "--host", "no.such.host.invalid"], {}, "no.such.host.invalid"),
     ],
 )
 def test_a_fault_is_one_sentence(
-    sqlite_url: str, words: list[str], settings: dict[str, str], named: str
+    sqlite_url: str, tmp_path: Path, words: list[str], settings: dict[str, str], named: str
 ) -> None:
-    done = run(*words, **({"database_url": sqlite_url} | settings))
+    done = run(*words, **({"database_url": sqlite_url, "state_dir": str(tmp_path)} | settings))
     assert done.returncode == 1
     assert named in done.stderr
     assert "Traceback" not in done.stderr
