@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from app.db.session import Database
 from app.errors import ServiceError
 from app.infra.settings import Settings
+from app.infra.signals import Signals
 
 RUN, MANAGE = "Run the service", "Manage the service"
 
@@ -123,33 +124,30 @@ def dispatcher() -> None:
 
     settings = settings_of()
     configure_logging(settings)
-    producer = Producer(settings.celery_broker_url)
-    try:
-        with database(settings) as db:
-            run = Dispatcher(db, BlobStore(settings.blob_dir), settings, producer).run
-            run_until_signalled(run)
-    finally:
-        producer.close()
+    # From here on a signal is waited for: one that comes before the work begins must end it no less cleanly.
+    with Signals([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals, ExitStack() as stack:
+        producer = Producer(settings.celery_broker_url)
+        stack.callback(producer.close)
+        db = stack.enter_context(database(settings))
+        work = Dispatcher(db, BlobStore(settings.blob_dir), settings, producer).run
+        run_until_signalled(work, signals)
 
 
-def run_until_signalled(work: Callable[[threading.Event], None]) -> None:
+def run_until_signalled(work: Callable[[threading.Event], None], signals: Signals) -> None:
     """Run `work` in a thread, and set its event on SIGINT or SIGTERM. If it ends by itself, exit with code 1."""
-    from app.infra.signals import Signals
-
     stop = threading.Event()
-    with Signals([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals:
 
-        def run() -> None:
-            try:
-                work(stop)
-            finally:
-                os.kill(os.getpid(), signal.SIGUSR1)
+    def run() -> None:
+        try:
+            work(stop)
+        finally:
+            os.kill(os.getpid(), signal.SIGUSR1)
 
-        thread = threading.Thread(target=run, name="work")
-        thread.start()
-        received = signals.wait()
-        stop.set()
-        thread.join()
+    thread = threading.Thread(target=run, name="work")
+    thread.start()
+    received = signals.wait()
+    stop.set()
+    thread.join()
     if signal.SIGUSR1 in received:
         raise typer.Exit(1)
 
