@@ -7,13 +7,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote_plus, unquote_to_bytes
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from app.errors import Invalid
+from app.services.plain_query import PlainQuery
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,9 +39,9 @@ class FeatureIndex:
         self._may_miss = [bool(feature["missing"]) for feature in features]
         self._all_numeric = not any(self._boolean)
         self._n_features = len(self.names)
-        self._growth = (
-            2 * len(self.names) + 2
-        )  # of a plain query of all features on its way to JSON
+        # A plain query of all features has so many more characters as JSON.
+        self._growth = 2 * len(self.names) + 2
+        self._plain = PlainQuery([quote_plus(name) for name in self.names])
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
         """One row, of shape (1, n_features), from a raw query string `name=value&…`. An empty value is missing.
@@ -48,20 +49,28 @@ class FeatureIndex:
         So is an absent name, where it was missing in training or the caller is lenient. Raises Invalid naming
         every parameter that is unknown, doubled, of the wrong type, or absent.
         """
-        if self._all_numeric and len(query.translate(None, _NOT_PLAIN)) == len(query):
-            # A plain query turns into a JSON object by two replacements, and JSON's numbers are just those that
-            # are allowed here. Some five times as fast as a loop over the parameters.
-            text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
-            try:
-                values = orjson.loads(text)
-                # One more character for each = and each &, so that a doubled name shows.
-                if len(values) == self._n_features and len(text) == len(query) + self._growth:
-                    row = np.fromiter(map(values.__getitem__, self.names), np.float64)
-                    if _NUMBERS.issuperset(map(type, values.values())):
-                        return row[np.newaxis]
-            except (orjson.JSONDecodeError, KeyError, TypeError):
-                pass
-        return self._decode(query, lenient)
+        row = None
+        if self._all_numeric and query:
+            row = self._plain.read(query)
+            if row is None:
+                row = self._row_by_json(query)
+        return self._decode(query, lenient) if row is None else row
+
+    def _row_by_json(self, query: bytes) -> Floats | None:
+        """A query without encoded characters is JSON but for two replacements, and just JSON's numbers are allowed."""
+        if len(query.translate(None, _NOT_PLAIN)) != len(query):
+            return None
+        text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
+        try:
+            values = orjson.loads(text)
+            # The lengths tell whether a name was doubled.
+            if len(values) == self._n_features and len(text) == len(query) + self._growth:
+                row = np.fromiter(map(values.__getitem__, self.names), np.float64)
+                if _NUMBERS.issuperset(map(type, values.values())):
+                    return row[np.newaxis]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            pass
+        return None
 
     def _decode(self, query: bytes, lenient: bool) -> Floats:
         """The same parameter by parameter, with percent-decoding, collecting all faults."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from app.errors import Invalid
 from app.services.features import FeatureIndex
+from app.services.plain_query import PlainQuery
 
 
 def index(**types: str) -> FeatureIndex:
@@ -162,6 +163,57 @@ def test_the_float_that_was_sent_is_the_float_that_arrives(values: list[float]) 
             dict(zip(["age", "income"], map(repr, values), strict=True)), quote_via=quote_via
         )
         assert TWO.row_of_query(query.encode()).tolist() == [values]
+
+
+_DECIMALS = st.from_regex(
+    r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?", fullmatch=True, alphabet="-.0123456789e"
+)
+
+
+@given(st.lists(_DECIMALS | st.just(""), min_size=2, max_size=2))
+def test_decimals_are_read_as_python_reads_them(texts: list[str]) -> None:
+    query = "&".join(f"{name}={text}" for name, text in zip(TWO.names, texts, strict=True))
+    expected = [float(text) if text else math.nan for text in texts]
+    if any(math.isinf(value) for value in expected):
+        assert refused(TWO.row_of_query, query.encode()).code == "invalid_feature_value"
+    else:
+        np.testing.assert_array_equal(TWO.row_of_query(query.encode()), [expected])
+
+
+@pytest.mark.parametrize(
+    "query", ["age=41&income=5.5", "age=-0.001&income=", "age=9007199254740992&income=0"]
+)
+def test_the_plainest_queries_take_the_compiled_way(query: str) -> None:
+    row = PlainQuery(TWO.names).read(query.encode())
+    assert row is not None
+    np.testing.assert_array_equal(row, TWO._decode(query.encode(), False))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "income=1&age=1",
+        "age=1",
+        "age=1&income=1&",
+        "age=1.&income=1",
+        "age=.5&income=1",
+        "age=-&income=1",
+        "age=1e&income=1",
+        "age=1e5&income=1",
+        "age=9007199254740993&income=1",
+        "age=1e23&income=1",
+        "age1&income=1",
+        "age=1&incom=1",
+        "age=1&incomes=1",
+        "age=1;income=1",
+        "age=%31&income=1",
+        "",
+        "age",
+        "age=",
+    ],
+)
+def test_other_queries_are_left_to_the_rules(query: str) -> None:
+    assert PlainQuery(TWO.names).read(query.encode()) is None
 
 
 @given(st.binary(max_size=60))
