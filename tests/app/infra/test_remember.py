@@ -1,0 +1,78 @@
+"""What is remembered is used, refreshed before it runs out, and forgotten in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.infra import remember
+from app.infra.remember import Memory
+
+
+class Clock:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(remember, "time", clock)
+    return clock
+
+
+def test_an_answer_is_good_for_its_time_from_before_the_look(clock: Clock) -> None:
+    memory: Memory[str, int] = Memory(lambda key: None, seconds=1.0)
+    assert memory.get("a") is None
+    memory.put("a", 1, looked_at=clock.now - 0.3)
+    assert memory.get("a") == 1
+    clock.now += 0.6
+    assert memory.get("a") == 1
+    clock.now += 0.2
+    assert memory.get("a") is None
+
+
+def test_an_answer_in_use_is_refreshed_once_and_early(clock: Clock) -> None:
+    asked: list[str] = []
+    memory: Memory[str, int] = Memory(asked.append, seconds=1.0)
+    memory.put("a", 1, clock.now)
+    clock.now += 0.4
+    assert memory.get("a") == 1
+    assert asked == []
+    clock.now += 0.2
+    assert [memory.get("a") for _ in range(5)] == [1] * 5  # nobody waits
+    assert asked == ["a"]
+    memory.put("a", 2, clock.now)
+    clock.now += 0.9
+    assert memory.get("a") == 2
+
+
+def test_a_refresh_that_finds_nothing_is_believed(clock: Clock) -> None:
+    memory: Memory[str, int] = Memory(lambda key: memory.drop(key), seconds=1.0)  # noqa: PLW0108 - not yet defined
+    memory.put("a", 1, clock.now)
+    clock.now += 0.6
+    assert memory.get("a") == 1
+    assert memory.get("a") is None
+
+
+def test_a_refresh_that_fails_leaves_the_answer_its_time(clock: Clock) -> None:
+    memory: Memory[str, int] = Memory(lambda key: None, seconds=1.0)
+    memory.put("a", 1, clock.now)
+    clock.now += 0.9
+    assert memory.get("a") == 1
+    clock.now += 0.2
+    assert memory.get("a") is None
+
+
+def test_it_does_not_grow_without_bound(clock: Clock) -> None:
+    memory: Memory[int, int] = Memory(lambda key: None, size=3)
+    for key in range(10):
+        memory.put(key, key, clock.now)
+    assert sum(memory.get(key) is not None for key in range(10)) <= 3
+    assert memory.get(9) == 9
+    memory.clear()
+    assert memory.get(9) is None

@@ -1,0 +1,112 @@
+"""What may be said about an upload, and what may be done with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+from workbench import OWNER, Workbench
+
+from app.db.session import Database
+from app.db.tables import Dataset, Job, Outbox
+from app.errors import Conflict, Invalid, NotFound, UnsupportedMedia
+from app.services import datasets
+from app.services.datasets import Description, Format
+
+SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    return Workbench(db, tmp_path)
+
+
+def test_an_accepted_upload_is_row_job_and_wake_up_at_once(bench: Workbench) -> None:
+    dataset = bench.upload(SMALL, label="left")
+    with bench.db.read() as session:
+        assert session.scalars(select(Dataset.id)).all() == [dataset.id]
+        job = session.scalars(select(Job)).one()
+        assert session.scalars(select(Outbox.job_id)).all() == [job.id]
+    assert (job.kind, job.spec) == ("ingest", {"dataset_id": dataset.id})
+    assert (job.id, job.dataset_id) == (dataset.job_id, dataset.id)
+    assert bench.blobs.path(dataset.upload_key).read_text() == SMALL
+
+
+def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
+    with pytest.raises(Invalid):
+        bench.upload(SMALL, kind="table")
+    with bench.db.read() as session:
+        for table in (Dataset, Job, Outbox):
+            assert session.scalars(select(table)).all() == []
+
+
+def test_descriptions() -> None:
+    assert datasets.describe({}) == Description("table", None, None, None, None, "bipartite")
+    given = {
+        "name": "n",
+        "label": "l",
+        "positive": "p",
+        "weight": "w",
+        "group": "g",
+        "kind": "bipartite",
+    }
+    assert datasets.describe(given) == Description(**given)
+    with pytest.raises(Invalid) as caught:
+        datasets.describe({"x": "1", "name": "", "kind": "multilabel"})
+    assert [error["parameter"] for error in caught.value.errors] == ["x", "name", "kind"]
+    assert "not offered yet" in caught.value.errors[2]["detail"]
+
+
+def test_formats() -> None:
+    assert datasets.check_format("Text/CSV; charset=utf-8", None) == Format("text/csv", None)
+    assert datasets.check_format("text/csv", "GZIP") == Format("text/csv", "gzip")
+    assert datasets.check_format("text/csv", "identity") == Format("text/csv", None)
+    for media_type, encoding in (
+        ("", None),
+        ("text/html", None),
+        ("text/csv", "br"),
+        ("x" * 500, None),
+    ):
+        with pytest.raises(UnsupportedMedia):
+            datasets.check_format(media_type, encoding)
+
+
+def test_the_preview_speaks_the_caller_s_words(bench: Workbench) -> None:
+    dataset = bench.ready(SMALL, label="left", positive="yes")
+    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 3)
+    assert shown == {"columns": ["age", "left"], "data": [[1.0, "yes"], [2.0, "no"], [None, "no"]]}
+    waiting = bench.upload(SMALL)
+    with pytest.raises(Conflict, match="must be ready, it is processing"):
+        datasets.preview(bench.db, bench.blobs, OWNER, waiting.id, 3)
+
+
+def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
+    dataset = bench.ready(SMALL, label="left", positive="yes")
+    job = bench.submit(dataset)
+    with pytest.raises(Conflict, match=job.id):
+        datasets.delete(bench.db, OWNER, dataset.id)
+    bench.work()
+    for owner, dataset_id in (("bob", dataset.id), (OWNER, "ds_x")):
+        with pytest.raises(NotFound):
+            datasets.delete(bench.db, owner, dataset_id)
+    datasets.delete(bench.db, OWNER, dataset.id)
+    with pytest.raises(NotFound):
+        datasets.get(bench.db, OWNER, dataset.id)
+
+
+def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
+    upload = tmp_path / "upload"
+    upload.write_text(SMALL)
+    description = datasets.describe({"label": "left"})
+    found = datasets.check_table(
+        bench.blobs, bench.settings, description, upload, Format("text/csv", None)
+    )
+    assert (found["rows"], found["positives"], found["valid"]) == (15, 5, True)
+    upload.write_text("age,left\n1,yes\n")
+    with pytest.raises(Invalid):
+        datasets.check_table(
+            bench.blobs, bench.settings, description, upload, Format("text/csv", None)
+        )
+    assert not any(path.is_file() for path in bench.blobs.root.rglob("*"))
+    assert list((bench.blobs.root / "staging").iterdir()) == []

@@ -1,0 +1,135 @@
+"""Keys: only their hash is kept, and the database is asked at most once a second a key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import event, select, update
+
+from app.db.session import Database
+from app.db.tables import ApiKey
+from app.errors import Invalid, NotFound, Unauthenticated, Unavailable
+from app.services import keys
+from app.services.keys import Caller, KeyRing
+
+
+class Later:
+    """Errands that wait for the test."""
+
+    def __init__(self) -> None:
+        self.works: list[Callable[[], object]] = []
+
+    def __call__(self, work: Callable[[], object]) -> None:
+        self.works.append(work)
+
+    def do(self) -> int:
+        works, self.works = self.works, []
+        for work in works:
+            work()
+        return len(works)
+
+
+def test_only_the_hash_is_kept(db: Database) -> None:
+    key, secret = keys.create(db, "ann", "laptop", ["score", "read"])
+    with db.read() as session:
+        row = session.scalars(select(ApiKey)).one()
+    assert row.sha256 == hashlib.sha256(secret.encode()).hexdigest()
+    assert secret not in str(vars(row))
+    assert secret.startswith(row.prefix)
+    assert len(row.prefix) < len(secret) / 4
+    assert row.scopes == ["read", "score"]
+    assert key.expires_at is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "scopes", "words"),
+    [
+        (
+            "ann",
+            "k",
+            ["read", "root"],
+            "scopes must be one or more of read, train, score, admin, got root",
+        ),
+        ("ann", "k", [], "got none"),
+        ("Ann!", "k", ["read"], "owner must match"),
+        ("", "k", ["read"], "owner must match"),
+        ("ann", "", ["read"], "name must have 1 to 255 characters"),
+        ("ann", "a\0b", ["read"], "no NUL"),
+    ],
+)
+def test_what_makes_no_key(
+    db: Database, owner: str, name: str, scopes: list[str], words: str
+) -> None:
+    with pytest.raises(Invalid, match=words):
+        keys.create(db, owner, name, scopes)
+    assert keys.list_page(db, "ann", limit=10, after=None).data == []
+
+
+def test_lists_and_revoking_are_the_owner_s(db: Database) -> None:
+    made = [keys.create(db, "ann", str(i), ["read"])[0].id for i in range(3)]
+    keys.create(db, "bob", "x", ["read"])
+    page = keys.list_page(db, "ann", limit=2, after=None)
+    rest = keys.list_page(db, "ann", limit=2, after=page.next)
+    assert [key.id for key in page.data + rest.data] == made[::-1]
+    for call in (keys.revoke, keys.get):
+        with pytest.raises(NotFound):
+            call(db, "bob", made[0])
+    keys.revoke(db, "ann", made[0])
+    first = keys.get(db, "ann", made[0]).revoked_at
+    keys.revoke(db, "ann", made[0])
+    assert keys.get(db, "ann", made[0]).revoked_at == first is not None
+
+
+def test_a_key_ring_asks_once(db: Database) -> None:
+    key, secret = keys.create(db, "ann", "k", ["read"])
+    ring = KeyRing(db, Later())
+    ring.memory.seconds = 3600.0
+    assert ring.cached(secret.encode()) is None
+    caller = ring.authenticate(secret.encode())
+    assert caller == Caller(key.id, "ann", frozenset({"read"}))
+    queries: list[object] = []
+    event.listen(db.engine, "before_cursor_execute", lambda *args: queries.append(args))
+    assert ring.cached(secret.encode()) is caller
+    assert ring.cached(b"rw_other") is None
+    assert queries == []
+
+
+def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database) -> None:
+    later = Later()
+    ring = KeyRing(db, later)
+    with pytest.raises(Unauthenticated):
+        ring.authenticate(b"rw_unknown")
+    old, old_secret = keys.create(db, "ann", "old", ["read"], expires_in_seconds=60)
+    assert ring.authenticate(old_secret.encode())
+    with db.write() as session:
+        session.execute(update(ApiKey).where(ApiKey.id == old.id).values(expires_at=1.0))
+    with pytest.raises(Unauthenticated):
+        ring.authenticate(old_secret.encode())
+    assert ring.cached(old_secret.encode()) is None
+    key, secret = keys.create(db, "ann", "k", ["read"])
+    ring.authenticate(secret.encode())
+    keys.revoke(db, "ann", key.id)
+    with pytest.raises(Unauthenticated):
+        ring.authenticate(secret.encode())
+    assert (
+        ring.memory.seconds < 1.0
+    )  # the contract: refused within a second, wherever it was revoked
+
+
+def test_a_use_is_noted_once_a_minute(db: Database) -> None:
+    key, secret = keys.create(db, "ann", "k", ["read"])
+    later = Later()
+    ring = KeyRing(db, later)
+    for _ in range(5):
+        ring.authenticate(secret.encode())
+    assert keys.get(db, "ann", key.id).last_used_at is None
+    assert later.do() == 1
+    assert keys.get(db, "ann", key.id).last_used_at is not None
+
+
+def test_while_the_database_is_away() -> None:
+    ring = KeyRing(Database("sqlite:////nowhere/rankwright.db"), Later())
+    with pytest.raises(Unavailable):
+        ring.authenticate(b"rw_x")

@@ -1,0 +1,107 @@
+"""The models that a process serves from: loaded once, checked every second, dropped when gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from workbench import OWNER, Workbench, breast_cancer
+
+from app.db.session import Database
+from app.errors import Invalid, NotFound, Unavailable
+from app.services import models, scoring
+from app.services.scoring import ModelCache
+
+
+class Bench:
+    """A trained model and a cache whose errands wait for the test."""
+
+    def __init__(self, db: Database, folder: Path, size: int = 10) -> None:
+        self.bench = Workbench(db, folder)
+        dataset = self.bench.upload(breast_cancer(), label="diagnosis", positive="malignant")
+        self.bench.work()
+        self.dataset = dataset
+        self.errands: list[Callable[[], object]] = []
+        self.cache = ModelCache(db, self.bench.blobs, size, self.errands.append)
+
+    def train(self) -> str:
+        job = self.bench.submit(self.dataset)
+        self.bench.work()
+        with self.bench.db.read() as session:
+            return str(models.find(session, OWNER, "rankboost").id) if job else ""
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Bench:
+    return Bench(db, tmp_path)
+
+
+def test_a_model_is_loaded_once_and_stays_the_same_object(bench: Bench) -> None:
+    model_id = bench.train()
+    served = bench.cache.find(OWNER, model_id)
+    assert bench.cache.cached(OWNER, model_id) is served
+    assert bench.cache.find(OWNER, "rankboost") is served
+    assert bench.cache.cached(OWNER, "rankboost") is None  # a name asks the database each time
+    assert bench.cache.cached("stranger", model_id) is None
+    with pytest.raises(NotFound):
+        bench.cache.find("stranger", model_id)
+
+
+def test_a_model_deleted_elsewhere_is_found_out(bench: Bench) -> None:
+    model_id = bench.train()
+    bench.cache.memory.seconds = 0.0  # each look is due for another at once
+    bench.cache.find(OWNER, model_id)
+    assert bench.cache.cached(OWNER, model_id) is None
+    bench.cache.memory.seconds = 3600.0
+    bench.cache.find(OWNER, model_id)
+    models.delete(bench.bench.db, OWNER, model_id)
+    bench.cache._look_again(OWNER, model_id)
+    assert bench.cache.cached(OWNER, model_id) is None
+    with pytest.raises(NotFound):
+        bench.cache.find(OWNER, model_id)
+
+
+def test_the_least_recently_used_goes_first(db: Database, tmp_path: Path) -> None:
+    bench = Bench(db, tmp_path, size=2)
+    first, second, third = (bench.train() for _ in range(3))
+    kept = {name: bench.cache.find(OWNER, name) for name in (first, second)}
+    bench.cache.find(OWNER, first)
+    bench.cache.find(OWNER, third)
+    assert bench.cache.find(OWNER, first) is kept[first]
+    assert bench.cache.find(OWNER, second) is not kept[second]
+
+
+def test_a_lost_artifact(bench: Bench) -> None:
+    model_id = bench.train()
+    for path in (bench.bench.blobs.root / "artifacts").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    with pytest.raises(Unavailable, match="not in the blob store"):
+        bench.cache.find(OWNER, model_id)
+
+
+def test_tags_tell_models_and_inputs_apart(bench: Bench) -> None:
+    one, other = (bench.cache.find(OWNER, bench.train()) for _ in range(2))
+    assert one.artifact_sha256 == other.artifact_sha256  # same data, same seed, same bits
+    row = np.zeros((1, 30))
+    assert one.entity_tag(row) == one.entity_tag(row.copy())
+    assert one.entity_tag(row) != other.entity_tag(row)
+    assert one.entity_tag(row) != one.entity_tag(row + 1)
+
+
+def test_explanations_add_up(bench: Bench) -> None:
+    served = bench.cache.find(OWNER, bench.train())
+    X = np.random.default_rng(0).normal(size=(5, 30)) * 20
+    X[0, 3] = np.nan
+    for parts, score in zip(scoring.explain(served, X), served.ranker.score_rows(X), strict=True):
+        assert parts["offset"] + sum(parts["contributions"].values()) == pytest.approx(score)
+    with pytest.raises(Invalid, match="at most 1000 rows"):
+        scoring.explain(served, np.zeros((1001, 30)))
+
+
+def test_ranking_is_stable() -> None:
+    scores = np.array([1.0, 3.0, 1.0, 2.0, 3.0])
+    assert scoring.rank(scores, None).tolist() == [1, 4, 3, 0, 2]
+    assert scoring.rank(scores, 2).tolist() == [1, 4]

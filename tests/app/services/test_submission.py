@@ -1,0 +1,141 @@
+"""Handing in a job: what is resolved, what is refused, and that a check writes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import OWNER, Workbench, breast_cancer
+
+from app.db.session import Database
+from app.db.tables import Dataset
+from app.errors import Conflict, Invalid, NotFound, ServiceError
+from app.services import jobs, submission
+from app.services.submission import TrainRequest
+from core.parameters import list_parameters
+from core.registry import ALGORITHMS
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    return Workbench(db, tmp_path)
+
+
+@pytest.fixture
+def dataset(bench: Workbench) -> Dataset:
+    return bench.ready(breast_cancer(), label="diagnosis", positive="malignant")
+
+
+def check(bench: Workbench, dataset_id: str, **changes: Any) -> dict[str, Any]:
+    request = {
+        "dataset_id": dataset_id,
+        "algorithm": {"name": "rankboost"},
+        "objective": {"metric": "auc"},
+        "validation": {"method": "holdout", "fraction": 0.25},
+    } | changes
+    with bench.db.read() as session:
+        return submission.check(session, OWNER, TrainRequest(**request))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset, name: str) -> None:
+    spec = check(bench, dataset.id, algorithm={"name": name, "n_rounds": 7}, seed=5)
+    expected = {
+        parameter.name: parameter.default for parameter in list_parameters(ALGORITHMS[name])
+    }
+    assert spec["algorithm"]["name"] == name
+    assert spec["algorithm"]["parameters"] == expected | {"n_rounds": 7}
+    assert (spec["seed"], spec["model_name"]) == (5, name)
+
+
+def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset) -> None:
+    job = bench.submit(dataset, name="mine", tags={"a": "b"}, priority=3, timeout_seconds=60.0)
+    stored = jobs.get(bench.db, OWNER, job.id)
+    assert stored.spec == check(
+        bench, dataset.id, name="mine", algorithm={"name": "rankboost", "n_rounds": 10}
+    )
+    assert (stored.name, stored.tags, stored.priority, stored.timeout_seconds) == (
+        "mine",
+        {"a": "b"},
+        3,
+        60.0,
+    )
+
+
+def test_a_check_writes_nothing(bench: Workbench, dataset: Dataset) -> None:
+    check(bench, dataset.id)
+    assert jobs.list_page(bench.db, OWNER, kind="train").data == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"algorithm": {"name": "x"}}, "unknown_algorithm", "must be one of rankboost"),
+        ({"algorithm": {}}, "unknown_algorithm", "it is missing"),
+        ({"algorithm": {"name": "rankboost", "x": 1}}, "invalid_parameter", "it has n_rounds"),
+        (
+            {"algorithm": {"name": "rankboost", "n_rounds": -1}},
+            "invalid_parameter",
+            "at least 1, got -1",
+        ),
+        (
+            {"algorithm": {"name": "rankboost", "n_rounds": True}},
+            "invalid_parameter",
+            "an integer, got True",
+        ),
+        (
+            {"algorithm": {"name": "rankboost", "weak_ranker": "tree"}},
+            "invalid_parameter",
+            "'stump'",
+        ),
+        ({"name": "A"}, "invalid", "name must match"),
+        ({"name": "mdl_" + "a" * 32}, "invalid", "not look like an id"),
+        (
+            {"objective": {"metric": "pauc", "fpr_min": 0.5, "fpr_max": 0.5}},
+            "invalid",
+            r"fpr_max must be greater than fpr_min \(0.5\), got 0.5",
+        ),
+    ],
+)
+def test_refusals(
+    bench: Workbench, dataset: Dataset, changes: dict[str, Any], code: str, words: str
+) -> None:
+    with pytest.raises(Invalid, match=words) as caught:
+        check(bench, dataset.id, **changes)
+    assert caught.value.code == code
+
+
+def test_the_dataset_must_be_there_and_ready(bench: Workbench) -> None:
+    waiting = bench.upload(breast_cancer(), label="diagnosis")
+    with pytest.raises(Conflict, match="must be ready, it is processing"):
+        check(bench, waiting.id)
+    bench.work()
+    assert check(bench, waiting.id)
+    strangers = bench.ready(breast_cancer(), owner="bob", label="diagnosis")
+    for dataset_id in (strangers.id, "ds_x", ""):
+        with pytest.raises(NotFound):
+            check(bench, dataset_id)
+        with pytest.raises(NotFound):
+            check(bench, waiting.id, validation={"method": "dataset", "dataset_id": dataset_id})
+
+
+def test_what_is_planned_is_said_to_be(bench: Workbench) -> None:
+    for job in ({"search": {}}, {"validation": {"method": "cross_validation"}}):
+        with pytest.raises(ServiceError, match="not offered yet") as caught:
+            submission.refuse_later_features(job)
+        assert caught.value.code == "unsupported"
+    for job in (None, [], {}, {"validation": 3}, {"validation": {"method": 3}}, {"validation": {}}):
+        submission.refuse_later_features(job)
+
+
+def test_the_estimate_grows_with_the_work(bench: Workbench, dataset: Dataset) -> None:
+    def estimate(n_rounds: int) -> dict[str, Any]:
+        algorithm = {"name": "rankboost", "n_rounds": n_rounds}
+        spec = check(bench, dataset.id, algorithm=algorithm)
+        request = TrainRequest(dataset.id, algorithm, {"metric": "auc"}, {"method": "none"})
+        with bench.db.read() as session:
+            return submission.estimate(session, OWNER, request, spec)
+
+    assert estimate(10_000)["seconds"] > estimate(10)["seconds"]
+    assert estimate(10)["memory_bytes"] == 569 * 30 * 17
