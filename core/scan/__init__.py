@@ -43,13 +43,14 @@ RankBoost", JMLR 10, 2009.
 """
 
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, fit_bins
-from .histogram import change_histograms, fill_histograms
+from .histogram import PARALLEL_LOCK, change_histograms, fill_histograms
 from .peak import Criterion, Peak, find_peak
 
 __all__ = [
     "MAX_BINS",
     "MISSING",
     "N_CODES",
+    "PARALLEL_LOCK",
     "Bins",
     "Criterion",
     "Peak",

@@ -16,7 +16,7 @@ PARALLEL_CELLS = 100_000
 FEW_ROWS = 2_000
 
 # One of numba's threading layers aborts the process when two threads enter parallel kernels.
-_one_at_a_time = threading.Lock()
+PARALLEL_LOCK = threading.Lock()
 
 
 def fill_histograms(
@@ -81,7 +81,7 @@ def _run(
     if codes.size < PARALLEL_CELLS or numba.get_num_threads() == 1:
         serial(codes, *arguments)
         return
-    with _one_at_a_time:
+    with PARALLEL_LOCK:
         parallel(codes, *arguments)
 
 
