@@ -17,6 +17,13 @@ from core.metrics.operating import (
     operating_point,
     operating_point_on_curve,
 )
+from core.metrics.pairs import (
+    PairSummary,
+    pair_misrank_fraction,
+    pair_order,
+    pair_order_interval,
+    summarise_pairs,
+)
 from core.metrics.summary import PartialArea, Summary, summarise
 from core.metrics.window import window_counts
 
@@ -24,6 +31,7 @@ __all__ = [
     "ClassTotals",
     "Interval",
     "OperatingPoint",
+    "PairSummary",
     "PartialArea",
     "RocCurve",
     "Summary",
@@ -32,11 +40,15 @@ __all__ = [
     "misrank_fraction",
     "operating_point",
     "operating_point_on_curve",
+    "pair_misrank_fraction",
+    "pair_order",
+    "pair_order_interval",
     "partial_auc",
     "partial_auc_interval",
     "roc_curve",
     "roc_hull",
     "summarise",
+    "summarise_pairs",
     "tpr_at_fpr",
     "wilson_interval",
     "window_counts",

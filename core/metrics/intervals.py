@@ -193,6 +193,11 @@ def _analytic(
     variance = area_variance(groups, curve, *window)
     if variance is None or math.sqrt(variance) <= _NOTHING or not _NOTHING < value < 1 - _NOTHING:
         return _widest(groups, value, *window, level)
+    return logit_interval(value, variance, level)
+
+
+def logit_interval(value: float, variance: float, level: float) -> Interval:
+    """The interval of a share strictly between 0 and 1 that is symmetric on the logit scale."""
     logit = math.log(value / (1.0 - value))
     reach = normal_quantile(level) * math.sqrt(variance) / (value * (1.0 - value))
     return Interval(value, min(value, _expit(logit - reach)), max(value, _expit(logit + reach)))

@@ -1,0 +1,209 @@
+"""The share of pairs in order against its definition, pair by pair, and its interval against simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import (
+    auc,
+    auc_interval,
+    misrank_fraction,
+    pair_misrank_fraction,
+    pair_order,
+    pair_order_interval,
+    summarise_pairs,
+    wilson_interval,
+)
+
+
+def bipartite(y):
+    """All pairs of a positive and a negative."""
+    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)
+
+
+@st.composite
+def listed_pairs(draw):
+    """A few items with few scores, and pairs with repetitions, cycles, contradictions and weights of 0."""
+    n = draw(st.integers(2, 7))
+    scores = draw(st.lists(st.integers(-2, 2).map(float), min_size=n, max_size=n))
+    item = st.integers(0, n - 1)
+    pair = st.tuples(item, item).filter(lambda pair: pair[0] != pair[1])
+    pairs = draw(st.lists(pair, min_size=1, max_size=12))
+    weight = draw(st.lists(st.integers(0, 3).map(float), min_size=len(pairs), max_size=len(pairs)))
+    weight[0] += 1.0
+    return np.array(scores), np.array(pairs), np.array(weight)
+
+
+@given(listed=listed_pairs())
+def test_every_figure_is_what_its_definition_says(listed):
+    scores, pairs, weight = listed
+    outcome = [(scores[i] > scores[k]) + 0.5 * (scores[i] == scores[k]) for i, k in pairs]
+    total = weight.sum()
+    value = sum(w * s for w, s in zip(weight, outcome, strict=True)) / total
+    ties = sum(w for w, (i, k) in zip(weight, pairs, strict=True) if scores[i] == scores[k]) / total
+    wrong = sum(w for w, s in zip(weight, outcome, strict=True) if s < 1) / total
+    assert pair_order(scores, pairs, weight) == pytest.approx(value, abs=1e-12)
+    assert pair_misrank_fraction(scores, pairs, weight) == pytest.approx(wrong, abs=1e-12)
+    found = summarise_pairs(scores, pairs, weight)
+    assert found.order.value == pytest.approx(value, abs=1e-12)
+    assert found.ties == pytest.approx(ties, abs=1e-12)
+    assert found.misrank_fraction == pytest.approx(wrong, abs=1e-12)
+    assert found.pairs == (weight > 0).sum()
+    assert found.items == len(
+        {item for w, p in zip(weight, pairs.tolist(), strict=True) if w for item in p}
+    )
+    assert found.weight == total
+    assert 0.0 <= found.order.low <= found.order.value <= found.order.high <= 1.0
+    share = weight / total
+    together = sum(
+        share[p] * share[q]
+        for p in range(len(pairs))
+        for q in range(len(pairs))
+        if set(pairs[p]) & set(pairs[q])
+    )
+    assert found.effective_pairs == pytest.approx(1 / together)
+
+
+@given(listed=listed_pairs())
+def test_the_interval_is_that_of_all_pairs_of_pairs_that_share_an_item(listed):
+    scores, pairs, weight = listed
+    keep = weight > 0
+    pairs, weight = pairs[keep], weight[keep]
+    value = pair_order(scores, pairs, weight)
+    share = weight / weight.sum()
+    outcome = np.array([(scores[i] > scores[k]) + 0.5 * (scores[i] == scores[k]) for i, k in pairs])
+    part = share * (outcome - value)
+    n = len(pairs)
+    common = [[len(set(pairs[p]) & set(pairs[q])) for q in range(n)] for p in range(n)]
+    dyadic = sum(part[p] * part[q] for p in range(n) for q in range(n) if common[p][q] > 0)
+    same = sum(part[p] * part[q] for p in range(n) for q in range(n) if common[p][q] == 2)
+    variance = max(dyadic, same)
+    found = summarise_pairs(scores, pairs, weight)
+    effective = found.effective_pairs
+    if effective < 1 + 1e-9 or variance < 1e-20 or value in {0.0, 1.0}:
+        assert found.order == wilson_interval(found.order.value, effective)
+        return
+    spread = math.sqrt(variance * effective / (effective - 1)) / (value * (1 - value))
+    logit = math.log(value / (1 - value))
+    for bound, sign in ((found.order.low, -1), (found.order.high, 1)):
+        at = logit + sign * 1.959963984540054 * spread
+        assert bound == pytest.approx(1 / (1 + math.exp(-at)), rel=1e-9, abs=1e-12)
+
+
+def test_over_all_pairs_of_two_classes_it_is_the_auc():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    scores = np.round(rng.normal(size=300) + y, 1)
+    weight = rng.integers(1, 4, 300).astype(float)
+    pairs = bipartite(y)
+    pair_weight = weight[pairs[:, 0]] * weight[pairs[:, 1]]
+    assert pair_order(scores, pairs, pair_weight) == pytest.approx(auc(y, scores, weight))
+    assert pair_misrank_fraction(scores, pairs, pair_weight) == pytest.approx(
+        misrank_fraction(y, scores, weight)
+    )
+    ours, delong = (
+        pair_order_interval(scores, pairs, pair_weight),
+        auc_interval(y, scores, sample_weight=weight),
+    )
+    assert ours.low == pytest.approx(delong.low, abs=0.003)
+    assert ours.high == pytest.approx(delong.high, abs=0.003)
+
+
+def test_pairs_that_share_nothing_are_worth_their_number():
+    pairs = np.arange(40).reshape(20, 2)
+    scores = np.tile([1.0, 0.0], 20)
+    assert pair_order_interval(scores, pairs) == wilson_interval(1.0, 20)
+    scores[:10] = scores[:10][::-1]
+    assert summarise_pairs(scores, pairs).effective_pairs == pytest.approx(20)
+
+
+def test_pairs_that_all_share_an_item_are_worth_one():
+    pairs = [(0, k) for k in range(1, 50)]
+    scores = np.r_[0.0, np.repeat([1.0, -1.0], [10, 39])]
+    assert pair_order_interval(scores, pairs) == pytest.approx(wilson_interval(39 / 49, 1.0))
+
+
+def test_weights_are_shares():
+    rng = np.random.default_rng(1)
+    scores, pairs = rng.normal(size=9), [(0, 1), (1, 2), (3, 4), (5, 6), (7, 8), (8, 0)]
+    weight = np.arange(1.0, 7.0)
+    plain = pair_order_interval(scores, pairs, weight)
+    for factor in (1e-140, 1e140):
+        assert pair_order_interval(scores, pairs, factor * weight) == pytest.approx(plain)
+
+
+@pytest.mark.parametrize("design", ["sparse", "dense", "bipartite"])
+def test_the_interval_covers(design):
+    """Items with latent worth, scores that see it dimly; the truth is the share over many items."""
+    rng = np.random.default_rng(7)
+    n = 60
+
+    def draw(size):
+        worth = rng.normal(size=size)
+        return worth, worth + rng.normal(size=size)
+
+    if design == "bipartite":
+        worth, score = draw(400_000)
+        y = worth > 0
+        truth = auc(y, score)
+    else:
+        worth, score = draw(800_000)
+        order = (worth[0::2] > worth[1::2]) == (score[0::2] > score[1::2])
+        truth = order.mean()
+    covered = 0
+    for _ in range(400):
+        worth, score = draw(n)
+        if design == "bipartite":
+            pairs = bipartite((worth > 0).astype(int))
+        else:
+            ends = rng.integers(0, n, (60 if design == "sparse" else 600, 2))
+            ends = ends[ends[:, 0] != ends[:, 1]]
+            swap = worth[ends[:, 0]] < worth[ends[:, 1]]
+            pairs = np.where(swap[:, None], ends[:, ::-1], ends)
+        low, high = pair_order_interval(score, pairs)[1:]
+        covered += low <= truth <= high
+    assert 0.91 <= covered / 400 <= 0.99
+
+
+def test_bad_input_is_named():
+    scores = [0.0, 1.0, 2.0]
+    good = [(0, 1)]
+    for pairs, weight, words in [
+        ([], None, "must not be empty"),
+        (np.empty((0, 2), int), None, "must not be empty"),
+        ([0, 1], None, r"shape \(n_pairs, 2\), got \(2,\)"),
+        ([(0, 1, 2)], None, r"got \(1, 3\)"),
+        ([(0, 1), (2,)], None, "different lengths"),
+        ([(0.0, 1.0)], None, "integers, the rows of X, got float64"),
+        ([("a", "b")], None, "must hold integers"),
+        ([(True, False)], None, "must hold integers"),
+        ([(0, 1), (0, 3)], None, "from 0 to 2, got 3 in pair 1"),
+        ([(-1, 0)], None, "got -1 in pair 0"),
+        ([(0, 1), (1, 1)], None, r"two different rows, got \(1, 1\) as pair 1"),
+        (good, [1.0, 2.0], r"one weight per pair \(1\), got shape \(2,\)"),
+        (good, [-1.0], "not negative, got -1.0 for pair 0"),
+        (good, [np.nan], "got nan for pair 0"),
+        (good, [np.inf], "got inf for pair 0"),
+        (good, ["heavy"], "must hold numbers"),
+        (good, [0.0], "sum to more than 0"),
+        (good, [1e200], "at most 1e\\+150"),
+    ]:
+        with pytest.raises(InvalidData, match=words):
+            pair_order(scores, pairs, weight)
+    for bad, words in [
+        ([0.0, np.nan, 1.0], "finite, got nan at index 1"),
+        ([[0.0, 1.0]], "one-dimensional"),
+        (["a", "b"], "real numbers"),
+        ([[0.0], [1.0, 2.0]], "ragged"),
+    ]:
+        with pytest.raises(InvalidData, match=words):
+            pair_order(bad, good)
+    with pytest.raises(InvalidParameter, match="level"):
+        pair_order_interval(scores, good, level=1.0)
