@@ -1,12 +1,12 @@
 """GET score against an endpoint that does nothing, in the same app: requests a second, and their ratio.
 
-    python -m benchmarks.http_score [--pairs 9] [--seconds 2]
+    python -m benchmarks.http_score [--pairs 60] [--seconds 0.25]
 
 One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The null endpoint is a
 route of the same kind in the same router, behind the same middleware and the same authentication; it is asked with
 the same 30 query parameters and answers about as many bytes. 16 keep-alive connections from another process send
-1,000 distinct queries. Runs of the two alternate, so that whatever else the machine does hits both; the ratio is the
-median over the pairs.
+1,000 distinct queries. Short runs of the two alternate, so that whatever else the machine does hits both; the ratio
+is the median over the pairs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 import asyncio
 import csv
 import io
-import statistics
+import os
 import subprocess
 import sys
 import tempfile
@@ -131,7 +131,7 @@ class Client(asyncio.Protocol):
     """One keep-alive connection that sends the next request as soon as an answer is whole."""
 
     def __init__(self, requests: Sequence[bytes], start: int) -> None:
-        self._requests = requests
+        self.requests = requests
         self._next = start
         self._pending = b""
         self._transport: Any = None
@@ -157,31 +157,49 @@ class Client(asyncio.Protocol):
             self.answered += 1
             self._send()
 
-    def stop(self) -> None:
-        """Send no more."""
-        self._transport.abort()
-
     def _send(self) -> None:
-        self._transport.write(self._requests[self._next % len(self._requests)])
+        self._transport.write(self.requests[self._next % len(self.requests)])
         self._next += 1
 
 
-async def load(port: int, requests: Sequence[bytes], seconds: float) -> float:
-    """Requests a second over a time."""
-    loop = asyncio.get_running_loop()
-    step = len(requests) // CONNECTIONS
-    clients = []
-    for i in range(CONNECTIONS):
-        _, client = await loop.create_connection(partial(Client, requests, i * step), HOST, port)
-        clients.append(client)
-    await asyncio.sleep(0.2)
-    started, before = time.perf_counter(), sum(client.answered for client in clients)
-    await asyncio.sleep(seconds)
-    elapsed = time.perf_counter() - started
-    answered = sum(client.answered for client in clients) - before
-    for client in clients:
-        client.stop()
-    return answered / elapsed
+class Load:
+    """All connections, sending one kind of request at a time."""
+
+    def __init__(self, clients: list[Client], server: int) -> None:
+        self._clients = clients
+        self._server = server
+
+    @classmethod
+    async def open(cls, port: int, requests: Sequence[bytes], server: int) -> Load:
+        """Connect."""
+        loop = asyncio.get_running_loop()
+        step = len(requests) // CONNECTIONS
+        clients = []
+        for i in range(CONNECTIONS):
+            _, client = await loop.create_connection(
+                partial(Client, requests, i * step), HOST, port
+            )
+            clients.append(client)
+        return cls(clients, server)
+
+    async def run(self, requests: Sequence[bytes], seconds: float) -> tuple[int, float, float]:
+        """Send these for a while; returns how many were answered, in what time, and the server's CPU time."""
+        for client in self._clients:
+            client.requests = requests
+        await asyncio.sleep(0.02)  # till the last of the other kind are answered
+        begun = time.perf_counter(), cpu_seconds(self._server), self._answered()
+        await asyncio.sleep(seconds)
+        ended = time.perf_counter(), cpu_seconds(self._server), self._answered()
+        return ended[2] - begun[2], ended[0] - begun[0], ended[1] - begun[1]
+
+    def _answered(self) -> int:
+        return sum(client.answered for client in self._clients)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far, by Linux's clock ticks."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
@@ -207,33 +225,46 @@ def free_port() -> int:
 
 
 async def measure(
-    port: int, model_id: str, secret: str, rows: list[dict[str, str]], args: Any
+    server: subprocess.Popen[bytes],
+    port: int,
+    model_id: str,
+    secret: str,
+    rows: list[dict[str, str]],
+    args: argparse.Namespace,
 ) -> None:
     """Alternate the two, and print."""
     head = f"HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\nAccept: */*\r\n\r\n"
     queries = [urlencode(row) for row in rows]
-    score, null = (
+    null, score = (
         [f"GET /v1/{kind}/{model_id}/score?{query} {head}".encode() for query in queries]
-        for kind in ("models", "nothing")
+        for kind in ("nothing", "models")
     )
+    await wait_for(port, server)
+    load = await Load.open(port, null, server.pid)
     for requests in (null, score):
-        await load(port, requests, 1.0)
-    print(f"{'null/s':>10} {'score/s':>10} {'ratio':>8}")
-    pairs = []
+        await load.run(requests, 1.0)
+    totals = np.zeros((2, 3))
+    ratios = []
     for _ in range(args.pairs):
-        pair = await load(port, null, args.seconds), await load(port, score, args.seconds)
-        pairs.append(pair)
-        print(f"{pair[0]:>10,.0f} {pair[1]:>10,.0f} {pair[1] / pair[0]:>8.1%}", flush=True)
-    medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
-    ratio = statistics.median(score / null for null, score in pairs)
-    print(f"{medians[0]:>10,.0f} {medians[1]:>10,.0f} {ratio:>8.1%}  median")
+        pair = np.array([await load.run(requests, args.seconds) for requests in (null, score)])
+        totals += pair
+        rates = pair[:, 0] / pair[:, 1]
+        ratios.append(rates[1] / rates[0])
+    print("| | requests/s | server CPU a request |")
+    print("|---|---|---|")
+    for kind, (answered, seconds, cpu) in zip(("null", "score"), totals, strict=True):
+        print(f"| {kind} | {answered / seconds:,.0f} | {cpu / answered * 1e6:.1f} µs |")
+    cpu = totals[:, 2] / totals[:, 0]
+    quartiles = np.quantile(ratios, [0.25, 0.5, 0.75])
+    print(f"| ratio, median (quartiles) of {args.pairs} pairs | {quartiles[1]:.1%} ", end="")
+    print(f"({quartiles[0]:.1%} to {quartiles[2]:.1%}) | {cpu[0] / cpu[1]:.1%} |")
 
 
 def main() -> None:
     """Train, serve, measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--seconds", type=float, default=0.25)
     parser.add_argument("--serve", nargs=2, metavar=("STATE_DIR", "PORT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
@@ -249,8 +280,7 @@ def main() -> None:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(wait_for(port, process))
-                runner.run(measure(port, model_id, secret, rows, args))
+                runner.run(measure(process, port, model_id, secret, rows, args))
         finally:
             process.terminate()
             process.wait()

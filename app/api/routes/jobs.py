@@ -22,7 +22,7 @@ from app.api.dependencies import (
     PatienceDep,
     ValidateOnly,
 )
-from app.api.schemas.common import PageOf
+from app.api.schemas.common import PageOf, Valid
 from app.api.schemas.jobs import Event, EventPage, Job, JobCheck, JobRequest
 from app.api.security import GuardedRoute, needs
 from app.api.watcher import Sight
@@ -30,6 +30,7 @@ from app.db.tables import FINAL_STATES
 from app.db.tables import Job as JobRow
 from app.errors import Invalid, TooMany
 from app.services import idempotency, jobs, submission
+from app.services.rehearsal import rehearse
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=GuardedRoute)
 
@@ -183,7 +184,15 @@ def cancel_job(job_id: str, context: ContextDep, caller: CallerDep) -> Response:
     return JSONResponse(_shown(job), 202 if changed else 200)
 
 
-@router.post("/{job_id}/retry", status_code=202, response_model=Job, summary="Retry a job")
+@router.post(
+    "/{job_id}/retry",
+    status_code=202,
+    response_model=Job,
+    summary="Retry a job",
+    responses={
+        200: {"model": Job | Valid, "description": "Done within the wait, or only checked."}
+    },
+)
 @needs("train")
 async def retry_job(
     *,
@@ -192,6 +201,7 @@ async def retry_job(
     caller: CallerDep,
     patience: PatienceDep,
     key: IdempotencyKeyDep,
+    validate: ValidateOnly = False,
 ) -> Response:
     """Run the same work again as a new job, which names this one in `retry_of`."""
 
@@ -199,6 +209,9 @@ async def retry_job(
         job = jobs.retry_within(session, context.settings, caller.owner, job_id)
         return 202, _shown(job)
 
+    if validate:
+        await run_in_threadpool(rehearse, context.db, work)
+        return JSONResponse({"valid": True})
     answer = await run_in_threadpool(
         _create,
         context,

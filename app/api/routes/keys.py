@@ -9,16 +9,23 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import CallerDep, ContextDep, IdempotencyKeyDep, PagingDep
-from app.api.schemas.common import PageOf
+from app.api.dependencies import CallerDep, ContextDep, IdempotencyKeyDep, PagingDep, ValidateOnly
+from app.api.schemas.common import PageOf, Valid
 from app.api.schemas.keys import Key, KeyWithSecret, NewKey
 from app.api.security import GuardedRoute, needs
 from app.services import idempotency, keys
+from app.services.rehearsal import rehearse
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 
 
-@router.post("", status_code=201, response_model=KeyWithSecret, summary="Make a key")
+@router.post(
+    "",
+    status_code=201,
+    response_model=KeyWithSecret,
+    summary="Make a key",
+    responses={200: {"model": Valid, "description": "Only checked (`?validate=true`)."}},
+)
 @needs("admin")
 def create_key(
     *,
@@ -26,6 +33,7 @@ def create_key(
     context: ContextDep,
     caller: CallerDep,
     key: IdempotencyKeyDep,
+    validate: ValidateOnly = False,
 ) -> Response:
     """Make a key for the caller's own owner. The secret is in this answer and nowhere else.
 
@@ -45,6 +53,9 @@ def create_key(
         secrets.append(secret)
         return 201, Key.model_validate(made).model_dump(mode="json")
 
+    if validate:
+        rehearse(context.db, work)
+        return JSONResponse({"valid": True})
     fingerprint = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
     answer = idempotency.replay_or_run(
         context.db, caller.owner, "POST /v1/keys", key, fingerprint, work

@@ -230,7 +230,7 @@ async def rank_rows(
 async def explain_rows(
     *, ref: str, request: Request, context: ContextDep, caller: CallerDep
 ) -> Response:
-    """Each score as a sum: an offset for everyone and a contribution per feature."""
+    """Each score as a sum: the mean training score and, per feature, how the row differs from it."""
 
     def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
         return {"model_id": served.model_id, "explanations": scoring.explain(served, X)}

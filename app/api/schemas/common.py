@@ -82,6 +82,12 @@ class Problem(BaseModel):
     )
 
 
+class Valid(Resource):
+    """What `?validate=true` found: the request is sound. Nothing was created."""
+
+    valid: bool
+
+
 class Interval(Resource):
     """An estimate with its confidence interval."""
 

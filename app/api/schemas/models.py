@@ -87,9 +87,9 @@ class Model(ModelSummary):
 
     aliases: list[str]
     features: list[Feature] = Field(description="In the order of the artifact.")
-    label: str
-    positive: str
-    negative: str
+    label: str | None
+    positive: str | None
+    negative: str | None
     warnings: list[str]
     fit_seconds: float
     artifact: Artifact

@@ -92,7 +92,7 @@ class Ranking(Resource):
 
 
 class Explanation(Resource):
-    """`offset` plus the contributions is the score."""
+    """`offset`, the mean training score, plus the contributions is the score."""
 
     score: float
     fpr: float | None

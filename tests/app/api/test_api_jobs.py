@@ -173,8 +173,11 @@ def test_cancelling(service: Service, client: httpx.Client) -> None:
 def test_retrying(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client)
     first = client.post("/v1/jobs", json=body(dataset_id, tags={"a": "b"})).json()["id"]
-    assert client.post(f"/v1/jobs/{first}/retry").status_code == 409
+    for query in ("", "?validate=true"):
+        assert client.post(f"/v1/jobs/{first}/retry{query}").status_code == 409
     client.post(f"/v1/jobs/{first}/cancel")
+    assert client.post(f"/v1/jobs/{first}/retry?validate=true").json() == {"valid": True}
+    assert len(client.get("/v1/jobs").json()["data"]) == 1
     key = {"Idempotency-Key": "again"}
     again = client.post(f"/v1/jobs/{first}/retry", headers=key)
     assert again.status_code == 202

@@ -42,6 +42,13 @@ def test_the_secret_is_not_kept_for_a_replay(service: Service, client: httpx.Cli
     assert first["expires_at"] > first["created_at"]
 
 
+def test_checking_only(service: Service, client: httpx.Client) -> None:
+    body = {"name": "k", "scopes": ["read"]}
+    assert client.post("/v1/keys?validate=true", json=body).json() == {"valid": True}
+    assert client.post("/v1/keys?validate=true", json=body | {"scopes": ["x"]}).status_code == 422
+    assert len(client.get("/v1/keys").json()["data"]) == 1
+
+
 def test_keys_are_their_owner_s(service: Service, client: httpx.Client) -> None:
     stranger = service.client(service.key(owner=STRANGER))
     key_id = client.get("/v1/keys").json()["data"][0]["id"]
