@@ -1,0 +1,56 @@
+"""What paper 2 says a ranker's margins are worth, as numbers, with the conditions under which they hold.
+
+`generalisation` bounds the misranking of rows to come by the margins of the training pairs (Theorem
+2, Lemma 3, Corollaries 4 and 5, eq. 2). `game` finds ρ, the best margin that any combination of the
+weak rankers has, with a certificate. `progress` is the condition of Theorems 7 and 8, round by round.
+The margins themselves are read off the ROC curve: `core.metrics.margins`.
+
+References
+----------
+C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
+RankBoost", JMLR 10, 2009.
+"""
+
+from .game import BestMargin, best_bipartite_margin, best_margin, stump_outputs
+from .generalisation import (
+    Bound,
+    Sample,
+    WeakRankers,
+    bound_held_out,
+    bound_misranking,
+    column_rankers,
+    corollary_4_epsilon,
+    corollary_4_failure,
+    corollary_5_epsilon,
+    corollary_5_failure,
+    equation_2_epsilon,
+    equation_2_least_rows,
+    log_sloppy_cover,
+    log_uniform_cover,
+    stump_rankers,
+)
+from .progress import makes_progress, most_tied_mass
+
+__all__ = [
+    "BestMargin",
+    "Bound",
+    "Sample",
+    "WeakRankers",
+    "best_bipartite_margin",
+    "best_margin",
+    "bound_held_out",
+    "bound_misranking",
+    "column_rankers",
+    "corollary_4_epsilon",
+    "corollary_4_failure",
+    "corollary_5_epsilon",
+    "corollary_5_failure",
+    "equation_2_epsilon",
+    "equation_2_least_rows",
+    "log_sloppy_cover",
+    "log_uniform_cover",
+    "makes_progress",
+    "most_tied_mass",
+    "stump_outputs",
+    "stump_rankers",
+]

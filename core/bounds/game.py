@@ -1,0 +1,221 @@
+"""ρ: the best margin that any combination of the weak rankers has, by linear programming.
+
+Two players: one mixes weak rankers (λ), the other mixes pairs (d). Rows of M are pairs, columns weak
+rankers, and M_pj = h_j(x_i) - h_j(x_k):
+
+    ρ = max_λ min_p (Mλ)_p = min_d max_j (dᵀM)_j
+
+Any λ gives a margin at most ρ, and any d an edge at least ρ: the two together are a certificate that
+needs no trust in the solver. For two classes the pairs need no list: the least margin is the least
+score of a positive less the greatest of a negative, one inequality per row, and its dual weighs
+rows, u on positives and v on negatives, with d_ik = u_i v_k.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult, linprog
+from scipy.sparse import csr_array, hstack, vstack
+
+from core.errors import InvalidData
+from core.scan import fit_bins
+from core.scan.bins import MISSING
+
+Floats = npt.NDArray[np.float64]
+
+MOST_CELLS = 1_000_000
+"""Rows × weak rankers of the greatest programme that is tried: seconds, not minutes."""
+
+
+@dataclass(frozen=True, eq=False)
+class BestMargin:
+    """ρ between two numbers that anybody can recompute.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_weak_rankers,)
+        λ, not negative, summing to 1.
+    pair_weights : tuple of ndarray of float64
+        The adversary's d: one array over pairs, or for two classes (u, v) over positives and over
+        negatives, each summing to 1, the pair (i, k) weighing u_i v_k.
+    margin : float
+        Least margin under `weights`: at most ρ.
+    edge : float
+        Greatest edge d+ - d- of a weak ranker under `pair_weights`: at least ρ.
+    """
+
+    weights: Floats
+    pair_weights: tuple[Floats, ...]
+    margin: float
+    edge: float
+
+    @property
+    def rho(self) -> float:
+        """The middle of both."""
+        return (self.margin + self.edge) / 2
+
+    @property
+    def gap(self) -> float:
+        """How far apart they are: rounding, when the solver did its work."""
+        return self.edge - self.margin
+
+
+def best_margin(M: npt.ArrayLike) -> BestMargin:
+    """Find ρ for an explicit matrix of pairs.
+
+    Parameters
+    ----------
+    M : array_like of float, shape (n_pairs, n_weak_rankers)
+        h_j(better) - h_j(worse).
+
+    Returns
+    -------
+    BestMargin
+
+    Raises
+    ------
+    InvalidData
+        If M is not a finite matrix, or holds more than `MOST_CELLS` numbers.
+
+    Examples
+    --------
+    >>> best = best_margin([[1, -1], [-1, 1]])
+    >>> abs(best.rho) < 1e-9
+    True
+    """
+    matrix = _checked("M", M)
+    _check_size(matrix.size)
+    n_pairs, n_rankers = matrix.shape
+    # max ρ: ρ - (Mλ)_p <= 0 for each pair
+    solved = _solve(
+        np.append(np.zeros(n_rankers), -1.0),
+        csr_array(np.hstack([-matrix, np.ones((n_pairs, 1))])),
+        n_rankers,
+    )
+    weights = _normalised(solved.x[:n_rankers])
+    pairs = _normalised(-solved.ineqlin.marginals)
+    margin, edge = float((matrix @ weights).min()), float((pairs @ matrix).max())
+    return BestMargin(weights, (pairs,), margin, edge)
+
+
+def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) -> BestMargin:
+    """Find ρ over all pairs of a positive and a negative, without listing them.
+
+    Parameters
+    ----------
+    positives : array_like, shape (n_positives, n_weak_rankers)
+        h_j(x_i).
+    negatives : array_like, shape (n_negatives, n_weak_rankers)
+
+    Returns
+    -------
+    BestMargin
+
+    Raises
+    ------
+    InvalidData
+        If the two are not finite matrices of one width, or hold more than `MOST_CELLS` numbers.
+
+    Notes
+    -----
+    max a - b with Hλ >= a on positives and Hλ <= b on negatives: a row an inequality.
+    """
+    H_p, H_n = _checked("positives", positives), _checked("negatives", negatives)
+    if H_p.shape[1] != H_n.shape[1]:
+        raise InvalidData(
+            "positives and negatives must have one column per weak ranker, "
+            f"got {H_p.shape[1]} and {H_n.shape[1]}"
+        )
+    _check_size(H_p.size + H_n.size)
+    n_p, n_n, n_rankers = len(H_p), len(H_n), H_p.shape[1]
+    bounds_p = np.tile([1.0, 0.0], (n_p, 1))
+    bounds_n = np.tile([0.0, -1.0], (n_n, 1))
+    matrix = vstack(
+        [
+            hstack([csr_array(-H_p), csr_array(bounds_p)]),
+            hstack([csr_array(H_n), csr_array(bounds_n)]),
+        ]
+    )
+    solved = _solve(np.append(np.zeros(n_rankers), [-1.0, 1.0]), matrix, n_rankers)
+    weights = _normalised(solved.x[:n_rankers])
+    marginals = -solved.ineqlin.marginals
+    u, v = _normalised(marginals[:n_p]), _normalised(marginals[n_p:])
+    margin = float((H_p @ weights).min() - (H_n @ weights).max())
+    edge = float((u @ H_p - v @ H_n).max())
+    return BestMargin(weights, (u, v), margin, edge)
+
+
+def stump_outputs(
+    X: Floats, weight: Floats, max_bins: int, most_cells: int = MOST_CELLS
+) -> npt.NDArray[np.bool_] | None:
+    """Tabulate every stump that a booster can choose from, once per distinct column of outputs.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+        Finite or NaN.
+    weight : ndarray of shape (n_rows,), float64
+        Above 0; bins are weighted quantiles.
+    max_bins : int
+    most_cells : int
+        Give up beyond that many outputs.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_stumps), bool, or None
+        None where there are too many.
+    """
+    bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins)
+    n_edges = bins.n_bins - 1
+    n_stumps = 2 * int((np.maximum(n_edges, 0) * (1 + bins.has_missing) + bins.has_missing).sum())
+    if n_stumps * len(X) > most_cells:
+        return None
+    columns = [np.zeros((0, len(X)), dtype=np.bool_)]
+    for column, edges, has_missing in zip(codes, bins.edges, bins.has_missing, strict=True):
+        known = column != MISSING
+        above = (column > np.arange(len(edges), dtype=np.uint8)[:, None]) & known
+        columns.append(above)
+        if has_missing:
+            columns += [above | ~known, known[None]]
+    stumps = np.concatenate(columns)
+    stumps = stumps[stumps.any(axis=1) & ~stumps.all(axis=1)]
+    return np.unique(np.concatenate([stumps, ~stumps]), axis=0).T
+
+
+def _solve(cost: Floats, matrix: csr_array, n_rankers: int) -> OptimizeResult:
+    """Minimise the cost over λ >= 0 with Σλ = 1 and free bounds on scores behind it."""
+    n_free = len(cost) - n_rankers
+    solved = linprog(
+        cost,
+        A_ub=matrix,
+        b_ub=np.zeros(matrix.shape[0]),
+        A_eq=csr_array(np.append(np.ones(n_rankers), np.zeros(n_free))[None]),
+        b_eq=[1.0],
+        bounds=[(0, None)] * n_rankers + [(None, None)] * n_free,
+        method="highs-ds",  # a vertex: its weights are exact zeros where a ranker is not used
+    )
+    if not solved.success:
+        raise InvalidData(
+            f"the linear programme of the best margin has no solution: {solved.message}"
+        )
+    return solved
+
+
+def _normalised(weights: Floats) -> Floats:
+    weights = np.maximum(weights, 0.0)  # the solver's tolerance lets them fall a little below
+    return np.asarray(weights / weights.sum())
+
+
+def _checked(name: str, values: npt.ArrayLike) -> Floats:
+    matrix = np.asarray(values, dtype=np.float64)
+    if matrix.ndim != 2 or not matrix.size:
+        raise InvalidData(f"{name} must be a matrix that is not empty, got shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise InvalidData(f"{name} must hold finite numbers only")
+    return matrix
+
+
+def _check_size(cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise InvalidData(f"at most {MOST_CELLS} rows × weak rankers are solved for, got {cells}")

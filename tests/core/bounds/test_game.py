@@ -1,0 +1,152 @@
+"""ρ by linear programming, against its own certificate, hand cases and a grid of all mixtures."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.bounds import best_bipartite_margin, best_margin, stump_outputs
+from core.bounds.game import MOST_CELLS
+from core.errors import InvalidData
+
+# Rudin, Daubechies & Schapire 2004: AdaBoost and RankBoost stall at 1/3, the best margin is 3/8.
+CYCLIC = np.array(
+    [
+        [-1, 1, 1, 1, 1, -1, -1, 1],
+        [-1, 1, 1, -1, -1, 1, 1, 1],
+        [1, -1, 1, 1, 1, -1, 1, 1],
+        [1, -1, 1, 1, -1, 1, 1, 1],
+        [1, -1, 1, -1, 1, 1, 1, -1],
+        [1, 1, -1, 1, 1, 1, 1, -1],
+        [1, 1, -1, 1, 1, 1, -1, 1],
+        [1, 1, 1, 1, -1, -1, 1, -1],
+    ]
+)
+
+
+def certified(best, margins, edges):
+    """Recompute both sides from the weights alone."""
+    assert best.weights.min() >= 0
+    assert best.weights.sum() == pytest.approx(1)
+    for d in best.pair_weights:
+        assert d.min() >= 0
+        assert d.sum() == pytest.approx(1)
+    assert best.margin == pytest.approx(margins.min(), abs=1e-12)
+    assert best.edge == pytest.approx(edges.max(), abs=1e-12)
+    assert best.margin <= best.rho + 1e-12
+    assert best.rho <= best.edge + 1e-12
+    assert abs(best.gap) < 1e-9
+
+
+def mixtures(n_rankers, parts):
+    """All λ in multiples of 1/parts."""
+    for counts in itertools.product(range(parts + 1), repeat=n_rankers):
+        if sum(counts) == parts:
+            yield np.array(counts) / parts
+
+
+def test_the_cyclic_matrix_has_margin_three_eighths():
+    best = best_margin(CYCLIC)
+    assert best.rho == pytest.approx(3 / 8, abs=1e-12)
+    certified(best, CYCLIC @ best.weights, best.pair_weights[0] @ CYCLIC)
+
+
+def test_by_hand():
+    # Rock, paper, scissors.
+    game = best_margin([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
+    assert game.rho == pytest.approx(0, abs=1e-12)
+    assert game.weights == pytest.approx([1 / 3] * 3)
+    # One ranker orders every pair rightly.
+    assert best_margin([[1, 0], [1, -1]]).rho == pytest.approx(1)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 5).flatmap(
+        lambda n: st.lists(
+            st.lists(st.sampled_from([-1, 0, 1]), min_size=n, max_size=n), min_size=1, max_size=6
+        )
+    )
+)
+def test_no_mixture_on_a_grid_does_better(rows):
+    M = np.array(rows, dtype=float)
+    best = best_margin(M)
+    certified(best, M @ best.weights, best.pair_weights[0] @ M)
+    n_rankers, parts = M.shape[1], 12
+    grid = max((M @ weights).min() for weights in mixtures(n_rankers, parts))
+    assert grid <= best.rho + 1e-9
+    # Rounding λ to the grid costs a margin at most ‖λ - λ'‖₁ <= n/(2 · parts).
+    assert grid >= best.rho - n_rankers / (2 * parts) - 1e-9
+
+
+outputs = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5)).flatmap(
+    lambda shape: st.tuples(
+        *(
+            st.lists(
+                st.lists(st.sampled_from([0, 1]), min_size=shape[2], max_size=shape[2]),
+                min_size=rows,
+                max_size=rows,
+            )
+            for rows in shape[:2]
+        )
+    )
+)
+
+
+@settings(max_examples=40)
+@given(outputs)
+def test_two_classes_without_a_list_of_pairs(case):
+    positives, negatives = (np.array(rows, dtype=float) for rows in case)
+    M = np.array([p - n for p in positives for n in negatives])
+    best = best_bipartite_margin(positives, negatives)
+    u, v = best.pair_weights
+    certified(best, M @ best.weights, np.outer(u, v).ravel() @ M)
+    assert best.rho == pytest.approx(best_margin(M).rho, abs=1e-9)
+
+
+def test_every_stump_once():
+    X = np.array([[1.0, 0.0], [2.0, np.nan], [3.0, 0.0], [2.0, 0.0]])
+    outputs = {tuple(column) for column in stump_outputs(X, np.ones(4), 255).T.tolist()}
+    rises = [(False, True, True, True), (False, False, True, False), (False, True, False, False)]
+    expected = set(rises) | {tuple(not value for value in rise) for rise in rises}
+    assert outputs == expected
+    assert stump_outputs(X, np.ones(4), 255).shape == (4, 6)
+
+
+def test_missing_values_are_tried_on_both_sides():
+    X = np.array([[0.0], [1.0], [np.nan]])
+    outputs = {tuple(column) for column in stump_outputs(X, np.ones(3), 255).T.tolist()}
+    assert len(outputs) == 6  # every function of three values that is not constant
+
+
+def test_constant_columns_have_no_stumps():
+    assert stump_outputs(np.ones((3, 2)), np.ones(3), 255).shape == (3, 0)
+
+
+def test_too_many_stumps_are_not_tabulated():
+    X = np.arange(40.0).reshape(20, 2)
+    assert stump_outputs(X, np.ones(20), 255, most_cells=20 * 76 - 1) is None
+    assert stump_outputs(X, np.ones(20), 255, most_cells=20 * 76) is not None
+
+
+@pytest.mark.parametrize(
+    ("M", "message"),
+    [
+        ([], r"M must be a matrix that is not empty, got shape \(0,\)"),
+        (np.zeros((0, 3)), r"M must be a matrix that is not empty, got shape \(0, 3\)"),
+        ([[np.nan]], "M must hold finite numbers only"),
+        (np.zeros((1001, 1000)), f"at most {MOST_CELLS} rows × weak rankers are solved for"),
+    ],
+)
+def test_bad_matrices_are_refused(M, message):
+    with pytest.raises(InvalidData, match=message):
+        best_margin(M)
+
+
+def test_classes_of_different_width_are_refused():
+    with pytest.raises(InvalidData, match="one column per weak ranker, got 2 and 1"):
+        best_bipartite_margin([[0, 1]], [[0]])

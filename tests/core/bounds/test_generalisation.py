@@ -1,0 +1,221 @@
+"""The bounds of §3, against the paper's formulas worked out by hand and against one another."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.bounds import (
+    Sample,
+    WeakRankers,
+    bound_held_out,
+    bound_misranking,
+    column_rankers,
+    corollary_4_epsilon,
+    corollary_4_failure,
+    corollary_5_epsilon,
+    corollary_5_failure,
+    equation_2_epsilon,
+    equation_2_least_rows,
+    log_sloppy_cover,
+    log_uniform_cover,
+    stump_rankers,
+)
+from core.errors import InvalidParameter
+from core.metrics import roc_curve
+from core.metrics.margins import margin_distribution
+
+sizes = st.integers(1, 10**6)
+thetas = st.floats(0.01, 1)
+deltas = st.floats(1e-6, 0.5)
+rows = st.integers(10, 10**9)
+shares = st.floats(0.01, 0.5)
+
+SPREAD = margin_distribution(roc_curve([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0]), 4.0)
+
+
+def test_the_covers_by_hand():
+    # ln 10 · ln(2/.1)/(2 · .2²) = 2.302585 · 2.995732/.08
+    assert log_sloppy_cover(10, 0.2, 0.1) == pytest.approx(86.2241, abs=1e-4)
+    assert log_sloppy_cover(1, 0.2, 0.1) == 0.0
+    # |H| = 2, θ = ¼: N = 3 and the weights (0,3), (1,2), (2,1), (3,0)
+    assert log_uniform_cover(2, 0.25) == pytest.approx(math.log(4))
+    assert log_uniform_cover(1, 0.1) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_corollary_4_by_hand():
+    # 8 ln 2 ln(16/.8)/1² = 5.545177 · 2.995732 = 16.61186; 10,000 (.8 · .25)²/8 = 50
+    failure = corollary_4_failure(2, 1.0, 0.8, 10_000, 0.25)
+    assert failure == pytest.approx(2 * math.exp(16.61186 - 50), rel=1e-5)
+
+
+def test_equation_2_by_hand():
+    # mE² = 62,500 · .0625 = 3906.25; 8 ln 2/.25 = 22.18071; ln(4 · 3906.25 · .25/ln 2) = 8.636847
+    # 4/3906.25 · (22.18071 · 8.636847 + 2 ln 40) = .001024 · 198.9492 = .2037239
+    assert equation_2_epsilon(2, 0.5, 0.05, 62_500, 0.25) == pytest.approx(0.451358, abs=1e-6)
+    # 64 ln 2/(.25 · .5)²
+    assert equation_2_least_rows(2, 0.5, 0.25) == pytest.approx(2839.13, abs=1e-2)
+
+
+def test_corollary_5_by_hand():
+    # √(8/(10,000 · .0625) · (ln 8 + ln 20)) with |F| = 4: √(.0128 · 5.075174)
+    assert corollary_5_epsilon(math.log(4), 0.05, 10_000, 0.25) == pytest.approx(0.254877, abs=1e-6)
+
+
+@given(sizes, thetas, deltas, rows, shares)
+def test_epsilon_of_corollary_4_is_the_least_that_holds(size, theta, delta, m, E):
+    epsilon = corollary_4_epsilon(size, theta, delta, m, E)
+    if math.isinf(epsilon):
+        return
+    assert corollary_4_failure(size, theta, epsilon, m, E) <= delta * (1 + 1e-6)
+    assert corollary_4_failure(size, theta, epsilon * (1 - 1e-6), m, E) > delta * (1 - 1e-5)
+
+
+@given(sizes, thetas, deltas, shares, st.floats(1, 1e4))
+def test_equation_2_lies_above_corollary_4_where_its_condition_holds(size, theta, delta, E, times):
+    least = equation_2_least_rows(size, theta, E)
+    m = max(10, math.ceil(least * times))
+    closed = equation_2_epsilon(size, theta, delta, m, E)
+    assert closed >= corollary_4_epsilon(size, theta, delta, m, E) * (1 - 1e-6)
+
+
+@given(st.integers(0, 10**4), deltas, rows, shares)
+def test_corollary_5_inverts(log_cover, delta, m, E):
+    epsilon = corollary_5_epsilon(log_cover, delta, m, E)
+    assert corollary_5_failure(log_cover, epsilon, m, E) == pytest.approx(delta, rel=1e-6)
+
+
+@given(sizes, thetas, deltas, rows, shares)
+def test_bounds_shrink_with_rows_and_grow_with_what_is_asked(size, theta, delta, m, E):
+    for epsilon in (
+        corollary_4_epsilon,
+        lambda size, theta, *rest: corollary_5_epsilon(log_uniform_cover(size, theta / 4), *rest),
+    ):
+        here = epsilon(size, theta, delta, m, E)
+        slack = 1 + 1e-6
+        assert epsilon(size, theta, delta, 2 * m, E) <= here * slack
+        assert epsilon(size, theta, delta / 2, m, E) >= here / slack
+        assert epsilon(2 * size, theta, delta, m, E) >= here / slack
+        assert epsilon(size, theta / 2, delta, m, E) >= here / slack
+        assert epsilon(size, theta, delta, m, E / 2) >= here / slack
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.05, 1))
+def test_the_uniform_cover_covers(weights, theta):
+    """Rounding to multiples of 1/N by largest remainders moves no combination by theta or more."""
+    if sum(weights) == 0:
+        weights = [1.0] * len(weights)
+    exact = np.array(weights) / sum(weights)
+    parts = math.floor(len(exact) / (4 * theta)) + 1
+    rounded = np.floor(exact * parts)
+    order = np.argsort(rounded - exact * parts, kind="stable")
+    rounded[order[: round(parts - rounded.sum())]] += 1
+    assert rounded.sum() == parts
+    outputs = np.array(list(itertools.product([0, 1], repeat=len(exact))))
+    assert abs(outputs @ (exact - rounded / parts)).max() < theta
+    grid = math.comb(parts + len(exact) - 1, parts)
+    assert log_uniform_cover(len(exact), theta) == pytest.approx(math.log(grid), abs=1e-9)
+
+
+def test_the_sloppy_cover_wins_with_many_rankers_and_the_uniform_one_with_few():
+    assert log_sloppy_cover(10, 0.025, 0.01) > log_uniform_cover(10, 0.025)
+    assert log_sloppy_cover(10**5, 0.25, 0.01) < log_uniform_cover(10**5, 0.25)
+
+
+def test_the_report():
+    sample = Sample(positives=60_000, negatives=40_000)
+    assert sample.crucial_share == pytest.approx(0.24, abs=1e-5)
+    bounds = bound_misranking(SPREAD, sample, column_rankers(5), theta=0.5, delta=0.05)
+    assert [b.name for b in bounds] == ["theorem_2", "corollary_4", "equation_2", "corollary_5"]
+    assert all(b.applies for b in bounds)
+    assert {b.margin_fraction for b in bounds} == {SPREAD.fraction_within(0.5)} == {0.75}
+    theorem_2, corollary_4, equation_2, corollary_5 = (b.epsilon for b in bounds)
+    assert theorem_2 == min(corollary_4, corollary_5)
+    assert corollary_4 <= equation_2
+    assert corollary_5 < corollary_4  # five weak rankers
+    assert [b.value for b in bounds] == [0.75 + b.epsilon for b in bounds]
+    assert [b.vacuous for b in bounds] == [b.value >= 1 for b in bounds]
+    assert not bounds[3].vacuous
+
+
+@pytest.mark.parametrize(
+    ("sample", "rankers", "reason"),
+    [
+        (Sample(50_000, 50_000, weighted=True), column_rankers(5), "unequal weights"),
+        (
+            Sample(50_000, 50_000),
+            stump_rankers(254, 30),
+            "bin edges, chosen from the training rows",
+        ),
+    ],
+)
+def test_where_the_theorem_does_not_apply_it_says_why(sample, rankers, reason):
+    for bound in bound_misranking(SPREAD, sample, rankers, theta=0.5, delta=0.05):
+        assert not bound.applies
+        assert any(reason in told for told in bound.reasons)
+
+
+def test_equation_2_says_when_there_are_too_few_rows():
+    bounds = bound_misranking(SPREAD, Sample(50, 50), column_rankers(5), theta=0.1, delta=0.05)
+    by_name = {bound.name: bound for bound in bounds}
+    assert by_name["equation_2"].reasons == (
+        "m must be at least 64 ln|H|/(Eθ)² = 1.615e+05, got 100",
+    )
+    assert by_name["corollary_4"].applies
+    assert all(bound.vacuous for bound in bounds)
+
+
+def test_a_bound_without_a_number_is_vacuous():
+    # So few rows that eq. 2's logarithm is negative: its root has no value.
+    bounds = bound_misranking(SPREAD, Sample(1, 99), WeakRankers(10**6), theta=0.01, delta=0.05)
+    equation_2 = bounds[2]
+    assert math.isnan(equation_2.epsilon)
+    assert equation_2.vacuous
+    assert not equation_2.applies
+
+
+def test_boolean_features_have_all_their_stumps_beforehand():
+    assert stump_rankers(254, 3, boolean=True) == WeakRankers(18)
+    assert stump_rankers(2, 3).size == 30
+
+
+def test_the_held_out_bound():
+    bound = bound_held_out(0.1, Sample(50_000, 50_000), delta=0.05)
+    assert bound.epsilon == pytest.approx(math.sqrt(8 / (1e5 * 0.0625) * math.log(40)), rel=1e-4)
+    assert bound.applies
+    assert not bound.vacuous
+    assert not bound_held_out(0.1, Sample(9, 9, weighted=True), delta=0.05).applies
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"theta": 0.0}, "theta must be above 0 and at most 1, got 0.0"),
+        ({"theta": 1.5}, "theta must be above 0 and at most 1, got 1.5"),
+        ({"theta": math.nan}, "theta must be above 0 and at most 1, got nan"),
+        ({"delta": 0.0}, "delta must lie between 0 and 1, got 0.0"),
+        ({"delta": 1.0}, "delta must lie between 0 and 1, got 1.0"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(given_, message):
+    asked = {"theta": 0.5, "delta": 0.05} | given_
+    with pytest.raises(InvalidParameter, match=message):
+        bound_misranking(SPREAD, Sample(5, 5), column_rankers(2), **asked)
+
+
+def test_other_bad_input_is_refused():
+    with pytest.raises(InvalidParameter, match="n_weak_rankers must be at least 1, got 0"):
+        log_uniform_cover(0, 0.1)
+    with pytest.raises(InvalidParameter, match="epsilon must be above 0, got 0"):
+        log_sloppy_cover(2, 0.1, 0)
+    with pytest.raises(InvalidParameter, match="rows must be at least 2, got 1"):
+        corollary_5_epsilon(0.0, 0.05, 1, 0.25)
+    with pytest.raises(InvalidParameter, match="crucial_share must be above 0 and at most 1/2"):
+        corollary_5_epsilon(0.0, 0.05, 10, 0.6)
+    with pytest.raises(InvalidParameter, match=r"misrank_fraction must lie in \[0, 1\], got 1.5"):
+        bound_held_out(1.5, Sample(5, 5), delta=0.05)

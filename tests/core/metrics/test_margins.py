@@ -1,0 +1,121 @@
+"""The margins of all pairs, against the pairs themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pair_reference import rankings, repeat_rows
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import misrank_fraction, roc_curve
+from core.metrics.margins import log_pair_loss, margin_distribution, smooth_margin
+
+
+def pair_margins(y, scores, weights, l1_norm):
+    """Margin and weight of every pair, as a list."""
+    weights = np.ones(len(y)) if weights is None else weights
+    pairs = [(i, k) for i in np.flatnonzero(y == 1) for k in np.flatnonzero(y == 0)]
+    margins = np.array([(scores[i] - scores[k]) / l1_norm for i, k in pairs])
+    return margins, np.array([weights[i] * weights[k] for i, k in pairs])
+
+
+@given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]), st.integers(2, 40))
+def test_shares_of_pairs_within_a_margin(case, l1_norm, n_thetas):
+    # Small whole scores and powers of two: every margin is exact, ties of margins too.
+    y, scores, weights = case
+    margins, pair_weights = pair_margins(y, scores, weights, l1_norm)
+    spread = margin_distribution(roc_curve(y, scores, weights), l1_norm, n_thetas)
+    assert (spread.least, spread.greatest) == (margins.min(), margins.max())
+    for theta, fraction in zip(spread.thetas, spread.fractions, strict=True):
+        within = pair_weights[margins <= theta].sum() / pair_weights.sum()
+        assert fraction == pytest.approx(within, abs=1e-12)
+    assert (np.diff(spread.fractions) >= 0).all()
+    assert spread.fractions[-1] == 1.0
+    if spread.least < 0 < spread.greatest:
+        assert spread.fraction_within(0.0) == pytest.approx(misrank_fraction(y, scores, weights))
+
+
+@given(
+    rankings(weighted=True), st.integers(2, 6), st.floats(-8, 8).map(lambda theta: round(theta, 3))
+)
+def test_between_two_margins_the_share_is_never_too_small(case, n_thetas, theta):
+    y, scores, weights = case
+    margins, pair_weights = pair_margins(y, scores, weights, 1.0)
+    spread = margin_distribution(roc_curve(y, scores, weights), 1.0, n_thetas)
+    within = pair_weights[margins <= theta].sum() / pair_weights.sum()
+    assert spread.fraction_within(theta) >= within - 1e-12
+    if theta < margins.min():
+        assert spread.fraction_within(theta) == 0.0
+    if theta >= margins.max():
+        assert spread.fraction_within(theta) == 1.0
+
+
+@given(rankings(weighted=True))
+def test_a_weight_stands_for_so_many_rows(case):
+    y, scores, weights = case
+    weighted = margin_distribution(roc_curve(y, scores, weights), 2.0)
+    repeated = margin_distribution(roc_curve(*repeat_rows(y, scores, weights)), 2.0)
+    assert np.array_equal(weighted.thetas, repeated.thetas)
+    assert weighted.fractions == pytest.approx(repeated.fractions, abs=1e-12)
+
+
+@given(rankings(weighted=True))
+def test_the_log_of_the_loss_is_a_sum_over_pairs(case):
+    y, scores, weights = case
+    margins, pair_weights = pair_margins(y, scores, weights, 1.0)
+    total = (pair_weights / pair_weights.min() * np.exp(-margins)).sum()
+    assert log_pair_loss(y, scores, weights) == pytest.approx(math.log(total), abs=1e-12)
+
+
+@given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]))
+def test_the_smooth_margin_is_below_the_margin(case, l1_norm):
+    # Eq. 6; where one pair is all there is they meet.
+    y, scores, weights = case
+    smooth = smooth_margin(log_pair_loss(y, scores, weights), l1_norm)
+    least = margin_distribution(roc_curve(y, scores, weights), l1_norm).least
+    n_pairs = (y == 1).sum() * (y == 0).sum()
+    assert smooth <= least + 1e-12
+    assert least - smooth <= math.log(16 * n_pairs) / l1_norm + 1e-12  # weights are at most 4
+
+
+def test_by_hand():
+    # Positives at 3, 2 and negatives at 1, 0: margins 3, 2, 2, 1, with ‖λ‖₁ = 4.
+    curve = roc_curve([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0])
+    spread = margin_distribution(curve, 4.0, n_thetas=3)
+    assert spread.thetas.tolist() == [0.25, 0.5, 0.75]
+    assert spread.fractions.tolist() == [0.25, 0.75, 1.0]
+    log_loss = log_pair_loss([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0])
+    assert log_loss == pytest.approx(math.log(math.exp(-3) + 2 * math.exp(-2) + math.exp(-1)))
+    assert smooth_margin(log_loss, 4.0) == pytest.approx(-log_loss / 4)
+
+
+def test_constant_scores_have_one_margin():
+    spread = margin_distribution(roc_curve([1, 0, 1], [7.0, 7.0, 7.0]), 1e-200)
+    assert (spread.thetas.tolist(), spread.fractions.tolist()) == ([0.0], [1.0])
+
+
+def test_scores_far_from_zero_neither_overflow_nor_vanish():
+    assert log_pair_loss([1, 0], [1e6, 0.0]) == -1e6
+    assert log_pair_loss([1, 0], [-1e6, 0.0]) == 1e6
+    spread = margin_distribution(roc_curve([1, 0], [1e300, 1e300 - 1e290]), 1e-5)
+    assert np.isfinite(spread.thetas).all()
+
+
+@pytest.mark.parametrize("l1_norm", [0.0, -1.0, math.inf, math.nan])
+def test_a_norm_that_is_none_is_refused(l1_norm):
+    curve = roc_curve([1, 0], [1.0, 0.0])
+    with pytest.raises(InvalidParameter, match="l1_norm must be finite and above 0, got"):
+        margin_distribution(curve, l1_norm)
+    with pytest.raises(InvalidParameter, match="l1_norm must be finite and above 0, got"):
+        smooth_margin(0.0, l1_norm)
+
+
+def test_other_bad_input_is_refused():
+    with pytest.raises(InvalidParameter, match="n_thetas must be at least 2, got 1"):
+        margin_distribution(roc_curve([1, 0], [1.0, 0.0]), 1.0, n_thetas=1)
+    with pytest.raises(InvalidData, match="scores must be finite, got nan at index 1"):
+        log_pair_loss([1, 0], [1.0, math.nan])
