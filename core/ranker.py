@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,23 @@ LABEL_TYPES = frozenset(
     {"bool", "object", "str", "float16", "float32", "float64"}
     | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 )
+
+
+class Combination(NamedTuple):
+    """Scores as a combination of {0, 1} weak rankers, f = Σ λ_t h_t up to a constant.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_rounds,), float64
+        λ, not negative; a weak ranker may come more than once.
+    d_plus, d_minus : ndarray of shape (n_rounds,), float64, or None
+        Mass of the pairs that each orders rightly and wrongly, under the weights of its round; None
+        where the algorithm weighs rows, not pairs.
+    """
+
+    weights: Floats
+    d_plus: Floats | None
+    d_minus: Floats | None
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
@@ -90,7 +107,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         present = weight > 0
         if not present.all():
             matrix, positive, weight = matrix[present], positive[present], weight[present]
-        self._fit(matrix, positive, weight, callback or _ignore)
+        self._fit(matrix, positive, weight, callback or ignore)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -197,6 +214,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n_samples,), float64
         """
 
+    def combination(self) -> Combination | None:
+        """Give the weak rankers' weights where scores combine {0, 1} weak rankers; else None.
+
+        Only then does the paper define margins, divided by ‖λ‖₁ = Σ λ_t.
+        """
+        return None
+
     @abstractmethod
     def structure(self) -> dict[str, Any]:
         """Describe the fitted ranker, ready for JSON and readable by a person."""
@@ -268,8 +292,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-def _ignore(step: int, of: int, info: dict[str, float]) -> None:
-    """Take a step's report and do nothing."""
+def ignore(step: int, of: int, info: dict[str, float]) -> None:
+    """Take a step's report and do nothing: the callback of a fit that nobody follows."""
 
 
 def _check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:

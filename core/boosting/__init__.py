@@ -1,9 +1,20 @@
-"""Boosting: one loop, a rule per algorithm.
+"""Boosting: one loop, a rule per algorithm, a kind per weak ranker.
 
-`loop` repeats weights -> scan -> step -> update. A rule says what the scan looks for and how far to
-step. `weights` holds the pair weights as one weight per row and class. `stumps` is what is learnt:
-a sum of stumps, folded into one step function per feature for scoring. `booster` makes estimators
-of them; each algorithm is a file of its own.
+`loop.boost` repeats weights -> scan -> step -> update. It asks two things. A `loop.Learner` holds the
+training rows with their weights and finds one kind of weak ranker on them: `scan()` gives the best
+one under the present weights, `update(found, alpha)` lets f grow by alpha h. A `rules.Rule` is the
+algorithm: `criterion` (what the scan looks for), `judge` (what weak ranker is made of a cut, {0, 1}
+or ±1, and what it gets right), `step` (alpha), `loss` and `intercept`.
+
+- `booster.Booster`, the estimators' base, turns them into fit, scores, staged scores, contributions
+  and artifacts, and stops early on a validation part (`validation.Watch`).
+- Each algorithm is a file: its parameters (`options` holds the shared ones) and `_rule()`.
+- Each kind of weak ranker is a line in `kinds.KINDS`: `start` lays out the rows as a Learner, whose
+  `collect(path)` sums up what was found as an `ensemble.Ensemble` (scores, contributions, words,
+  arrays); `read` takes those arrays back from an artifact. `stump_sum` is the kind "stump".
+
+`weights` holds the weights of all crucial pairs as one weight per row and class. `stumps` folds a
+sum of stumps into one step function per feature for scoring.
 """
 
 from .coordinate_rankboost import CoordinateRankBoost

@@ -1,93 +1,77 @@
-"""The estimators of this family: parameters, fitted attributes, state."""
+"""The base of this family's estimators for two classes: fit, score, state."""
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
 
 from core.errors import ArtifactError
 from core.ranker import Arrays, Callback, Floats, Ranker
-from core.scan import Criterion, fit_bins
 
-from .loop import ROUND, Path, Rule, StopReason, boost
-from .stumps import StepFunctions, describe, fold
-from .weights import PairWeights
-
-# The least part of a pair's weight that counts as wrong when nothing is: the spacing of doubles.
-_NEVER_WRONG = 2.0**-52
+from .ensemble import Ensemble, check_array
+from .kinds import KINDS
+from .loop import SoFar, StopReason, boost
+from .rules import Rule, classification_loss
+from .validation import Part, Watch, split_off
 
 
-class StumpBooster(Ranker):
-    """A sum of stumps, learnt round by round on the weights of all crucial pairs.
+class Booster(Ranker):
+    """A sum of weak rankers, learnt round by round on the present weights of rows or pairs.
 
-    Subclasses give the criterion by which a round chooses its stump.
+    A subclass is an algorithm: its parameters, and `_rule`, which says which cut is best, what weak
+    ranker is made of it and how far to step. The parameter `weak_ranker` names a kind in `kinds`.
 
-    Notes
-    -----
-    `smoothing` is a share of the pairs' whole weight, so that neither the number of rows nor the
-    scale of the weights changes what it does; it also caps a step at ½ ln(1 + 1/smoothing). The
-    default was chosen on ten public tables, by cross-validated AUC at 100 and 400 rounds: .01 was
-    best or within .002 of the best of 0 to .03 on seven, while three hard ones (few positives or
-    few rows) like .03; the plain formula lost up to .1.
+    Attributes
+    ----------
+    rounds_ : structured ndarray of shape (n_taken,)
+        What each round added; for stumps see `stump_sum.ROUND`.
+    loss_ : ndarray of shape (n_taken,), float64
+        The loss after each round.
+    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
+        F = F₊ + F₋ and the F-skew F₊ - F₋ of the scores after each round, and F̃ = F₊ F₋: losses of
+        AdaBoost and RankBoost, of the same ranker.
+    intercept_ : float
+        What every score holds alike.
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
+        Why there are no more rounds.
+    validation_auc_ : ndarray of float64
+        After each round that was tried, those dropped by early stopping too; NaN where it was not
+        computed. Empty without early stopping.
     """
+
+    n_rounds: int
+    weak_ranker: Any
+    max_bins: int
+    early_stopping_rounds: int | None
+    validation_fraction: float
+    random_state: int
 
     rounds_: npt.NDArray[np.void]
     loss_: Floats
+    f_: Floats
+    f_skew_: Floats
+    f_tilde_: Floats
     intercept_: float
     stop_reason_: str
-    _has_missing: npt.NDArray[np.bool_]
-    _steps: StepFunctions
-
-    def __init__(
-        self,
-        *,
-        n_rounds: Annotated[
-            int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")
-        ] = 100,
-        weak_ranker: Annotated[
-            Literal["stump"], Doc("What a round adds: a stump is a threshold on one feature.")
-        ] = "stump",
-        learning_rate: Annotated[
-            float, Gt(0), Le(1), Doc("Share of the optimal step that a round takes.")
-        ] = 1.0,
-        max_bins: Annotated[
-            int,
-            Ge(2),
-            Le(255),
-            Doc("Most bins per feature; with no more distinct values than bins, none are merged."),
-        ] = 255,
-        smoothing: Annotated[
-            float,
-            Ge(0),
-            Le(1),
-            Doc(
-                "Share of all pair weight added to both the rightly and the wrongly ordered pairs "
-                "in the step; 0 is the paper's plain formula."
-            ),
-        ] = 1e-2,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.smoothing = smoothing
+    validation_auc_: Floats
+    _log_f: Floats
+    _rule_intercept: float
+    _ensemble: Ensemble
 
     @property
     def offset_(self) -> float:
-        """What every score holds besides its features' contributions: the intercept."""
-        return self.intercept_
+        """The mean score of the training rows, weighted: what contributions are counted from."""
+        return self.intercept_ - self._ensemble.constant + self._ensemble.mean
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
-        return self._steps.score(X)
+        return self._ensemble.score(X, self._rule_intercept)
 
     def contributions(self, X: Any) -> Floats:
-        """Split scores into parts per feature.
+        """Say how each row differs from the average training row, feature by feature.
 
         Parameters
         ----------
@@ -96,78 +80,114 @@ class StumpBooster(Ranker):
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_ plus the sum of each row.
+            decision_function(X) is offset_, the mean training score, plus the sum of each row.
         """
-        return self._steps.contributions(self._checked_rows(X))
+        return self._ensemble.contributions(self._checked_rows(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[Floats]:
+        """Score rows after each round.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples,), float64
+            What a ranker of so many rounds would score; the last is decision_function(X), but for
+            rounding.
+        """
+        rows = self._checked_rows(X)
+        rule = self._rule()
+        for log_f, scores in zip(self._log_f[1:], self._ensemble.staged(rows), strict=True):
+            yield scores + rule.intercept(log_f)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the stumps; see `stumps.describe`."""
-        described = describe(self.rounds_, self._steps, self._has_missing, self._feature_name)
-        return {"type": "stumps", "intercept": self.intercept_, **described}
+        """Describe the sum: its rules in words, its intercept, and the losses it ends with."""
+        f, f_skew = classification_loss(self._log_f[-1], self._rule_intercept)
+        return {
+            "type": self._ensemble.type,
+            "intercept": self.intercept_,
+            "offset": self.offset_,
+            "rounds": len(self.rounds_),
+            "stop_reason": self.stop_reason_,
+            "losses": {"f": f, "f_skew": f_skew, "f_tilde": _f_tilde(self._log_f[-1])},
+            **self._ensemble.describe(self._feature_name),
+        }
 
-    @property
     @abstractmethod
-    def _criterion(self) -> Criterion:
-        """By what a round chooses its stump."""
+    def _rule(self) -> Rule:
+        """Give the rule of this algorithm, at f = 0."""
 
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
-        weight = weight[rows]
-        bins, codes = fit_bins(X, rows, weight, self.max_bins)
-        weights = PairWeights(codes, weight, int(positive.sum()))
-        rule = Rule(self._criterion, self._step)
-        self._take(boost(rule, bins, weights, self.n_rounds, callback), bins.has_missing)
+        training, validation = Part(X, positive, weight), None
+        if self.early_stopping_rounds is not None:
+            training, validation = split_off(training, self.validation_fraction, self.random_state)
+        rule = self._rule()
+        learner = KINDS[self.weak_ranker].start(self, rule, *training)
+        start = np.array([learner.log_f_plus, learner.log_f_minus])
 
-    def _step(self, d_plus: float, d_minus: float) -> float:
-        """Step by eq. 4, smoothed: ½ ln((d+ + ε)/(d- + ε)).
+        def loss(so_far: SoFar) -> float:
+            return rule.loss(np.array(so_far[:2]), start)
 
-        Plain, it is infinite where d- = 0: there the step is cut off at ½ ln(2^52) ≈ 18.
-        """
-        smoothing = self.smoothing
-        if smoothing == 0.0 and d_minus == 0.0:
-            smoothing = _NEVER_WRONG
-        return self.learning_rate * 0.5 * math.log((d_plus + smoothing) / (d_minus + smoothing))
+        patience = self.early_stopping_rounds or self.n_rounds
+        watch = Watch(self.n_rounds, callback, loss, training, validation, patience)
+        path = boost(learner, rule, self.n_rounds, watch)
+        if validation is not None:
+            path = path.cut(watch.best_round)
+        self.validation_auc_ = np.array(watch.validation_auc, dtype=np.float64)
+        self._take(learner.collect(path), path.log_f, path.stop_reason)
 
-    def _take(self, path: Path, has_missing: npt.NDArray[np.bool_]) -> None:
-        self.rounds_ = path.rounds
-        self.loss_ = path.loss
-        self.intercept_ = path.intercept
-        self.stop_reason_ = path.stop_reason
-        self._has_missing = has_missing
-        self._steps = fold(path.rounds, path.intercept)
+    def _take(self, ensemble: Ensemble, log_f: Floats, stop_reason: str) -> None:
+        rule = self._rule()
+        self._ensemble = ensemble
+        self._log_f = log_f
+        self._rule_intercept = rule.intercept(log_f[-1])
+        self.rounds_ = ensemble.rounds
+        self.stop_reason_ = stop_reason
+        self.intercept_ = self._rule_intercept + ensemble.constant
+        self.loss_ = np.array([rule.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64)
+        both = [classification_loss(row, rule.intercept(row)) for row in log_f[1:]]
+        self.f_, self.f_skew_ = np.array(both, dtype=np.float64).reshape(-1, 2).T.copy()
+        self.f_tilde_ = np.array([_f_tilde(row) for row in log_f[1:]], dtype=np.float64)
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays: Arrays = {name: self.rounds_[name].copy() for name in ROUND.fields or ()}
-        arrays["loss"] = self.loss_
-        arrays["has_missing"] = self._has_missing
-        return arrays, {"intercept": self.intercept_, "stop_reason": self.stop_reason_}
+        arrays = self._ensemble.arrays() | {
+            "log_f_plus": self._log_f[:, 0].copy(),
+            "log_f_minus": self._log_f[:, 1].copy(),
+            "validation_auc": self.validation_auc_,
+        }
+        return arrays, {"stop_reason": self.stop_reason_}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        loss, has_missing = arrays["loss"], arrays["has_missing"]
-        _check_array("has_missing", has_missing, np.dtype(np.bool_), self.n_features_in_)
-        _check_array("loss", loss, np.dtype(np.float64), loss.size)
-        rounds = np.empty(loss.size, dtype=ROUND)
-        for name in ROUND.names or ():
-            _check_array(name, arrays[name], ROUND[name], loss.size)
-            rounds[name] = arrays[name]
-        if not ((rounds["feature"] >= 0) & (rounds["feature"] < self.n_features_in_)).all():
-            raise ArtifactError(f"feature must be from 0 to {self.n_features_in_ - 1}")
-        if not (np.isfinite(rounds["alpha"]).all() and (abs(rounds["sign"]) == 1).all()):
-            raise ArtifactError("alpha must be finite and sign 1 or -1")
-        if not (rounds["threshold"] < np.inf).all():
-            raise ArtifactError("threshold must be a number below infinity")
-        intercept, stop_reason = float(meta["intercept"]), meta["stop_reason"]
-        if not math.isfinite(intercept):
-            raise ArtifactError(f"intercept must be finite, got {intercept}")
-        if stop_reason not in get_args(StopReason):
-            raise ArtifactError(f"stop_reason is unknown: {stop_reason!r}")
-        self._take(Path(rounds, loss, intercept, stop_reason), has_missing)
+        n_rounds = arrays["log_f_plus"].size - 1
+        if not 0 <= n_rounds <= self.n_rounds:
+            raise ArtifactError(
+                f"log_f_plus must hold 1 to {self.n_rounds + 1} values (n_rounds and the start), "
+                f"got {n_rounds + 1}"
+            )
+        for name in ("log_f_plus", "log_f_minus"):
+            check_array(name, arrays[name], np.float64, (n_rounds + 1,))
+            if not (abs(arrays[name]) <= 1e300).all():
+                raise ArtifactError(f"{name} must be finite")
+        validation_auc = arrays["validation_auc"]
+        n_tried = validation_auc.size
+        check_array("validation_auc", validation_auc, np.float64, (n_tried,))
+        if n_tried and not n_rounds <= n_tried <= self.n_rounds:
+            raise ArtifactError(
+                f"validation_auc must hold {n_rounds} values or more, got {n_tried}"
+            )
+        if (validation_auc < 0).any() or (validation_auc > 1).any():
+            raise ArtifactError("validation_auc must be from 0 to 1")
+        if meta["stop_reason"] not in get_args(StopReason):
+            raise ArtifactError(f"stop_reason is unknown: {meta['stop_reason']!r}")
+        ensemble = KINDS[self.weak_ranker].read(arrays, n_rounds, self.n_features_in_)
+        self.validation_auc_ = validation_auc
+        log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
+        self._take(ensemble, log_f, meta["stop_reason"])
 
 
-def _check_array(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any], length: int) -> None:
-    if array.dtype != dtype or array.shape != (length,):
-        raise ArtifactError(
-            f"{name} must hold {length} values of {dtype}, got {array.dtype} of shape {array.shape}"
-        )
+def _f_tilde(log_f: Floats) -> float:
+    return math.exp(log_f[0] + log_f[1])

@@ -2,10 +2,21 @@
 
 from core.scan import Criterion
 
-from .booster import StumpBooster
+from .booster import Booster
+from .options import (
+    EarlyStoppingRounds,
+    LearningRate,
+    MaxBins,
+    NRounds,
+    RandomState,
+    Smoothing,
+    StumpOnly,
+    ValidationFraction,
+)
+from .rules import RankingRule
 
 
-class CoordinateRankBoost(StumpBooster):
+class CoordinateRankBoost(Booster):
     """Boost stumps, each the one along which the ranking loss falls most steeply (eq. 3).
 
     It differs from `RankBoost` in the choice only: a round picks the stump that maximises
@@ -15,12 +26,12 @@ class CoordinateRankBoost(StumpBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `loop.ROUND`.
+        feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stump_sum.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         F̃, the sum over pairs, after each round.
     intercept_ : float
         ½ ln(F₊/F₋), by Corollary 13; part of every score, so that `predict` cuts at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_stump"}
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
         Why there are no more rounds.
 
     Notes
@@ -37,6 +48,26 @@ class CoordinateRankBoost(StumpBooster):
     RankBoost", JMLR 10, 2009: Figure 1, eqs. 3 and 4; Corollary 13.
     """
 
-    @property
-    def _criterion(self) -> Criterion:
-        return Criterion.YOUDEN
+    def __init__(
+        self,
+        *,
+        n_rounds: NRounds = 100,
+        weak_ranker: StumpOnly = "stump",
+        learning_rate: LearningRate = 1.0,
+        max_bins: MaxBins = 255,
+        smoothing: Smoothing = 1e-2,
+        early_stopping_rounds: EarlyStoppingRounds = None,
+        validation_fraction: ValidationFraction = 0.2,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.weak_ranker = weak_ranker
+        self.learning_rate = learning_rate
+        self.max_bins = max_bins
+        self.smoothing = smoothing
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def _rule(self) -> RankingRule:
+        return RankingRule(Criterion.YOUDEN, self.learning_rate, self.smoothing)

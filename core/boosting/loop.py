@@ -1,56 +1,78 @@
 """The loop that every booster walks: weights -> scan -> step -> update."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from core.ranker import Callback
-from core.scan import Bins, Criterion, find_peak
+from core.ranker import Floats
 
-from .weights import PairWeights
-
-StopReason = Literal["n_rounds", "no_edge", "perfect_stump"]
-
-ROUND = np.dtype(
-    [
-        ("feature", np.int64),
-        ("threshold", np.float64),
-        ("sign", np.int8),
-        ("missing_above", np.bool_),
-        ("alpha", np.float64),
-        ("d_plus", np.float64),
-        ("d_minus", np.float64),
-    ]
-)
-"""One round: h(x) = 1[x > threshold] if sign is 1, 1[x <= threshold] if it is -1.
-
-A missing x counts as above the threshold where missing_above, else as below it. The threshold
--inf sets the missing apart from all values. d_plus and d_minus are the masses of the pairs that h
-orders rightly and wrongly, under the weights before the step; alpha is the step.
-"""
+StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "validation"]
 
 # An edge d+ - d- below this is rounding, not knowledge.
 LEAST_EDGE = 1e-12
 
 
-@dataclass(frozen=True)
-class Rule:
-    """What tells one booster from another.
+class Found(Protocol):
+    """The weak ranker h that a scan has found.
 
     Attributes
     ----------
-    criterion : Criterion
-        What the scan looks for.
-    step : callable (d_plus, d_minus) -> alpha
-        How far to go along the stump found.
+    d_plus, d_minus : float
+        Mass that h gets right and wrong under the present weights. NaN where they mean nothing.
     """
 
-    criterion: Criterion
-    step: Callable[[float, float], float]
+    @property
+    def d_plus(self) -> float: ...
+
+    @property
+    def d_minus(self) -> float: ...
+
+    def values(self, X: Floats) -> Floats:
+        """Give h(x) of each row; the score grows by alpha times that."""
+
+
+F = TypeVar("F", bound=Found)
+F_contra = TypeVar("F_contra", bound=Found, contravariant=True)
+
+
+class SoFar(NamedTuple):
+    """What a step may depend on besides its weak ranker.
+
+    Attributes
+    ----------
+    log_f_plus, log_f_minus : float
+        Logarithms of F₊ = Σ w_i e^{-f(x_i)} over positives and F₋ = Σ w_k e^{f(x_k)} over negatives.
+    norm : float
+        ‖λ‖₁, the sum of the steps.
+    """
+
+    log_f_plus: float
+    log_f_minus: float
+    norm: float
+
+
+class Learner(Protocol[F]):
+    """The training rows with their weights, and how to find one kind of weak ranker on them."""
+
+    @property
+    def log_f_plus(self) -> float: ...
+
+    @property
+    def log_f_minus(self) -> float: ...
+
+    def scan(self) -> F | None:
+        """Find the best weak ranker under the present weights; None without an edge."""
+
+    def update(self, found: F, alpha: float) -> None:
+        """Let f grow by alpha h, and reweigh the rows."""
+
+
+class Steps(Protocol[F_contra]):
+    """The part of an algorithm's rule that the loop asks: how far to go."""
+
+    def step(self, found: F_contra, so_far: SoFar) -> float:
+        """Give alpha, the step along the weak ranker found."""
 
 
 class Path(NamedTuple):
@@ -58,79 +80,71 @@ class Path(NamedTuple):
 
     Attributes
     ----------
-    rounds : ndarray of shape (n_taken,), `ROUND`
-    loss : ndarray of shape (n_taken,), float64
-        F̃ after each round.
-    intercept : float
-        ½ ln(F₊/F₋) at the end.
+    found : list of Found
+        The weak ranker of each round.
+    alpha : list of float
+        The step of each round.
+    log_f : ndarray of shape (n_taken + 1, 2), float64
+        ln F₊ and ln F₋ at the start and after each round.
     stop_reason : str
-        "n_rounds"; "no_edge": no stump orders more weight rightly than wrongly; "perfect_stump":
-        the last one orders every pair rightly, so that no weights could ask for another.
+        "n_rounds"; "no_edge": no weak ranker gets more weight right than wrong; "perfect_ranker":
+        the last one gets everything right, so that no weights could ask for another; "validation":
+        the scores of the validation part have not become better for long.
     """
 
-    rounds: npt.NDArray[np.void]
-    loss: npt.NDArray[np.float64]
-    intercept: float
+    found: list[Any]
+    alpha: list[float]
+    log_f: Floats
     stop_reason: StopReason
 
+    def cut(self, n_rounds: int) -> "Path":
+        """Keep the first rounds only."""
+        return Path(
+            self.found[:n_rounds],
+            self.alpha[:n_rounds],
+            self.log_f[: n_rounds + 1],
+            self.stop_reason,
+        )
 
-def boost(rule: Rule, bins: Bins, weights: PairWeights, n_rounds: int, callback: Callback) -> Path:
-    """Add stumps one by one.
+
+Watch = Callable[[int, Any, float, SoFar], bool]
+
+
+def boost(learner: Learner[F], rule: Steps[F], n_rounds: int, watch: Watch) -> Path:
+    """Add weak rankers one by one.
 
     Parameters
     ----------
-    rule : Rule
-    bins : Bins
-    weights : PairWeights
+    learner : Learner
         At f = 0; changed in place.
+    rule : Steps
     n_rounds : int
-    callback : callable (step, of, info) -> None
-        Called after each round; info holds the loss. What it raises ends the loop.
+    watch : callable (taken, found, alpha, so_far) -> bool
+        Called after each round; true ends the loop. What it raises ends it too.
 
     Returns
     -------
     Path
-
-    Notes
-    -----
-    O(n_rounds · n_features · n_rows).
     """
-    n_bins = bins.n_bins
-    rounds = np.empty(n_rounds, dtype=ROUND)
-    loss = np.empty(n_rounds)
+    path = Path([], [], np.empty((n_rounds + 1, 2)), "n_rounds")
+    so_far = SoFar(learner.log_f_plus, learner.log_f_minus, 0.0)
+    path.log_f[0] = so_far[:2]
     stop_reason: StopReason = "n_rounds"
-    taken = 0
-    while taken < n_rounds:
-        peak = find_peak(weights.histograms, n_bins, bins.has_missing, rule.criterion)
-        if peak.feature < 0:
+    for taken in range(1, n_rounds + 1):
+        found = learner.scan()
+        if found is None:
             stop_reason = "no_edge"
             break
-        masses = weights.masses(peak)
-        right = masses.above_p * masses.below_n
-        wrong = masses.above_n * masses.below_p
-        if abs(right - wrong) < LEAST_EDGE:
-            stop_reason = "no_edge"
+        alpha = rule.step(found, so_far)
+        learner.update(found, alpha)
+        so_far = SoFar(learner.log_f_plus, learner.log_f_minus, so_far.norm + alpha)
+        path.found.append(found)
+        path.alpha.append(alpha)
+        path.log_f[taken] = so_far[:2]
+        if watch(taken, found, alpha, so_far):
+            stop_reason = "validation"
             break
-        # Eq. 5 cannot tell a stump from its reverse: the one with d+ >= d- keeps alpha positive.
-        sign = 1 if right >= wrong else -1
-        d_plus, d_minus = max(right, wrong), min(right, wrong)
-        alpha = rule.step(d_plus, d_minus)
-        weights.update(peak, masses, alpha * (sign > 0), alpha * (sign < 0))
-        threshold = bins.edges[peak.feature][peak.cut] if peak.cut >= 0 else -math.inf
-        rounds[taken] = (
-            peak.feature,
-            threshold,
-            sign,
-            peak.missing_above,
-            alpha,
-            d_plus,
-            d_minus,
-        )
-        loss[taken] = weights.loss
-        taken += 1
-        callback(taken, n_rounds, {"loss": weights.loss})
-        if d_minus == 0.0 and d_plus == 1.0:
-            stop_reason = "perfect_stump"
+        if found.d_minus == 0.0 and found.d_plus == 1.0:
+            stop_reason = "perfect_ranker"
             break
-    intercept = 0.5 * (weights.log_f_plus - weights.log_f_minus)
-    return Path(rounds[:taken].copy(), loss[:taken].copy(), intercept, stop_reason)
+    return path._replace(stop_reason=stop_reason).cut(len(path.found))

@@ -1,6 +1,6 @@
 """A sum of stumps, folded into one step function per feature: what a fitted booster scores with."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class StepFunctions:
-    """f(x) = offset + Σ_j g_j(x_j), each g_j constant between its thresholds.
+    """Σ_j g_j(x_j), each g_j constant between its thresholds.
 
     Attributes
     ----------
-    offset : float
     features : ndarray of shape (n_used,), int64
         The features that have steps, ascending.
     starts : ndarray of shape (n_used + 1,), int64
@@ -29,18 +28,18 @@ class StepFunctions:
         and last the value of a missing x.
     """
 
-    offset: float
     features: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     thresholds: Floats
     values: Floats
 
-    def score(self, X: Floats) -> Floats:
-        """Score rows, unchecked.
+    def score(self, X: Floats, offset: float) -> Floats:
+        """Give offset + Σ_j g_j(x_j) of each row, unchecked.
 
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+        offset : float
 
         Returns
         -------
@@ -50,9 +49,7 @@ class StepFunctions:
         -----
         O(n_rows · n_used · log n_thresholds).
         """
-        scores: Floats = _score(
-            X, self.offset, self.features, self.starts, self.thresholds, self.values
-        )
+        scores: Floats = _score(X, offset, self.features, self.starts, self.thresholds, self.values)
         return scores
 
     def contributions(self, X: Floats) -> Floats:
@@ -78,14 +75,14 @@ class StepFunctions:
             yield feature, self.thresholds[start:stop], values[:-1], float(values[-1])
 
 
-def fold(rounds: npt.NDArray[np.void], offset: float) -> StepFunctions:
+def fold(rounds: npt.NDArray[np.void]) -> StepFunctions:
     """Fold stumps into step functions.
 
     Parameters
     ----------
     rounds : structured ndarray of shape (n_rounds,)
-        Fields feature, threshold, sign, missing_above and alpha, as in `loop.ROUND`.
-    offset : float
+        Fields as in `stump_sum.ROUND`. A stump adds alpha (high - low) on its side of the
+        threshold; what it gives to every row alike, alpha low, is the caller's to add.
 
     Returns
     -------
@@ -93,25 +90,25 @@ def fold(rounds: npt.NDArray[np.void], offset: float) -> StepFunctions:
 
     Notes
     -----
-    Each value is the sum of its stumps in the order of the rounds.
+    Memory is linear in the number of rounds. Each value is the sum of its stumps in the order of
+    the rounds.
     """
-    features = np.unique(rounds["feature"])
+    by_feature = rounds[np.argsort(rounds["feature"], kind="stable")]
+    features, first = np.unique(by_feature["feature"], return_index=True)
     thresholds, values = [], []
-    for feature in features:
-        stumps = rounds[rounds["feature"] == feature]
+    for stumps in np.split(by_feature, first[1:]) if len(features) else []:
         steps = np.unique(stumps["threshold"])
         sums = np.zeros(len(steps) + 2)
         _add_stumps(
             np.searchsorted(steps, stumps["threshold"]),
             stumps["sign"] > 0,
             stumps["missing_above"].copy(),
-            stumps["alpha"].copy(),
+            stumps["alpha"] * (stumps["high"] - stumps["low"]),
             sums,
         )
         thresholds.append(steps)
         values.append(sums)
     return StepFunctions(
-        float(offset),
         _frozen(features.astype(np.int64)),
         _frozen(np.cumsum([0, *map(len, thresholds)], dtype=np.int64)),
         _frozen(np.concatenate([np.empty(0), *thresholds])),
@@ -123,66 +120,6 @@ def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Forbid writing: a fitted ranker is shared by threads, and the kernels take it so."""
     array.flags.writeable = False
     return array
-
-
-def describe(
-    rounds: npt.NDArray[np.void],
-    steps: StepFunctions,
-    has_missing: npt.NDArray[np.bool_],
-    name: Callable[[int], str],
-) -> dict[str, Any]:
-    """Describe a sum of stumps for a reader, ready for JSON.
-
-    Parameters
-    ----------
-    rounds : structured ndarray of shape (n_rounds,)
-    steps : StepFunctions
-        Folded from the rounds.
-    has_missing : ndarray of shape (n_features,), bool
-        Rules speak of the missing only where there were some at fit.
-    name : callable feature -> str
-
-    Returns
-    -------
-    dict
-        offset; features: name, thresholds, values (one more than thresholds) and the value of a
-        missing x; rules: one sentence per distinct stump with what it adds in all, greatest first.
-    """
-    features = []
-    for feature, thresholds, values, missing in steps.per_feature():
-        first = int(np.isneginf(thresholds[0]))  # no value lies below it: JSON knows no -inf
-        features.append(
-            {
-                "feature": name(feature),
-                "thresholds": thresholds[first:].tolist(),
-                "values": values[first:].tolist(),
-                "missing": missing,
-            }
-        )
-    keys = ["feature", "threshold", "sign", "missing_above"]
-    stumps, which = np.unique(rounds[keys], return_inverse=True)
-    adds = np.bincount(which, weights=rounds["alpha"], minlength=len(stumps))
-    rules = [
-        {
-            "feature": name(int(stumps[k]["feature"])),
-            "rule": _sentence(stumps[k], bool(has_missing[stumps[k]["feature"]]), name, adds[k]),
-            "adds": float(adds[k]),
-        }
-        for k in np.argsort(-adds, kind="stable")
-    ]
-    return {"offset": steps.offset, "features": features, "rules": rules}
-
-
-def _sentence(stump: np.void, has_missing: bool, name: Callable[[int], str], adds: float) -> str:
-    feature, threshold, sign, missing_above = stump.item()
-    if np.isneginf(threshold):
-        # missing_above is False: the stump sets the missing apart
-        condition = "is known" if sign > 0 else "is missing"
-    else:
-        condition = f"{'>' if sign > 0 else '<='} {threshold:.10g}"
-        if has_missing and missing_above == (sign > 0):
-            condition += " or missing"
-    return f"{name(feature)} {condition} adds {adds:.3g}"
 
 
 @numba.njit(

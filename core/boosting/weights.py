@@ -86,9 +86,17 @@ class PairWeights:
         self._changes = np.empty(n_listed)
 
     @property
-    def loss(self) -> float:
-        """F̃ = F₊ F₋ = Σ w_i w_k e^{-(f(x_i) - f(x_k))}, a sum over pairs, not a mean."""
-        return math.exp(self.log_f_plus + self.log_f_minus)
+    def share_p(self) -> float:
+        """The positives' share F₊/(F₊ + F₋) of all rows' weight."""
+        return 1.0 / (1.0 + math.exp(min(self.log_f_minus - self.log_f_plus, 700.0)))
+
+    def bin_shares(self) -> npt.NDArray[np.float64]:
+        """Give the share of all rows' weight in each bin: (n_features, 256).
+
+        Before any step these are the shares of the sample weights.
+        """
+        positive, negative = self.histograms[:, 0], self.histograms[:, 1]
+        return self.share_p * positive + (1.0 - self.share_p) * negative
 
     def masses(self, peak: Peak) -> Masses:
         """Add up both sides of a cut under the present weights."""
@@ -106,6 +114,11 @@ class PairWeights:
             total_n,
             rows_p + rows_n,
         )
+
+    def shift(self, rise: float) -> None:
+        """Let f grow by one amount everywhere, which changes no ratio within a class."""
+        self.log_f_plus -= rise
+        self.log_f_minus += rise
 
     def update(self, peak: Peak, masses: Masses, rise_above: float, rise_below: float) -> None:
         """Let f grow by one amount above the cut and by another below it.

@@ -19,12 +19,16 @@ from .bins import MISSING, N_CODES
 
 
 class Criterion(IntEnum):
-    """What makes a cut the best. Both gains are 0 for a cut that tells nothing, 1 for a perfect one."""
+    """What makes a cut the best. Every gain is 1 for a perfect cut."""
 
     YOUDEN = 0
     """|P - N|: eq. 3, the slope of the loss."""
     LOSS = 1
     """1 - (√(PN) + √((1-P)(1-N)))² = (√d+ - √d-)²: eq. 5, the fall of the loss after the step."""
+    EDGE = 2
+    """|p (2P - 1) - n (2N - 1)| = |2 S(t) - S|, where p and n are the classes' shares of all weight
+    and S(t) the signed weight above the cut: the edge of h = ±1 as a classifier. With both shares ½
+    it is |P - N|."""
 
 
 class Peak(NamedTuple):
@@ -58,6 +62,7 @@ def find_peak(
     n_bins: npt.NDArray[np.int64],
     has_missing: npt.NDArray[np.bool_],
     criterion: Criterion,
+    share_p: float = 0.5,
 ) -> Peak:
     """Find the best cut of all features.
 
@@ -71,6 +76,8 @@ def find_peak(
         tried against all values. Where false, the missing that may come later go to the side
         with the greater mass, P + N against 2 - P - N.
     criterion : Criterion
+    share_p : float
+        The positives' share of all weight, for `Criterion.EDGE`.
 
     Returns
     -------
@@ -81,7 +88,7 @@ def find_peak(
     O(n_features · 256). A stump and its reverse have the same gain; the one with d+ >= d-, that
     is P >= N, is meant, and the one that is 1 above the cut where they are equal.
     """
-    return Peak(*_find_peak(histograms, n_bins, has_missing, int(criterion)))
+    return Peak(*_find_peak(histograms, n_bins, has_missing, int(criterion), share_p))
 
 
 @numba.njit(
@@ -108,13 +115,14 @@ def _sum_from_both_ends(histogram, n_bins, sums):  # type: ignore[no-untyped-def
         numba.int64,
         numba.types.UniTuple(numba.float64, 4),
         numba.int64,
+        numba.float64,
         numba.float64[::1],
     ),
     nogil=True,
     cache=True,
     error_model="numpy",
 )
-def _write_gains(sums, n_bins, missing, criterion, gains):  # type: ignore[no-untyped-def]
+def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut; missing is the mass to add below (p, n) and above (p, n)."""
     below_p, below_n, above_p, above_n = missing
     # The totals: nothing lies below the first cut but what is missing.
@@ -124,6 +132,13 @@ def _write_gains(sums, n_bins, missing, criterion, gains):  # type: ignore[no-un
             plus = (sums[2, c] + above_p) * (sums[1, c] + below_n)
             minus = (sums[3, c] + above_n) * (sums[0, c] + below_p)
             gains[c] = scale * abs(plus - minus)
+    elif criterion == 2:
+        scale_p = share_p / (sums[2, 0] + below_p + above_p)
+        scale_n = (1.0 - share_p) / (sums[3, 0] + below_n + above_n)
+        for c in range(n_bins):
+            edge_p = (sums[2, c] + above_p) - (sums[0, c] + below_p)
+            edge_n = (sums[3, c] + above_n) - (sums[1, c] + below_n)
+            gains[c] = abs(scale_p * edge_p - scale_n * edge_n)
     else:
         for c in range(n_bins):
             plus = (sums[2, c] + above_p) * (sums[1, c] + below_n)
@@ -139,20 +154,24 @@ def _write_gains(sums, n_bins, missing, criterion, gains):  # type: ignore[no-un
         numba.int64,
         numba.boolean,
         numba.int64,
+        numba.float64,
         numba.float64[:, ::1],
         numba.float64[:, ::1],
     ),
     nogil=True,
     cache=True,
 )
-def _scan_feature(histogram, n_bins, has_missing, criterion, sums, gains):  # type: ignore[no-untyped-def]
+def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1."""
     missing_p = max(histogram[0, MISSING], 0.0)
     missing_n = max(histogram[1, MISSING], 0.0)
     _sum_from_both_ends(histogram, n_bins, sums)
-    _write_gains(sums, n_bins, (missing_p, missing_n, 0.0, 0.0), criterion, gains[0])
+    _write_gains(sums, n_bins, (missing_p, missing_n, 0.0, 0.0), criterion, share_p, gains[0])
+    if not has_missing:
+        gains[0, 0] = 0.0  # all rows above: no cut, though a constant classifier has an edge
     if has_missing:
-        _write_gains(sums, n_bins, (0.0, 0.0, missing_p, missing_n), criterion, gains[1])
+        _write_gains(sums, n_bins, (0.0, 0.0, missing_p, missing_n), criterion, share_p, gains[1])
+        gains[1, 0] = 0.0
 
 
 @numba.njit(numba.float64(numba.float64[::1]), nogil=True, cache=True, fastmath={"nnan", "nsz"})
@@ -166,18 +185,18 @@ def _greatest(values):  # type: ignore[no-untyped-def]
 
 @numba.njit(
     numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64))(
-        numba.float64[:, :, ::1], numba.int64[::1], numba.boolean[::1], numba.int64
+        numba.float64[:, :, ::1], numba.int64[::1], numba.boolean[::1], numba.int64, numba.float64
     ),
     nogil=True,
     cache=True,
 )
-def _find_peak(histograms, n_bins, has_missing, criterion):  # type: ignore[no-untyped-def]
+def _find_peak(histograms, n_bins, has_missing, criterion, share_p):  # type: ignore[no-untyped-def]
     n_features = len(n_bins)
     sums = np.empty((4, N_CODES))
     gains = np.empty((2, N_CODES))
     best = np.zeros(n_features)
     for j in range(n_features):
-        _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, sums, gains)
+        _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, share_p, sums, gains)
         best[j] = _greatest(gains[0, : n_bins[j]])
         if has_missing[j]:
             best[j] = max(best[j], _greatest(gains[1, : n_bins[j]]))
@@ -188,7 +207,7 @@ def _find_peak(histograms, n_bins, has_missing, criterion):  # type: ignore[no-u
     while best[feature] < least:
         feature += 1
     _scan_feature(
-        histograms[feature], n_bins[feature], has_missing[feature], criterion, sums, gains
+        histograms[feature], n_bins[feature], has_missing[feature], criterion, share_p, sums, gains
     )
     column = 0
     missing_above = False

@@ -175,9 +175,11 @@ def test_labels_that_json_does_not_know_are_refused():
 def test_an_array_of_objects_is_refused(monkeypatch):
     ranker = RankBoost(n_rounds=1).fit(*training_table())
     arrays, state = ranker.get_state()
-    arrays["loss"] = arrays["loss"].astype(object)
+    arrays["log_f_plus"] = arrays["log_f_plus"].astype(object)
     monkeypatch.setattr(RankBoost, "get_state", lambda self: (arrays, state))
-    with pytest.raises(ArtifactError, match="array loss must be boolean or a number, got object"):
+    with pytest.raises(
+        ArtifactError, match="array log_f_plus must be boolean or a number, got object"
+    ):
         save(ranker)
 
 

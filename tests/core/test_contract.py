@@ -1,7 +1,6 @@
 """What every registered ranker keeps, whatever its algorithm."""
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -322,6 +321,8 @@ def test_foreign_state_is_refused(algorithm):
     params = ranker.get_params()
     for name in arrays:
         for broken in (arrays[name][:-1], arrays[name].astype(np.complex128), arrays[name][None]):
+            if broken.dtype == arrays[name].dtype and broken.shape == arrays[name].shape:
+                continue  # an empty array has no last value to lose
             with pytest.raises(ArtifactError):
                 algorithm.from_state(params, arrays | {name: broken}, meta)
         with pytest.raises(ArtifactError):
@@ -341,7 +342,6 @@ def test_foreign_state_is_refused(algorithm):
         ],
         "n_features_in": [0, -1, 5.0, "5", None, 4],
         "feature_names_in": [["a"], [1, 2, 3, 4, 5], 5, "abc"],
-        "intercept": [math.nan, None, "x", []],
         "stop_reason": ["tired", None, []],
     }.items():
         for value in values:

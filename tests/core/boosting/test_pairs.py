@@ -99,7 +99,7 @@ def test_small_tables_full_of_ties(algorithm, criterion, table):
     follow(ranker, oracle)
     if ranker.stop_reason_ == "no_edge":
         assert oracle.round() is None
-    if ranker.stop_reason_ == "perfect_stump":
+    if ranker.stop_reason_ == "perfect_ranker":
         plus, minus, zero = oracle.masses(_last_stump(ranker), oracle.d())
         assert (plus, minus, zero) == (pytest.approx(1.0), 0.0, 0.0)
 
@@ -166,10 +166,10 @@ def test_plain_formula_is_cut_off_where_it_is_infinite():
     assert ranker.rounds_["alpha"][0] == pytest.approx(0.5 * math.log(0.5 * 2.0**52), rel=1e-9)
 
 
-def test_a_perfect_stump_ends_the_run():
+def test_a_perfect_ranker_ends_the_run():
     X = np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]])
     ranker = RankBoost(n_rounds=50).fit(X, [0, 0, 1, 1])
-    assert ranker.stop_reason_ == "perfect_stump"
+    assert ranker.stop_reason_ == "perfect_ranker"
     assert len(ranker.rounds_) == 1
     assert ranker.predict(X).tolist() == [0, 0, 1, 1]
 

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from core import RankBoost
-from core.boosting.loop import ROUND
+from core.boosting.stump_sum import ROUND
 from core.boosting.stumps import fold
+from core.errors import ArtifactError
 
 
 @pytest.fixture
@@ -89,6 +90,49 @@ def test_contributions_add_up(ranker):
     )
 
 
+def test_contributions_say_how_a_row_differs_from_the_average_one():
+    rng = np.random.default_rng(7)
+    X = np.round(rng.normal(size=(300, 3)), 1)
+    y = (X[:, 0] - X[:, 2] + rng.normal(size=300) > 0).astype(int)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    weight = rng.integers(1, 4, 300)
+    ranker = RankBoost(n_rounds=40).fit(X, y, weight)
+    parts = ranker.contributions(X)
+    assert np.average(parts, axis=0, weights=weight) == pytest.approx([0.0] * 3, abs=1e-12)
+    mean_score = np.average(ranker.decision_function(X), weights=weight)
+    assert ranker.offset_ == pytest.approx(mean_score, rel=1e-12)
+
+
+def test_coverage_is_the_share_of_the_training_weight(ranker):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 4)), 1)
+    rng.normal(size=300)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    for row in ranker.rounds_:
+        x = X[:, row["feature"]]
+        above = np.where(np.isnan(x), row["missing_above"], x > row["threshold"])
+        share = (above == (row["sign"] > 0)).mean()
+        assert row["coverage"] == pytest.approx(share, abs=1e-12)
+
+
+def test_staged_scores_are_those_of_shorter_fits(ranker):
+    X, y = np.random.default_rng(8).normal(size=(2, 200, 3))
+    y = (X[:, 0] + y[:, 0] > 0).astype(int)
+    whole = RankBoost(n_rounds=12).fit(X, y)
+    stages = list(whole.staged_decision_function(X))
+    assert len(stages) == 12
+    for n_rounds, scores in enumerate(stages, start=1):
+        shorter = RankBoost(n_rounds=n_rounds).fit(X, y)
+        assert scores == pytest.approx(shorter.decision_function(X), abs=1e-10)
+
+
+def test_more_rounds_than_allowed_are_refused(ranker):
+    arrays, meta = ranker.get_state()
+    parameters = ranker.get_params() | {"n_rounds": 59}
+    with pytest.raises(ArtifactError, match=r"log_f_plus must hold 1 to 60 values .* got 61"):
+        RankBoost.from_state(parameters, arrays, meta)
+
+
 def test_pickled_ranker_scores_alike(ranker):
     X = np.random.default_rng(5).normal(size=(100, 4))
     again = pickle.loads(pickle.dumps(ranker))
@@ -100,7 +144,7 @@ def test_structure_is_json_and_gives_the_scores(ranker):
     X[::5, 2] = np.nan
     structure = json.loads(json.dumps(ranker.structure(), allow_nan=False))
     names = [f"x{j}" for j in range(4)]
-    scores = np.full(200, structure["offset"])
+    scores = np.full(200, structure["intercept"])
     for feature in structure["features"]:
         x = X[:, names.index(feature["feature"])]
         values = np.array(feature["values"])
@@ -163,6 +207,6 @@ def test_missing_later_goes_with_the_greater_mass():
 
 
 def test_no_rounds_fold_to_a_constant():
-    steps = fold(np.empty(0, dtype=ROUND), 0.25)
-    assert steps.score(np.zeros((3, 2))).tolist() == [0.25] * 3
+    steps = fold(np.empty(0, dtype=ROUND))
+    assert steps.score(np.zeros((3, 2)), 0.25).tolist() == [0.25] * 3
     assert steps.contributions(np.zeros((3, 2))).tolist() == [[0.0, 0.0]] * 3

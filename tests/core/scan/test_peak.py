@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from core.scan import MISSING, Criterion, find_peak
 
+SHARE_P = 0.3
+
 
 def gain(p, n, above, criterion):
     """Each side from its own bins: 1 - P would leave a hair where there is nothing."""
@@ -20,6 +22,9 @@ def gain(p, n, above, criterion):
     )
     if criterion is Criterion.YOUDEN:
         return abs(above_p - above_n)
+    if criterion is Criterion.EDGE:
+        edge = SHARE_P * (above_p - below_p) - (1 - SHARE_P) * (above_n - below_n)
+        return abs(edge)
     return 1 - (math.sqrt(above_p * above_n) + math.sqrt(below_p * below_n)) ** 2
 
 
@@ -28,6 +33,8 @@ def every_cut(histograms, n_bins, has_missing, criterion):
         p, n = positive / positive.sum(), negative / negative.sum()
         for cut in range(-1, n_bins[j] - 1):
             for missing_above in [False, True] if has_missing[j] else [False]:
+                if cut == -1 and missing_above == has_missing[j]:
+                    continue  # all rows above: no cut
                 above = np.zeros(256, dtype=bool)
                 above[cut + 1 : n_bins[j]] = True
                 above[MISSING] = missing_above
@@ -55,8 +62,8 @@ def test_best_cut_with_ties_in_the_agreed_order(criterion, seed, levels, width):
     n_bins = rng.integers(1, width + 1, 4)
     histograms, has_missing = random_histograms(rng, 4, n_bins, levels)
     options = list(every_cut(histograms, n_bins, has_missing, criterion))
-    best = max(option[0] for option in options)
-    peak = find_peak(histograms, n_bins, has_missing, criterion)
+    best = max((option[0] for option in options), default=0.0)
+    peak = find_peak(histograms, n_bins, has_missing, criterion, SHARE_P)
     if best < 1e-12:
         assert peak.gain < 1e-12
         return
@@ -76,7 +83,7 @@ def test_full_width(criterion):
     histograms[2, :, 254] = 0
     histograms[1, :, MISSING] = 5, 1
     has_missing = np.array([False, True, False])
-    peak = find_peak(histograms, n_bins, has_missing, criterion)
+    peak = find_peak(histograms, n_bins, has_missing, criterion, SHARE_P)
     best, feature, cut, missing_above = max(
         every_cut(histograms, n_bins, has_missing, criterion), key=lambda option: option[0]
     )

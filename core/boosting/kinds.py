@@ -1,0 +1,51 @@
+"""The kinds of weak ranker, by the value of the parameter `weak_ranker`."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.ranker import Floats
+
+from .ensemble import Ensemble
+from .loop import Learner, Path
+from .rules import Rule
+from .stump_sum import StumpLearner, StumpSum
+
+if TYPE_CHECKING:
+    from .booster import Booster
+
+
+class CollectingLearner(Learner[Any], Protocol):
+    """A learner that can sum up what the loop has found on it."""
+
+    def collect(self, path: Path) -> Ensemble:
+        """Sum up the weak rankers of a run of the loop."""
+
+
+class Kind(NamedTuple):
+    """One kind of weak ranker.
+
+    Attributes
+    ----------
+    start : callable (booster, rule, X, positive, weight) -> CollectingLearner
+        Lays out the training rows at f = 0; reads what parameters it wants from the booster.
+    read : callable (arrays, n_rounds, n_features) -> Ensemble
+        Takes what `Ensemble.arrays` gave; refuses any other with ArtifactError.
+    """
+
+    start: Callable[["Booster", Rule, Floats, npt.NDArray[np.bool_], Floats], CollectingLearner]
+    read: Callable[[Mapping[str, npt.NDArray[Any]], int, int], Ensemble]
+
+
+def _start_stumps(
+    booster: "Booster", rule: Rule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
+) -> CollectingLearner:
+    return StumpLearner(rule, X, positive, weight, booster.max_bins)
+
+
+KINDS: MappingProxyType[str, Kind] = MappingProxyType(
+    {"stump": Kind(_start_stumps, StumpSum.from_arrays)}
+)

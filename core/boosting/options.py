@@ -1,0 +1,44 @@
+"""Parameters that several boosters share, each with its bounds and its sentence."""
+
+from typing import Annotated, Literal
+
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le, Lt
+
+NRounds = Annotated[
+    int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")
+]
+StumpOnly = Annotated[
+    Literal["stump"], Doc("What a round adds: a stump is a threshold on one feature.")
+]
+LearningRate = Annotated[float, Gt(0), Le(1), Doc("Share of the optimal step that a round takes.")]
+MaxBins = Annotated[
+    int,
+    Ge(2),
+    Le(255),
+    Doc("Most bins per feature; with no more distinct values than bins, none are merged."),
+]
+Smoothing = Annotated[
+    float,
+    Ge(0),
+    Le(1),
+    Doc(
+        "Share of all pair weight added to both the rightly and the wrongly ordered pairs "
+        "in the step; 0 is the paper's plain formula."
+    ),
+]
+EarlyStoppingRounds = Annotated[
+    int | None,
+    Ge(1),
+    Doc(
+        "Stop when the AUC of the validation part has not risen for so many rounds, and keep the "
+        "best ones; n_rounds is then a ceiling. None: no validation part, all rounds."
+    ),
+]
+ValidationFraction = Annotated[
+    float,
+    Gt(0),
+    Lt(1),
+    Doc("Share of the rows of each class held out for early stopping; without it, not used."),
+]
+RandomState = Annotated[int, Ge(0), Le(2**32 - 1), Doc("Seed of the draw of the validation part.")]

@@ -1,0 +1,130 @@
+"""A rule per algorithm: which cut the scan looks for, what weak ranker it makes, how far to go."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from core.ranker import Floats
+from core.scan import Criterion
+
+from .loop import Found, SoFar
+from .weights import Masses
+
+# The least share of the weight that counts as wrong when nothing is: the spacing of doubles.
+NEVER_WRONG = 2.0**-52
+
+
+class Verdict(NamedTuple):
+    """The weak ranker that a rule makes of a cut, and how well it does.
+
+    Attributes
+    ----------
+    sign : int
+        1: h is `high` above the cut and `low` below it; -1: the reverse.
+    high, low : float
+    d_plus, d_minus : float
+        Mass that it gets right and wrong: pairs for a ranking rule, rows for a classifying one.
+    """
+
+    sign: int
+    high: float
+    low: float
+    d_plus: float
+    d_minus: float
+
+
+class Rule(ABC):
+    """What tells one booster from another.
+
+    Attributes
+    ----------
+    criterion : Criterion
+        What the scan looks for.
+    """
+
+    criterion: Criterion
+
+    @abstractmethod
+    def judge(self, masses: Masses, share_p: float) -> Verdict:
+        """Make a weak ranker of a cut.
+
+        Parameters
+        ----------
+        masses : Masses
+            On both sides of the cut.
+        share_p : float
+            The positives' share of all rows' weight.
+        """
+
+    def judge_constant(self, share_p: float) -> Verdict | None:
+        """Make a weak ranker that is the same everywhere; None where the rule has no use for it."""
+        return None
+
+    @abstractmethod
+    def step(self, found: Found, so_far: SoFar) -> float:
+        """Give alpha, the step along a weak ranker."""
+
+    @abstractmethod
+    def loss(self, log_f: Floats, start: Floats) -> float:
+        """Give the loss from (ln F₊, ln F₋), now and at the start."""
+
+    @abstractmethod
+    def intercept(self, log_f: Floats) -> float:
+        """Give what is added to f, so that 0 parts the classes."""
+
+
+class RankingRule(Rule):
+    """Weak rankers in {0, 1}, judged by the pairs that they order: RankBoost and its kin.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    learning_rate : float
+        Share of the step that is taken.
+    smoothing : float
+        ε in ½ ln((d+ + ε)/(d- + ε)).
+    """
+
+    def __init__(
+        self, criterion: Criterion, learning_rate: float = 1.0, smoothing: float = 0.0
+    ) -> None:
+        self.criterion = criterion
+        self.learning_rate = learning_rate
+        self.smoothing = smoothing
+
+    def judge(self, masses: Masses, share_p: float) -> Verdict:
+        """Take of a stump and its reverse the one with d+ >= d-, so that alpha is positive."""
+        right = masses.above_p * masses.below_n
+        wrong = masses.above_n * masses.below_p
+        return Verdict(1 if right >= wrong else -1, 1.0, 0.0, max(right, wrong), min(right, wrong))
+
+    def step(self, found: Found, so_far: SoFar) -> float:
+        """Step by eq. 4, smoothed."""
+        return self.learning_rate * log_ratio(found.d_plus, found.d_minus, self.smoothing)
+
+    def loss(self, log_f: Floats, start: Floats) -> float:
+        """Give F̃ = F₊ F₋ = Σ w_i w_k e^{-(f(x_i) - f(x_k))}, a sum over pairs, not a mean."""
+        return math.exp(log_f[0] + log_f[1])
+
+    def intercept(self, log_f: Floats) -> float:
+        """Give ½ ln(F₊/F₋), by Corollary 13."""
+        return float(0.5 * (log_f[0] - log_f[1]))
+
+
+def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
+    """Give ½ ln((d+ + ε)/(d- + ε)).
+
+    Plain, it is infinite where d- = 0: there the step is cut off at ½ ln(2^52) ≈ 18.
+    """
+    if smoothing == 0.0 and d_minus == 0.0:
+        smoothing = NEVER_WRONG
+    return 0.5 * math.log((d_plus + smoothing) / (d_minus + smoothing))
+
+
+def classification_loss(log_f: Floats, intercept: float) -> tuple[float, float]:
+    """Give F = F₊ + F₋ and the F-skew F₊ - F₋ of f + intercept."""
+    with np.errstate(over="ignore"):
+        plus, minus = np.exp(log_f + np.array([-intercept, intercept]))
+        return float(plus + minus), float(plus - minus)

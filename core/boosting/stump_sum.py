@@ -1,0 +1,255 @@
+"""Stumps as weak rankers: thresholds on one feature, found by the scan, summed up by feature."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats
+from core.scan import MISSING, Bins, Peak, find_peak, fit_bins
+
+from .ensemble import Ensemble, check_array, join_fields, split_fields
+from .loop import LEAST_EDGE, Path
+from .rules import Rule, Verdict
+from .stump_words import describe
+from .stumps import fold
+from .weights import Masses, PairWeights
+
+ROUND = np.dtype(
+    [
+        ("feature", np.int64),
+        ("threshold", np.float64),
+        ("sign", np.int8),
+        ("missing_above", np.bool_),
+        ("alpha", np.float64),
+        ("d_plus", np.float64),
+        ("d_minus", np.float64),
+        ("high", np.float64),
+        ("low", np.float64),
+        ("coverage", np.float64),
+    ]
+)
+"""One round: h(x) = `high` where x > threshold and `low` elsewhere if sign is 1, the reverse if -1.
+
+The score grows by alpha h(x). A ranking rule's h is 1 or 0; a classifying one's is 1 or -1. A
+missing x counts as above the threshold where missing_above, else as below it. The threshold -inf
+sets the missing apart from all values. Feature -1 stands for the constant h = high. d_plus and
+d_minus are the masses that h gets right and wrong, of pairs or of rows, under the weights before
+the step. coverage is the share of the training weight where h is `high`.
+"""
+
+CONSTANT = Peak(-1, -1, False, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Stump:
+    """A stump that the scan has found; `peak` and `masses` are the cut it was made of."""
+
+    peak: Peak
+    masses: Masses | None
+    threshold: float
+    coverage: float
+    verdict: Verdict
+
+    @property
+    def d_plus(self) -> float:
+        """Mass that it gets right."""
+        return self.verdict.d_plus
+
+    @property
+    def d_minus(self) -> float:
+        """Mass that it gets wrong."""
+        return self.verdict.d_minus
+
+    @property
+    def above_below(self) -> tuple[float, float]:
+        """What h is above the threshold, and below it."""
+        sign, high, low, *_ = self.verdict
+        return (high, low) if sign > 0 else (low, high)
+
+    def values(self, X: Floats) -> Floats:
+        """Give h(x) of each row."""
+        peak = self.peak
+        return _values(X, peak.feature, self.threshold, peak.missing_above, self.above_below)
+
+
+def _values(
+    X: Floats, feature: int, threshold: float, missing_above: bool, above_below: tuple[float, float]
+) -> Floats:
+    above, below = above_below
+    if feature < 0:
+        return np.full(len(X), above)
+    x = X[:, feature]
+    return np.where((x > threshold) | (np.isnan(x) & missing_above), above, below)
+
+
+class StumpLearner:
+    """The training rows, their weights, and the scan for the best stump.
+
+    Parameters
+    ----------
+    rule : Rule
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+    max_bins : int
+
+    Notes
+    -----
+    A round is O(n_features · n_rows).
+    """
+
+    def __init__(
+        self, rule: Rule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, max_bins: int
+    ) -> None:
+        rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+        weight = weight[rows]
+        self.bins: Bins
+        self.bins, codes = fit_bins(X, rows, weight, max_bins)
+        self._rule = rule
+        self._n_bins = self.bins.n_bins
+        self._weights = PairWeights(codes, weight, int(positive.sum()))
+        # Summed from the top: [j, c + 1] is the share of rows above cut c, the missing left out.
+        shares = self._weights.bin_shares()
+        self._missing = shares[:, MISSING].copy()
+        self._above = np.cumsum(shares[:, MISSING - 1 :: -1], axis=1)[:, ::-1]
+
+    @property
+    def log_f_plus(self) -> float:
+        """Logarithm of F₊."""
+        return self._weights.log_f_plus
+
+    @property
+    def log_f_minus(self) -> float:
+        """Logarithm of F₋."""
+        return self._weights.log_f_minus
+
+    def scan(self) -> Stump | None:
+        """Find the best stump under the present weights."""
+        weights, rule = self._weights, self._rule
+        peak = find_peak(
+            weights.histograms, self._n_bins, self.bins.has_missing, rule.criterion, weights.share_p
+        )
+        best = None
+        if peak.feature >= 0:
+            masses = weights.masses(peak)
+            best = self._stump(peak, masses, rule.judge(masses, weights.share_p))
+        constant = rule.judge_constant(weights.share_p)
+        if constant is not None and (best is None or constant.d_plus > best.d_plus):
+            best = Stump(CONSTANT, None, -math.inf, 1.0, constant)
+        if best is None or best.d_plus - best.d_minus < LEAST_EDGE:
+            return None
+        return best
+
+    def update(self, found: Stump, alpha: float) -> None:
+        """Let f grow by alpha h."""
+        above, below = found.above_below
+        if found.masses is None:
+            self._weights.shift(alpha * above)
+        else:
+            self._weights.update(found.peak, found.masses, alpha * above, alpha * below)
+
+    def collect(self, path: Path) -> "StumpSum":
+        """Sum up the stumps of a run of the loop."""
+        rounds = np.empty(len(path.found), dtype=ROUND)
+        for t, (stump, alpha) in enumerate(zip(path.found, path.alpha, strict=True)):
+            peak, verdict = stump.peak, stump.verdict
+            rounds[t] = (
+                peak.feature,
+                stump.threshold,
+                verdict.sign,
+                peak.missing_above,
+                alpha,
+                verdict.d_plus,
+                verdict.d_minus,
+                verdict.high,
+                verdict.low,
+                stump.coverage,
+            )
+        return StumpSum(rounds, self.bins.has_missing)
+
+    def _stump(self, peak: Peak, masses: Masses, verdict: Verdict) -> Stump:
+        edges = self.bins.edges[peak.feature]
+        threshold = float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
+        missing = self._missing[peak.feature]
+        above = self._above[peak.feature, peak.cut + 1] + (missing if peak.missing_above else 0.0)
+        coverage = float(above if verdict.sign > 0 else 1.0 - above)
+        return Stump(peak, masses, threshold, min(max(coverage, 0.0), 1.0), verdict)
+
+
+class StumpSum(Ensemble):
+    """A sum of stumps, folded into one step function per feature for scoring.
+
+    Parameters
+    ----------
+    rounds : structured ndarray of shape (n_rounds,), `ROUND`
+    has_missing : ndarray of shape (n_features,), bool
+        Which columns held missing values at fit.
+    """
+
+    type = "stumps"
+
+    def __init__(self, rounds: npt.NDArray[np.void], has_missing: npt.NDArray[np.bool_]) -> None:
+        self.rounds = rounds
+        self.has_missing = has_missing
+        self.constant = float((rounds["alpha"] * rounds["low"]).sum())
+        self._steps = fold(rounds[rounds["feature"] >= 0])
+        self._means = np.zeros(len(has_missing))
+        added = rounds["alpha"] * (rounds["high"] - rounds["low"]) * rounds["coverage"]
+        np.add.at(self._means, rounds["feature"], added)  # 0 where the feature is -1
+        self.mean = self.constant + float(self._means.sum())
+
+    def score(self, X: Floats, intercept: float) -> Floats:
+        """Score rows; O(n_rows · n_used · log n_thresholds)."""
+        return self._steps.score(X, intercept + self.constant)
+
+    def staged(self, X: Floats) -> Iterator[Floats]:
+        """Yield the sum of the first 1, 2, ... stumps on each row."""
+        scores = np.zeros(len(X))
+        for row in self.rounds:
+            ends = (row["high"], row["low"]) if row["sign"] > 0 else (row["low"], row["high"])
+            h = _values(X, row["feature"], row["threshold"], row["missing_above"], ends)
+            scores = scores + row["alpha"] * h
+            yield scores
+
+    def contributions(self, X: Floats) -> Floats:
+        """Give how each feature's step function differs from its training mean."""
+        return self._steps.contributions(X) - self._means
+
+    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+        """Describe step functions and rules; see `stump_words.describe`."""
+        return describe(self.rounds, self._steps, self.has_missing, name)
+
+    def arrays(self) -> Arrays:
+        """Give the fields of the rounds, and which columns held missing values."""
+        return split_fields(self.rounds) | {"has_missing": self.has_missing}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int
+    ) -> "StumpSum":
+        """Take what `arrays` gave; refuse any other with ArtifactError."""
+        has_missing = arrays["has_missing"]
+        check_array("has_missing", has_missing, np.bool_, (n_features,))
+        rounds = join_fields(arrays, ROUND, n_rounds)
+        feature, alpha = rounds["feature"], rounds["alpha"]
+        if not ((feature >= -1) & (feature < n_features)).all():
+            raise ArtifactError(f"feature must be from -1 to {n_features - 1}")
+        if not (np.isfinite(alpha).all() and (abs(rounds["sign"]) == 1).all()):
+            raise ArtifactError("alpha must be finite and sign 1 or -1")
+        if not (rounds["threshold"] < np.inf).all():
+            raise ArtifactError("threshold must be a number below infinity")
+        if not ((rounds["low"] >= -1) & (rounds["high"] <= 1)).all():
+            raise ArtifactError("low and high must be from -1 to 1")
+        if not (rounds["low"] <= rounds["high"]).all():
+            raise ArtifactError("low must be at most high")
+        if not (rounds["low"] == rounds["high"])[feature < 0].all():
+            raise ArtifactError("low must be equal to high where feature is -1")
+        for name in ("d_plus", "d_minus", "coverage"):
+            if not ((rounds[name] >= 0) & (rounds[name] <= 1 + 1e-9)).all():
+                raise ArtifactError(f"{name} must be from 0 to 1")
+        return cls(rounds, has_missing)
