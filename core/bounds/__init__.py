@@ -1,7 +1,8 @@
 """What paper 2 says a ranker's margins are worth, as numbers, with the conditions under which they hold.
 
 `generalisation` bounds the misranking of rows to come by the margins of the training pairs (Theorem
-2, Lemma 3, Corollaries 4 and 5, eq. 2). `game` finds ρ, the best margin that any combination of the
+2, Lemma 3, Corollaries 4 and 5, eq. 2); `report` puts them together for a ranker, and says where
+they do not apply or say nothing. `game` finds ρ, the best margin that any combination of the
 weak rankers has, with a certificate. `progress` is the condition of Theorems 7 and 8, round by round.
 The margins themselves are read off the ROC curve: `core.metrics.margins`.
 
@@ -13,12 +14,6 @@ RankBoost", JMLR 10, 2009.
 
 from .game import BestMargin, best_bipartite_margin, best_margin, stump_outputs
 from .generalisation import (
-    Bound,
-    Sample,
-    WeakRankers,
-    bound_held_out,
-    bound_misranking,
-    column_rankers,
     corollary_4_epsilon,
     corollary_4_failure,
     corollary_5_epsilon,
@@ -27,9 +22,17 @@ from .generalisation import (
     equation_2_least_rows,
     log_sloppy_cover,
     log_uniform_cover,
-    stump_rankers,
 )
 from .progress import makes_progress, most_tied_mass
+from .report import (
+    Bound,
+    Sample,
+    WeakRankers,
+    bound_held_out,
+    bound_misranking,
+    column_rankers,
+    stump_rankers,
+)
 
 __all__ = [
     "BestMargin",

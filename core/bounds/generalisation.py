@@ -10,128 +10,13 @@ rows that are crucial: m₊m₋/(m(m - 1)) for two classes, the empirical form t
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from core.errors import InvalidParameter
-from core.metrics.margins import MarginDistribution
 
 _GREATEST_EPSILON = 1e6  # far beyond 1, where a bound says nothing any more
-
-
-@dataclass(frozen=True)
-class WeakRankers:
-    """The set H of weak rankers with values in {0, 1} that a ranker combines.
-
-    Attributes
-    ----------
-    size : int
-        |H|, or a number that it cannot exceed: the bounds only grow with it.
-    depends_on_data : str or None
-        In what way H came from the training rows; None when it was fixed before them.
-    """
-
-    size: int
-    depends_on_data: str | None = None
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The rows that a bound speaks of.
-
-    Attributes
-    ----------
-    positives, negatives : int
-        Rows of each class, at least one.
-    weighted : bool
-        Whether rows weigh unequally.
-    """
-
-    positives: int
-    negatives: int
-    weighted: bool = False
-
-    @property
-    def rows(self) -> int:
-        """m."""
-        return self.positives + self.negatives
-
-    @property
-    def crucial_share(self) -> float:
-        """E = m₊m₋/(m(m - 1)), the share of ordered pairs that are crucial; at most ½."""
-        return self.positives * self.negatives / (self.rows * (self.rows - 1))
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A bound as a number, with what it is made of and whether it may be believed.
-
-    Attributes
-    ----------
-    name : str
-    source : str
-        Where it comes from.
-    margin_fraction : float in [0, 1]
-        P_S{margin <= θ}.
-    epsilon : float
-    terms : mapping of str to float
-        What ε was computed from.
-    reasons : tuple of str
-        Why it does not apply; empty when it does.
-    """
-
-    name: str
-    source: str
-    margin_fraction: float
-    epsilon: float
-    terms: Mapping[str, float]
-    reasons: tuple[str, ...]
-
-    @property
-    def value(self) -> float:
-        """P_S{margin <= θ} + ε, which P{misrank} exceeds with probability at most δ."""
-        return self.margin_fraction + self.epsilon
-
-    @property
-    def applies(self) -> bool:
-        """Whether the conditions of the theorem are met, as far as they can be checked."""
-        return not self.reasons
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether it says nothing: a probability is at most 1 anyway."""
-        return not self.value < 1.0  # NaN says nothing either
-
-
-def stump_rankers(n_thresholds: int, n_features: int, *, boolean: bool = False) -> WeakRankers:
-    """Count stumps, at most: both directions of every threshold, the missing on either side.
-
-    Parameters
-    ----------
-    n_thresholds : int
-        Most thresholds per feature.
-    n_features : int
-    boolean : bool
-        Whether every feature takes 0, 1 and missing only. Then all stumps there can be are known
-        beforehand; else thresholds are bin edges, chosen from the rows.
-
-    Returns
-    -------
-    WeakRankers
-    """
-    if boolean:
-        return WeakRankers(6 * n_features)  # of 8 functions of three values 2 are constant
-    # The threshold -inf tells the missing from all values, in both directions.
-    size = (4 * n_thresholds + 2) * n_features
-    return WeakRankers(size, "the thresholds are bin edges, chosen from the training rows")
-
-
-def column_rankers(n_features: int) -> WeakRankers:
-    """Count the weak rankers where the columns themselves are taken, as in §4: they were there first."""
-    return WeakRankers(n_features)
 
 
 def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float:
@@ -227,7 +112,7 @@ def corollary_4_epsilon(
     float
         The root of `corollary_4_failure` = δ. Eq. 2 is a closed form that lies above it.
     """
-    _check_delta(delta)
+    check_delta(delta)
 
     def excess(epsilon: float) -> float:
         log_cover = log_sloppy_cover(n_weak_rankers, theta / 4, epsilon / 8)
@@ -266,7 +151,7 @@ def equation_2_epsilon(
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
-    _check_delta(delta)
+    check_delta(delta)
     _check_sample(rows, crucial_share)
     scale = rows * crucial_share**2
     log_h = math.log(n_weak_rankers)
@@ -331,140 +216,9 @@ def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share
     -------
     float
     """
-    _check_delta(delta)
+    check_delta(delta)
     _check_sample(rows, crucial_share)
     return math.sqrt(8 / (rows * crucial_share**2) * (log_cover + math.log(2 / delta)))
-
-
-def bound_misranking(
-    margins: MarginDistribution,
-    sample: Sample,
-    weak_rankers: WeakRankers,
-    *,
-    theta: float,
-    delta: float,
-) -> tuple[Bound, ...]:
-    """Compute all bounds of §3 for a convex combination of {0, 1} weak rankers.
-
-    Parameters
-    ----------
-    margins : MarginDistribution
-        Of the training pairs.
-    sample : Sample
-        The training rows.
-    weak_rankers : WeakRankers
-    theta : float in (0, 1]
-    delta : float in (0, 1)
-
-    Returns
-    -------
-    tuple of Bound
-        theorem_2 (with the smaller of the two covers), corollary_4, equation_2, corollary_5.
-
-    Raises
-    ------
-    InvalidParameter
-        If theta or delta is out of range.
-
-    Notes
-    -----
-    That rows were drawn independently cannot be checked, and is assumed. Where a bound does not
-    apply its number is given all the same: it shows what the theorem would say, no more.
-    """
-    if not 0 < theta <= 1:
-        raise InvalidParameter(f"theta must be above 0 and at most 1, got {theta}")
-    _check_delta(delta)
-    size, m, E = weak_rankers.size, sample.rows, sample.crucial_share
-    reasons = _reasons(sample)
-    if weak_rankers.depends_on_data is not None:
-        reasons = (*reasons, f"H must be fixed beforehand: {weak_rankers.depends_on_data}")
-    log_uniform = log_uniform_cover(size, theta / 4)
-    sloppy = corollary_4_epsilon(size, theta, delta, m, E)
-    uniform = corollary_5_epsilon(log_uniform, delta, m, E)
-    log_sloppy = (
-        log_sloppy_cover(size, theta / 4, sloppy / 8) if math.isfinite(sloppy) else math.inf
-    )
-    least_rows = equation_2_least_rows(size, theta, E)
-    too_few = f"m must be at least 64 ln|H|/(Eθ)² = {least_rows:.4g}, got {m}"
-    common = {"m": float(m), "E": E, "theta": theta, "delta": delta}
-    known = common | {"weak_rankers": float(size)}
-    fraction = margins.fraction_within(theta)
-    return (
-        Bound(
-            "theorem_2",
-            "Rudin & Schapire 2009, Theorem 2",
-            fraction,
-            min(sloppy, uniform),
-            common | {"log_cover": log_sloppy if sloppy < uniform else log_uniform},
-            reasons,
-        ),
-        Bound(
-            "corollary_4",
-            "Rudin & Schapire 2009, Corollary 4",
-            fraction,
-            sloppy,
-            known | {"log_cover": log_sloppy},
-            reasons,
-        ),
-        Bound(
-            "equation_2",
-            "Rudin & Schapire 2009, eq. 2",
-            fraction,
-            equation_2_epsilon(size, theta, delta, m, E),
-            known | {"least_m": least_rows},
-            (*reasons, too_few) if m < least_rows else reasons,
-        ),
-        Bound(
-            "corollary_5",
-            "Rudin & Schapire 2009, Corollary 5",
-            fraction,
-            uniform,
-            known | {"log_cover": log_uniform},
-            reasons,
-        ),
-    )
-
-
-def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> Bound:
-    """Bound the misranking by what rows say that had no part in the fit.
-
-    Parameters
-    ----------
-    misrank_fraction : float in [0, 1]
-        Share of the held-out pairs out of order, ties counted whole.
-    sample : Sample
-        The held-out rows.
-    delta : float in (0, 1)
-
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    InvalidParameter
-        If misrank_fraction or delta is out of range.
-
-    Notes
-    -----
-    To these rows the ranker is fixed beforehand, whatever it is: F holds one function, which covers
-    itself at every θ > 0, and θ goes to 0.
-    """
-    if not 0 <= misrank_fraction <= 1:
-        raise InvalidParameter(f"misrank_fraction must lie in [0, 1], got {misrank_fraction}")
-    m, E = sample.rows, sample.crucial_share
-    return Bound(
-        "held_out",
-        "Rudin & Schapire 2009, Corollary 5 with |F| = 1",
-        misrank_fraction,
-        corollary_5_epsilon(0.0, delta, m, E),
-        {"m": float(m), "E": E, "delta": delta, "log_cover": 0.0},
-        _reasons(sample),
-    )
-
-
-def _reasons(sample: Sample) -> tuple[str, ...]:
-    return ("the theorem counts rows, and these have unequal weights",) if sample.weighted else ()
 
 
 def _log_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
@@ -491,7 +245,7 @@ def _check_positive(name: str, value: float) -> None:
         raise InvalidParameter(f"{name} must be above 0, got {value}")
 
 
-def _check_delta(delta: float) -> None:
+def check_delta(delta: float) -> None:
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta must lie between 0 and 1, got {delta}")
 
