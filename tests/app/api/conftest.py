@@ -10,6 +10,7 @@ import httpx
 import pytest
 from live_service import Service, running
 from pydantic import SecretStr
+from refusals import MAX_BODY, MAX_UPLOAD, everything
 
 from app.infra.settings import Settings
 
@@ -46,3 +47,38 @@ def service_on_both(tmp_path: Path, database_url: str) -> Iterator[Service]:
 def client(service: Service) -> httpx.Client:
     """A client with every scope."""
     return service.client(service.key())
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+    """A service with small limits, for a module of refusals."""
+    settings = Settings(
+        state_dir=tmp_path_factory.mktemp("state"),
+        database_url=sqlite_file,
+        max_body_bytes=MAX_BODY,
+        max_upload_bytes=MAX_UPLOAD,
+        max_columns=10,
+    )
+    with running(settings) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def dataset_id(small: Service) -> str:
+    """A ready dataset of the small service."""
+    return small.upload(small.client(small.key()))
+
+
+@pytest.fixture(scope="module")
+def model_id(small: Service, dataset_id: str) -> str:
+    """A model of the small service."""
+    model_id: str = small.train(small.client(small.key()), dataset_id)["model_id"]
+    return model_id
+
+
+@pytest.fixture
+def nothing_is_left(small: Service, dataset_id: str, model_id: str) -> Iterator[None]:
+    """Whatever the test asked of the small service, no row and no blob came of it."""
+    before = everything(small)
+    yield
+    assert everything(small) == before

@@ -1,0 +1,46 @@
+"""What the tests of bad input share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+from live_service import Service
+from sqlalchemy import func, select
+
+from app.db.tables import Base
+
+CSV = {"Content-Type": "text/csv"}
+MAX_BODY, MAX_UPLOAD = 10_000, 50_000
+
+
+def everything(service: Service) -> tuple[dict[str, int], set[str]]:
+    """How many rows each table has, but for the keys, and the names of all blobs."""
+    with service.context.db.read() as session:
+        rows = {
+            name: session.scalar(select(func.count()).select_from(table)) or 0
+            for name, table in Base.metadata.tables.items()
+            if name != "api_keys"
+        }
+    root = Path(service.context.blobs.root)
+    return rows, {str(path.relative_to(root)) for path in root.rglob("*")}
+
+
+def refused(answer: httpx.Response, status: int, code: str, *words: str) -> dict[str, Any]:
+    """Check the problem, and give it back."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    problem: dict[str, Any] = answer.json()
+    assert problem["status"] == status
+    assert problem["code"] == code
+    assert problem["type"] == f"urn:rankwright:problem:{code}"
+    assert problem["request_id"] == answer.headers["X-Request-ID"]
+    assert "?" not in problem["instance"]
+    for word in words:
+        assert word in answer.text.replace('\\"', '"')
+    return problem
+
+
+def job(dataset: str, **changes: Any) -> dict[str, Any]:
+    return {"dataset_id": dataset, "algorithm": {"name": "rankboost"}} | changes

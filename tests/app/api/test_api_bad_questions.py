@@ -1,0 +1,181 @@
+"""Bad questions: rows, things and parameters that are not there. Each gets a problem, and nothing is left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from live_service import Service
+from refusals import refused
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
+
+@pytest.fixture
+def client(small: Service) -> httpx.Client:
+    return small.client(small.key())
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ("age=1&income=2", None, []),
+        ("income=2", "absent_feature", ["feature 'age' is absent"]),
+        ("age=1&income=2&x=1", "unknown_feature", ["feature 'x' is unknown", "age, income"]),
+        (
+            "age=old&income=2",
+            "invalid_feature_value",
+            ["feature 'age' must be a finite number, got 'old'"],
+        ),
+        ("age=1&age=1&income=2", "duplicate_feature", ["feature 'age' must be given once"]),
+        ("age=NaN&income=2", "invalid_feature_value", ["'NaN'"]),
+    ],
+)
+def test_scores(
+    client: httpx.Client, model_id: str, query: str, code: str | None, words: list[str]
+) -> None:
+    answer = client.get(f"/v1/models/{model_id}/score?{query}")
+    if code is None:
+        assert answer.status_code == 200  # `score 1` had missing values in training
+    else:
+        problem = refused(answer, 422, code, *words)
+        assert "old" not in problem["instance"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]",
+        "{}",
+        '{"rows": 3}',
+        '{"rows": [], "x": 1}',
+        '{"columns": []}',
+        '{"columns": [], "data": 1}',
+        "null",
+    ],
+)
+def test_scores_of_another_shape(client: httpx.Client, model_id: str, body: str) -> None:
+    for verb in ("score", "rank", "explain"):
+        answer = client.post(
+            f"/v1/models/{model_id}/{verb}",
+            content=body,
+            headers={"Content-Type": "application/json"},
+        )
+        refused(answer, 422, "invalid", "the body must be")
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b'{"rows": [{"age": NaN}]}', b'{"rows": [{"age": 1e999}]}', b"\xff"]
+)
+def test_scores_of_no_json(client: httpx.Client, model_id: str, body: bytes) -> None:
+    answer = client.post(
+        f"/v1/models/{model_id}/score", content=body, headers={"Content-Type": "application/json"}
+    )
+    refused(answer, 400, "malformed_json")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/models/nobody",
+        "/v1/models/churn:2",
+        "/v1/models/churn:0",
+        "/v1/models/churn@champion",
+        "/v1/models/CHURN",
+        "/v1/models/mdl_" + "0" * 32,
+        "/v1/models/%F0%9F%98%80",
+        "/v1/models/churn%20/metrics",
+        "/v1/models/nobody/score?age=1",
+        "/v1/datasets/x",
+        "/v1/datasets/ds_" + "g" * 32,
+        "/v1/jobs/job_1",
+        "/v1/jobs/job_" + "0" * 32 + "/events",
+        "/v1/keys/key_1",
+        "/v1/algorithms/boostrank",
+        "/v1/models/churn/aliases/nobody",
+        "/v1/nothing",
+        "/v2/models",
+        "/v1/models/",
+    ],
+)
+def test_what_is_not_there(client: httpx.Client, path: str) -> None:
+    refused(client.get(path), 404, "not_found")
+
+
+def test_nul_in_an_address(client: httpx.Client) -> None:
+    for path in (
+        "/v1/models/a%00",
+        "/v1/datasets?name=%00",
+        "/v1/models?name=%00",
+        "/v1/jobs?state=%00",
+    ):
+        refused(client.get(path), 400, "malformed", "NUL")
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("limit=0", "invalid"),
+        ("limit=201", "invalid"),
+        ("limit=x", "invalid"),
+        ("after=nonsense", "invalid_cursor"),
+        ("after=WzEsMl0", "invalid_cursor"),
+        ("after=%F0%9F", "invalid_cursor"),
+    ],
+)
+def test_pages(client: httpx.Client, query: str, code: str) -> None:
+    for path in ("/v1/datasets", "/v1/jobs", "/v1/models", "/v1/keys"):
+        refused(client.get(f"{path}?{query}"), 422, code)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("metrics?on=moon", "invalid"),
+        ("roc?max_points=1", "invalid"),
+        ("roc?format=xml", "invalid"),
+        ("operating-point", "invalid_parameter"),
+        ("operating-point?fpr=0.1&tpr=0.1", "invalid_parameter"),
+        ("operating-point?fpr=2", "invalid"),
+        ("operating-point?tpr=nan", "invalid"),
+        ("operating-point?threshold=inf", "invalid"),
+    ],
+)
+def test_questions_to_a_model(client: httpx.Client, model_id: str, path: str, code: str) -> None:
+    refused(client.get(f"/v1/models/{model_id}/{path}"), 422, code)
+
+
+def test_methods(client: httpx.Client) -> None:
+    answer = client.put("/v1/jobs")
+    refused(answer, 405, "method_not_allowed", "PUT is not offered here; offered are GET, POST")
+    assert answer.headers["Allow"] == "GET, POST"
+    refused(client.patch("/v1/models/churn/score"), 405, "method_not_allowed")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "", "scopes": ["read"]},
+        {"name": "x", "scopes": []},
+        {"name": "x", "scopes": ["root"]},
+        {"name": "x", "scopes": ["read"], "expires_in_seconds": -1},
+        {"name": "x", "scopes": ["read"], "owner": "other"},
+        {"name": "a\0b", "scopes": ["read"]},
+    ],
+)
+def test_keys(client: httpx.Client, body: dict[str, Any]) -> None:
+    refused(client.post("/v1/keys", json=body), 422, "invalid")
+
+
+def test_a_model_is_deleted_by_id_only(client: httpx.Client) -> None:
+    refused(client.delete("/v1/models/churn"), 422, "invalid", "deleted by its id", "'churn'")
+
+
+def test_events(client: httpx.Client) -> None:
+    job_id = client.get("/v1/jobs").json()["data"][0]["id"]
+    refused(client.get(f"/v1/jobs/{job_id}/events?after=-1"), 422, "invalid")
+    stream = {"Accept": "text/event-stream", "Last-Event-ID": "x"}
+    refused(
+        client.get(f"/v1/jobs/{job_id}/events", headers=stream), 422, "invalid", "Last-Event-ID"
+    )

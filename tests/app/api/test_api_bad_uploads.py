@@ -1,0 +1,105 @@
+"""Bad uploads, and bodies of the wrong size or kind: each a problem, and nothing half-made is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from live_service import Service, table
+from refusals import CSV, MAX_BODY, MAX_UPLOAD, refused
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
+
+@pytest.fixture
+def client(small: Service) -> httpx.Client:
+    return small.client(small.key())
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/xml", ""])
+def test_unsupported_media(client: httpx.Client, model_id: str, media_type: str) -> None:
+    headers = {"Content-Type": media_type} if media_type else {}
+    for address in ("/v1/jobs", f"/v1/models/{model_id}/score", "/v1/keys"):
+        answer = client.post(address, content=b"{}", headers=headers)
+        refused(answer, 415, "unsupported_media_type", "must be application/json")
+    answer = client.post("/v1/datasets", content=b"a,b\n", headers=headers)
+    refused(answer, 415, "unsupported_media_type", "text/csv")
+    compressed = {"Content-Type": "text/csv", "Content-Encoding": "br"}
+    answer = client.post("/v1/datasets", content=b"a,b\n", headers=compressed)
+    refused(answer, 415, "unsupported_media_type", "gzip, zstd", "'br'")
+
+
+def chunks(size: int) -> Iterator[bytes]:
+    for _ in range(size // 1000 + 1):
+        yield b"x" * 1000
+
+
+def test_too_large_a_body(client: httpx.Client, model_id: str) -> None:
+    as_json = {"Content-Type": "application/json"}
+    for address in ("/v1/jobs", f"/v1/models/{model_id}/score"):
+        for content in (b"x" * (MAX_BODY + 1), chunks(MAX_BODY)):  # with its length, and chunked
+            answer = client.post(address, content=content, headers=as_json)
+            refused(answer, 413, "too_large", f"at most {MAX_BODY} bytes")
+    for content in (b"x" * (MAX_UPLOAD + 1), chunks(MAX_UPLOAD)):
+        answer = client.post("/v1/datasets", content=content, headers=CSV)
+        refused(answer, 413, "too_large", f"at most {MAX_UPLOAD} bytes")
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter", "word"),
+    [
+        ("colour=red", "colour", "colour is not known here"),
+        ("kind=preferences", "kind", "not offered yet"),
+        ("kind=table", "kind", "kind must be bipartite, got 'table'"),
+        ("name=", "name", "name must have 1 to 255 characters"),
+        ("label=" + "x" * 256, "label", "label must have 1 to 255 characters"),
+        ("label=a&weight=a", "label", "each role needs a column of its own"),
+    ],
+)
+def test_what_is_said_about_a_table(
+    client: httpx.Client, query: str, parameter: str, word: str
+) -> None:
+    answer = client.post(f"/v1/datasets?{query}", content=table(), headers=CSV)
+    assert refused(answer, 422, "invalid", word)["errors"][0]["parameter"] == parameter
+
+
+def test_an_empty_upload_and_one_said_twice(client: httpx.Client) -> None:
+    refused(client.post("/v1/datasets", content=b"", headers=CSV), 422, "empty_body")
+    answer = client.post("/v1/datasets?name=a&name=b", content=table(), headers=CSV)
+    refused(answer, 422, "invalid", "name must be given once")
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type"),
+    [
+        (b"x", "multipart/form-data"),
+        (b"x", "multipart/form-data; boundary=b"),
+        (
+            b"--b\r\nContent-Disposition: form-data; name=file\r\n\r\na,b\n",
+            "multipart/form-data; boundary=b",
+        ),
+        (b"--b\r\n\r\nx\r\n--b--\r\n", "multipart/form-data; boundary=b"),
+        (b"--b--\r\n", "multipart/form-data; boundary=b"),
+    ],
+)
+def test_broken_forms(client: httpx.Client, content: bytes, content_type: str) -> None:
+    answer = client.post("/v1/datasets", content=content, headers={"Content-Type": content_type})
+    refused(answer, 400, "malformed")
+
+
+@pytest.mark.parametrize(
+    ("files", "data", "status"),
+    [
+        ([("file", ("t.csv", "a,b\n1,0\n")), ("file", ("u.csv", "x"))], {}, 400),
+        ([("table", ("t.csv", "a,b\n1,0\n"))], {}, 400),
+        ([("file", ("t.csv", "a,b\n1,0\n"))], {"colour": "red"}, 422),
+        ([("file", ("t.csv", "a,b\n1,0\n"))], {"name": "x" * 5000}, 413),
+        ([("file", ("t.xlsx", "PK", "application/zip"))], {}, 415),
+    ],
+)
+def test_forms_that_say_too_much_or_too_little(
+    client: httpx.Client, files: Any, data: dict[str, str], status: int
+) -> None:
+    assert client.post("/v1/datasets", files=files, data=data).status_code == status
