@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import ArtifactError
-from core.ranker import Arrays, Callback, Floats, Ranker
+from core.ranker import Arrays, Callback, Combination, Floats, Ranker
 
 from .ensemble import Ensemble, check_array
 from .kinds import KINDS
 from .loop import SoFar, StopReason, boost
-from .rules import Rule, classification_loss
+from .rules import RankingRule, Rule, classification_loss
 from .validation import Part, Watch, split_off
 
 
@@ -101,6 +101,15 @@ class Booster(Ranker):
         rule = self._rule()
         for log_f, scores in zip(self._log_f[1:], self._ensemble.staged(rows), strict=True):
             yield scores + rule.intercept(log_f)
+
+    def combination(self) -> Combination | None:
+        """Give the weak rankers' weights; see `Ranker.combination`."""
+        weights = self._ensemble.binary_weights()
+        if weights is None or (weights < 0).any():
+            return None
+        if not isinstance(self._rule(), RankingRule):
+            return Combination(weights, None, None)
+        return Combination(weights, self.rounds_["d_plus"].copy(), self.rounds_["d_minus"].copy())
 
     def structure(self) -> dict[str, Any]:
         """Describe the sum: its rules in words, its intercept, and the losses it ends with."""

@@ -47,6 +47,13 @@ class Ensemble(ABC):
     def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
         """Describe the sum, ready for JSON and readable by a person."""
 
+    def binary_weights(self) -> Floats | None:
+        """Give what each round's weak ranker adds where it says 1 over where it says 0.
+
+        None where weak rankers take more than two values.
+        """
+        return None
+
     @abstractmethod
     def arrays(self) -> Arrays:
         """Give the state as arrays; the reader of its kind (`kinds`) takes them."""

@@ -224,6 +224,11 @@ class StumpSum(Ensemble):
         """Describe step functions and rules; see `stump_words.describe`."""
         return describe(self.rounds, self._steps, self.has_missing, name)
 
+    def binary_weights(self) -> Floats:
+        """Give α(high - low), and 0 for a constant."""
+        rises = self.rounds["high"] - self.rounds["low"]
+        return np.asarray(self.rounds["alpha"] * np.where(self.rounds["feature"] >= 0, rises, 0.0))
+
     def arrays(self) -> Arrays:
         """Give the fields of the rounds, and which columns held missing values."""
         return split_fields(self.rounds) | {"has_missing": self.has_missing}

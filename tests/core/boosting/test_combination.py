@@ -1,0 +1,71 @@
+"""What a booster of stumps tells of its weak rankers, and what margins come of it."""
+
+import numpy as np
+import pytest
+
+from core.bounds import best_bipartite_margin, stump_outputs
+from core.metrics import roc_curve
+from core.metrics.margins import log_pair_loss, margin_distribution, smooth_margin
+from core.registry import ALGORITHMS
+
+NAMES = ("rankboost", "coordinate_rankboost")
+
+
+def table(seed, n_rows=60, n_features=3, separable=False):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n_rows, n_features)), 1)
+    noise = 0.0 if separable else 1.0
+    y = (X[:, 0] + X[:, 1] + noise * rng.normal(size=n_rows) > 0).astype(int)
+    return X, y
+
+
+def outputs_of(ranker, X):
+    """The weak rankers' values on each row, by rounds_, as {0, 1}."""
+    columns = []
+    for stump in ranker.rounds_:
+        above = X[:, stump["feature"]] > stump["threshold"]
+        columns.append(above == (stump["sign"] > 0))
+    return np.array(columns, dtype=float).T
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_the_combination_up_to_a_constant(name):
+    X, y = table(0)
+    ranker = ALGORITHMS[name](n_rounds=20).fit(X, y)
+    weights, d_plus, d_minus = ranker.combination()
+    assert weights.min() >= 0
+    assert len(weights) == len(d_plus) == len(d_minus) == len(ranker.rounds_)
+    scores = ranker.decision_function(X)
+    rebuilt = outputs_of(ranker, X) @ weights
+    assert scores - scores[0] == pytest.approx(rebuilt - rebuilt[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_smooth_margin_below_margin_below_rho(name, seed):
+    X, y = table(seed, separable=True)
+    ranker = ALGORITHMS[name](n_rounds=300, smoothing=0.0).fit(X, y)
+    scores = ranker.decision_function(X)
+    l1_norm = ranker.combination().weights.sum()
+    margin = margin_distribution(roc_curve(y, scores), l1_norm).least
+    outputs = stump_outputs(X, np.ones(len(X)), 255)
+    best = best_bipartite_margin(outputs[y == 1], outputs[y == 0])
+    assert smooth_margin(log_pair_loss(y, scores), l1_norm) < margin <= best.edge + 1e-9
+    assert best.gap < 1e-9
+    assert margin > 0  # separable, and boosted long enough
+
+
+def test_the_loss_is_the_one_that_the_booster_keeps():
+    X, y = table(3)
+    ranker = ALGORITHMS["rankboost"](n_rounds=10).fit(X, y)
+    loss = np.exp(log_pair_loss(y, ranker.decision_function(X)))
+    assert loss == pytest.approx(ranker.loss_[-1])
+
+
+def test_weighted_rows_scale_the_least_pair_to_one():
+    X, y = table(4)
+    weight = np.random.default_rng(4).integers(2, 6, len(y)).astype(float)
+    ranker = ALGORITHMS["rankboost"](n_rounds=10).fit(X, y, weight)
+    least = weight[y == 1].min() * weight[y == 0].min()
+    loss = np.exp(log_pair_loss(y, ranker.decision_function(X), weight))
+    assert loss == pytest.approx(ranker.loss_[-1] / least)
