@@ -153,7 +153,8 @@ def main(arguments: list[str]) -> None:
 
     settings = Settings()
     configure_logging(settings)
-    warm_up(settings)
+    for fault in warm_up(settings):
+        log.warning("a fit process starts cold in part", exc_info=fault)
     inbox = Inbox(connection)
     send({"type": "ready"})
     while True:

@@ -19,15 +19,26 @@ from core.registry import ALGORITHMS
 _TABLE = "x,y\n" + "".join(f"{i % 7 or ''},{i % 2}\n" for i in range(40))
 
 
-def warm_up(settings: Settings) -> None:
-    """Run the jobs, so that libraries are imported, kernels loaded and their threads started."""
+def warm_up(settings: Settings) -> list[Exception]:
+    """Run the jobs, so that libraries are imported, kernels loaded and their threads started.
+
+    Returns what failed: a cold start is slower, but no reason to refuse work.
+    """
+    faults: list[Exception] = []
     with tempfile.TemporaryDirectory(prefix="rankwright-warm-") as folder:
         upload = Path(folder, "table.csv")
         upload.write_text(_TABLE)
-        table = execution.run(_ingest(upload, folder, settings), _ignore)
+        try:
+            table = execution.run(_ingest(upload, folder, settings), _ignore)
+        except Exception as error:
+            return [error]
         for name, algorithm in ALGORITHMS.items():
             parameters = algorithm().get_params(deep=False)
-            execution.run(_training(name, parameters, table, folder), _ignore)
+            try:
+                execution.run(_training(name, parameters, table, folder), _ignore)
+            except Exception as error:
+                faults.append(error)
+    return faults
 
 
 def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
@@ -36,8 +47,10 @@ def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
         "path": str(upload),
         "content_type": "text/csv",
         "content_encoding": None,
+        "dataset_kind": "bipartite",
         "label": "y",
         "positive": "1",
+        "item": None,
         "weight": None,
         "group": None,
         "limits": limits(settings),
