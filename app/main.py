@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
@@ -82,4 +83,9 @@ def app_factory() -> FastAPI:
     """For `uvicorn --factory app.main:app_factory`: settings and logging from the environment."""
     settings = Settings()
     configure_logging(settings)
-    return create_app(settings)
+    app = create_app(settings)
+    # The libraries' hundreds of thousands of objects stay for good: the collector need not visit them again and
+    # again, each time between two answers.
+    gc.collect()
+    gc.freeze()
+    return app

@@ -35,9 +35,8 @@ from starlette.types import Receive, Scope, Send
 from app.api.context import Context
 from app.api.security import authenticate
 from app.db import migrate
-from app.infra.logging import configure_logging
 from app.infra.settings import Settings
-from app.main import create_app, open_context
+from app.main import app_factory, open_context
 from app.services import datasets, execution, keys, queue, submission
 
 FEATURES, ROUNDS, QUERIES, CONNECTIONS = 30, 500, 1_000, 16
@@ -70,9 +69,8 @@ class Null:
 
 def serve(state_dir: Path, port: int) -> None:
     """Run the server process."""
-    settings = Settings(state_dir=state_dir)
-    configure_logging(settings)
-    app = create_app(settings)
+    os.environ["RANKWRIGHT_STATE_DIR"] = str(state_dir)
+    app = app_factory()
     body = b'{"model_id":"mdl_%s","score":1.3721234567890123,"fpr":0.0123,"tpr":0.41}' % (b"0" * 32)
     null = Route(NULL_PATH, Null(app.state.context, body), methods=["GET"])
     app.router.routes.insert(0, null)
