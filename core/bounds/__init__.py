@@ -25,6 +25,7 @@ from .generalisation import (
 )
 from .progress import makes_progress, most_tied_mass
 from .report import (
+    LEAST_THETA,
     Bound,
     Sample,
     WeakRankers,
@@ -35,6 +36,7 @@ from .report import (
 )
 
 __all__ = [
+    "LEAST_THETA",
     "BestMargin",
     "Bound",
     "Sample",

@@ -10,9 +10,10 @@ rows that are crucial: m₊m₋/(m(m - 1)) for two classes, the empirical form t
 """
 
 import math
+import sys
 
 from scipy.optimize import brentq
-from scipy.special import gammaln
+from scipy.special import betaln
 
 from core.errors import InvalidParameter
 
@@ -37,7 +38,8 @@ def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
     _check_positive("epsilon", epsilon)
-    return math.log(n_weak_rankers) * max(0.0, math.log(2 / epsilon)) / (2 * theta**2)
+    log_h = math.log(n_weak_rankers) * max(0.0, math.log(2 / epsilon))
+    return _ratio(log_h, 2 * theta**2)
 
 
 def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
@@ -65,8 +67,12 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
-    parts = math.floor(n_weak_rankers / (4 * theta)) + 1
-    return _log_choose(parts + n_weak_rankers - 1, parts)
+    parts = _ratio(float(n_weak_rankers), 4 * theta)
+    if math.isinf(parts):
+        return 0.0 if n_weak_rankers == 1 else math.inf
+    parts = math.floor(parts) + 1.0
+    # ln C(n, k) = -ln(n + 1) - ln B(n - k + 1, k + 1), which keeps its digits for any n.
+    return float(-math.log(parts + n_weak_rankers) - betaln(parts + 1, n_weak_rankers))
 
 
 def corollary_4_failure(
@@ -146,8 +152,8 @@ def equation_2_epsilon(
     -------
     float
         √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]). Only where m is at least
-        `equation_2_least_rows` is it more than a number; far below, the logarithm turns negative
-        and it is NaN.
+        `equation_2_least_rows` is it more than a number; far below, the logarithm is negative and
+        it is NaN.
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
@@ -157,9 +163,11 @@ def equation_2_epsilon(
     log_h = math.log(n_weak_rankers)
     complexity = 0.0
     if log_h > 0:
-        complexity = 8 * log_h / theta**2 * math.log(4 * scale * theta**2 / log_h)
-    inside = 4 / scale * (complexity + 2 * math.log(2 / delta))
-    return math.sqrt(inside) if inside >= 0 else math.nan
+        rows_each = 4 * scale * theta**2 / log_h
+        if rows_each < 1:
+            return math.nan
+        complexity = 8 * log_h / theta**2 * math.log(rows_each)
+    return math.sqrt(4 / scale * (complexity + 2 * (math.log(2) - math.log(delta))))
 
 
 def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: float) -> float:
@@ -178,7 +186,7 @@ def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: floa
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
-    return 64 * math.log(n_weak_rankers) / (crucial_share * theta) ** 2
+    return _ratio(64 * math.log(n_weak_rankers), (crucial_share * theta) ** 2)
 
 
 def corollary_5_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
@@ -218,7 +226,7 @@ def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share
     """
     check_delta(delta)
     _check_sample(rows, crucial_share)
-    return math.sqrt(8 / (rows * crucial_share**2) * (log_cover + math.log(2 / delta)))
+    return math.sqrt(8 / (rows * crucial_share**2) * (log_cover + math.log(2) - math.log(delta)))
 
 
 def _log_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
@@ -231,8 +239,11 @@ def _exp(exponent: float) -> float:
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
-def _log_choose(n: int, k: int) -> float:
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+def _ratio(numerator: float, denominator: float) -> float:
+    """Divide, to infinity where the denominator is too small for a number."""
+    if numerator == 0:
+        return 0.0
+    return numerator / denominator if denominator > numerator / sys.float_info.max else math.inf
 
 
 def _check_size(n_weak_rankers: int) -> None:

@@ -17,6 +17,9 @@ from .generalisation import (
     log_uniform_cover,
 )
 
+LEAST_THETA = 1e-6
+"""Margins below it are near the rounding of scores, and no number of rows there is would do."""
+
 
 @dataclass(frozen=True)
 class WeakRankers:
@@ -147,7 +150,8 @@ def bound_misranking(
     sample : Sample
         The training rows.
     weak_rankers : WeakRankers
-    theta : float in (0, 1]
+    theta : float in [1e-6, 1]
+        Chosen before the margins are looked at: who tries k of them must give each δ/k.
     delta : float in (0, 1)
 
     Returns
@@ -165,8 +169,8 @@ def bound_misranking(
     That rows were drawn independently cannot be checked, and is assumed. Where a bound does not
     apply its number is given all the same: it shows what the theorem would say, no more.
     """
-    if not 0 < theta <= 1:
-        raise InvalidParameter(f"theta must be above 0 and at most 1, got {theta}")
+    if not LEAST_THETA <= theta <= 1:
+        raise InvalidParameter(f"theta must be from {LEAST_THETA:g} to 1, got {theta}")
     check_delta(delta)
     size, m, E = weak_rankers.size, sample.rows, sample.crucial_share
     reasons = _reasons(sample)

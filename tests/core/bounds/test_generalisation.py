@@ -195,9 +195,9 @@ def test_the_held_out_bound():
 @pytest.mark.parametrize(
     ("given_", "message"),
     [
-        ({"theta": 0.0}, "theta must be above 0 and at most 1, got 0.0"),
-        ({"theta": 1.5}, "theta must be above 0 and at most 1, got 1.5"),
-        ({"theta": math.nan}, "theta must be above 0 and at most 1, got nan"),
+        ({"theta": 0.0}, "theta must be from 1e-06 to 1, got 0.0"),
+        ({"theta": 1.5}, "theta must be from 1e-06 to 1, got 1.5"),
+        ({"theta": math.nan}, "theta must be from 1e-06 to 1, got nan"),
         ({"delta": 0.0}, "delta must lie between 0 and 1, got 0.0"),
         ({"delta": 1.0}, "delta must lie between 0 and 1, got 1.0"),
     ],
@@ -219,3 +219,20 @@ def test_other_bad_input_is_refused():
         corollary_5_epsilon(0.0, 0.05, 10, 0.6)
     with pytest.raises(InvalidParameter, match=r"misrank_fraction must lie in \[0, 1\], got 1.5"):
         bound_held_out(1.5, Sample(5, 5), delta=0.05)
+
+
+@pytest.mark.parametrize("theta", [1e-300, 1e-160, 1e-9])
+@pytest.mark.parametrize("size", [1, 2, 10**6])
+def test_extreme_margins_neither_overflow_nor_deceive(theta, size):
+    m, E, delta = 10**6, 0.25, 1e-300
+    least = corollary_5_epsilon(0.0, delta, m, E)
+    epsilons = [
+        corollary_4_epsilon(size, theta, delta, m, E),
+        corollary_5_epsilon(log_uniform_cover(size, theta / 4), delta, m, E),
+    ]
+    for epsilon in epsilons:
+        assert epsilon >= least * (1 - 1e-9)
+        assert size == 1 or epsilon > least
+    closed = equation_2_epsilon(size, theta, delta, m, E)
+    assert math.isnan(closed) or closed >= least * (1 - 1e-9)
+    assert equation_2_least_rows(size, theta, E) >= 0
