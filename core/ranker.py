@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -52,11 +52,14 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The two labels; the greater one, `classes_[1]`, is positive.
+        The two labels; the greater one, `classes_[1]`, is positive. Absent when fitted on pairs.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), object
         Only when fitted on a table whose columns are named by strings.
     """
+
+    target: ClassVar[Literal["binary", "multilabel"]] = "binary"
+    """What y is: one value of two per row, or a table of 0 and 1 with a column per label."""
 
     classes_: npt.NDArray[Any]
     n_features_in_: int
@@ -102,7 +105,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         matrix = self._matrix(X, reset=True)
-        self.classes_, positive = _check_labels(y, len(matrix))
+        self.classes_, positive = self._check_target(y, len(matrix))
         weight = _check_weights(sample_weight, positive, self.classes_)
         present = weight > 0
         if not present.all():
@@ -135,6 +138,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n_samples,)
             Values of `classes_`.
         """
+        check_is_fitted(self)
+        if not hasattr(self, "classes_"):
+            raise InvalidData(
+                f"predict needs labels: this {type(self).__name__} was fitted on pairs, "
+                "whose scores have no zero that means anything"
+            )
         above = self.decision_function(X) > 0
         return self.classes_[above.astype(np.intp)]
 
@@ -170,7 +179,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         ranker._check_parameters()
         try:
             ranker._set_columns(meta["n_features_in"], meta["feature_names_in"])
-            ranker._set_classes(**meta["classes"])
+            if meta["classes"] is not None or not hasattr(cls, "fit_pairs"):
+                ranker._set_classes(**meta["classes"])
             ranker._set_state(arrays, meta)
         except ArtifactError:
             raise
@@ -194,10 +204,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return arrays, meta | {
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
-            "classes": {
-                "dtype": "str" if self.classes_.dtype.kind == "U" else self.classes_.dtype.name,
-                "values": self.classes_.tolist(),
-            },
+            "classes": self._get_classes(),
         }
 
     @abstractmethod
@@ -239,6 +246,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         """Take the state that `_get_state` gave; refuse any other with ArtifactError."""
 
+    def _check_target(
+        self, y: Any, n_samples: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Give the two classes, and which rows belong to the greater one."""
+        return _check_labels(y, n_samples)
+
     def _check_parameters(self) -> None:
         """Check rules across parameters; the rules of each one are in its annotation."""
 
@@ -251,6 +264,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if len(names) != n_features or not all(isinstance(name, str) for name in names):
             raise ArtifactError(f"feature_names_in must hold {n_features} names, got {names!r}")
         self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _get_classes(self) -> dict[str, Any] | None:
+        classes = getattr(self, "classes_", None)
+        if classes is None:
+            return None
+        dtype = "str" if classes.dtype.kind == "U" else classes.dtype.name
+        return {"dtype": dtype, "values": classes.tolist()}
 
     def _set_classes(self, dtype: Any, values: Any) -> None:
         if dtype not in LABEL_TYPES:
@@ -343,18 +363,22 @@ def _is_missing(label: Any) -> bool:
 def _check_weights(
     sample_weight: Any, positive: npt.NDArray[np.bool_], classes: npt.NDArray[Any]
 ) -> Floats:
-    """Give finite weights >= 0 that leave rows of both classes; ones when there are none."""
+    """Give finite weights >= 0 that leave rows of both classes; ones when there are none.
+
+    With several labels a row counts for a class that one of its labels belongs to.
+    """
+    n_samples = len(positive)
     if sample_weight is None:
-        return np.ones(len(positive))
+        return np.ones(n_samples)
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidData(f"sample_weight must hold numbers: {error}") from error
     if weight.ndim == 0:
-        weight = np.full(len(positive), weight)
-    if weight.shape != positive.shape:
+        weight = np.full(n_samples, weight)
+    if weight.shape != (n_samples,):
         raise InvalidData(
-            f"sample_weight must hold one weight per row of X ({len(positive)}), "
+            f"sample_weight must hold one weight per row of X ({n_samples}), "
             f"got shape {weight.shape}"
         )
     wrong = ~(np.isfinite(weight) & (weight >= 0))
@@ -364,7 +388,7 @@ def _check_weights(
             f"sample_weight must be finite and not negative, got {weight[row]} at row {row}"
         )
     for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
-        if not weight[rows].any():
+        if not weight[rows.reshape(n_samples, -1).any(axis=1)].any():
             raise InvalidData(
                 f"sample_weight must leave both classes, but every weight is zero in class {value!r}"
             )

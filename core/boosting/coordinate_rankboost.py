@@ -2,7 +2,6 @@
 
 from core.scan import Criterion
 
-from .booster import Booster
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -13,10 +12,11 @@ from .options import (
     StumpOnly,
     ValidationFraction,
 )
+from .pair_fit import PairBooster
 from .rules import RankingRule
 
 
-class CoordinateRankBoost(Booster):
+class CoordinateRankBoost(PairBooster):
     """Boost stumps, each the one along which the ranking loss falls most steeply (eq. 3).
 
     It differs from `RankBoost` in the choice only: a round picks the stump that maximises

@@ -2,7 +2,6 @@
 
 from core.scan import Criterion
 
-from .booster import Booster
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -13,10 +12,11 @@ from .options import (
     StumpOnly,
     ValidationFraction,
 )
+from .pair_fit import PairBooster
 from .rules import RankingRule
 
 
-class RankBoost(Booster):
+class RankBoost(PairBooster):
     """Boost stumps, each the one whose best step lowers the ranking loss the most (eq. 5).
 
     The loss is F̃ = Σ w_i w_k e^{-(f(x_i) - f(x_k))} over all pairs of a positive i and a negative

@@ -36,7 +36,23 @@ class Verdict(NamedTuple):
 
 
 class Rule(ABC):
-    """What tells one booster from another.
+    """What tells one booster from another, whatever its weak rankers: its step and its loss."""
+
+    @abstractmethod
+    def step(self, found: Found, so_far: SoFar) -> float:
+        """Give alpha, the step along a weak ranker."""
+
+    @abstractmethod
+    def loss(self, log_f: Floats, start: Floats) -> float:
+        """Give the loss from (ln F₊, ln F₋), now and at the start."""
+
+    @abstractmethod
+    def intercept(self, log_f: Floats) -> float:
+        """Give what is added to f, so that 0 parts the classes."""
+
+
+class CutRule(Rule):
+    """A rule for weak rankers that are cuts of a feature.
 
     Attributes
     ----------
@@ -62,20 +78,8 @@ class Rule(ABC):
         """Make a weak ranker that is the same everywhere; None where the rule has no use for it."""
         return None
 
-    @abstractmethod
-    def step(self, found: Found, so_far: SoFar) -> float:
-        """Give alpha, the step along a weak ranker."""
 
-    @abstractmethod
-    def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give the loss from (ln F₊, ln F₋), now and at the start."""
-
-    @abstractmethod
-    def intercept(self, log_f: Floats) -> float:
-        """Give what is added to f, so that 0 parts the classes."""
-
-
-class RankingRule(Rule):
+class RankingRule(CutRule):
     """Weak rankers in {0, 1}, judged by the pairs that they order: RankBoost and its kin.
 
     Parameters
@@ -95,9 +99,11 @@ class RankingRule(Rule):
         self.smoothing = smoothing
 
     def judge(self, masses: Masses, share_p: float) -> Verdict:
+        """Make a weak ranker of a cut, by the pairs of a positive and a negative."""
+        return self.judge_pairs(masses.above_p * masses.below_n, masses.above_n * masses.below_p)
+
+    def judge_pairs(self, right: float, wrong: float) -> Verdict:
         """Take of a stump and its reverse the one with d+ >= d-, so that alpha is positive."""
-        right = masses.above_p * masses.below_n
-        wrong = masses.above_n * masses.below_p
         return Verdict(1 if right >= wrong else -1, 1.0, 0.0, max(right, wrong), min(right, wrong))
 
     def step(self, found: Found, so_far: SoFar) -> float:

@@ -14,7 +14,7 @@ from core.scan import MISSING, Bins, Peak, find_peak, fit_bins
 
 from .ensemble import Ensemble, check_array, join_fields, split_fields
 from .loop import LEAST_EDGE, Path
-from .rules import Rule, Verdict
+from .rules import CutRule, Verdict
 from .stump_words import describe
 from .stumps import fold
 from .weights import Masses, PairWeights
@@ -87,71 +87,30 @@ def _values(
     return np.where((x > threshold) | (np.isnan(x) & missing_above), above, below)
 
 
-class StumpLearner:
-    """The training rows, their weights, and the scan for the best stump.
+class StumpMaker:
+    """Makes stumps of cuts, and sums them up.
 
     Parameters
     ----------
-    rule : Rule
-    X : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-    max_bins : int
-
-    Notes
-    -----
-    A round is O(n_features · n_rows).
+    bins : Bins
+    shares : ndarray of shape (n_features, 256), float64
+        Share of the rows' weight in each bin.
     """
 
-    def __init__(
-        self, rule: Rule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, max_bins: int
-    ) -> None:
-        rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
-        weight = weight[rows]
-        self.bins: Bins
-        self.bins, codes = fit_bins(X, rows, weight, max_bins)
-        self._rule = rule
-        self._n_bins = self.bins.n_bins
-        self._weights = PairWeights(codes, weight, int(positive.sum()))
+    def __init__(self, bins: Bins, shares: Floats) -> None:
+        self.bins = bins
         # Summed from the top: [j, c + 1] is the share of rows above cut c, the missing left out.
-        shares = self._weights.bin_shares()
         self._missing = shares[:, MISSING].copy()
         self._above = np.cumsum(shares[:, MISSING - 1 :: -1], axis=1)[:, ::-1]
 
-    @property
-    def log_f_plus(self) -> float:
-        """Logarithm of F₊."""
-        return self._weights.log_f_plus
-
-    @property
-    def log_f_minus(self) -> float:
-        """Logarithm of F₋."""
-        return self._weights.log_f_minus
-
-    def scan(self) -> Stump | None:
-        """Find the best stump under the present weights."""
-        weights, rule = self._weights, self._rule
-        peak = find_peak(
-            weights.histograms, self._n_bins, self.bins.has_missing, rule.criterion, weights.share_p
-        )
-        best = None
-        if peak.feature >= 0:
-            masses = weights.masses(peak)
-            best = self._stump(peak, masses, rule.judge(masses, weights.share_p))
-        constant = rule.judge_constant(weights.share_p)
-        if constant is not None and (best is None or constant.d_plus > best.d_plus):
-            best = Stump(CONSTANT, None, -math.inf, 1.0, constant)
-        if best is None or best.d_plus - best.d_minus < LEAST_EDGE:
-            return None
-        return best
-
-    def update(self, found: Stump, alpha: float) -> None:
-        """Let f grow by alpha h."""
-        above, below = found.above_below
-        if found.masses is None:
-            self._weights.shift(alpha * above)
-        else:
-            self._weights.update(found.peak, found.masses, alpha * above, alpha * below)
+    def make(self, peak: Peak, masses: Masses | None, verdict: Verdict) -> Stump:
+        """Make a stump of a cut."""
+        edges = self.bins.edges[peak.feature]
+        threshold = float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
+        missing = self._missing[peak.feature]
+        above = self._above[peak.feature, peak.cut + 1] + (missing if peak.missing_above else 0.0)
+        coverage = float(above if verdict.sign > 0 else 1.0 - above)
+        return Stump(peak, masses, threshold, min(max(coverage, 0.0), 1.0), verdict)
 
     def collect(self, path: Path) -> "StumpSum":
         """Sum up the stumps of a run of the loop."""
@@ -172,13 +131,72 @@ class StumpLearner:
             )
         return StumpSum(rounds, self.bins.has_missing)
 
-    def _stump(self, peak: Peak, masses: Masses, verdict: Verdict) -> Stump:
-        edges = self.bins.edges[peak.feature]
-        threshold = float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
-        missing = self._missing[peak.feature]
-        above = self._above[peak.feature, peak.cut + 1] + (missing if peak.missing_above else 0.0)
-        coverage = float(above if verdict.sign > 0 else 1.0 - above)
-        return Stump(peak, masses, threshold, min(max(coverage, 0.0), 1.0), verdict)
+
+class StumpLearner:
+    """The training rows, their weights, and the scan for the best stump.
+
+    Parameters
+    ----------
+    rule : CutRule
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+    max_bins : int
+
+    Notes
+    -----
+    A round is O(n_features · n_rows).
+    """
+
+    def __init__(
+        self, rule: CutRule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, max_bins: int
+    ) -> None:
+        rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+        weight = weight[rows]
+        bins, codes = fit_bins(X, rows, weight, max_bins)
+        self._rule = rule
+        self._n_bins, self._has_missing = bins.n_bins, bins.has_missing
+        self._weights = PairWeights(codes, weight, int(positive.sum()))
+        self._maker = StumpMaker(bins, self._weights.bin_shares())
+
+    @property
+    def log_f_plus(self) -> float:
+        """Logarithm of F₊."""
+        return self._weights.log_f_plus
+
+    @property
+    def log_f_minus(self) -> float:
+        """Logarithm of F₋."""
+        return self._weights.log_f_minus
+
+    def scan(self) -> Stump | None:
+        """Find the best stump under the present weights."""
+        weights, rule = self._weights, self._rule
+        peak = find_peak(
+            weights.histograms, self._n_bins, self._has_missing, rule.criterion, weights.share_p
+        )
+        best = None
+        if peak.feature >= 0:
+            masses = weights.masses(peak)
+            best = self._maker.make(peak, masses, rule.judge(masses, weights.share_p))
+        constant = rule.judge_constant(weights.share_p)
+        if constant is not None and (best is None or constant.d_plus > best.d_plus):
+            best = Stump(CONSTANT, None, -math.inf, 1.0, constant)
+        if best is None or best.d_plus - best.d_minus < LEAST_EDGE:
+            return None
+        return best
+
+    def update(self, found: Stump, alpha: float) -> None:
+        """Let f grow by alpha h."""
+        above, below = found.above_below
+        if found.masses is None:
+            self._weights.shift(alpha * above)
+        else:
+            self._weights.update(found.peak, found.masses, alpha * above, alpha * below)
+
+    def collect(self, path: Path) -> "StumpSum":
+        """Sum up the stumps of a run of the loop."""
+        return self._maker.collect(path)
 
 
 class StumpSum(Ensemble):
@@ -241,20 +259,25 @@ class StumpSum(Ensemble):
         has_missing = arrays["has_missing"]
         check_array("has_missing", has_missing, np.bool_, (n_features,))
         rounds = join_fields(arrays, ROUND, n_rounds)
-        feature, alpha = rounds["feature"], rounds["alpha"]
-        if not ((feature >= -1) & (feature < n_features)).all():
-            raise ArtifactError(f"feature must be from -1 to {n_features - 1}")
-        if not (np.isfinite(alpha).all() and (abs(rounds["sign"]) == 1).all()):
-            raise ArtifactError("alpha must be finite and sign 1 or -1")
-        if not (rounds["threshold"] < np.inf).all():
-            raise ArtifactError("threshold must be a number below infinity")
-        if not ((rounds["low"] >= -1) & (rounds["high"] <= 1)).all():
-            raise ArtifactError("low and high must be from -1 to 1")
-        if not (rounds["low"] <= rounds["high"]).all():
-            raise ArtifactError("low must be at most high")
-        if not (rounds["low"] == rounds["high"])[feature < 0].all():
-            raise ArtifactError("low must be equal to high where feature is -1")
-        for name in ("d_plus", "d_minus", "coverage"):
-            if not ((rounds[name] >= 0) & (rounds[name] <= 1 + 1e-9)).all():
-                raise ArtifactError(f"{name} must be from 0 to 1")
+        check_rounds(rounds, n_features)
         return cls(rounds, has_missing)
+
+
+def check_rounds(rounds: npt.NDArray[np.void], n_features: int) -> None:
+    """Refuse rounds that no fit can leave with ArtifactError."""
+    feature, alpha = rounds["feature"], rounds["alpha"]
+    if not ((feature >= -1) & (feature < n_features)).all():
+        raise ArtifactError(f"feature must be from -1 to {n_features - 1}")
+    if not (np.isfinite(alpha).all() and (abs(rounds["sign"]) == 1).all()):
+        raise ArtifactError("alpha must be finite and sign 1 or -1")
+    if not (rounds["threshold"] < np.inf).all():
+        raise ArtifactError("threshold must be a number below infinity")
+    if not ((rounds["low"] >= -1) & (rounds["high"] <= 1)).all():
+        raise ArtifactError("low and high must be from -1 to 1")
+    if not (rounds["low"] <= rounds["high"]).all():
+        raise ArtifactError("low must be at most high")
+    if not (rounds["low"] == rounds["high"])[feature < 0].all():
+        raise ArtifactError("low must be equal to high where feature is -1")
+    for name in ("d_plus", "d_minus", "coverage"):
+        if not ((rounds[name] >= 0) & (rounds[name] <= 1 + 1e-9)).all():
+            raise ArtifactError(f"{name} must be from 0 to 1")

@@ -1,0 +1,293 @@
+"""Learning from listed pairs: against the definition, and against the way of two classes."""
+
+import tracemalloc
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pair_oracle import PairRankBoost, Stump
+from test_pairs import follow
+
+from core import CoordinateRankBoost, RankBoost, load, save
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.metrics import pair_order
+
+ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
+
+
+class ListedPairs(PairRankBoost):
+    """The same oracle on a list of pairs."""
+
+    def __init__(self, X, pairs, weight, criterion, smoothing):
+        present = weight > 0
+        X = np.where(np.isin(np.arange(len(X)), pairs[present])[:, None], X, np.inf)
+        self.X = X
+        self.better, self.worse = pairs[present].T
+        self.pair_weight = weight[present]
+        self.criterion = criterion
+        self.smoothing = smoothing
+        self.scores = np.zeros(len(X))
+        known = np.isfinite(X) | np.isnan(X)
+        self.has_missing = np.isnan(X).any(axis=0)
+        self.X = X[known.all(axis=1)]
+        self.candidates = list(self._candidates())
+        self.X = X
+
+
+def two_classes(y):
+    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)
+
+
+def random_pairs(seed, n=30, d=4, n_pairs=120, missing=0.0, ties=False):
+    """Pairs by a noisy worth: with cycles, contradictions and repetitions."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    ends = rng.integers(0, n, (n_pairs, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    worth = (X[:, 0] + X[:, 1] ** 2)[ends] + rng.normal(size=ends.shape)
+    pairs = np.where((worth[:, 0] > worth[:, 1])[:, None], ends, ends[:, ::-1])
+    weight = rng.integers(0, 4, len(pairs)).astype(float)
+    if ties:
+        X = np.round(X)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, pairs, weight
+
+
+@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.01])
+def test_every_round_is_the_one_that_the_pairs_ask_for(
+    algorithm, criterion, missing, ties, smoothing
+):
+    for seed in range(3):
+        X, pairs, weight = random_pairs(seed, missing=missing, ties=ties)
+        ranker = algorithm(n_rounds=8, smoothing=smoothing).fit_pairs(X, pairs, weight)
+        if smoothing == 0.0 and (ranker.rounds_["d_minus"] == 0).any():
+            continue  # after a step that is cut off the oracle's arithmetic is too coarse
+        oracle = ListedPairs(X, pairs, weight, criterion, smoothing or 2.0**-52)
+        assert len(ranker.rounds_) == 8
+        follow(ranker, oracle)
+        scores = ranker.decision_function(X)
+        terms = weight * np.exp(scores[pairs[:, 1]] - scores[pairs[:, 0]])
+        assert ranker.loss_[-1] == pytest.approx(terms.sum())
+
+
+@st.composite
+def small_lists(draw):
+    """Few items of few values: ties, constant columns, missing values, items that nobody names."""
+    n, d = draw(st.integers(2, 7)), draw(st.integers(1, 3))
+    value = st.sampled_from([0.0, 1.0, 2.0, np.nan, -0.0])
+    X = np.array(draw(st.lists(st.lists(value, min_size=d, max_size=d), min_size=n, max_size=n)))
+    item = st.integers(0, n - 1)
+    pair = st.tuples(item, item).filter(lambda pair: pair[0] != pair[1])
+    pairs = np.array(draw(st.lists(pair, min_size=1, max_size=9)))
+    weight = draw(st.lists(st.integers(0, 3).map(float), min_size=len(pairs), max_size=len(pairs)))
+    weight[0] += 1.0
+    return X, pairs, np.array(weight)
+
+
+@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
+@given(listed=small_lists())
+@settings(max_examples=150, deadline=None)
+def test_small_lists_full_of_ties_and_cycles(algorithm, criterion, listed):
+    X, pairs, weight = listed
+    ranker = algorithm(n_rounds=5, smoothing=0.01).fit_pairs(X, pairs, weight)
+    oracle = ListedPairs(X, pairs, weight, criterion, 0.01)
+    follow(ranker, oracle)
+    if ranker.stop_reason_ == "no_edge":
+        assert oracle.round() is None
+    if ranker.stop_reason_ == "perfect_ranker":
+        last = ranker.rounds_[-1][["feature", "threshold", "sign", "missing_above"]].item()
+        assert oracle.masses(Stump(*last), oracle.d()) == (pytest.approx(1.0), 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, criterion, missing, weighted):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 4))
+    X[:, 3] = np.round(X[:, 3])
+    y = (X[:, 0] - X[:, 1] + rng.normal(size=90) > 0.5).astype(int)
+    X[rng.random(X.shape) < missing] = np.nan
+    weight = rng.integers(1, 5, 90).astype(float) if weighted else np.ones(90)
+    pairs = two_classes(y)
+    pair_weight = weight[pairs[:, 0]] * weight[pairs[:, 1]]
+    listed = algorithm(n_rounds=40).fit_pairs(X, pairs, pair_weight)
+    bipartite = algorithm(n_rounds=40).fit(X, y, weight)
+    for field in ("feature", "threshold", "sign", "missing_above"):
+        assert (listed.rounds_[field] == bipartite.rounds_[field]).all(), field
+    for field in ("alpha", "d_plus", "d_minus"):
+        assert listed.rounds_[field] == pytest.approx(bipartite.rounds_[field], rel=1e-9)
+    assert listed.loss_ == pytest.approx(bipartite.loss_)
+    difference = bipartite.decision_function(X) - listed.decision_function(X)
+    assert difference == pytest.approx(np.full(90, bipartite.intercept_))
+    assert listed.intercept_ == 0.0
+
+
+def test_potentials_are_not_enough():
+    """Two lists of equal potentials, whose one stump costs .600 and .917 by eq. 5."""
+    X = np.array([[1.0], [1.0], [0.0], [0.0], [1.0], [0.0]])  # a, b, c, d, e, f
+    weight = np.array([0.3, 0.3, 0.4])
+    potential, cost = [], []
+    for pairs in ([(0, 1), (2, 3), (4, 5)], [(0, 3), (2, 1), (4, 5)]):
+        better, worse = np.array(pairs).T
+        potential.append(np.bincount(better, weight, 6) - np.bincount(worse, weight, 6))
+        ranker = RankBoost(n_rounds=1, smoothing=0.0, weak_ranker="stump")
+        row = ranker.fit_pairs(X, pairs, weight).rounds_[0]
+        tied = 1 - row["d_plus"] - row["d_minus"]
+        cost.append(2 * np.sqrt(row["d_plus"] * row["d_minus"]) + tied)
+        assert (row["threshold"], row["sign"]) == (0.0, 1)
+    assert (potential[0] == potential[1]).all()
+    assert cost == pytest.approx([0.6, 0.9165151389911681])
+
+
+@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
+def test_a_weight_is_a_number_of_pairs_and_order_does_not_matter(algorithm, criterion):
+    X, pairs, weight = random_pairs(5, missing=0.1)
+    repeated = np.repeat(pairs, weight.astype(int), axis=0)
+    one = algorithm(n_rounds=30).fit_pairs(X, pairs, weight)
+    other = algorithm(n_rounds=30).fit_pairs(X, repeated)
+    turned = algorithm(n_rounds=30).fit_pairs(X, pairs[::-1], weight[::-1])
+    assert one.rounds_.tobytes() == other.rounds_.tobytes() == turned.rounds_.tobytes()
+
+
+def test_a_pure_cycle_has_no_edge_and_a_part_of_it_has():
+    X = np.arange(3.0)[:, None]
+    cycle = [(0, 1), (1, 2), (2, 0)]
+    assert RankBoost().fit_pairs(X, cycle).stop_reason_ == "no_edge"
+    ranker = RankBoost().fit_pairs(X, cycle, [1.0, 1.0, 3.0])
+    assert ranker.decision_function(X).argmax() == 2
+
+
+def test_rows_that_no_pair_names_count_as_absent():
+    X, pairs, weight = random_pairs(6)
+    spare = np.full((5, X.shape[1]), 1e9)
+    one = RankBoost(n_rounds=20).fit_pairs(X, pairs, weight)
+    other = RankBoost(n_rounds=20).fit_pairs(np.vstack([X, spare]), pairs, weight)
+    assert one.rounds_.tobytes() == other.rounds_.tobytes()
+
+
+def test_one_thread_or_two_same_bits():
+    X, pairs, weight = random_pairs(7, n=500, d=6, n_pairs=60_000, missing=0.1)
+    before = numba.get_num_threads()
+    rankers = []
+    try:
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            rankers.append(RankBoost(n_rounds=10).fit_pairs(X, pairs, weight))
+    finally:
+        numba.set_num_threads(before)
+    assert rankers[0].rounds_.tobytes() == rankers[1].rounds_.tobytes()
+
+
+def test_scores_far_beyond_the_range_of_exp_do_not_underflow():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    worth = X.sum(axis=1)
+    ends = np.argwhere(worth[:, None] > worth)
+    ranker = RankBoost(n_rounds=2000, smoothing=1e-9).fit_pairs(X, ends)
+    assert ranker.stop_reason_ == "n_rounds"
+    assert np.isfinite(ranker.decision_function(X)).all()
+
+
+def test_a_million_pairs_in_memory_linear_in_them():
+    rng = np.random.default_rng(0)
+    n, n_pairs = 100_000, 1_000_000
+    X = rng.normal(size=(n, 3))
+    worth = X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=n)
+    ends = rng.integers(0, n, (n_pairs, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    pairs = np.where((worth[ends[:, 0]] > worth[ends[:, 1]])[:, None], ends, ends[:, ::-1])
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        ranker = RankBoost(n_rounds=30).fit_pairs(X, pairs)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak - before < 200 * n_pairs  # bytes; all pairs of these items would be ten billion
+    scores = ranker.decision_function(X)
+    assert pair_order(scores, pairs) > 0.85
+    # Rounds over a sample of the pairs, by definition, agree on what matters.
+    some = rng.choice(len(pairs), 400, replace=False)
+    first = ranker.rounds_[0]
+    h = X[:, first["feature"]] > first["threshold"]
+    above, below = h[pairs[:, 0]] & ~h[pairs[:, 1]], ~h[pairs[:, 0]] & h[pairs[:, 1]]
+    assert first["d_plus"] == pytest.approx(above.mean(), rel=1e-9)
+    assert first["d_minus"] == pytest.approx(below.mean(), rel=1e-9)
+    assert first["d_plus"] == pytest.approx(above[some].mean(), abs=0.1)
+    sampled = RankBoost(n_rounds=30).fit_pairs(X, pairs[some])
+    assert pair_order(sampled.decision_function(X), pairs) > 0.8
+
+
+@pytest.mark.parametrize("algorithm", [algorithm for algorithm, _ in ALGORITHMS])
+def test_the_ranker_is_one_like_any_other(algorithm):
+    X, pairs, weight = random_pairs(8, missing=0.2)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    told = []
+    ranker = algorithm(n_rounds=12).fit_pairs(
+        frame, pairs, weight, callback=lambda *news: told.append(news)
+    )
+    assert [step for step, _, _ in told] == list(range(1, 13))
+    assert told[-1][1:] == (12, {"loss": ranker.loss_[-1]})
+    assert list(ranker.feature_names_in_) == list("abcd")
+    again = load(save(ranker))
+    assert save(again) == save(ranker)
+    assert not hasattr(again, "classes_")
+    scores = ranker.decision_function(frame)
+    assert (again.decision_function(frame) == scores).all()
+    assert scores == pytest.approx(ranker.offset_ + ranker.contributions(frame).sum(axis=1))
+    assert list(ranker.staged_decision_function(frame))[-1] == pytest.approx(scores)
+    assert again.structure() == ranker.structure()
+    items = np.bincount(pairs[:, 0], weight, len(X)) + np.bincount(pairs[:, 1], weight, len(X))
+    assert ranker.offset_ == pytest.approx(np.average(scores, weights=items))
+    with pytest.raises(InvalidData, match="predict needs labels"):
+        ranker.predict(frame)
+
+
+def test_a_ranker_may_be_fitted_again_the_other_way():
+    X, pairs, weight = random_pairs(9)
+    y = np.arange(len(X)) % 2
+    ranker = RankBoost(n_rounds=5).fit(X, y)
+    ranker.fit_pairs(X, pairs, weight)
+    fresh = RankBoost(n_rounds=5).fit_pairs(X, pairs, weight)
+    assert save(ranker) == save(fresh)
+    assert save(ranker.fit(X, y)) == save(RankBoost(n_rounds=5).fit(X, y))
+
+
+def test_bad_input_is_named():
+    X = np.arange(6.0).reshape(3, 2)
+    for pairs, weight, words in [
+        ([], None, "must not be empty"),
+        ([(0, 1, 2)], None, "shape"),
+        ([(0, 3)], None, "from 0 to 2, got 3 in pair 0"),
+        ([(0, -1)], None, "got -1"),
+        ([(1, 1)], None, "two different rows"),
+        ([(0.5, 1.0)], None, "integers"),
+        ([(0, 1)], [-1.0], "not negative"),
+        ([(0, 1)], [np.nan], "nan for pair 0"),
+        ([(0, 1)], [0.0], "more than 0"),
+        ([(0, 1)], [1.0, 1.0], "one weight per pair"),
+    ]:
+        with pytest.raises(InvalidData, match=words):
+            RankBoost().fit_pairs(X, pairs, weight)
+    with pytest.raises(InvalidData, match="infinity"):
+        RankBoost().fit_pairs([[np.inf], [0.0]], [(0, 1)])
+    with pytest.raises(InvalidParameter, match="n_rounds"):
+        RankBoost(n_rounds=0).fit_pairs(X, [(0, 1)])
+    with pytest.raises(InvalidParameter, match="early_stopping_rounds must be None"):
+        RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1)])
+
+
+def test_a_bad_artifact_is_refused():
+    X, pairs, weight = random_pairs(10)
+    arrays, meta = RankBoost(n_rounds=3).fit_pairs(X, pairs, weight).get_state()
+    assert meta["classes"] is None
+    for classes in ({}, {"dtype": "int64", "values": [0]}, [0, 1], "both"):
+        with pytest.raises(ArtifactError):
+            RankBoost.from_state({"n_rounds": 3}, arrays, meta | {"classes": classes})
