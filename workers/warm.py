@@ -33,10 +33,8 @@ def warm_up(settings: Settings) -> list[Exception]:
         except Exception as error:
             return [error]
         for name, algorithm in ALGORITHMS.items():
-            if (
-                algorithm.target != "binary"
-            ):  # their kernels are loaded on import; no table for them
-                continue
+            if algorithm.target != "binary":
+                continue  # its kernels are loaded on import, and there is no upload of that kind here
             parameters = algorithm().get_params(deep=False)
             try:
                 execution.run(_training(name, parameters, table, folder), _ignore)
@@ -81,6 +79,7 @@ def _training(
             "features": [{"name": "x", "type": "numeric"}],
         },
         "validation_table": None,
+        "dataset_kind": "bipartite",
         "pair": [table["negative"], table["positive"]],
         "workdir": folder,
     }

@@ -11,6 +11,8 @@ from app.services import execution
 from core.registry import ALGORITHMS
 from workers.warm import warm_up
 
+BINARY = [name for name, algorithm in ALGORITHMS.items() if algorithm.target == "binary"]
+
 
 def test_every_kind_and_algorithm_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run = execution.run
@@ -22,7 +24,7 @@ def test_every_kind_and_algorithm_is_run_once(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(execution, "run", watched)
     assert warm_up(Settings()) == []
-    assert [payload["kind"] for payload in seen] == ["ingest", *["train"] * len(ALGORITHMS)]
+    assert [payload["kind"] for payload in seen] == ["ingest", *["train"] * len(BINARY)]
     assert not Path(str(seen[0]["workdir"])).exists()
 
 
@@ -35,4 +37,4 @@ def test_what_fails_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch
         return run(payload, callback)
 
     monkeypatch.setattr(execution, "run", broken)
-    assert [str(fault) for fault in warm_up(Settings())] == ["no luck"] * len(ALGORITHMS)
+    assert [str(fault) for fault in warm_up(Settings())] == ["no luck"] * len(BINARY)
