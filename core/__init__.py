@@ -1,6 +1,24 @@
 """The science of Rankwright: rankers, their metrics and their artifacts. Knows no HTTP, SQL or Celery."""
 
 from .artifact import load, save
-from .boosting import CoordinateRankBoost, RankBoost
+from .boosting import (
+    AdaBoost,
+    AdaBoostMH,
+    AdaBoostMR,
+    AUCBoost,
+    CoordinateRankBoost,
+    RankBoost,
+    SmoothMarginRank,
+)
 
-__all__ = ["CoordinateRankBoost", "RankBoost", "load", "save"]
+__all__ = [
+    "AUCBoost",
+    "AdaBoost",
+    "AdaBoostMH",
+    "AdaBoostMR",
+    "CoordinateRankBoost",
+    "RankBoost",
+    "SmoothMarginRank",
+    "load",
+    "save",
+]

@@ -12,7 +12,9 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from numbers import Integral, Real
+from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -40,6 +42,17 @@ class Parameter:
     annotation: Any
     default: Any
     doc: str
+
+    @property
+    def json_annotation(self) -> Any:
+        """The annotation without what JSON cannot say: estimators and other objects of Python."""
+        if get_origin(self.annotation) is not Annotated:
+            return self.annotation
+        choices, *metadata = get_args(self.annotation)
+        if get_origin(choices) not in (Union, UnionType):
+            return self.annotation
+        kept = [member for member in get_args(choices) if _is_json(member)]
+        return Annotated[(reduce(or_, kept), *metadata)]
 
 
 def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
@@ -97,6 +110,10 @@ def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
                 f"{estimator_class.__name__} has no parameter {name!r}; it has {known}"
             )
         _check(name, parameters[name].annotation, value)
+
+
+def _is_json(annotation: Any) -> bool:
+    return not isinstance(annotation, type) or annotation in (bool, int, float, str, NoneType)
 
 
 def _is_doc(metadata: object) -> bool:

@@ -2,13 +2,26 @@
 
 from types import MappingProxyType
 
-from .boosting import CoordinateRankBoost, RankBoost
+from .boosting import (
+    AdaBoost,
+    AdaBoostMH,
+    AdaBoostMR,
+    AUCBoost,
+    CoordinateRankBoost,
+    RankBoost,
+    SmoothMarginRank,
+)
 from .ranker import Ranker
 
 ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
     {
         "rankboost": RankBoost,
         "coordinate_rankboost": CoordinateRankBoost,
+        "smooth_margin_rank": SmoothMarginRank,
+        "adaboost": AdaBoost,
+        "aucboost": AUCBoost,
+        "adaboost_mh": AdaBoostMH,
+        "adaboost_mr": AdaBoostMR,
     }
 )
 

@@ -32,7 +32,7 @@ def parameter_schema(name: str, estimator: type[Ranker]) -> dict[str, Any]:
     own = own_parameters(estimator)
     fields: dict[str, Any] = {
         parameter.name: (
-            parameter.annotation,
+            parameter.json_annotation,
             Field(default=parameter.default, description=parameter.doc),
         )
         for parameter in list_parameters(estimator)

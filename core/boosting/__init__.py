@@ -11,13 +11,26 @@ or ±1, and what it gets right), `step` (alpha), `loss` and `intercept`.
 - Each algorithm is a file: its parameters (`options` holds the shared ones) and `_rule()`.
 - Each kind of weak ranker is a line in `kinds.KINDS`: `start` lays out the rows as a Learner, whose
   `collect(path)` sums up what was found as an `ensemble.Ensemble` (scores, contributions, words,
-  arrays); `read` takes those arrays back from an artifact. `stump_sum` is the kind "stump".
+  arrays); `read` takes those arrays back from an artifact. `stump_sum` is the kind "stump",
+  `tree` the kind "tree".
 
 `weights` holds the weights of all crucial pairs as one weight per row and class. `stumps` folds a
 sum of stumps into one step function per feature for scoring.
 """
 
+from .adaboost import AdaBoost
+from .aucboost import AUCBoost
 from .coordinate_rankboost import CoordinateRankBoost
+from .multilabel import AdaBoostMH, AdaBoostMR
 from .rankboost import RankBoost
+from .smooth_margin_rank import SmoothMarginRank
 
-__all__ = ["CoordinateRankBoost", "RankBoost"]
+__all__ = [
+    "AUCBoost",
+    "AdaBoost",
+    "AdaBoostMH",
+    "AdaBoostMR",
+    "CoordinateRankBoost",
+    "RankBoost",
+    "SmoothMarginRank",
+]

@@ -12,8 +12,8 @@ from core.errors import ArtifactError
 from core.ranker import Arrays, Callback, Combination, Floats, Ranker
 
 from .ensemble import Ensemble, check_array
-from .kinds import KINDS
-from .loop import SoFar, StopReason, boost
+from .kinds import KINDS, Kind
+from .loop import Path, SoFar, StopReason, boost
 from .rules import RankingRule, Rule, classification_loss
 from .validation import Part, Watch, split_off
 
@@ -54,7 +54,7 @@ class Booster(Ranker):
     f_: Floats
     f_skew_: Floats
     f_tilde_: Floats
-    intercept_: float
+    intercept_: Any  # a float, or one per label
     stop_reason_: str
     validation_auc_: Floats
     _log_f: Floats
@@ -62,7 +62,7 @@ class Booster(Ranker):
     _ensemble: Ensemble
 
     @property
-    def offset_(self) -> float:
+    def offset_(self) -> Any:
         """The mean score of the training rows, weighted: what contributions are counted from."""
         return self.intercept_ - self._ensemble.constant + self._ensemble.mean
 
@@ -116,8 +116,8 @@ class Booster(Ranker):
         f, f_skew = classification_loss(self._log_f[-1], self._rule_intercept)
         return {
             "type": self._ensemble.type,
-            "intercept": self.intercept_,
-            "offset": self.offset_,
+            "intercept": np.asarray(self.intercept_).tolist(),
+            "offset": np.asarray(self.offset_).tolist(),
             "rounds": len(self.rounds_),
             "stop_reason": self.stop_reason_,
             "losses": {"f": f, "f_skew": f_skew, "f_tilde": _f_tilde(self._log_f[-1])},
@@ -128,6 +128,15 @@ class Booster(Ranker):
     def _rule(self) -> Rule:
         """Give the rule of this algorithm, at f = 0."""
 
+    def _kind(self) -> Kind:
+        return KINDS[self.weak_ranker]
+
+    def _look_back(self, training: Part, path: Path) -> None:
+        """Note what only the rows trained on can tell, once the run is over."""
+
+    def _take_rounds(self) -> None:
+        """Derive what the rounds and losses imply, after a fit or from an artifact."""
+
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
@@ -135,7 +144,7 @@ class Booster(Ranker):
         if self.early_stopping_rounds is not None:
             training, validation = split_off(training, self.validation_fraction, self.random_state)
         rule = self._rule()
-        learner = KINDS[self.weak_ranker].start(self, rule, *training)
+        learner = self._kind().start(self, rule, *training)
         start = np.array([learner.log_f_plus, learner.log_f_minus])
 
         def loss(so_far: SoFar) -> float:
@@ -148,6 +157,7 @@ class Booster(Ranker):
             path = path.cut(watch.best_round)
         self.validation_auc_ = np.array(watch.validation_auc, dtype=np.float64)
         self._take(learner.collect(path), path.log_f, path.stop_reason)
+        self._look_back(training, path)
 
     def _take(self, ensemble: Ensemble, log_f: Floats, stop_reason: str) -> None:
         rule = self._rule()
@@ -161,6 +171,7 @@ class Booster(Ranker):
         both = [classification_loss(row, rule.intercept(row)) for row in log_f[1:]]
         self.f_, self.f_skew_ = np.array(both, dtype=np.float64).reshape(-1, 2).T.copy()
         self.f_tilde_ = np.array([_f_tilde(row) for row in log_f[1:]], dtype=np.float64)
+        self._take_rounds()
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         arrays = self._ensemble.arrays() | {
@@ -192,7 +203,7 @@ class Booster(Ranker):
             raise ArtifactError("validation_auc must be from 0 to 1")
         if meta["stop_reason"] not in get_args(StopReason):
             raise ArtifactError(f"stop_reason is unknown: {meta['stop_reason']!r}")
-        ensemble = KINDS[self.weak_ranker].read(arrays, n_rounds, self.n_features_in_)
+        ensemble = self._kind().read(arrays, n_rounds, self.n_features_in_)
         self.validation_auc_ = validation_auc
         log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
         self._take(ensemble, log_f, meta["stop_reason"])

@@ -28,8 +28,8 @@ class Ensemble(ABC):
 
     type: ClassVar[str]
     rounds: npt.NDArray[np.void]
-    constant: float
-    mean: float
+    constant: Any  # a float, or one per label
+    mean: Any
 
     @abstractmethod
     def score(self, X: Floats, intercept: float) -> Floats:

@@ -11,7 +11,7 @@ from core.ranker import Floats
 
 from .ensemble import Ensemble
 from .loop import Learner, Path
-from .rules import Rule
+from .rules import CutRule
 from .stump_sum import StumpLearner, StumpSum
 
 if TYPE_CHECKING:
@@ -31,17 +31,18 @@ class Kind(NamedTuple):
     Attributes
     ----------
     start : callable (booster, rule, X, positive, weight) -> CollectingLearner
-        Lays out the training rows at f = 0; reads what parameters it wants from the booster.
+        Lays out the training rows at f = 0; reads what parameters it wants from the booster. The
+        rule is of the type that the kind needs: `rules.CutRule` for stumps.
     read : callable (arrays, n_rounds, n_features) -> Ensemble
         Takes what `Ensemble.arrays` gave; refuses any other with ArtifactError.
     """
 
-    start: Callable[["Booster", Rule, Floats, npt.NDArray[np.bool_], Floats], CollectingLearner]
+    start: Callable[["Booster", Any, Floats, npt.NDArray[np.bool_], Floats], CollectingLearner]
     read: Callable[[Mapping[str, npt.NDArray[Any]], int, int], Ensemble]
 
 
 def _start_stumps(
-    booster: "Booster", rule: Rule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
+    booster: "Booster", rule: CutRule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> CollectingLearner:
     return StumpLearner(rule, X, positive, weight, booster.max_bins)
 

@@ -144,7 +144,7 @@ def boost(learner: Learner[F], rule: Steps[F], n_rounds: int, watch: Watch) -> P
         if watch(taken, found, alpha, so_far):
             stop_reason = "validation"
             break
-        if found.d_minus == 0.0 and found.d_plus == 1.0:
+        if found.d_minus == 0.0 and found.d_plus >= 1.0 - LEAST_EDGE:
             stop_reason = "perfect_ranker"
             break
     return path._replace(stop_reason=stop_reason).cut(len(path.found))

@@ -32,6 +32,13 @@ class Part(NamedTuple):
     weight: Floats
 
 
+def _strata(part: Part) -> list[npt.NDArray[np.int64]]:
+    """Give the rows of each class; all rows together where they have several labels."""
+    if part.positive.ndim > 1:
+        return [np.arange(len(part.positive))]
+    return [np.flatnonzero(part.positive), np.flatnonzero(~part.positive)]
+
+
 def split_off(part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
     """Draw a validation part, stratified by class.
 
@@ -50,18 +57,24 @@ def split_off(part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
     Raises
     ------
     InvalidData
-        A class has one row only.
+        A class has one row only, or a part would have no row of one.
     """
     rng = np.random.Generator(np.random.Philox(seed))
     held = np.zeros(len(part.positive), dtype=np.bool_)
-    for rows in (np.flatnonzero(part.positive), np.flatnonzero(~part.positive)):
+    for rows in _strata(part):
         if len(rows) < 2:
             raise InvalidData(
                 "early stopping needs at least 2 rows of positive weight in each class, got 1"
             )
         n_held = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
         held[rng.permutation(rows)[:n_held]] = True
-    return _take(part, ~held), _take(part, held)
+    parts = _take(part, ~held), _take(part, held)
+    if any(p.positive.all() or not p.positive.any() for p in parts):
+        raise InvalidData(
+            "early stopping needs labels of 0 and 1 in the training and in the validation part: "
+            "more rows, or another validation_fraction or random_state"
+        )
+    return parts
 
 
 def _take(part: Part, rows: npt.NDArray[np.bool_] | slice) -> Part:
@@ -74,7 +87,7 @@ def sample(part: Part) -> Part:
     if step == 1:
         return part
     taken = np.zeros(len(part.positive), dtype=np.bool_)
-    for rows in (np.flatnonzero(part.positive), np.flatnonzero(~part.positive)):
+    for rows in _strata(part):
         taken[rows[::step]] = True
     return _take(part, taken)
 
@@ -84,15 +97,16 @@ class Followed:
 
     def __init__(self, part: Part) -> None:
         self._part = part._replace(X=np.ascontiguousarray(part.X))
-        self._scores = np.zeros(len(part.positive))
+        self._scores = np.zeros(part.positive.shape)
+        self._weight = np.repeat(part.weight, part.positive.size // len(part.positive))
 
     def add(self, found: Found, alpha: float) -> None:
         """Let f grow by alpha h."""
         self._scores += alpha * found.values(self._part.X)
 
     def auc(self) -> float:
-        """Give the AUC of the scores so far."""
-        return auc(self._part.positive, self._scores, self._part.weight)
+        """Give the AUC of the scores so far; of several labels, over all (row, label) pairs."""
+        return auc(self._part.positive.ravel(), self._scores.ravel(), self._weight)
 
 
 class Watch:

@@ -19,13 +19,18 @@ wrongly when h_i = 0 and h_k = 1, and leaves it tied otherwise. The sums over al
 
 so one pass over m + n rows tells what m·n pairs would.
 
-**Readers.** *Peak*: which cut of which feature is best? Two criteria so far.
+**Readers.** *Peak*: which cut of which feature is best? Three criteria.
 
 - max |P - N|: the Youden index, the largest vertical distance of the curve from the diagonal. It is
   the slope of RankBoost's loss along the stump (Rudin & Schapire 2009, eq. 3).
 - min 2√(d+ d-) + d0 = (√(PN) + √((1-P)(1-N)))²: the factor by which the best step along the stump
   shrinks the loss (eq. 5). It may prefer another stump: (P, N) = (.2, 0) to (.5, .2). Being blind
   to the sign, it is read with d+ >= d-: where P < N the reverse stump, 1[x <= t], is meant.
+- max |2 S(t) - S|, S(t) the signed weight of all rows above t and S that of all: AdaBoost's edge,
+  where the classes keep the shares of the weight that they have.
+
+*Two sides* (`two_sided`): Lemma 4 of Long & Servedio 2007 makes of the Youden cut of any ranking a
+classifier that errs alike on both classes.
 
 **Bins.** Columns are coded once (`bins`), positives first, and each step adds up a histogram of
 (positive, negative) mass per code (`histogram`), whose running sums the reader takes (`peak`).
@@ -44,7 +49,9 @@ RankBoost", JMLR 10, 2009.
 
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, fit_bins
 from .histogram import PARALLEL_LOCK, change_histograms, fill_histograms
+from .labels import find_label_peak
 from .peak import Criterion, Peak, find_peak
+from .two_sided import Threshold, TwoSided, two_sided, youden_threshold
 
 __all__ = [
     "MAX_BINS",
@@ -54,8 +61,13 @@ __all__ = [
     "Bins",
     "Criterion",
     "Peak",
+    "Threshold",
+    "TwoSided",
     "change_histograms",
     "fill_histograms",
+    "find_label_peak",
     "find_peak",
     "fit_bins",
+    "two_sided",
+    "youden_threshold",
 ]

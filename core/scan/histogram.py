@@ -41,7 +41,7 @@ def fill_histograms(
     O(n_features · n_rows). A feature is summed by one thread in the order of the rows, so the
     result is the same for any number of threads.
     """
-    _run(_fill_serial, _fill_parallel, codes, weights, n_positives, histograms)
+    run(_fill_serial, _fill_parallel, codes, weights, n_positives, histograms)
 
 
 def change_histograms(
@@ -69,15 +69,16 @@ def change_histograms(
     -----
     O(n_features · n_changed): for a fifth of the rows it takes a third of the time of filling.
     """
-    _run(_change_serial, _change_parallel, codes, rows, changes, n_positives, histograms)
+    run(_change_serial, _change_parallel, codes, rows, changes, n_positives, histograms)
 
 
-def _run(
+def run(
     serial: Callable[..., None],
     parallel: Callable[..., None],
     codes: npt.NDArray[np.uint8],
     *arguments: object,
 ) -> None:
+    """Run one of a kernel's two forms: threads where they pay, one at a time."""
     if codes.size < PARALLEL_CELLS or numba.get_num_threads() == 1:
         serial(codes, *arguments)
         return

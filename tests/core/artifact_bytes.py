@@ -15,6 +15,12 @@ def training_table(n_rows=120, seed=0):
     return X, y
 
 
+def table_for(algorithm):
+    """Rows and what the algorithm learns from them: one label, or two."""
+    X, y = training_table()
+    return X, np.column_stack([y, X[:, 1] > 0]) if algorithm.target == "multilabel" else y
+
+
 def take_apart(data):
     """The header and the arrays of an artifact."""
     length = int.from_bytes(data[:8], "little")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from artifact_bytes import take_apart, training_table
+from artifact_bytes import table_for, take_apart, training_table
 
 from core.artifact import FORMAT, LIBRARY_VERSION, MAX_HEADER_BYTES, load, save
 from core.boosting import RankBoost
@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module", params=ALGORITHMS)
 def ranker(request):
-    return ALGORITHMS[request.param]().fit(*training_table())
+    algorithm = ALGORITHMS[request.param]
+    return algorithm().fit(*table_for(algorithm))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_saving_what_was_loaded_gives_the_same_bytes(ranker):
 
 
 def test_the_same_fit_gives_the_same_bytes(ranker):
-    again = type(ranker)(**ranker.get_params()).fit(*training_table())
+    again = type(ranker)(**ranker.get_params()).fit(*table_for(type(ranker)))
     assert save(again) == save(ranker)
 
 

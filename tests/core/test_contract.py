@@ -16,7 +16,9 @@ from core import load, save
 from core.errors import ArtifactError, InvalidData
 from core.registry import ALGORITHMS, name_of
 
-pytestmark = pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
+BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
+
+pytestmark = pytest.mark.parametrize("algorithm", BINARY.values(), ids=BINARY)
 
 
 def make_table(n=400, d=5, seed=0, missing=0.05):

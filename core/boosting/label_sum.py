@@ -1,0 +1,304 @@
+"""Stumps with a vote per label: the weak rankers of the multilabel boosters, and their sum."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats
+from core.scan import MISSING, Peak, find_label_peak, fit_bins
+
+from . import stump_sum
+from .ensemble import Ensemble, check_array, join_fields, split_fields
+from .kinds import Kind
+from .loop import LEAST_EDGE, Path
+from .rules import Rule
+
+if TYPE_CHECKING:
+    from .booster import Booster
+
+Bools = npt.NDArray[np.bool_]
+
+ROUND = np.dtype(
+    [
+        ("feature", np.int64),
+        ("threshold", np.float64),
+        ("missing_above", np.bool_),
+        ("alpha", np.float64),
+        ("d_plus", np.float64),
+        ("d_minus", np.float64),
+        ("high", np.float64),
+        ("low", np.float64),
+        ("above", np.float64),
+    ]
+)
+"""One round: label l's h(x) is `high` on the side that its vote says, `low` on the other.
+
+The vote 1 says above the threshold, -1 below it; a missing x counts as above where missing_above.
+Feature -1 stands for votes that are the same everywhere: all rows are above. The field `above` is
+the share of the training weight above the threshold.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelStump:
+    """A stump with a vote per label, and its values on the training rows."""
+
+    peak: Peak
+    threshold: float
+    above: float
+    votes: npt.NDArray[np.int8]
+    high: float
+    low: float
+    d_plus: float
+    d_minus: float
+
+    def values(self, X: Floats) -> Floats:
+        """Give h(x, l) of each row and label."""
+        is_above = _is_above(X, self.peak.feature, self.threshold, self.peak.missing_above)
+        return np.where(is_above[:, None] == (self.votes > 0), self.high, self.low)
+
+
+def _is_above(X: Floats, feature: int, threshold: float, missing_above: bool) -> Bools:
+    if feature < 0:
+        return np.ones(len(X), dtype=np.bool_)
+    x = X[:, feature]
+    return (x > threshold) | (np.isnan(x) & missing_above)
+
+
+class LabelWeights:
+    """The weights of (row, label) pairs: v ∝ w e^{-f} where the row has the label, w e^{f} where not.
+
+    Either kind sums to 1, so that nothing underflows; F₊ and F₋ keep their logarithms.
+
+    Parameters
+    ----------
+    has : ndarray of shape (n_rows, n_labels), bool
+    weight : ndarray of shape (n_rows,), float64
+    """
+
+    def __init__(self, has: Bools, weight: Floats) -> None:
+        self.has = has
+        spread = np.repeat(weight[:, None], has.shape[1], axis=1)
+        totals = spread[has].sum(), spread[~has].sum()
+        self.v: Floats = spread / np.where(has, *totals)
+        self.log_f_plus, self.log_f_minus = map(math.log, totals)
+
+    @property
+    def share_p(self) -> float:
+        """F₊'s share of F₊ + F₋."""
+        return 1.0 / (1.0 + math.exp(min(self.log_f_minus - self.log_f_plus, 700.0)))
+
+    def grow(self, rise: Floats) -> None:
+        """Let f grow by `rise` of shape (n_rows, n_labels)."""
+        self.v *= np.exp(np.where(self.has, -rise, rise))
+        totals = self.v[self.has].sum(), self.v[~self.has].sum()
+        self.v /= np.where(self.has, *totals)
+        self.log_f_plus += math.log(totals[0])
+        self.log_f_minus += math.log(totals[1])
+
+
+class LabelRule(Rule):
+    """What tells one multilabel booster from another.
+
+    Attributes
+    ----------
+    high, low : float
+        The two values of a weak ranker.
+    """
+
+    high: float
+    low: float
+
+    def signed(self, weights: LabelWeights) -> Floats:
+        """Give the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
+        raise NotImplementedError
+
+    def weigh(self, weights: LabelWeights, is_high: Bools) -> tuple[float, float]:
+        """Give d+ and d- of the weak ranker that is high there."""
+        raise NotImplementedError
+
+
+class LabelLearner:
+    """The training rows, the weights of their labels, and the scan for the best cut and its votes.
+
+    Notes
+    -----
+    A round is O(n_features · n_rows · n_labels).
+    """
+
+    def __init__(self, rule: LabelRule, X: Floats, has: Bools, weight: Floats, max_bins: int):
+        rows = np.arange(len(X))
+        self._bins, self._codes = fit_bins(X, rows, weight, max_bins)
+        self._n_bins = self._bins.n_bins
+        self._rule = rule
+        self._share = weight / weight.sum()
+        self._weights = LabelWeights(has, weight)
+        self._is_high: Bools = np.zeros_like(has)
+
+    @property
+    def log_f_plus(self) -> float:
+        """Logarithm of F₊."""
+        return self._weights.log_f_plus
+
+    @property
+    def log_f_minus(self) -> float:
+        """Logarithm of F₋."""
+        return self._weights.log_f_minus
+
+    def scan(self) -> LabelStump | None:
+        """Find the cut with the greatest edge, and its votes."""
+        bins, rule = self._bins, self._rule
+        signed = rule.signed(self._weights)
+        peak = find_label_peak(self._codes, signed, self._n_bins, bins.has_missing)
+        if peak.gain < LEAST_EDGE:
+            return None
+        is_above, threshold = self._above(peak)
+        edge = signed[is_above].sum(axis=0) - signed[~is_above].sum(axis=0)
+        votes = np.where(edge >= 0, 1, -1).astype(np.int8)
+        self._is_high = is_above[:, None] == (votes > 0)
+        d_plus, d_minus = rule.weigh(self._weights, self._is_high)
+        if d_plus - d_minus < LEAST_EDGE:
+            return None
+        above = float(self._share[is_above].sum())
+        return LabelStump(peak, threshold, above, votes, rule.high, rule.low, d_plus, d_minus)
+
+    def update(self, found: LabelStump, alpha: float) -> None:
+        """Let f grow by alpha h; `found` is what `scan` gave last."""
+        self._weights.grow(alpha * np.where(self._is_high, found.high, found.low))
+
+    def collect(self, path: Path) -> "LabelSum":
+        """Sum up the stumps of a run of the loop."""
+        rounds = np.empty(len(path.found), dtype=ROUND)
+        votes = np.empty((len(path.found), self._is_high.shape[1]), dtype=np.int8)
+        for t, (stump, alpha) in enumerate(zip(path.found, path.alpha, strict=True)):
+            rounds[t] = (
+                stump.peak.feature,
+                stump.threshold,
+                stump.peak.missing_above,
+                alpha,
+                stump.d_plus,
+                stump.d_minus,
+                stump.high,
+                stump.low,
+                stump.above,
+            )
+            votes[t] = stump.votes
+        return LabelSum(rounds, votes, self._bins.has_missing)
+
+    def _above(self, peak: Peak) -> tuple[Bools, float]:
+        if peak.feature < 0:
+            return np.ones(len(self._share), dtype=np.bool_), -math.inf
+        codes, edges = self._codes[peak.feature], self._bins.edges[peak.feature]
+        is_above = (codes > peak.cut) & (codes != MISSING)
+        if peak.missing_above:
+            is_above |= codes == MISSING
+        return is_above, float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
+
+
+class LabelSum(Ensemble):
+    """A sum of stumps with votes, folded into step functions per label.
+
+    Parameters
+    ----------
+    rounds : structured ndarray of shape (n_rounds,), `ROUND`
+    votes : ndarray of shape (n_rounds, n_labels), int8
+        1 or -1.
+    has_missing : ndarray of shape (n_features,), bool
+    """
+
+    type = "label_stumps"
+
+    def __init__(
+        self, rounds: npt.NDArray[np.void], votes: npt.NDArray[np.int8], has_missing: Bools
+    ) -> None:
+        self.rounds = rounds
+        self.votes = votes
+        self.has_missing = has_missing
+        self._labels = [
+            stump_sum.StumpSum(self._rounds_of(k), has_missing) for k in range(votes.shape[1])
+        ]
+        self.constant = np.array([label.constant for label in self._labels])
+        self.mean = np.array([label.mean for label in self._labels])
+
+    def score(self, X: Floats, intercept: float) -> Floats:
+        """Give a score per row and label."""
+        return np.column_stack([label.score(X, intercept) for label in self._labels])
+
+    def staged(self, X: Floats) -> Iterator[Floats]:
+        """Yield the sums of the first 1, 2, ... stumps, per row and label."""
+        scores = np.zeros((len(X), len(self._labels)))
+        for row, votes in zip(self.rounds, self.votes, strict=True):
+            is_above = _is_above(X, row["feature"], row["threshold"], row["missing_above"])
+            h = np.where(is_above[:, None] == (votes > 0), row["high"], row["low"])
+            scores = scores + row["alpha"] * h
+            yield scores
+
+    def contributions(self, X: Floats) -> Floats:
+        """Give a part per row, feature and label."""
+        return np.stack([label.contributions(X) for label in self._labels], axis=2)
+
+    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+        """Describe each label's step functions and rules."""
+        return {
+            "labels": [
+                {"constant": label.constant, **label.describe(name)} for label in self._labels
+            ]
+        }
+
+    def arrays(self) -> Arrays:
+        """Give the fields of the rounds, the votes, and which columns held missing values."""
+        return split_fields(self.rounds) | {"votes": self.votes, "has_missing": self.has_missing}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int
+    ) -> "LabelSum":
+        """Take what `arrays` gave; refuse any other with ArtifactError."""
+        votes, has_missing = arrays["votes"], arrays["has_missing"]
+        if votes.ndim != 2 or votes.shape[1] < 1:
+            raise ArtifactError(f"votes must hold a column per label, got shape {votes.shape}")
+        check_array("votes", votes, np.int8, (n_rounds, votes.shape[1]))
+        check_array("has_missing", has_missing, np.bool_, (n_features,))
+        if not (abs(votes) == 1).all():
+            raise ArtifactError("votes must be 1 or -1")
+        rounds = join_fields(arrays, ROUND, n_rounds)
+        if not ((rounds["above"] >= 0) & (rounds["above"] <= 1 + 1e-9)).all():
+            raise ArtifactError("above must be from 0 to 1")
+        if not (rounds["low"] < rounds["high"]).all():
+            raise ArtifactError("low must be less than high")
+        stump_sum.check_rounds(_stump_rounds(rounds, np.ones(n_rounds, dtype=np.int8)), n_features)
+        return cls(rounds, votes, has_missing)
+
+    def _rounds_of(self, label: int) -> npt.NDArray[np.void]:
+        return _stump_rounds(self.rounds, self.votes[:, label])
+
+
+def _stump_rounds(
+    rounds: npt.NDArray[np.void], votes: npt.NDArray[np.int8]
+) -> npt.NDArray[np.void]:
+    """Give one label's rounds as those of a sum of plain stumps."""
+    plain = np.empty(len(rounds), dtype=stump_sum.ROUND)
+    for name in plain.dtype.names or ():
+        if name in (rounds.dtype.names or ()):
+            plain[name] = rounds[name]
+    plain["sign"] = votes
+    plain["coverage"] = np.where(votes > 0, rounds["above"], 1.0 - rounds["above"])
+    everywhere = rounds["feature"] < 0
+    value = np.where(votes > 0, rounds["high"], rounds["low"])
+    plain["high"][everywhere] = plain["low"][everywhere] = value[everywhere]
+    plain["sign"][everywhere] = 1
+    return plain
+
+
+def _start(
+    booster: "Booster", rule: LabelRule, X: Floats, positive: Bools, weight: Floats
+) -> LabelLearner:
+    return LabelLearner(rule, X, positive, weight, booster.max_bins)
+
+
+LABEL_STUMPS = Kind(_start, LabelSum.from_arrays)

@@ -1,0 +1,110 @@
+"""AdaBoost against its definition, and beside RankBoost: paper 2's Section 5."""
+
+import math
+
+import numpy as np
+import pytest
+
+from core import AdaBoost, RankBoost
+from core.metrics import auc
+
+
+def table(seed, n=60, d=3, levels=8):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, levels, (n, d)).astype(float)
+    y = (X.sum(axis=1) + levels / 2 * rng.normal(size=n) > d * levels / 2).astype(int)
+    y[:2] = 0, 1
+    return X, y
+
+
+def stump_values(X):
+    """Every ±1 stump on the columns, and the constant: h of each row, first among equals first."""
+    columns = []
+    for j in range(X.shape[1]):
+        for threshold in np.unique(X[:, j])[:-1]:
+            columns.append(np.where(X[:, j] > threshold, 1.0, -1.0))
+    return np.array(columns).T
+
+
+def plain_adaboost(X, y, weight, n_rounds, *, include_constant):
+    """Freund & Schapire 1997 on an explicit matrix of all weak classifiers."""
+    signs = np.where(y == 1, 1.0, -1.0)
+    h = stump_values(X)
+    if include_constant:
+        h = np.column_stack([h, np.ones(len(X))])
+    f = np.zeros(len(X))
+    for _ in range(n_rounds):
+        d = weight * np.exp(-signs * f)
+        d /= d.sum()
+        edges = (d * signs) @ h
+        best = int(np.argmax(np.abs(edges) >= np.abs(edges).max() * (1 - 1e-9)))
+        f += 0.5 * math.log((1 + edges[best]) / (1 - edges[best])) * h[:, best]
+    return f
+
+
+@pytest.mark.parametrize("include_constant", [True, False])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_scores_are_those_of_the_definition(seed, include_constant):
+    X, y = table(seed)
+    weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
+    ranker = AdaBoost(n_rounds=30, include_constant=include_constant).fit(X, y, weight)
+    expected = plain_adaboost(X, y, weight, 30, include_constant=include_constant)
+    assert ranker.decision_function(X) == pytest.approx(expected, abs=1e-9)
+    margins = np.where(y == 1, 1, -1) * expected
+    assert ranker.loss_[-1] == pytest.approx((weight * np.exp(-margins)).sum(), rel=1e-9)
+    skew = (weight * np.exp(-expected))[y == 1].sum() - (weight * np.exp(expected))[y == 0].sum()
+    assert ranker.f_skew_[-1] == pytest.approx(skew, abs=1e-9 * ranker.loss_[-1])
+
+
+def test_rows_of_one_class_are_told_by_the_constant_first():
+    X, y = np.array([[0.0], [1.0], [0.0], [1.0]]), np.array([0, 0, 1, 1])
+    ranker = AdaBoost(n_rounds=1).fit(X, y, np.where(y == 1, 100.0, 1.0))
+    assert ranker.rounds_["feature"].tolist() == [-1]
+    assert ranker.decision_function(X).tolist() == [ranker.rounds_["alpha"][0]] * len(y)
+    assert ranker.intercept_ == ranker.rounds_["alpha"][0]
+    assert (ranker.predict(X) == 1).all()
+    assert ranker.structure()["rules"] == []
+
+
+def test_identity_of_the_three_losses():
+    X, y = table(1)
+    ranker = AdaBoost(n_rounds=40).fit(X, y)
+    assert ranker.f_**2 - ranker.f_skew_**2 == pytest.approx(4 * ranker.f_tilde_, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_adaboost_and_rankboost_meet(seed):
+    # Theorems 10 and 12, Corollaries 11 and 13: data that no sum of stumps separates.
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, (400, 2)).astype(float)
+    y = (rng.random(400) < 0.15 + 0.09 * X.sum(axis=1)).astype(int)
+    ada = AdaBoost(n_rounds=4000).fit(X, y)
+    rank = RankBoost(n_rounds=4000, smoothing=0.0).fit(X, y)
+    assert ada.f_tilde_[-1] == pytest.approx(rank.f_tilde_[-1], rel=1e-6)
+    assert ada.f_[-1] == pytest.approx(rank.f_[-1], rel=1e-6)
+    assert abs(ada.f_skew_[-1]) < 1e-3 * abs(ada.f_skew_[0])
+    assert abs(rank.f_skew_[-1]) < 1e-9 * rank.f_[-1]
+    assert auc(y, np.round(ada.decision_function(X), 6)) == pytest.approx(
+        auc(y, np.round(rank.decision_function(X), 6)), abs=1e-12
+    )
+    assert (ada.predict(X) != y).mean() == pytest.approx((rank.predict(X) != y).mean(), abs=1e-12)
+
+
+def test_without_the_constant_they_need_not_meet():
+    X, y = table(4, n=200)
+    y[: len(y) // 4] = 0
+    ada = AdaBoost(n_rounds=400, include_constant=False).fit(X, y)
+    assert (ada.rounds_["feature"] >= 0).all()
+
+
+def test_a_perfect_stump_ends_the_run():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    ranker = AdaBoost().fit(X, [0, 0, 1, 1])
+    assert ranker.stop_reason_ == "perfect_ranker"
+    assert ranker.predict(X).tolist() == [0, 0, 1, 1]
+
+
+def test_no_edge_ends_the_run():
+    ranker = AdaBoost().fit(np.zeros((4, 1)), [0, 0, 1, 1])
+    assert (ranker.stop_reason_, len(ranker.rounds_)) == ("no_edge", 0)
+    assert ranker.decision_function(np.zeros((2, 1))).tolist() == [0.0, 0.0]

@@ -1,0 +1,121 @@
+"""AUCBoost: the bound of paper 1's Theorem 2, and any scikit-learn estimator as weak ranker."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from core import AUCBoost, RankBoost, save
+from core.errors import ArtifactError, InvalidParameter
+from core.metrics import auc
+from core.scan import two_sided
+
+WEAK = {
+    "stump": "stump",
+    "tree": DecisionTreeClassifier(max_depth=2, random_state=0),
+    "logistic": LogisticRegression(),
+    "ours": RankBoost(n_rounds=3),
+}
+
+
+def table(seed=0, n=300):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=n) > 1.5).astype(int)
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("weak_ranker", WEAK.values(), ids=WEAK)
+def test_the_auc_keeps_the_bound_in_every_round(weak_ranker):
+    X, y, weight = table()
+    ranker = AUCBoost(n_rounds=20, weak_ranker=weak_ranker).fit(X, y, weight)
+    bound = np.cumprod(ranker.z_**2)
+    # one classifier's Z is at most √(1 - r²), r its edge
+    edge = 1 - 2 * ranker.rounds_["d_minus"]
+    assert (np.cumprod(ranker.z_) <= np.cumprod(np.sqrt(1 - edge**2)) * (1 + 1e-9)).all()
+    stages = list(ranker.staged_decision_function(X))
+    assert stages[-1] == pytest.approx(ranker.decision_function(X), abs=1e-9)
+    for scores, limit in zip(stages, bound, strict=True):
+        assert 1 - auc(y, scores, weight) <= limit + 1e-12
+    assert auc(y, stages[-1], weight) > 0.8
+
+
+def test_each_round_of_stumps_is_the_definitions():
+    X, y, weight = table(1, n=60)
+    X = np.round(X)
+    positive = y == 1
+    ranker = AUCBoost(n_rounds=15).fit(X, y, weight)
+    f = np.zeros(len(y))
+    for row in ranker.rounds_:
+        d = weight * np.exp(np.where(positive, -f, f))
+        d = d / np.where(positive, d[positive].sum(), d[~positive].sum())
+        best = 0.0
+        for j in range(X.shape[1]):
+            for threshold in np.unique(X[:, j])[:-1]:
+                above = X[:, j] > threshold
+                best = max(best, abs(d[positive & above].sum() - d[~positive & above].sum()))
+        high_side = (X[:, row["feature"]] > row["threshold"]) == (row["sign"] > 0)
+        p_plus, p_minus = d[positive & ~high_side].sum(), d[~positive & high_side].sum()
+        assert 1 - p_plus - p_minus == pytest.approx(best)
+        h = two_sided(p_plus, p_minus)
+        assert (row["high"], row["low"], row["d_minus"]) == pytest.approx(h, abs=1e-12)
+        assert row["alpha"] == pytest.approx(0.5 * math.log((1 - h.error) / h.error))
+        f += row["alpha"] * np.where(high_side, h.above, h.below)
+    assert ranker.decision_function(X) == pytest.approx(f, abs=1e-9)
+
+
+def test_an_estimator_is_cloned_not_fitted():
+    X, y, _ = table()
+    template = LogisticRegression()
+    AUCBoost(n_rounds=2, weak_ranker=template).fit(X, y)
+    assert not hasattr(template, "coef_")
+
+
+def test_a_booster_of_estimators_can_be_cloned_and_searched():
+    ranker = AUCBoost(weak_ranker=DecisionTreeClassifier(max_depth=1))
+    assert clone(ranker).get_params()["weak_ranker__max_depth"] == 1
+
+
+def test_foreign_estimators_are_not_saved():
+    X, y, _ = table()
+    ranker = AUCBoost(n_rounds=2, weak_ranker=LogisticRegression()).fit(X, y)
+    with pytest.raises(ArtifactError, match="got estimators of class LogisticRegression"):
+        save(ranker)
+    with pytest.raises(InvalidParameter, match="the weak rankers are LogisticRegression"):
+        ranker.contributions(X)
+
+
+class Mute(BaseEstimator):
+    def fit(self, X, y, sample_weight=None):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("weak_ranker", "message"),
+    [
+        (Mute(), "weak_ranker must have decision_function or predict_proba, Mute has neither"),
+        ("forest", "weak_ranker must be one of 'stump' or of type BaseEstimator, got 'forest'"),
+        (LogisticRegression, "weak_ranker must be one of 'stump' or of type BaseEstimator"),
+        (None, "weak_ranker must be .*, got None"),
+    ],
+)
+def test_what_is_no_weak_ranker_is_refused(weak_ranker, message):
+    X, y, _ = table()
+    with pytest.raises(InvalidParameter, match=message):
+        AUCBoost(weak_ranker=weak_ranker).fit(X, y)
+
+
+def test_an_estimator_that_tells_nothing_ends_the_run():
+    ranker = AUCBoost(weak_ranker=DecisionTreeClassifier()).fit(np.zeros((4, 1)), [0, 1, 0, 1])
+    assert (ranker.stop_reason_, len(ranker.rounds_)) == ("no_edge", 0)
+    assert ranker.decision_function(np.zeros((2, 1))).tolist() == [0.0, 0.0]
+
+
+def test_a_perfect_estimator_ends_the_run():
+    X = np.arange(6.0)[:, None]
+    ranker = AUCBoost(weak_ranker=DecisionTreeClassifier()).fit(X, [0, 1, 1, 0, 1, 0])
+    assert (ranker.stop_reason_, len(ranker.rounds_)) == ("perfect_ranker", 1)
+    assert ranker.predict(X).tolist() == [0, 1, 1, 0, 1, 0]

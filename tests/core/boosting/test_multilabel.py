@@ -1,0 +1,212 @@
+"""AdaBoost.MH and AdaBoost.MR against their definitions over (row, label) pairs."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core import AdaBoost, AdaBoostMH, AdaBoostMR, CoordinateRankBoost, load, save
+from core.errors import ArtifactError, InvalidData
+from core.metrics import auc
+
+BOTH = pytest.mark.parametrize("algorithm", [AdaBoostMH, AdaBoostMR])
+
+
+def table(seed=0, n=120, n_labels=3, missing=0.0):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 4)), 1)
+    signal = X @ np.random.default_rng(9).normal(size=(4, n_labels))
+    y = (signal + rng.normal(size=(n, n_labels)) > np.arange(n_labels) / 2).astype(int)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+def every_edge(X, signed):
+    """The edge of the best votes on each cut, and of the best votes without a cut."""
+    yield np.abs(signed.sum(axis=0)).sum()
+    for column in X.T:
+        for threshold in np.unique(column)[:-1]:
+            above = column > threshold
+            yield np.abs(signed[above].sum(axis=0) - signed[~above].sum(axis=0)).sum()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_each_round_of_mh_is_adaboosts_on_row_and_label(seed):
+    X, y = table(seed)
+    weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
+    ranker = AdaBoostMH(n_rounds=12).fit(X, y, weight)
+    signs = np.where(y == 1, 1.0, -1.0)
+    before = np.zeros(y.shape)
+    for row, f in zip(ranker.rounds_, ranker.staged_decision_function(X), strict=True):
+        d = weight[:, None] * np.exp(-signs * before)
+        d /= d.sum()
+        edge = row["d_plus"] - row["d_minus"]
+        assert edge == pytest.approx(max(every_edge(X, d * signs)), rel=1e-9)
+        assert row["alpha"] == pytest.approx(0.5 * math.log((1 + edge) / (1 - edge)))
+        h = (f - before) / row["alpha"]
+        assert np.abs(h) == pytest.approx(1.0, abs=1e-9)
+        assert (d * signs * h).sum() == pytest.approx(edge, abs=1e-9)
+        before = f
+    f = ranker.decision_function(X)
+    assert ranker.loss_[-1] == pytest.approx((weight[:, None] * np.exp(-signs * f)).sum())
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_each_round_of_mr_is_coordinate_rankboosts_on_row_and_label(seed):
+    X, y = table(seed, n=40)
+    ranker = AdaBoostMR(n_rounds=10, smoothing=0.0).fit(X, y)
+    has = y == 1
+    before = np.zeros(y.shape)
+    arrays, _ = ranker.get_state()
+    intercepts = 0.5 * (arrays["log_f_plus"] - arrays["log_f_minus"])
+    stages = ranker.staged_decision_function(X)
+    for row, scores, intercept in zip(ranker.rounds_, stages, intercepts[1:], strict=True):
+        f = scores - intercept
+        h = (f - before) / row["alpha"]
+        assert np.abs(h * (h - 1)).max() < 1e-9
+        pairs = np.exp(before[~has][None, :] - before[has][:, None])
+        d = pairs / pairs.sum()
+        order = h[has][:, None] - h[~has][None, :]
+        assert row["d_plus"] == pytest.approx(d[order > 0.5].sum(), abs=1e-9)
+        assert row["d_minus"] == pytest.approx(d[order < -0.5].sum(), abs=1e-9)
+        v = np.where(has, np.exp(-before), np.exp(before))
+        v = v / np.where(has, v[has].sum(), v[~has].sum())
+        best = max(every_edge(X, np.where(has, v, -v) / 2))
+        assert row["d_plus"] - row["d_minus"] == pytest.approx(best, rel=1e-9)
+        before = f
+    scores = ranker.decision_function(X)
+    explicit = np.exp(scores[~has][None, :] - scores[has][:, None]).sum()
+    assert ranker.loss_[-1] == pytest.approx(explicit, rel=1e-9)
+
+
+def test_the_two_meet():
+    # Section 5.1: on data without a perfect ranking both end in the same losses and AUC.
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (300, 2)).astype(float)
+    y = (rng.random((300, 2)) < 0.2 + 0.15 * X).astype(int)
+    mh = AdaBoostMH(n_rounds=3000).fit(X, y)
+    mr = AdaBoostMR(n_rounds=3000, smoothing=0.0).fit(X, y)
+    assert mh.f_tilde_[-1] == pytest.approx(mr.f_tilde_[-1], rel=1e-6)
+    assert mh.f_[-1] == pytest.approx(mr.f_[-1], rel=1e-6)
+    assert abs(mh.f_skew_[-1]) < 1e-3 * mh.f_[-1]
+    areas = [auc(y.ravel(), np.round(r.decision_function(X), 6).ravel()) for r in (mh, mr)]
+    assert areas[0] == pytest.approx(areas[1], abs=1e-12)
+
+
+def test_one_label_is_the_binary_algorithm():
+    X, y = table(3, n_labels=1)
+    mh = AdaBoostMH(n_rounds=20).fit(X, y).decision_function(X)
+    assert mh[:, 0] == pytest.approx(
+        AdaBoost(n_rounds=20).fit(X, y[:, 0]).decision_function(X), abs=1e-9
+    )
+    mr = AdaBoostMR(n_rounds=20).fit(X, y).decision_function(X)
+    assert mr[:, 0] == pytest.approx(
+        CoordinateRankBoost(n_rounds=20).fit(X, y[:, 0]).decision_function(X), abs=1e-9
+    )
+
+
+@BOTH
+def test_scores_parts_and_artifact(algorithm):
+    X, y = table(missing=0.1)
+    ranker = algorithm(n_rounds=30).fit(pd.DataFrame(X, columns=list("abcd")), y)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    scores = ranker.decision_function(frame)
+    assert scores.shape == y.shape
+    assert (scores == ranker.score_rows(X)).all()
+    assert ranker.n_labels_ == 3
+    assert (ranker.predict(frame) == (scores > 0)).all()
+    assert ranker.predict(frame).shape == y.shape
+    assert ranker.offset_ == pytest.approx(scores.mean(axis=0), rel=1e-9)
+    parts = ranker.contributions(frame)
+    assert parts.shape == (len(X), 4, 3)
+    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(scores, abs=1e-9)
+    structure = json.loads(json.dumps(ranker.structure(), allow_nan=False))
+    assert [len(label["rules"]) > 0 for label in structure["labels"]] == [True] * 3
+    again = load(save(ranker))
+    assert (again.decision_function(frame) == scores).all()
+    assert save(again) == save(ranker)
+
+
+@BOTH
+def test_weight_k_is_k_rows_and_zero_is_none(algorithm):
+    X, y = table(missing=0.1)
+    weight = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = algorithm(n_rounds=20).fit(X, y, weight).decision_function(X)
+    repeated = algorithm(n_rounds=20).fit(
+        np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0)
+    )
+    assert repeated.decision_function(X) == pytest.approx(weighted, abs=1e-9)
+
+
+@BOTH
+def test_it_stops_early_by_the_validation_part(algorithm):
+    X, y = table(n=400)
+    seen = []
+    ranker = algorithm(n_rounds=300, early_stopping_rounds=10, random_state=1).fit(
+        X, y, callback=lambda *report: seen.append(report)
+    )
+    assert ranker.stop_reason_ == "validation"
+    assert len(seen) == len(ranker.rounds_) + 10
+    assert {"loss", "training_auc", "validation_auc"} <= seen[0][2].keys()
+
+
+def test_no_pair_underflows():
+    X = np.arange(40.0)[:, None]
+    y = np.c_[X[:, 0] > 20, X[:, 0] <= 11].astype(int)
+    for ranker in (AdaBoostMH(n_rounds=2000), AdaBoostMR(n_rounds=2000)):
+        scores = ranker.fit(X, y).decision_function(X)
+        assert np.isfinite(scores).all()
+        assert scores[y == 1].min() > scores[y == 0].max()
+
+
+BAD_LABELS = {
+    "one column only": (lambda y: y[:, 0], r"a column per label, got shape \(120,\)"),
+    "no column": (lambda y: y[:, :0], r"got shape \(120, 0\)"),
+    "text": (lambda y: y.astype(str).astype(object) + "x", "y must hold 0 and 1"),
+    "two": (lambda y: np.where(np.arange(len(y))[:, None] == 7, 2, y), "got 2.0 at row 7, label 0"),
+    "missing": (lambda y: np.where(y == 1, np.nan, 0.0), "got nan at row"),
+    "too few rows": (lambda y: y[:-1], r"a row per row of X \(120\), got 119"),
+    "all ones": (np.ones_like, "both 0 and 1, got 1 only"),
+    "all zeros": (np.zeros_like, "both 0 and 1, got 0 only"),
+    "none": (lambda y: None, "y is None"),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("case", BAD_LABELS)
+def test_bad_labels_are_refused_by_name(algorithm, case):
+    X, y = table()
+    make_bad, message = BAD_LABELS[case]
+    with pytest.raises(InvalidData, match=message):
+        algorithm().fit(X, make_bad(y))
+
+
+@BOTH
+def test_weights_that_leave_one_kind_are_refused(algorithm):
+    X, y = table(n_labels=1)
+    with pytest.raises(InvalidData, match="every weight is zero in class 1"):
+        algorithm().fit(X, y, 1 - y[:, 0])
+
+
+@BOTH
+def test_foreign_state_is_refused(algorithm):
+    X, y = table()
+    ranker = algorithm(n_rounds=5).fit(X, y)
+    arrays, meta = ranker.get_state()
+    params = ranker.get_params()
+    votes = arrays["votes"]
+    bad = {
+        "votes": [votes[:-1], votes[:, :0], votes * 2, votes.astype(float), votes[0]],
+        "feature": [arrays["feature"] + 4, arrays["feature"] - 9],
+        "alpha": [arrays["alpha"] * np.inf],
+        "threshold": [arrays["threshold"] * np.nan],
+        "above": [arrays["above"] + 1, arrays["above"] * np.nan],
+        "low": [arrays["low"] + 2],
+        "high": [arrays["high"] + 1],
+    }
+    for name, values in bad.items():
+        for value in values:
+            with pytest.raises(ArtifactError):
+                algorithm.from_state(params, arrays | {name: value}, meta)

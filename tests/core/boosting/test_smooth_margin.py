@@ -1,0 +1,100 @@
+"""Smooth margin ranking: eq. 12's values, a smooth margin that never falls, the greatest margin."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import RankBoost, SmoothMarginRank
+from core.boosting.smooth_margin_rank import smooth_step
+
+
+def test_worked_steps():
+    assert smooth_step(0.1, 0.6, 0.2) == pytest.approx(0.41996192, abs=5e-9)
+    assert smooth_step(0.0, 0.6, 0.2) == pytest.approx(0.54930614, abs=5e-9)
+    assert smooth_step(0.25, 0.5, 0.0) == pytest.approx(math.log(3), rel=1e-15)
+
+
+@given(g=st.floats(0, 0.9), wrong=st.floats(1e-9, 0.3), edge=st.floats(1e-6, 0.4))
+def test_the_stable_form_is_eq_12(g, wrong, edge):
+    right = wrong + edge
+    d_zero = 1 - right - wrong
+    root = math.sqrt(g * g * d_zero**2 + (1 + g) * (1 - g) * 4 * right * wrong)
+    plain = math.log((-g * d_zero + root) / ((1 + g) * 2 * wrong)) if wrong > 1e-6 else None
+    step = smooth_step(g, right, wrong)
+    if plain is not None:
+        assert step == pytest.approx(max(plain, 0.0), abs=1e-6)
+    if edge > g + 1e-6:  # eq. 11: the slope of -ln F̃ after the step is g
+        tau = right * math.exp(-step) + wrong * math.exp(step) + d_zero
+        slope = (right * math.exp(-step) - wrong * math.exp(step)) / tau
+        assert slope == pytest.approx(g, abs=1e-9)
+
+
+def separable(seed, n=60, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (X.sum(axis=1) + 0.3 * X[:, 0] > 0).astype(int)
+    return X, y
+
+
+@given(seed=st.integers(0, 2**32), weighted=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_the_smooth_margin_never_falls_nor_passes_the_margin(seed, weighted):
+    X, y = separable(seed, n=40)
+    if len(set(y)) < 2:
+        return
+    weight = np.random.default_rng(seed).integers(1, 5, len(y)) if weighted else np.ones(len(y))
+    ranker = SmoothMarginRank(n_rounds=250).fit(X, y, weight)
+    g, margin = ranker.smooth_margin_, ranker.margin_
+    assert (g <= margin + 1e-9).all()
+    above = np.flatnonzero(g > 0)
+    if len(above):
+        assert (np.diff(g[above[0] :]) >= -1e-12).all()
+    # the definition of both, on explicit pairs
+    f, norm = ranker.decision_function(X), ranker.rounds_["alpha"].sum()
+    pairs = f[y == 1][:, None] - f[y == 0][None, :]
+    pair_weight = weight[y == 1][:, None] * weight[y == 0][None, :]
+    pair_weight = pair_weight / pair_weight.min()
+    assert margin[-1] == pytest.approx(pairs.min() / norm, abs=1e-9)
+    log_sum = math.log((pair_weight * np.exp(pairs.min() - pairs)).sum()) - pairs.min()
+    assert g[-1] == pytest.approx(-log_sum / norm, abs=1e-9)
+
+
+def test_it_reaches_a_greater_margin_than_rankboost():
+    X, y = separable(1)
+    smooth = SmoothMarginRank(n_rounds=3000).fit(X, y)
+    plain = RankBoost(n_rounds=3000, smoothing=0.0).fit(X, y)
+    f = plain.decision_function(X)
+    margin = (f[y == 1].min() - f[y == 0].max()) / plain.rounds_["alpha"].sum()
+    assert smooth.margin_[-1] > margin > 0
+
+
+def test_theorem_7s_progress_where_it_is_assured():
+    X, y = separable(2, n=12, d=2)
+    ranker = SmoothMarginRank(n_rounds=200).fit(X, y)
+    g = np.concatenate([[0.0], ranker.smooth_margin_])
+    alpha = ranker.rounds_["alpha"]
+    r = ranker.rounds_["d_plus"] - ranker.rounds_["d_minus"]
+    assured = ranker.progress_assured_
+    least = 0.5 * alpha * (r - g[:-1]) / np.cumsum(alpha)
+    assert (np.diff(g) >= least - 1e-12)[assured].all()
+
+
+def test_data_that_cannot_be_separated_are_left_to_coordinate_descent():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (200, 2)).astype(float)
+    y = rng.integers(0, 2, 200)
+    ranker = SmoothMarginRank(n_rounds=50).fit(X, y)
+    assert (ranker.smooth_margin_ < 0).all()
+    assert (ranker.margin_ <= 0).all()
+    assert not ranker.progress_assured_.any()
+
+
+def test_a_perfect_stump_ends_the_run():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    ranker = SmoothMarginRank().fit(X, [0, 0, 1, 1])
+    assert ranker.stop_reason_ == "perfect_ranker"
+    assert ranker.margin_.tolist() == [1.0]
+    assert 0.9 < ranker.smooth_margin_[0] < 1.0
