@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from core.bounds import best_bipartite_margin, stump_outputs
+from core.bounds import best_bipartite_margin, makes_progress, stump_outputs
 from core.metrics import roc_curve
 from core.metrics.margins import log_pair_loss, margin_distribution, smooth_margin
 from core.registry import ALGORITHMS
 
-NAMES = ("rankboost", "coordinate_rankboost")
+RANKING = ("rankboost", "coordinate_rankboost", "smooth_margin_rank")
+CLASSIFYING = ("adaboost", "aucboost")
 
 
 def table(seed, n_rows=60, n_features=3, separable=False):
@@ -28,23 +29,26 @@ def outputs_of(ranker, X):
     return np.array(columns, dtype=float).T
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RANKING + CLASSIFYING)
 def test_scores_are_the_combination_up_to_a_constant(name):
     X, y = table(0)
     ranker = ALGORITHMS[name](n_rounds=20).fit(X, y)
     weights, d_plus, d_minus = ranker.combination()
     assert weights.min() >= 0
-    assert len(weights) == len(d_plus) == len(d_minus) == len(ranker.rounds_)
+    assert len(weights) == len(ranker.rounds_)
+    # A classifying rule's d+ and d- are masses of rows, not of pairs.
+    assert (d_plus is None, d_minus is None) == (name in CLASSIFYING,) * 2
     scores = ranker.decision_function(X)
     rebuilt = outputs_of(ranker, X) @ weights
     assert scores - scores[0] == pytest.approx(rebuilt - rebuilt[0], abs=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RANKING)
 @pytest.mark.parametrize("seed", range(3))
 def test_smooth_margin_below_margin_below_rho(name, seed):
     X, y = table(seed, separable=True)
-    ranker = ALGORITHMS[name](n_rounds=300, smoothing=0.0).fit(X, y)
+    plain = {"smoothing": 0.0} if name != "smooth_margin_rank" else {}
+    ranker = ALGORITHMS[name](n_rounds=300, **plain).fit(X, y)
     scores = ranker.decision_function(X)
     l1_norm = ranker.combination().weights.sum()
     margin = margin_distribution(roc_curve(y, scores), l1_norm).least
@@ -53,6 +57,26 @@ def test_smooth_margin_below_margin_below_rho(name, seed):
     assert smooth_margin(log_pair_loss(y, scores), l1_norm) < margin <= best.edge + 1e-9
     assert best.gap < 1e-9
     assert margin > 0  # separable, and boosted long enough
+
+
+def test_smooth_margin_ranking_keeps_the_same_margins():
+    X, y = table(0, separable=True)
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    ranker = ALGORITHMS["smooth_margin_rank"](n_rounds=40).fit(X, y, weight)
+    combination, scores = ranker.combination(), ranker.decision_function(X)
+    l1_norm = combination.weights.sum()
+    spread = margin_distribution(roc_curve(y, scores, weight), l1_norm)
+    assert ranker.margin_[-1] == pytest.approx(spread.least)
+    log_loss = log_pair_loss(y, scores, weight)
+    assert ranker.smooth_margin_[-1] == pytest.approx(smooth_margin(log_loss, l1_norm))
+    assured = makes_progress(combination.d_plus, combination.d_minus)
+    assert not (ranker.progress_assured_ & ~assured).any()
+
+
+def test_rankers_of_other_forms_combine_nothing():
+    X, y = table(0)
+    both = np.column_stack([y, 1 - y])
+    assert ALGORITHMS["adaboost_mr"](n_rounds=3).fit(X, both).combination() is None
 
 
 def test_the_loss_is_the_one_that_the_booster_keeps():
