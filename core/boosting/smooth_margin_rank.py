@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import ArtifactError
+from core.metrics.margins import most_tied_mass
 from core.ranker import Arrays, Callback, Floats
 from core.scan import Criterion
 
@@ -185,4 +186,4 @@ def smooth_step(g: float, d_plus: float, d_minus: float) -> float:
 def theorem_7(g: Floats, d_plus: Floats, d_minus: Floats) -> npt.NDArray[np.bool_]:
     """Say where Theorem 7 assures progress: 0 <= g < r and d0 < ⅔ (1 - r)(1 - r²)."""
     r, d_zero = d_plus - d_minus, 1.0 - d_plus - d_minus
-    return (g >= 0) & (g < r) & (d_zero < 2.0 / 3.0 * (1.0 - r) * (1.0 - r * r))
+    return (g >= 0) & (g < r) & (d_zero < most_tied_mass(r))

@@ -12,6 +12,8 @@ C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between Ad
 RankBoost", JMLR 10, 2009.
 """
 
+from core.metrics.margins import most_tied_mass
+
 from .game import BestMargin, best_bipartite_margin, best_margin, stump_outputs
 from .generalisation import (
     corollary_4_epsilon,
@@ -23,7 +25,7 @@ from .generalisation import (
     log_sloppy_cover,
     log_uniform_cover,
 )
-from .progress import makes_progress, most_tied_mass
+from .progress import makes_progress
 from .report import (
     LEAST_THETA,
     Bound,

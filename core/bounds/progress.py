@@ -4,25 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import InvalidData
-
-Floats = npt.NDArray[np.float64]
-
-
-def most_tied_mass(edge: npt.ArrayLike) -> Floats:
-    """Bound of Theorem 7 on d0, the mass of the pairs that a weak ranker ties: ⅔(1 - r)(1 - r²).
-
-    Parameters
-    ----------
-    edge : array_like of float, shape (n_rounds,)
-        r = d+ - d- of each round.
-
-    Returns
-    -------
-    ndarray of shape (n_rounds,), float64
-        d0 must be below it.
-    """
-    r = np.asarray(edge, dtype=np.float64)
-    return np.asarray(2 / 3 * (1 - r) * (1 - r**2))
+from core.metrics.margins import most_tied_mass
 
 
 def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray[np.bool_]:

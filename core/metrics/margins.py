@@ -180,6 +180,27 @@ def smooth_margin(log_loss: float, l1_norm: float) -> float:
     return -log_loss / l1_norm
 
 
+def most_tied_mass(edge: ArrayLike) -> FloatArray:
+    """Bound of Theorem 7 on d0, the mass of the pairs that a weak ranker ties: ⅔(1 - r)(1 - r²).
+
+    Parameters
+    ----------
+    edge : array_like of float, shape (n_rounds,)
+        r = d+ - d- of each round.
+
+    Returns
+    -------
+    ndarray of shape (n_rounds,), float64
+        d0 must be below it.
+
+    References
+    ----------
+    Rudin & Schapire (2009), Theorem 7.
+    """
+    r = np.asarray(edge, dtype=np.float64)
+    return np.asarray(2 / 3 * (1 - r) * (1 - r**2))
+
+
 def _check_norm(l1_norm: float) -> None:
     if not (math.isfinite(l1_norm) and l1_norm > 0):
         raise InvalidParameter(f"l1_norm must be finite and above 0, got {l1_norm}")
