@@ -7,6 +7,7 @@ from .boosting import (
     AdaBoostMR,
     AUCBoost,
     CoordinateRankBoost,
+    LogitBoost,
     RankBoost,
     SmoothMarginRank,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMR",
     "CoordinateRankBoost",
+    "LogitBoost",
     "RankBoost",
     "SmoothMarginRank",
     "load",

@@ -8,6 +8,7 @@ from .boosting import (
     AdaBoostMR,
     AUCBoost,
     CoordinateRankBoost,
+    LogitBoost,
     RankBoost,
     SmoothMarginRank,
 )
@@ -20,6 +21,7 @@ ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
         "smooth_margin_rank": SmoothMarginRank,
         "adaboost": AdaBoost,
         "aucboost": AUCBoost,
+        "logitboost": LogitBoost,
         "adaboost_mh": AdaBoostMH,
         "adaboost_mr": AdaBoostMR,
     }

@@ -21,6 +21,7 @@ sum of stumps into one step function per feature for scoring.
 from .adaboost import AdaBoost
 from .aucboost import AUCBoost
 from .coordinate_rankboost import CoordinateRankBoost
+from .logitboost import LogitBoost
 from .multilabel import AdaBoostMH, AdaBoostMR
 from .rankboost import RankBoost
 from .smooth_margin_rank import SmoothMarginRank
@@ -31,6 +32,7 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMR",
     "CoordinateRankBoost",
+    "LogitBoost",
     "RankBoost",
     "SmoothMarginRank",
 ]

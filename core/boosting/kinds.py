@@ -13,6 +13,9 @@ from .ensemble import Ensemble
 from .loop import Learner, Path
 from .rules import CutRule
 from .stump_sum import StumpLearner, StumpSum
+from .tree.learner import Shape, TreeLearner
+from .tree.rules import TreeRule
+from .tree.tree_sum import TreeSum
 
 if TYPE_CHECKING:
     from .booster import Booster
@@ -32,7 +35,7 @@ class Kind(NamedTuple):
     ----------
     start : callable (booster, rule, X, positive, weight) -> CollectingLearner
         Lays out the training rows at f = 0; reads what parameters it wants from the booster. The
-        rule is of the type that the kind needs: `rules.CutRule` for stumps.
+        rule is of the type that the kind needs: `rules.CutRule` for stumps, `tree.rules.TreeRule` for trees.
     read : callable (arrays, n_rounds, n_features) -> Ensemble
         Takes what `Ensemble.arrays` gave; refuses any other with ArtifactError.
     """
@@ -47,6 +50,16 @@ def _start_stumps(
     return StumpLearner(rule, X, positive, weight, booster.max_bins)
 
 
+def _start_trees(
+    booster: "Booster", rule: TreeRule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
+) -> CollectingLearner:
+    shape = Shape(*(getattr(booster, name) for name in Shape._fields))
+    return TreeLearner(X, positive, weight, shape, rule.make_loss)
+
+
 KINDS: MappingProxyType[str, Kind] = MappingProxyType(
-    {"stump": Kind(_start_stumps, StumpSum.from_arrays)}
+    {
+        "stump": Kind(_start_stumps, StumpSum.from_arrays),
+        "tree": Kind(_start_trees, TreeSum.from_arrays),
+    }
 )

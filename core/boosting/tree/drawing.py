@@ -1,0 +1,118 @@
+"""Drawing the rows that a tree is grown on: those of great weight always, the others by chance.
+
+A row of weight w is kept with probability min(1, w/μ) and then weighs max(w, μ): of all draws of so
+many rows whose sums are right on average, this one varies least (Ibragimov & Gusev 2019). μ is set
+so that the wanted number of rows is kept. Class-normalised weights make rare positives heavy: they
+are all kept.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from core.ranker import Floats
+
+from .layout import Integers
+
+# μ is found on so many rows, spread evenly.
+ESTIMATED_ON = 1 << 14
+
+
+class Drawn(NamedTuple):
+    """Rows to grow a tree on.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_drawn,), uint32
+        Positives first, each class ascending.
+    n_positives : int
+        How many of them are positive.
+    weights : ndarray of shape (1 or 2, n_rows), float64
+        Their weights, in the places of the rows.
+    """
+
+    rows: npt.NDArray[np.uint32]
+    n_positives: int
+    weights: Floats
+
+
+def find_threshold(weights: Floats, share: float) -> float:
+    """Find μ with Σ min(1, w/μ) = share · n, on rows spread evenly.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,), float64
+    share : float
+        Above 0, below 1.
+
+    Returns
+    -------
+    float
+    """
+    some = np.sort(np.abs(weights[:: max(len(weights) // ESTIMATED_ON, 1)]))
+    n = len(some)
+    # If just the k lightest are drawn by chance, μ follows from their sum; the fewest that leave
+    # no heavier row below μ are the ones.
+    drawn_of_light = share * n - np.arange(n - 1, -1, -1)
+    sums = np.cumsum(some)
+    heavier = np.append(some[1:], np.inf)
+    k = int(np.argmax((drawn_of_light > 0) & (sums <= heavier * drawn_of_light)))
+    return float(sums[k] / drawn_of_light[k])
+
+
+_DRAW_RUN = (
+    numba.int64[:, ::1],
+    numba.float64[:, ::1],
+    numba.float64,
+    numba.uint64,
+    numba.uint32[::1],
+    numba.int64[::1],
+    numba.float64[:, ::1],
+)
+
+
+@numba.njit(numba.float64(numba.uint64, numba.uint64), nogil=True, cache=True)
+def uniform(key, counter):  # type: ignore[no-untyped-def]
+    """Draw from [0, 1) by a number: splitmix64 (Steele, Lea & Flood 2014) at key + counter."""
+    z = key + (counter + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+
+
+@numba.njit(numba.void(numba.int64, *_DRAW_RUN), nogil=True, cache=True, error_model="numpy")
+def _draw_run(r, runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
+    n = np.uint64(runs[r, 0])
+    for i in range(runs[r, 0], runs[r, 1]):
+        weight = abs(weights[0, i])
+        scale = threshold / weight if weight < threshold else 1.0
+        for k in range(len(weights)):
+            drawn[k, i] = weights[k, i] * scale
+        rows[n] = i
+        n += np.uint64(1) if uniform(key, np.uint64(i)) * threshold < weight else np.uint64(0)
+    counts[r] = np.int64(n) - runs[r, 0]
+
+
+@numba.njit(numba.void(*_DRAW_RUN), nogil=True, cache=True)
+def draw_serial(runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
+    """Write each run's kept rows from the run's start on, and their number; weights for all rows."""
+    for r in range(len(runs)):
+        _draw_run(r, runs, weights, threshold, key, rows, counts, drawn)
+
+
+@numba.njit(numba.void(*_DRAW_RUN), nogil=True, cache=True, parallel=True)
+def draw_parallel(runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
+    """Do as `draw_serial`, in threads."""
+    for r in numba.prange(len(runs)):
+        _draw_run(r, runs, weights, threshold, key, rows, counts, drawn)
+
+
+def close_up(rows: npt.NDArray[np.uint32], runs: Integers, counts: Integers) -> Integers:
+    """Move the runs' kept rows together at the front; return how many of each class."""
+    end = 0
+    for start, count in zip(runs[:, 0].tolist(), counts.tolist(), strict=True):
+        rows[end : end + count] = rows[start : start + count]
+        end += count
+    return np.bincount(runs[:, 2], weights=counts, minlength=2).astype(np.int64)

@@ -1,0 +1,143 @@
+"""Trees in the loop of boosting: found by growth, their leaves measured on all rows."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from core.boosting.loop import Path
+from core.ranker import Floats
+from core.scan import Bins, fit_bins
+
+from .growth import Grower
+from .layout import Integers, lay_out
+from .losses import Loss
+from .passes import Passes
+from .tree_sum import SPLITS, TreeSum
+
+
+class Shape(NamedTuple):
+    """What bounds a tree, and what it is grown on; see `options` for the parameters."""
+
+    max_bins: int
+    max_depth: int
+    max_leaves: int | None
+    min_samples_leaf: float
+    subsample: float
+    max_features: float
+    random_state: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tree that growth has found: h(x) is the full step of x's leaf."""
+
+    splits: npt.NDArray[np.void]
+    leaf_value: Floats
+    leaf_weight: Floats
+
+    @property
+    def d_plus(self) -> float:
+        """No number: a tree moves more than two groups of rows."""
+        return math.nan
+
+    @property
+    def d_minus(self) -> float:
+        """No number."""
+        return math.nan
+
+    def values(self, X: Floats) -> Floats:
+        """Give h(x) of each row."""
+        return TreeSum.of([self], [1.0], 0.0).score(X, 0.0)
+
+
+class TreeLearner:
+    """The training rows, their weights, and the growth of the next tree.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+    shape : Shape
+    make_loss : callable (passes, weight) -> Loss
+        weight: of the rows as `passes` has them, positives first.
+
+    Notes
+    -----
+    A round is O(n_features · n_drawn · depth + n_rows · n_leaves), where n_drawn is the number of
+    rows that the tree is grown on. Memory per row: the codes twice, and 25 bytes.
+    """
+
+    def __init__(
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        shape: Shape,
+        make_loss: Callable[[Passes, Floats], Loss],
+    ) -> None:
+        rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+        weight = weight[rows]
+        self._bins: Bins
+        self._bins, codes = fit_bins(X, rows, weight, shape.max_bins)
+        table = lay_out(self._bins, codes, int(positive.sum()))
+        self._shape = shape
+        self._passes = Passes(table, weight)
+        self._loss = make_loss(self._passes, weight)
+        self._grower = Grower(table, len(self._loss.weights), shape.max_depth, shape.max_leaves)
+        self._round = 0
+
+    @property
+    def log_f_plus(self) -> float:
+        """Logarithm of the positives' part of the loss."""
+        return self._loss.log_f_plus
+
+    @property
+    def log_f_minus(self) -> float:
+        """Logarithm of the negatives' part of the loss."""
+        return self._loss.log_f_minus
+
+    def scan(self) -> Tree | None:
+        """Grow the next tree; None where no cut has a gain."""
+        shape, loss = self._shape, self._loss
+        draw = np.random.Generator(np.random.Philox(key=[shape.random_state, self._round]))
+        self._round += 1
+        features = self._draw_features(draw)
+        drawn = self._passes.draw(loss.weights, shape.subsample, int(draw.integers(2**63)))
+        splits = self._grower.grow(*drawn, features, loss.rule(shape.min_samples_leaf))
+        if not len(splits):
+            return None
+        leaves = loss.best_step(splits)
+        return Tree(self._with_thresholds(splits), leaves.values, leaves.weights)
+
+    def update(self, found: Tree, alpha: float) -> None:
+        """Let f grow by alpha h, and reweigh the rows."""
+        self._loss.update(alpha * found.leaf_value)
+
+    def collect(self, path: Path) -> TreeSum:
+        """Sum up the trees of a run of the loop."""
+        return TreeSum.of(path.found, path.alpha, self._loss.start)
+
+    def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
+        n_features = len(self._bins.edges)
+        n_drawn = max(round(self._shape.max_features * n_features), 1)
+        features = np.zeros(n_features, dtype=np.bool_)
+        features[draw.permutation(n_features)[:n_drawn]] = True
+        return features
+
+    def _with_thresholds(self, splits: Integers) -> npt.NDArray[np.void]:
+        """Turn cuts between codes into thresholds of the features."""
+        leaf, feature, cut, missing_above = splits.T
+        turned = np.empty(len(splits), dtype=SPLITS)
+        turned["leaf"], turned["feature"] = leaf, feature
+        turned["threshold"] = [
+            self._bins.edges[j][c] if c >= 0 else -math.inf
+            for j, c in zip(feature.tolist(), cut.tolist(), strict=True)
+        ]
+        turned["missing_above"] = missing_above
+        turned["speaks_of_missing"] = self._bins.has_missing[feature]
+        return turned

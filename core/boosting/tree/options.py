@@ -1,0 +1,67 @@
+"""Parameters of trees, each with its bounds and its sentence."""
+
+from typing import Annotated, Literal
+
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le
+
+from core.errors import InvalidParameter
+
+MaxDepth = Annotated[int, Ge(1), Le(64), Doc("Trees: most questions from the root to a leaf.")]
+MaxLeaves = Annotated[
+    int | None,
+    Ge(2),
+    Le(256),
+    Doc(
+        "Trees: most leaves; the leaf that gains most is divided first. None: level by level down "
+        "to max_depth, which is then at most 8."
+    ),
+]
+MinSamplesLeaf = Annotated[
+    float,
+    Ge(0),
+    Doc(
+        "Trees: least mass of a leaf, in rows of mean weight under the round's weights; rows that "
+        "are ranked well count less and less."
+    ),
+]
+Subsample = Annotated[
+    float,
+    Gt(0),
+    Le(1),
+    Doc(
+        "Trees: share of the rows that each tree is grown on, drawn by their weights; leaf values "
+        "still come from all rows."
+    ),
+]
+MaxFeatures = Annotated[
+    float,
+    Gt(0),
+    Le(1),
+    Doc("Trees: share of the features that each tree may ask, drawn at random."),
+]
+LeafForm = Annotated[
+    Literal["closed", "newton"],
+    Doc(
+        "Trees: how far a leaf goes: to the minimum of the loss in closed form, or by a Newton step."
+    ),
+]
+Push = Annotated[
+    float,
+    Ge(1),
+    Le(64),
+    Doc(
+        "Trees: p of the p-norm push; above 1, the negatives that stand highest weigh more. It "
+        "helps the top of the list on some tables and harms it on others: choose by validation."
+    ),
+]
+
+LEVELS = 8  # 2**8 leaves, as many as a tree may have
+
+
+def check_shape(max_depth: int, max_leaves: int | None) -> None:
+    """Refuse trees that would have no bound on their leaves."""
+    if max_leaves is None and max_depth > LEVELS:
+        raise InvalidParameter(
+            f"max_depth must be at most {LEVELS} where max_leaves is None, got {max_depth}"
+        )

@@ -1,0 +1,105 @@
+"""Passes over all rows of a coded table, in runs of fixed length, by as many threads as pay."""
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+from core.ranker import Floats
+from core.scan import PARALLEL_LOCK
+
+from . import drawing, routing
+from .drawing import Drawn
+from .growth import MAX_LEAVES, PARALLEL_CELLS, RUN_ROWS
+from .layout import Integers, Table
+
+
+class Passes:
+    """Passes over the rows of a table in fixed runs; in threads where that pays.
+
+    Parameters
+    ----------
+    table : Table
+    weight : ndarray of shape (n_rows,), float64
+
+    Attributes
+    ----------
+    table : Table
+    runs : ndarray of shape (n_runs, 3), int64
+        Start, stop and class of each run: 0 positives, 1 negatives.
+    leaves : ndarray of shape (n_rows,), uint8
+        Where each row was last sent.
+    sample_weight : ndarray of shape (n_rows,) or (0,), float64
+        Empty where all are 1.
+    """
+
+    def __init__(self, table: Table, weight: Floats) -> None:
+        self.table = table
+        m, n = table.n_positives, table.n_rows
+        bounds = [(start, min(start + RUN_ROWS, m), 0) for start in range(0, m, RUN_ROWS)]
+        bounds += [(start, min(start + RUN_ROWS, n), 1) for start in range(m, n, RUN_ROWS)]
+        self.runs = np.array(bounds, dtype=np.int64)
+        self.leaves = np.zeros(n, dtype=np.uint8)
+        self.sample_weight = weight if (weight != 1.0).any() else np.empty(0)
+        self._all_rows = np.arange(n, dtype=np.uint32)
+        self._drawn: Floats | None = None
+        self._sums = np.empty((len(bounds), 3, MAX_LEAVES))
+
+    def run(
+        self, serial: Callable[..., None], parallel: Callable[..., None], *arrays: object
+    ) -> None:
+        """Run a pass."""
+        if self.table.codes.size < PARALLEL_CELLS or numba.get_num_threads() == 1:
+            serial(*arrays)
+            return
+        with PARALLEL_LOCK:
+            parallel(*arrays)
+
+    def sum_leaves(self, splits: Integers, weights: Floats) -> Floats:
+        """Send every row to its leaf and sum up the leaves.
+
+        Returns
+        -------
+        ndarray of shape (3, n_leaves), float64
+            Positive and negative mass, or gradient and curvature; then sample weight.
+        """
+        self.run(
+            routing.sum_leaves_serial,
+            routing.sum_leaves_parallel,
+            self.table.codes,
+            splits,
+            self.runs,
+            weights,
+            self.sample_weight,
+            self.leaves,
+            self._sums,
+        )
+        sums: Floats = self._sums[:, :, : len(splits) + 1].sum(axis=0)
+        return sums
+
+    def draw(self, weights: Floats, share: float, key: int) -> Drawn:
+        """Draw a share of the rows by their weights; see `drawing`."""
+        if share == 1.0:
+            return Drawn(self._all_rows, self.table.n_positives, weights)
+        if self._drawn is None:
+            self._drawn = np.empty_like(weights)
+        rows = np.empty(self.table.n_rows, dtype=np.uint32)
+        counts = np.empty(len(self.runs), dtype=np.int64)
+        self.run(
+            drawing.draw_serial,
+            drawing.draw_parallel,
+            self.runs,
+            weights,
+            drawing.find_threshold(weights[0], share),
+            np.uint64(key),
+            rows,
+            counts,
+            self._drawn,
+        )
+        n_positives, n_negatives = drawing.close_up(rows, self.runs, counts).tolist()
+        return Drawn(rows[: n_positives + n_negatives], n_positives, self._drawn)
+
+    def of_classes(self, per_run: Floats) -> tuple[float, float]:
+        """Add up a figure of each run by class."""
+        positive = self.runs[:, 2] == 0
+        return float(per_run[positive].sum()), float(per_run[~positive].sum())

@@ -1,0 +1,230 @@
+"""A sum of trees: how it scores, explains itself and is stored."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from core.boosting.ensemble import Ensemble, check_array, join_fields, split_fields
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats
+
+from . import walking
+
+if TYPE_CHECKING:
+    from .learner import Tree
+
+SPLITS = np.dtype(
+    [
+        ("leaf", np.uint8),
+        ("feature", np.int64),
+        ("threshold", np.float64),
+        ("missing_above", np.bool_),
+        ("speaks_of_missing", np.bool_),
+    ]
+)
+"""One split: x stays in `leaf` if x[feature] > threshold, or is missing and missing_above; else it
+moves to a new leaf. The threshold -inf sets the missing apart from all values. A reader hears of
+the missing only where the feature had some at fit (speaks_of_missing)."""
+
+ROUND = np.dtype(
+    [
+        ("alpha", np.float64),
+        ("d_plus", np.float64),
+        ("d_minus", np.float64),
+        ("n_leaves", np.int64),
+    ]
+)
+"""One round: a tree of n_leaves, of whose full step alpha was taken. d_plus and d_minus are NaN."""
+
+# Leaf values beyond this would make sums infinite.
+GREATEST_VALUE = 1e300
+
+
+@dataclass(frozen=True)
+class TreeSum(Ensemble):
+    """constant + Σ_t the value of the leaf in which tree t puts x.
+
+    Of each tree come its splits, in the order of growth: its s-th (from 0) divides one of the
+    leaves 0 to s and makes leaf s + 1. Any such list is a tree, so that a stored one needs no
+    search for loops.
+
+    Attributes
+    ----------
+    rounds : ndarray of shape (n_trees,), `ROUND`
+    splits : ndarray of shape (n_splits,), `SPLITS`
+        Of all trees, one after the other.
+    leaf_value : ndarray of shape (n_splits + n_trees,), float64
+        alpha times the full step.
+    leaf_weight : ndarray of shape (n_splits + n_trees,), float64
+        Sample weight of the training rows in the leaf.
+    constant : float
+    """
+
+    type: ClassVar[str] = "trees"
+
+    rounds: npt.NDArray[np.void]
+    splits: npt.NDArray[np.void]
+    leaf_value: Floats
+    leaf_weight: Floats
+    constant: float
+
+    @classmethod
+    def of(cls, trees: Sequence["Tree"], alphas: Sequence[float], constant: float) -> "TreeSum":
+        """Sum up trees, each times its alpha."""
+        rounds = np.empty(len(trees), dtype=ROUND)
+        rounds["alpha"] = alphas
+        rounds["d_plus"] = rounds["d_minus"] = np.nan
+        rounds["n_leaves"] = [len(tree.leaf_value) for tree in trees]
+        values = [alpha * tree.leaf_value for tree, alpha in zip(trees, alphas, strict=True)]
+        return cls(
+            rounds,
+            np.concatenate([np.empty(0, dtype=SPLITS), *(tree.splits for tree in trees)]),
+            np.concatenate([np.empty(0), *values]),
+            np.concatenate([np.empty(0), *(tree.leaf_weight for tree in trees)]),
+            constant,
+        )
+
+    @property
+    def mean(self) -> float:
+        """The sum's weighted mean over the rows that it was fitted on."""
+        return self.constant + float(self._nodes.mean[self._nodes.root].sum())
+
+    @cached_property
+    def _nodes(self) -> walking.Nodes:
+        """The trees as nodes with children, for walking; shared by threads, never written."""
+        return walking.link(self.rounds["n_leaves"], self.splits, self.leaf_value, self.leaf_weight)
+
+    def score(self, X: Floats, intercept: float) -> Floats:
+        """Give intercept + constant + Σ of the trees for each row, unchecked.
+
+        Notes
+        -----
+        O(n_rows · n_trees · depth). A row's score does not depend on the rows beside it.
+        """
+        scores = np.full(len(X), intercept + self.constant)
+        walking.add_scores(X, self._nodes, 0, len(self.rounds), scores)
+        return scores
+
+    def staged(self, X: Floats) -> Iterator[Floats]:
+        """Yield the sum of the first 1, 2, ... trees on each row; each array is new."""
+        scores = np.full(len(X), self.constant)
+        for t in range(len(self.rounds)):
+            scores = scores.copy()
+            walking.add_scores(X, self._nodes, t, t + 1, scores)
+            yield scores
+
+    def contributions(self, X: Floats) -> Floats:
+        """Share each row's sum, less `mean`, out among the features on its paths.
+
+        From a node to its child the mean of the training rows changes; the change goes to the
+        feature that was asked (Saabas 2014). The parts add up, but they depend on the order in
+        which a tree asks, as Shapley values would not.
+        """
+        parts = np.zeros(X.shape)
+        walking.add_parts(X, self._nodes, parts)
+        return parts
+
+    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+        """Describe the trees: of each its leaves, a sentence with what it adds, greatest first."""
+        starts = self._starts()
+        return {
+            "trees": [
+                {"leaves": self._sentences(start, stop, t, name)}
+                for t, (start, stop) in enumerate(pairwise(starts))
+            ]
+        }
+
+    def _starts(self) -> list[int]:
+        """Where the splits of each tree start, and those of the last one end."""
+        starts: list[int] = np.cumsum([0, *(self.rounds["n_leaves"] - 1)]).tolist()
+        return starts
+
+    def _sentences(
+        self, start: int, stop: int, tree: int, name: Callable[[int], str]
+    ) -> list[dict[str, Any]]:
+        paths: list[list[str]] = [[]]
+        for split in self.splits[start:stop]:
+            above, below = _conditions(split, name)
+            path = paths[split["leaf"]]
+            paths[split["leaf"]] = [*path, above]
+            paths.append([*path, below])
+        values = self.leaf_value[start + tree : stop + tree + 1].tolist()
+        leaves = sorted(zip(values, paths, strict=True), key=lambda leaf: -leaf[0])
+        return [
+            {"rule": f"{' and '.join(path)} adds {value:.3g}", "adds": value}
+            for value, path in leaves
+        ]
+
+    def arrays(self) -> Arrays:
+        """Give the state as arrays."""
+        rounds, splits = split_fields(self.rounds), split_fields(self.splits)
+        return (
+            rounds
+            | {f"split_{name}": array for name, array in splits.items()}
+            | {
+                "leaf_value": self.leaf_value,
+                "leaf_weight": self.leaf_weight,
+                "constant": np.array([self.constant]),
+            }
+        )
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int
+    ) -> "TreeSum":
+        """Rebuild trees from `arrays()`.
+
+        Raises
+        ------
+        ArtifactError
+            An array is of another type or length, or its values describe no trees.
+        """
+        rounds = join_fields(arrays, ROUND, n_rounds)
+        n_leaves = rounds["n_leaves"]
+        if not ((n_leaves >= 2) & (n_leaves <= 256)).all():
+            raise ArtifactError("n_leaves must be from 2 to 256")
+        n_splits = int(n_leaves.sum()) - n_rounds
+        named = {name: arrays[f"split_{name}"] for name in SPLITS.names or ()}
+        splits = join_fields(named, SPLITS, n_splits)
+        for name, length in (("leaf_value", n_splits + n_rounds), ("constant", 1)):
+            check_array(name, arrays[name], np.float64, (length,))
+            if not (np.abs(arrays[name]) <= GREATEST_VALUE).all():
+                raise ArtifactError(f"{name} must be finite")
+        weight = arrays["leaf_weight"]
+        check_array("leaf_weight", weight, np.float64, (n_splits + n_rounds,))
+        if not ((weight >= 0) & (weight <= GREATEST_VALUE)).all():
+            raise ArtifactError("leaf_weight must be finite and not negative")
+        _check_splits(splits, n_leaves - 1, n_features)
+        constant = float(arrays["constant"][0])
+        return cls(rounds, splits, arrays["leaf_value"].copy(), weight.copy(), constant)
+
+
+def _check_splits(
+    splits: npt.NDArray[np.void], n_splits: npt.NDArray[np.int64], n_features: int
+) -> None:
+    starts = np.repeat(np.cumsum(n_splits) - n_splits, n_splits)
+    if (splits["leaf"] > np.arange(len(splits)) - starts).any():
+        raise ArtifactError("split_leaf must name a leaf that is there")
+    if not ((splits["feature"] >= 0) & (splits["feature"] < n_features)).all():
+        raise ArtifactError(f"split_feature must be from 0 to {n_features - 1}")
+    if not (splits["threshold"] < np.inf).all():
+        raise ArtifactError("split_threshold must be a number below infinity")
+
+
+def _conditions(split: np.void, name: Callable[[int], str]) -> tuple[str, str]:
+    """Say in words what lies above a split, and what below it."""
+    _, feature, threshold, missing_above, speaks_of_missing = split.item()
+    if np.isneginf(threshold):
+        above, below = "is known", "is missing"
+    else:
+        above, below = f"> {threshold:.10g}", f"<= {threshold:.10g}"
+        if speaks_of_missing and missing_above:
+            above += " or missing"
+        elif speaks_of_missing:
+            below += " or missing"
+    return f"{name(feature)} {above}", f"{name(feature)} {below}"
