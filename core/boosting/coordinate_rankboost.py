@@ -9,7 +9,7 @@ from .options import (
     NRounds,
     RandomState,
     Smoothing,
-    StumpOnly,
+    StumpOrColumn,
     ValidationFraction,
 )
 from .pair_fit import PairBooster
@@ -21,7 +21,8 @@ class CoordinateRankBoost(PairBooster):
 
     It differs from `RankBoost` in the choice only: a round picks the stump that maximises
     d+ - d- = P - N, the weak ranker most accurate on the weighted pairs, and steps by
-    ½ ln(d+/d-) along it.
+    ½ ln(d+/d-) along it. With weak_ranker="column" the given columns are the weak rankers, as in
+    `RankBoost`.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class CoordinateRankBoost(PairBooster):
         self,
         *,
         n_rounds: NRounds = 100,
-        weak_ranker: StumpOnly = "stump",
+        weak_ranker: StumpOrColumn = "stump",
         learning_rate: LearningRate = 1.0,
         max_bins: MaxBins = 255,
         smoothing: Smoothing = 1e-2,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from core.ranker import Floats
 
+from .columns import ColumnSum, start_columns
 from .ensemble import Ensemble
 from .loop import Learner, Path
 from .rules import CutRule
@@ -60,6 +61,7 @@ def _start_trees(
 KINDS: MappingProxyType[str, Kind] = MappingProxyType(
     {
         "stump": Kind(_start_stumps, StumpSum.from_arrays),
+        "column": Kind(start_columns, ColumnSum.from_arrays),
         "tree": Kind(_start_trees, TreeSum.from_arrays),
     }
 )

@@ -11,6 +11,12 @@ NRounds = Annotated[
 StumpOnly = Annotated[
     Literal["stump"], Doc("What a round adds: a stump is a threshold on one feature.")
 ]
+StumpOrColumn = Annotated[
+    Literal["stump", "column"],
+    Doc(
+        "What a round adds: a stump, a threshold on one feature; or a column as it is, times a step."
+    ),
+]
 LearningRate = Annotated[float, Gt(0), Le(1), Doc("Share of the optimal step that a round takes.")]
 MaxBins = Annotated[
     int,

@@ -24,8 +24,8 @@ from .tree.options import (
 from .tree.rules import RankingTreeRule
 
 # What learning_rate and smoothing are where they are None, by the kind of weak ranker.
-LEARNING_RATE = {"stump": 1.0, "tree": 0.1}
-SMOOTHING = {"stump": 1e-2, "tree": 1.0}
+LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": 0.1}
+SMOOTHING = {"stump": 1e-2, "column": 1e-2, "tree": 1.0}
 
 
 class RankBoost(PairBooster):
@@ -35,6 +35,10 @@ class RankBoost(PairBooster):
     k. A round picks the stump that minimises 2√(d+ d-) + d0 and steps by ½ ln(d+/d-). A tree is
     grown by the same loss: with leaves l of masses P_l and N_l its best step is ½ ln(P_l/N_l) in
     each, and multiplies F̃ by (Σ_l √(P_l N_l))², of which `learning_rate` takes a share.
+
+    With weak_ranker="column" the given columns are the weak rankers, the paper's own setting: a
+    missing value counts as 0, and along columns whose values are not 0 and 1 alone the step is found
+    by a line search.
 
     Attributes
     ----------
@@ -77,14 +81,17 @@ class RankBoost(PairBooster):
         *,
         n_rounds: NRounds = 100,
         weak_ranker: Annotated[
-            Literal["stump", "tree"],
-            Doc("What a round adds: a stump, a threshold on one feature, or a tree of them."),
+            Literal["stump", "column", "tree"],
+            Doc(
+                "What a round adds: a stump, a threshold on one feature; a tree of them; or a "
+                "column as it is, times a step."
+            ),
         ] = "stump",
         learning_rate: Annotated[
             float | None,
             Gt(0),
             Le(1),
-            Doc("Share of the optimal step that a round takes; None: 1 for stumps, 0.1 for trees."),
+            Doc("Share of the optimal step that a round takes; None: 1, 0.1 for trees."),
         ] = None,
         max_bins: MaxBins = 255,
         smoothing: Annotated[
@@ -92,9 +99,9 @@ class RankBoost(PairBooster):
             Ge(0),
             Le(1000),
             Doc(
-                "Stumps: share of all pair weight, at most 1, added to both the rightly and the "
+                "Stumps, columns: share of all pair weight, at most 1, added to both the rightly and the "
                 "wrongly ordered pairs in the step. Trees: rows of mean mass added to both classes "
-                "in each leaf. 0 is the plain formula; None: 0.01 for stumps, 1 for trees."
+                "in each leaf. 0 is the plain formula; None: 0.01, 1 for trees."
             ),
         ] = None,
         max_depth: MaxDepth = 12,
@@ -130,10 +137,10 @@ class RankBoost(PairBooster):
             check_shape(self.max_depth, self.max_leaves)
             return
         if self.push != 1.0:
-            raise InvalidParameter(f"push must be 1 where weak_ranker is 'stump', got {self.push}")
+            raise InvalidParameter(f"push must be 1 unless weak_ranker is 'tree', got {self.push}")
         if self.smoothing is not None and self.smoothing > 1.0:
             raise InvalidParameter(
-                f"smoothing must be at most 1 where weak_ranker is 'stump', got {self.smoothing}"
+                f"smoothing must be at most 1 unless weak_ranker is 'tree', got {self.smoothing}"
             )
 
     def _rule(self) -> RankingRule:

@@ -9,6 +9,7 @@ import numpy as np
 from core.ranker import Floats
 from core.scan import Criterion
 
+from .line import Column
 from .loop import Found, SoFar
 from .weights import Masses
 
@@ -107,7 +108,9 @@ class RankingRule(CutRule):
         return Verdict(1 if right >= wrong else -1, 1.0, 0.0, max(right, wrong), min(right, wrong))
 
     def step(self, found: Found, so_far: SoFar) -> float:
-        """Step by eq. 4, smoothed."""
+        """Step by eq. 4, smoothed; along a real-valued column by a line search for the same."""
+        if isinstance(found, Column) and found.line is not None:
+            return self.learning_rate * found.line.descend(self.smoothing)
         return self.learning_rate * log_ratio(found.d_plus, found.d_minus, self.smoothing)
 
     def loss(self, log_f: Floats, start: Floats) -> float:

@@ -14,13 +14,14 @@ from core.scan import Criterion
 
 from .booster import Booster
 from .ensemble import check_array
+from .line import Column
 from .loop import Found, Path, SoFar
 from .options import (
     EarlyStoppingRounds,
     MaxBins,
     NRounds,
     RandomState,
-    StumpOnly,
+    StumpOrColumn,
     ValidationFraction,
 )
 from .rules import RankingRule, log_ratio
@@ -33,7 +34,9 @@ class SmoothMarginRank(Booster):
     The margin μ is the least of (f(x_i) - f(x_k))/‖λ‖₁ over all pairs of a positive i and a negative
     k; the smooth margin G̃ = -ln F̃/‖λ‖₁ never exceeds it, and goes to the same limit. Each round picks
     the stump that maximises d+ - d-. While some pair is out of order, F̃ >= 1, it steps as
-    `CoordinateRankBoost` does, and from then on by eq. 12.
+    `CoordinateRankBoost` does, and from then on by eq. 12. With weak_ranker="column" the given
+    columns are the weak rankers, as in `RankBoost`; eq. 10 is solved along those whose values are
+    not 0 and 1 alone.
 
     Attributes
     ----------
@@ -80,7 +83,7 @@ class SmoothMarginRank(Booster):
         self,
         *,
         n_rounds: NRounds = 100,
-        weak_ranker: StumpOnly = "stump",
+        weak_ranker: StumpOrColumn = "stump",
         max_bins: MaxBins = 255,
         early_stopping_rounds: EarlyStoppingRounds = None,
         validation_fraction: ValidationFraction = 0.2,
@@ -154,10 +157,12 @@ class SmoothMarginRule(RankingRule):
         self.log_least = log_least
 
     def step(self, found: Found, so_far: SoFar) -> float:
-        """Step by eq. 12, by eq. 4 while F̃ >= 1."""
+        """Step by eq. 12, by eq. 4 while F̃ >= 1; along a real-valued column by eq. 10."""
         log_f_tilde = so_far.log_f_plus + so_far.log_f_minus - self.log_least
         if log_f_tilde >= 0.0 or so_far.norm == 0.0:
-            return log_ratio(found.d_plus, found.d_minus)
+            return super().step(found, so_far)
+        if isinstance(found, Column) and found.line is not None:
+            return found.line.climb(log_f_tilde, so_far.norm)
         return smooth_step(-log_f_tilde / so_far.norm, found.d_plus, found.d_minus)
 
     def loss(self, log_f: Floats, start: Floats) -> float:

@@ -194,11 +194,11 @@ def test_extreme_separation_stays_finite():
         ({"push": 0.5}, "push must be at least 1, got 0.5"),
         (
             {"weak_ranker": "stump", "push": 2.0},
-            "push must be 1 where weak_ranker is 'stump', got 2",
+            "push must be 1 unless weak_ranker is 'tree', got 2",
         ),
         (
             {"weak_ranker": "stump", "smoothing": 2.0},
-            "smoothing must be at most 1 where .*, got 2.0",
+            "smoothing must be at most 1 unless .*, got 2.0",
         ),
     ],
 )

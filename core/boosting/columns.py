@@ -1,0 +1,244 @@
+"""The given columns as weak rankers, h_j(x) = x_j: the setting of Rudin & Schapire 2009."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import ArtifactError, InvalidData
+from core.ranker import Arrays, Floats
+from core.scan import Criterion
+
+from .ensemble import Ensemble, check_array, join_fields, split_fields
+from .line import Column, Line, known
+from .loop import LEAST_EDGE, Path
+from .rules import RankingRule
+
+if TYPE_CHECKING:
+    from .booster import Booster
+
+Bools = npt.NDArray[np.bool_]
+
+ROUND = np.dtype(
+    [
+        ("feature", np.int64),
+        ("sign", np.int8),
+        ("alpha", np.float64),
+        ("d_plus", np.float64),
+        ("d_minus", np.float64),
+    ]
+)
+"""One round: the score grows by alpha sign x_j. A missing x counts as 0.
+
+d_plus and d_minus are the masses of the pairs that sign x_j orders rightly and wrongly.
+"""
+
+# Columns that gain alike but for rounding are tied: the first of them is taken.
+TIE = 1e-9
+
+GREATEST_VALUE = 1e100  # so that scores and their sums stay finite
+
+
+class ColumnLearner:
+    """The training rows, their weights, and the choice among the columns.
+
+    Parameters
+    ----------
+    rule : RankingRule
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+
+    Notes
+    -----
+    A round is O(n_features · n_rows); under eq. 5 each column whose values are not 0 and 1 alone
+    takes a line search of some tens of such passes over it.
+    """
+
+    def __init__(self, rule: RankingRule, X: Floats, positive: Bools, weight: Floats) -> None:
+        self._rule = rule
+        self._classes = [known(X[rows]) for rows in (positive, ~positive)]
+        self._shares = [weight[rows] / weight[rows].sum() for rows in (positive, ~positive)]
+        self._f = [np.zeros(len(rows)) for rows in self._classes]
+        self._totals = [math.log(weight[rows].sum()) for rows in (positive, ~positive)]
+        self._weights = [shares.copy() for shares in self._shares]
+        self._is_binary: Bools = np.asarray(np.isin(known(X), (0.0, 1.0)).all(axis=0))
+        self._mean = weight / weight.sum() @ known(X)
+
+    @property
+    def log_f_plus(self) -> float:
+        """Logarithm of F₊."""
+        return self._totals[0] + self._log_mean(0)
+
+    @property
+    def log_f_minus(self) -> float:
+        """Logarithm of F₋."""
+        return self._totals[1] + self._log_mean(1)
+
+    def scan(self) -> Column | None:
+        """Choose the column by eq. 3, or by eq. 5."""
+        (p, n), (v, u) = self._classes, self._weights
+        slopes = v @ p - u @ n
+        gains = np.abs(slopes)
+        if self._rule.criterion is Criterion.LOSS:
+            gains = np.array([self._fall(j, slopes[j]) for j in range(len(slopes))])
+        best = float(gains.max())
+        if best <= 0.0:
+            return None
+        j = int(np.argmax(gains >= best * (1.0 - TIE)))
+        if abs(slopes[j]) < LEAST_EDGE:
+            return None
+        return self._column(j, 1 if slopes[j] >= 0 else -1)
+
+    def update(self, found: Column, alpha: float) -> None:
+        """Let f grow by alpha h."""
+        for k, direction in enumerate((-1.0, 1.0)):
+            self._f[k] += alpha * found.sign * self._classes[k][:, found.feature]
+            exponents = direction * self._f[k]
+            weights = self._shares[k] * np.exp(exponents - exponents.max())
+            self._weights[k] = weights / weights.sum()
+
+    def collect(self, path: Path) -> "ColumnSum":
+        """Sum up the columns of a run of the loop."""
+        rounds = np.array(
+            [
+                (h.feature, h.sign, alpha, h.d_plus, h.d_minus)
+                for h, alpha in zip(path.found, path.alpha, strict=True)
+            ],
+            dtype=ROUND,
+        )
+        return ColumnSum(rounds, self._mean)
+
+    def _log_mean(self, k: int) -> float:
+        exponents = (1.0 if k else -1.0) * self._f[k]
+        most = float(exponents.max())
+        return most + math.log(float(self._shares[k] @ np.exp(exponents - most)))
+
+    def _line(self, j: int, sign: int) -> Line:
+        (p, n), (v, u) = self._classes, self._weights
+        return Line(sign * p[:, j], v, sign * n[:, j], u)
+
+    def _fall(self, j: int, slope: float) -> float:
+        """Give by how much the best step along a column lowers the loss, as a share of it."""
+        if slope == 0.0:
+            return 0.0
+        if self._is_binary[j]:
+            d_plus, d_minus = self._binary_pairs(j, 1)
+            return (math.sqrt(d_plus) - math.sqrt(d_minus)) ** 2
+        line = self._line(j, 1 if slope > 0 else -1)
+        return 1.0 - math.exp(line.log_z(line.descend(0.0)))
+
+    def _column(self, j: int, sign: int) -> Column:
+        if self._is_binary[j]:
+            return Column(j, sign, *self._binary_pairs(j, sign), None)
+        return Column(j, sign, *self._pairs(j, sign), self._line(j, sign))
+
+    def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
+        """Give d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
+        (p, n), (v, u) = self._classes, self._weights
+        right = float((v @ p[:, j]) * (u @ (1.0 - n[:, j])))
+        wrong = float((u @ n[:, j]) * (v @ (1.0 - p[:, j])))
+        return (right, wrong) if sign > 0 else (wrong, right)
+
+    def _pairs(self, j: int, sign: int) -> tuple[float, float]:
+        """Give the masses of the pairs that a column orders rightly and wrongly."""
+        h_p, h_n = (sign * rows[:, j] for rows in self._classes)
+        v, u = self._weights
+        order = np.argsort(h_n, kind="stable")
+        ordered = h_n[order]
+        below = np.concatenate([[0.0], np.cumsum(u[order])])
+        above = np.concatenate([np.cumsum(u[order][::-1])[::-1], [0.0]])
+        d_plus = v @ below[np.searchsorted(ordered, h_p, side="left")]
+        d_minus = v @ above[np.searchsorted(ordered, h_p, side="right")]
+        return min(float(d_plus), 1.0), min(float(d_minus), 1.0)
+
+
+class ColumnSum(Ensemble):
+    """A sum of columns: a linear score.
+
+    Parameters
+    ----------
+    rounds : structured ndarray of shape (n_rounds,), `ROUND`
+    column_mean : ndarray of shape (n_features,), float64
+        Weighted mean of each column over the rows that were fitted.
+    """
+
+    type = "columns"
+    constant = 0.0
+
+    def __init__(self, rounds: npt.NDArray[np.void], column_mean: Floats) -> None:
+        self.rounds = rounds
+        self._column_mean = column_mean
+        steps = rounds["alpha"] * rounds["sign"]
+        self._slopes = np.bincount(rounds["feature"], weights=steps, minlength=len(column_mean))
+        self._used = np.unique(rounds["feature"])
+        self.mean = float((self._slopes * column_mean).sum())
+
+    def score(self, X: Floats, intercept: float) -> Floats:
+        """Score rows, feature by feature."""
+        scores = np.full(len(X), intercept)
+        for j in self._used:
+            scores += self._slopes[j] * known(X[:, j])
+        return scores
+
+    def staged(self, X: Floats) -> Iterator[Floats]:
+        """Yield the sum of the first 1, 2, ... columns on each row."""
+        scores = np.zeros(len(X))
+        for row in self.rounds:
+            scores = scores + row["alpha"] * row["sign"] * known(X[:, row["feature"]])
+            yield scores
+
+    def contributions(self, X: Floats) -> Floats:
+        """Give slope times what each value is above its column's mean."""
+        return self._slopes * (known(X) - self._column_mean)
+
+    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+        """Say what a unit of each column adds, greatest first."""
+        order = self._used[np.argsort(-np.abs(self._slopes[self._used]), kind="stable")]
+        return {
+            "rules": [
+                {
+                    "feature": name(int(j)),
+                    "rule": f"each unit of {name(int(j))} adds {self._slopes[j]:.3g}",
+                    "adds": float(self._slopes[j]),
+                }
+                for j in order
+            ]
+        }
+
+    def arrays(self) -> Arrays:
+        """Give the fields of the rounds and the columns' means."""
+        return split_fields(self.rounds) | {"column_mean": self._column_mean}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int
+    ) -> "ColumnSum":
+        """Take what `arrays` gave; refuse any other with ArtifactError."""
+        mean = arrays["column_mean"]
+        check_array("column_mean", mean, np.float64, (n_features,))
+        rounds = join_fields(arrays, ROUND, n_rounds)
+        if not ((rounds["feature"] >= 0) & (rounds["feature"] < n_features)).all():
+            raise ArtifactError(f"feature must be from 0 to {n_features - 1}")
+        if not (np.isfinite(rounds["alpha"]).all() and (abs(rounds["sign"]) == 1).all()):
+            raise ArtifactError("alpha must be finite and sign 1 or -1")
+        if not np.isfinite(mean).all():
+            raise ArtifactError("column_mean must be finite")
+        for name in ("d_plus", "d_minus"):
+            if not ((rounds[name] >= 0) & (rounds[name] <= 1)).all():
+                raise ArtifactError(f"{name} must be from 0 to 1")
+        return cls(rounds, mean)
+
+
+def start_columns(
+    booster: "Booster", rule: RankingRule, X: Floats, positive: Bools, weight: Floats
+) -> ColumnLearner:
+    """Lay out the rows for `kinds.KINDS`."""
+    greatest = float(np.abs(known(X)).max())
+    if greatest > GREATEST_VALUE:
+        raise InvalidData(
+            f"weak_ranker 'column' takes values up to {GREATEST_VALUE:g}, got {greatest:g}"
+        )
+    return ColumnLearner(rule, X, positive, weight)

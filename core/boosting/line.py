@@ -1,0 +1,111 @@
+"""The ranking loss along one real-valued weak ranker, where no step is known in closed form."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from core.ranker import Floats
+
+# The longest step, in units of one over the greatest |h(x_i) - h(x_k)|: where the closed form of a
+# perfect weak ranker in {0, 1} is cut off, ½ ln(2^52).
+LONGEST = 26.0 * math.log(2.0)
+
+
+class Line:
+    """Z(α) = F̃(λ + α e_j)/F̃(λ) = Σ d_ik e^{-α (h(x_i) - h(x_k))}, a product of a sum per class.
+
+    Parameters
+    ----------
+    positives, negatives : ndarray of float64
+        h on the rows of each class.
+    weights_p, weights_n : ndarray of float64
+        Their weights, each class summing to 1.
+    """
+
+    def __init__(
+        self, positives: Floats, weights_p: Floats, negatives: Floats, weights_n: Floats
+    ) -> None:
+        self._h = positives, -negatives
+        self._weights = weights_p, weights_n
+        most = max(positives.max(), negatives.max())
+        least = min(positives.min(), negatives.min())
+        self.spread = float(most - least)
+        """A bound of |h(x_i) - h(x_k)|."""
+
+    def log_z(self, alpha: float) -> float:
+        """Give ln Z(α)."""
+        return sum(_log_sum(w, -alpha * h) for h, w in zip(self._h, self._weights, strict=True))
+
+    def slope(self, alpha: float) -> float:
+        """Give -(ln Z)'(α), which falls as α grows; at 0 it is eq. 3's Σ d_ik (h(x_i) - h(x_k))."""
+        total = 0.0
+        for h, w in zip(self._h, self._weights, strict=True):
+            tilted = w * np.exp(-alpha * h - (-alpha * h).max())
+            total += float(tilted @ h / tilted.sum())
+        return total
+
+    def descend(self, smoothing: float) -> float:
+        """Find the step that lowers F̃ the most.
+
+        `smoothing` is a share of the pairs' weight at either end of the spread, so that for h in
+        {0, 1} the step is ½ ln((d+ + ε)/(d- + ε)).
+        """
+
+        def falls(alpha: float) -> float:
+            push = smoothing * self.spread * 2.0 * math.sinh(alpha * self.spread)
+            return math.exp(self.log_z(alpha)) * self.slope(alpha) - push
+
+        return self._root(falls)
+
+    def climb(self, log_f_tilde: float, norm: float) -> float:
+        """Find the step that lifts the smooth margin the most: eq. 10.
+
+        Parameters
+        ----------
+        log_f_tilde : float
+            Below 0.
+        norm : float
+            ‖λ‖₁ before the step.
+        """
+
+        def rises(alpha: float) -> float:  # falls as α grows: its derivative is slope'(α)(‖λ‖₁ + α)
+            return self.slope(alpha) * (norm + alpha) + log_f_tilde + self.log_z(alpha)
+
+        return self._root(rises)
+
+    def _root(self, condition: Callable[[float], float]) -> float:
+        """Find where a falling condition meets 0; the longest step where it does not."""
+        longest = LONGEST / self.spread
+        if condition(0.0) <= 0.0:
+            return 0.0
+        if condition(longest) >= 0.0:
+            return longest
+        return float(brentq(condition, 0.0, longest, xtol=1e-15, rtol=1e-14))
+
+
+def _log_sum(weights: Floats, exponents: Floats) -> float:
+    most = float(exponents.max())
+    return most + math.log(float(weights @ np.exp(exponents - most)))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column taken as h; `line` is the loss along it, None where its values are 0 and 1."""
+
+    feature: int
+    sign: int
+    d_plus: float
+    d_minus: float
+    line: Line | None
+
+    def values(self, X: Floats) -> Floats:
+        """Give h(x) of each row."""
+        return self.sign * known(X[:, self.feature])
+
+
+def known(values: Floats) -> Floats:
+    """Put 0 where a value is missing: the column says nothing there."""
+    return np.where(np.isnan(values), 0.0, values)

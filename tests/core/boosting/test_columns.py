@@ -1,0 +1,224 @@
+"""Given columns as weak rankers: paper 2's own setting, on explicit pairs and matrices."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize_scalar
+
+from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
+from core.boosting.line import Line
+from core.errors import ArtifactError, InvalidData
+
+ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
+
+# Rudin, Daubechies & Schapire, "The dynamics of AdaBoost", JMLR 5, 2004: AdaBoost comes to cycle on
+# it, below the greatest margin.
+CYCLIC = """
+-+++ +--+
+-++- -+++
++-++ +-++
++-++ -+++
++-+- +++-
+++-+ +++-
+++-+ ++-+
+++++ --+-
+"""
+
+
+@pytest.fixture(scope="module")
+def cyclic():
+    """Eight pairs of which row i ranks column j's way M_ij = ±1: each against one row of zeros."""
+    rows = [row.replace(" ", "") for row in CYCLIC.split("\n") if row]
+    M = np.array([[1.0 if sign == "+" else -1.0 for sign in row] for row in rows])
+    return M, np.vstack([M, np.zeros(8)]), np.array([1] * 8 + [0])
+
+
+def greatest_margin(M):
+    """ρ = max over ‖λ‖₁ = 1 of min_i (Mλ)_i, by linear programming."""
+    m, n = M.shape
+    program = linprog(
+        np.r_[np.zeros(2 * n), -1.0],
+        A_ub=np.c_[-M, M, np.ones(m)],
+        b_ub=np.zeros(m),
+        A_eq=[np.r_[np.ones(2 * n), 0.0]],
+        b_eq=[1.0],
+        bounds=[(0, None)] * (2 * n) + [(None, None)],
+    )
+    return -program.fun
+
+
+def margin(ranker, X, y):
+    f = ranker.decision_function(X)
+    return (f[y == 1].min() - f[y == 0].max()) / ranker.rounds_["alpha"].sum()
+
+
+@pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost])
+def test_rankboost_stalls_below_the_greatest_margin(cyclic, algorithm):
+    M, X, y = cyclic
+    assert greatest_margin(M) == pytest.approx(3 / 8)
+    ranker = algorithm(n_rounds=2000, weak_ranker="column", smoothing=0.0).fit(X, y)
+    assert margin(ranker, X, y) == pytest.approx(1 / 3, abs=1e-3)
+    cycle = ranker.rounds_["feature"][-300:]
+    assert (cycle[3:] == cycle[:-3]).all()
+
+
+def test_smooth_margin_ranking_does_not(cyclic):
+    _, X, y = cyclic
+    ranker = SmoothMarginRank(n_rounds=6000, weak_ranker="column").fit(X, y)
+    assert ranker.margin_[-1] > 0.372
+    assert ranker.smooth_margin_[-1] > 0.365
+    positive = ranker.smooth_margin_[ranker.smooth_margin_ > 0]
+    assert (np.diff(positive) >= -1e-12).all()
+    assert margin(ranker, X, y) == pytest.approx(ranker.margin_[-1])
+
+
+def table(seed, n=30, d=4, *, binary=False):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, d)), 1)
+    if binary:
+        X = (X > 0).astype(float)
+    y = (X[:, 0] - X[:, 1] + rng.normal(size=n) > 0).astype(int)
+    y[:2] = 0, 1
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+class Pairs:
+    """The ranking loss on explicit pairs."""
+
+    def __init__(self, X, y, weight):
+        self.M = (X[y == 1][:, None, :] - X[y == 0][None, :, :]).reshape(-1, X.shape[1])
+        self.weight = (weight[y == 1][:, None] * weight[y == 0][None, :]).ravel()
+        self.f = np.zeros(len(self.M))
+
+    def d(self):
+        terms = self.weight * np.exp(-self.f)
+        return terms / terms.sum()
+
+    def fall(self, j):
+        """By how much the best step along a column lowers the loss."""
+        d, h = self.d(), self.M[:, j]
+        if h.min() >= 0 or h.max() <= 0:
+            return 1 - d[h == 0].sum()
+        return 1 - minimize_scalar(lambda a: d @ np.exp(-a * h), method="brent").fun
+
+
+@ALL
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_each_round_is_the_one_that_the_pairs_ask_for(algorithm, binary, seed):
+    X, y, weight = table(seed, binary=binary)
+    smoothing = {} if algorithm is SmoothMarginRank else {"smoothing": 0.0}
+    ranker = algorithm(n_rounds=12, weak_ranker="column", **smoothing).fit(X, y, weight)
+    pairs = Pairs(X, y, weight)
+    for row in ranker.rounds_:
+        d = pairs.d()
+        slopes = d @ pairs.M
+        j, sign, alpha = row["feature"], row["sign"], row["alpha"]
+        if algorithm is RankBoost:
+            falls = [pairs.fall(k) for k in range(X.shape[1])]
+            assert falls[j] == pytest.approx(max(falls), rel=1e-6)
+        else:
+            assert abs(slopes[j]) == pytest.approx(np.abs(slopes).max(), rel=1e-9)
+        assert sign == np.sign(slopes[j])
+        h = sign * pairs.M[:, j]
+        assert row["d_plus"] == pytest.approx(d[h > 0].sum(), abs=1e-9)
+        assert row["d_minus"] == pytest.approx(d[h < 0].sum(), abs=1e-9)
+        # the loss is least there: no pair's data is separable in these tables
+        after = d * np.exp(-alpha * h)
+        assert (after @ h) / after.sum() == pytest.approx(0.0, abs=1e-9)
+        pairs.f += alpha * h
+    loss = (pairs.weight * np.exp(-pairs.f)).sum()
+    scale = (weight[y == 1].min() * weight[y == 0].min()) if algorithm is SmoothMarginRank else 1
+    assert ranker.loss_[-1] == pytest.approx(loss / scale, rel=1e-9)
+
+
+@given(seed=st.integers(0, 2**32), smoothing=st.sampled_from([0.0, 0.01]))
+@settings(max_examples=100, deadline=None)
+def test_the_line_search_finds_the_closed_step(seed, smoothing):
+    rng = np.random.default_rng(seed)
+    p, n = rng.integers(0, 2, 6).astype(float), rng.integers(0, 2, 6).astype(float)
+    p[0], n[0] = 1.0, 0.0
+    v, u = rng.random(6), rng.random(6)
+    v, u = v / v.sum(), u / u.sum()
+    plus, minus = (v @ p) * (u @ (1 - n)), (u @ n) * (v @ (1 - p))
+    step = Line(p, v, n, u).descend(smoothing)
+    if plus <= minus:
+        assert step == 0.0
+    elif minus == 0.0 and smoothing == 0.0:
+        assert step == pytest.approx(26 * math.log(2))
+    else:
+        expected = 0.5 * math.log((plus + smoothing) / (minus + smoothing))
+        assert step == pytest.approx(expected, abs=1e-9)
+
+
+def test_eq_10_lifts_the_smooth_margin_the_most():
+    rng = np.random.default_rng(0)
+    p, n = rng.normal(1, 1, 20), rng.normal(0, 1, 20)
+    line = Line(p, np.full(20, 0.05), n, np.full(20, 0.05))
+    log_f_tilde, norm = -0.2, 1.5
+
+    def smooth_margin(alpha):
+        return -(log_f_tilde + line.log_z(alpha)) / (norm + alpha)
+
+    best = minimize_scalar(lambda a: -smooth_margin(a), bounds=(0, 10), method="bounded")
+    assert line.climb(log_f_tilde, norm) == pytest.approx(best.x, abs=1e-4)
+
+
+@ALL
+def test_scores_parts_words_and_artifact(algorithm):
+    X, y, weight = table(3, n=80)
+    X[::7, 1] = np.nan
+    ranker = algorithm(n_rounds=20, weak_ranker="column").fit(X, y, weight)
+    scores = ranker.decision_function(X)
+    parts = ranker.contributions(X)
+    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(scores, abs=1e-9)
+    assert ranker.offset_ == pytest.approx(np.average(scores, weights=weight))
+    assert list(ranker.staged_decision_function(X))[-1] == pytest.approx(scores, abs=1e-9)
+    assert [ranker.score_rows(X[i : i + 1])[0] for i in range(80)] == scores.tolist()
+    structure = json.loads(json.dumps(ranker.structure(), allow_nan=False))
+    assert structure["rules"][0]["rule"].startswith("each unit of x")
+    again = load(save(ranker))
+    assert (again.decision_function(X) == scores).all()
+    assert save(again) == save(ranker)
+
+
+@ALL
+def test_columns_that_tell_nothing_end_the_run(algorithm):
+    ranker = algorithm(weak_ranker="column").fit(np.ones((4, 2)), [0, 1, 0, 1])
+    assert (ranker.stop_reason_, len(ranker.rounds_)) == ("no_edge", 0)
+
+
+@ALL
+def test_a_column_in_perfect_order_ends_the_run(algorithm):
+    X = np.array([[0.0], [0.4], [0.7], [2.0]])
+    ranker = algorithm(weak_ranker="column").fit(-X, [0, 0, 1, 1])
+    assert ranker.stop_reason_ == "perfect_ranker"
+    assert np.diff(ranker.decision_function(-X)).min() > 0
+
+
+@ALL
+def test_values_beyond_all_sums_are_refused(algorithm):
+    with pytest.raises(InvalidData, match=r"takes values up to 1e\+100, got 1e\+200"):
+        algorithm(weak_ranker="column").fit([[1e200], [0.0]], [0, 1])
+
+
+def test_foreign_state_is_refused():
+    X, y, _ = table(0)
+    ranker = SmoothMarginRank(n_rounds=5, weak_ranker="column").fit(X, y)
+    arrays, meta = ranker.get_state()
+    params = ranker.get_params()
+    bad = {
+        "feature": [arrays["feature"] + 4, arrays["feature"] - 9, arrays["feature"][:-1]],
+        "alpha": [arrays["alpha"] * np.nan],
+        "sign": [arrays["sign"] * 0],
+        "d_plus": [arrays["d_plus"] + 1],
+        "column_mean": [arrays["column_mean"] * np.inf, arrays["column_mean"][:-1]],
+    }
+    for name, values in bad.items():
+        for value in values:
+            with pytest.raises(ArtifactError):
+                SmoothMarginRank.from_state(params, arrays | {name: value}, meta)

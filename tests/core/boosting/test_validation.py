@@ -1,0 +1,123 @@
+"""Progress, early stopping and staged scores, for every booster of two classes."""
+
+import numpy as np
+import pytest
+
+from core.boosting import validation
+from core.boosting.validation import Part, split_off
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import auc
+from core.parameters import list_parameters
+from core.registry import ALGORITHMS
+
+BOOSTERS = {
+    name: algorithm
+    for name, algorithm in ALGORITHMS.items()
+    if algorithm.target == "binary"
+    and "early_stopping_rounds" in {parameter.name for parameter in list_parameters(algorithm)}
+}
+EACH = pytest.mark.parametrize("algorithm", BOOSTERS.values(), ids=BOOSTERS)
+
+
+def noisy_table(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    y = (X[:, 0] + X[:, 1] + 2 * rng.normal(size=n) > 1).astype(int)
+    return X, y
+
+
+@EACH
+def test_the_best_rounds_are_kept(algorithm):
+    X, y = noisy_table()
+    seen = []
+    ranker = algorithm(n_rounds=200, early_stopping_rounds=8, random_state=3).fit(
+        X, y, callback=lambda *report: seen.append(report)
+    )
+    assert ranker.stop_reason_ == "validation"
+    areas = ranker.validation_auc_
+    n_kept = len(ranker.rounds_)
+    assert [info["validation_auc"] for *_, info in seen] == areas.tolist()
+    assert len(areas) == n_kept + 8
+    assert n_kept == int(np.argmax(areas > areas.max() - 1e-9)) + 1
+    _, held = split_off(Part(X, y == 1, np.ones(len(y))), 0.2, 3)
+    assert auc(held.positive, ranker.decision_function(held.X)) == pytest.approx(
+        areas[n_kept - 1], abs=1e-9
+    )
+
+
+@EACH
+def test_what_is_kept_is_a_fit_of_so_many_rounds(algorithm):
+    X, y = noisy_table()
+    stopped = algorithm(n_rounds=200, early_stopping_rounds=5).fit(X, y)
+    training, _ = split_off(Part(X, y == 1, np.ones(len(y))), 0.2, 0)
+    plain = algorithm(n_rounds=len(stopped.rounds_)).fit(training.X, training.positive)
+    assert (stopped.decision_function(X) == plain.decision_function(X)).all()
+    assert stopped.loss_.tolist() == plain.loss_.tolist()
+
+
+@EACH
+def test_progress_tells_the_training_auc(algorithm):
+    X, y = noisy_table()
+    seen = {}
+    ranker = algorithm(n_rounds=150).fit(X, y, callback=lambda step, of, i: seen.update({step: i}))
+    told = [step for step, info in seen.items() if "training_auc" in info]
+    assert told == [1, *range(2, 151, 2)]  # a hundred times at most, but for the first
+    for scores, (_, info) in zip(ranker.staged_decision_function(X), seen.items(), strict=True):
+        if "training_auc" in info:
+            assert info["training_auc"] == pytest.approx(auc(y, scores), abs=1e-3)
+        assert "validation_auc" not in info
+
+
+def test_the_training_auc_is_a_samples(monkeypatch):
+    monkeypatch.setattr(validation, "SAMPLE_ROWS", 50)
+    X, y = noisy_table()
+    part = validation.sample(Part(X, y == 1, np.ones(len(y))))
+    assert len(part.positive) <= 52
+    assert part.positive.mean() == pytest.approx((y == 1).mean(), abs=0.03)
+
+
+def test_a_large_validation_part_is_asked_less_often(monkeypatch):
+    monkeypatch.setattr(validation, "ROWS_A_ROUND", 30)
+    X, y = noisy_table()
+    ranker = BOOSTERS["rankboost"](n_rounds=100, early_stopping_rounds=6).fit(X, y)
+    computed = np.flatnonzero(~np.isnan(ranker.validation_auc_)) + 1
+    assert (computed % 3 == 0).all()
+    assert len(ranker.rounds_) % 3 == 0
+
+
+def test_the_split_is_stratified_and_seeded():
+    _, y = noisy_table()
+    part = Part(np.arange(len(y))[:, None].astype(float), y == 1, np.ones(len(y)))
+    training, held = split_off(part, 0.25, 7)
+    assert held.positive.sum() == round(0.25 * y.sum())
+    assert (~held.positive).sum() == round(0.25 * (1 - y).sum())
+    rows = np.concatenate([training.X[:, 0], held.X[:, 0]])
+    assert sorted(rows) == list(range(len(y)))
+    assert (split_off(part, 0.25, 7)[1].X == held.X).all()
+    assert (split_off(part, 0.25, 8)[1].X != held.X).any()
+
+
+def test_a_class_too_small_to_hold_out_is_refused():
+    X, y = noisy_table()
+    one = np.concatenate([[0], np.ones(len(y) - 1, int)])
+    with pytest.raises(InvalidData, match="at least 2 rows of positive weight in each class"):
+        BOOSTERS["rankboost"](early_stopping_rounds=5).fit(X, one)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"early_stopping_rounds": 0},
+        {"early_stopping_rounds": 2.5},
+        {"validation_fraction": 0.0},
+        {"validation_fraction": 1.0},
+        {"random_state": -1},
+        {"random_state": 2**32},
+        {"random_state": None},
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused_by_name(values):
+    X, y = noisy_table()
+    with pytest.raises(InvalidParameter, match=f"^{next(iter(values))} must be "):
+        BOOSTERS["adaboost"](**values).fit(X, y)
