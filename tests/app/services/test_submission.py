@@ -87,7 +87,7 @@ def test_a_check_writes_nothing(bench: Workbench, dataset: Dataset) -> None:
             "an integer, got True",
         ),
         (
-            {"algorithm": {"name": "rankboost", "weak_ranker": "tree"}},
+            {"algorithm": {"name": "rankboost", "weak_ranker": "forest"}},
             "invalid_parameter",
             "'stump'",
         ),

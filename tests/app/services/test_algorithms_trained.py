@@ -1,0 +1,72 @@
+"""Every algorithm for two classes, the whole way: job, model, score, explanation, artifact."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from workbench import OWNER, Workbench, breast_cancer
+
+from app.db.session import Database
+from app.db.tables import JobState
+from app.services import scoring
+from app.services.scoring import ModelCache
+from core import artifact
+from core.metrics import auc
+from core.parameters import list_parameters
+from core.registry import ALGORITHMS
+
+BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
+VARIANTS: dict[str, dict[str, Any]] = {
+    **{name: {"name": name} for name in BINARY},
+    "rankboost on columns": {"name": "rankboost", "weak_ranker": "column"},
+    "smooth_margin_rank on columns": {"name": "smooth_margin_rank", "weak_ranker": "column"},
+    "adaboost without the constant": {"name": "adaboost", "include_constant": False},
+    "rankboost stopped early": {"name": "rankboost", "early_stopping_rounds": 3, "n_rounds": 200},
+}
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    """Return a worker without processes."""
+    return Workbench(db, tmp_path)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_from_job_to_score(bench: Workbench, variant: str) -> None:
+    algorithm = {"n_rounds": 15} | VARIANTS[variant]
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    job = bench.work_on(dataset, name="m", algorithm=algorithm, seed=5)
+    assert job.state == JobState.SUCCEEDED, job.error
+    model = bench.model(job)
+    assert model.algorithm == algorithm["name"]
+
+    cache = ModelCache(bench.db, bench.blobs, 10, lambda errand: None)
+    served = cache.find(OWNER, model.id)
+    names = served.features.names
+    rows = np.array([[float(v) for v in line.split(",")[:-1]] for line in _lines()])
+    labels = np.array([line.endswith("malignant") for line in _lines()])
+    scores, fprs, tprs = served.score(rows)
+    assert auc(labels, scores) > 0.9
+    assert fprs is not None
+    assert tprs is not None
+
+    estimator = ALGORITHMS[algorithm["name"]]
+    if "random_state" in {parameter.name for parameter in list_parameters(estimator)}:
+        assert model.parameters["random_state"] == 5
+    structure = json.loads(json.dumps(scoring.structure(served), allow_nan=False))
+    assert structure["type"]
+    explained = scoring.explain(served, rows[:3])
+    for parts, score in zip(explained, scores, strict=False):
+        assert list(parts["contributions"]) == names
+        total = parts["offset"] + sum(parts["contributions"].values())
+        assert total == pytest.approx(score, abs=1e-6 * max(1.0, abs(score)))
+    again = artifact.load(artifact.save(served.ranker))
+    assert (again.score_rows(rows) == scores).all()
+
+
+def _lines() -> list[str]:
+    return breast_cancer().splitlines()[1:]
