@@ -20,7 +20,7 @@ from app.infra.settings import Settings
 log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 
-UPLOADS = "/v1/datasets"
+UPLOADS = re.compile(r"/v1/datasets(/[^/]+/pairs)?")
 LONGEST_ADDRESS = 60_000  # below the server's own limit, which answers in plain text
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = [
@@ -89,7 +89,7 @@ class Edge:
             elif scope["method"] in ("GET", "HEAD"):
                 await self._app(scope, receive, send_with_headers)
             else:
-                limit = self._max_upload if scope["path"] == UPLOADS else self._max_body
+                limit = self._max_upload if UPLOADS.fullmatch(scope["path"]) else self._max_body
                 limited = _limited(receive, limit, length)
                 await self._app(scope, limited, send_with_headers)
         except Exception:

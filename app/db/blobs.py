@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import CompoundSelect, func, literal, select, union
 from sqlalchemy.orm import Session
 
-from app.db.tables import Dataset, Job, JobState, Model
+from app.db.tables import Dataset, DatasetPairs, Job, JobState, Model
 from app.db.time import db_now
 
 
@@ -20,6 +20,8 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
     statement: CompoundSelect[str | None] = union(
         select(Dataset.upload_key).where(Dataset.upload_key.in_(keys)),
         select(Dataset.table_key).where(Dataset.table_key.in_(keys)),
+        select(DatasetPairs.upload_key).where(DatasetPairs.upload_key.in_(keys)),
+        select(DatasetPairs.table_key).where(DatasetPairs.table_key.in_(keys)),
         select(artifact).where(artifact.in_(keys)),
     )
     return {key for key in session.scalars(statement) if key is not None}

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
 from sqlalchemy import or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, selectinload
 
 from app.db.page import Page, fetch_page
 from app.db.tables import FINAL_STATES, Dataset, DatasetStatus, Job
@@ -31,16 +31,18 @@ def insert(session: Session, **values: Any) -> Dataset:
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset | None:
-    """The owner's dataset. `lock` holds the row until the transaction ends."""
+    """The owner's dataset with its pairs. `lock` holds the row until the transaction ends."""
     statement = select(Dataset).where(Dataset.id == dataset_id, Dataset.owner == owner)
+    statement = statement.options(selectinload(Dataset.pairs))
     if lock:
         statement = statement.with_for_update()
     return session.scalars(statement).one_or_none()
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Dataset]:
-    """The owner's datasets, newest first."""
+    """The owner's datasets with their pairs, newest first."""
     statement = select(Dataset).where(Dataset.owner == owner)
+    statement = statement.options(selectinload(Dataset.pairs))
     return fetch_page(session, statement, Dataset.created_at, Dataset.id, limit=limit, after=after)
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.page import Page, fetch_page
-from app.db.tables import Dataset, DatasetStatus, Job, JobEvent, JobState, Json
+from app.db.tables import Dataset, DatasetPairs, DatasetStatus, Job, JobEvent, JobState, Json
 from app.db.time import db_now
 
 # Built once: SQLAlchemy takes longer to build such a statement than SQLite to run it.
@@ -98,10 +98,11 @@ def find_dataset(session: Session, owner: str, dataset_id: str) -> Dataset | Non
     ).one_or_none()
 
 
-def abandon_dataset(session: Session, job_id: str, errors: list[Json]) -> None:
-    """End the dataset of an ingest that will never finish: nobody must wait for it."""
-    session.execute(
-        update(Dataset)
-        .where(Dataset.job_id == job_id, Dataset.status == DatasetStatus.PROCESSING)
-        .values(status=DatasetStatus.INVALID, errors=errors)
-    )
+def abandon_upload(session: Session, job_id: str, errors: list[Json]) -> None:
+    """End the table or the pairs of a job that will never have read them: nobody must wait for it."""
+    for upload in (Dataset, DatasetPairs):
+        session.execute(
+            update(upload)
+            .where(upload.job_id == job_id, upload.status == DatasetStatus.PROCESSING)
+            .values(status=DatasetStatus.INVALID, errors=errors)
+        )

@@ -12,7 +12,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.page import Page, fetch_page
-from app.db.tables import Model, ModelAlias, ModelCurve, ModelMetrics, ModelName, ModelPartialAuc
+from app.db.tables import (
+    Model,
+    ModelAlias,
+    ModelCurve,
+    ModelMetrics,
+    ModelName,
+    ModelPairMetrics,
+    ModelPartialAuc,
+)
 from app.db.time import db_now
 
 _UPSERTS: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
@@ -75,6 +83,11 @@ def find_metrics(
         .order_by(ModelPartialAuc.fpr_min, ModelPartialAuc.fpr_max)
     ).all()
     return metrics, windows
+
+
+def find_pair_metrics(session: Session, model_id: str, part: str) -> ModelPairMetrics | None:
+    """What one part says of a model trained on pairs. The caller has seen that the model is the owner's."""
+    return session.get(ModelPairMetrics, (model_id, part))
 
 
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:

@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 Json = dict[str, Any]
 
@@ -34,6 +34,13 @@ class JobState(StrEnum):
 
 
 FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
+
+
+class DatasetKind(StrEnum):
+    """Rows with a label of two values, or items that pairs compare."""
+
+    BIPARTITE = "bipartite"
+    PREFERENCES = "preferences"
 
 
 class DatasetStatus(StrEnum):
@@ -104,6 +111,7 @@ class Dataset(Base):
     negative: Mapped[str | None]
     weight: Mapped[str | None]
     group: Mapped[str | None] = mapped_column("group_column")
+    item: Mapped[str | None]
     upload_key: Mapped[str]
     table_key: Mapped[str | None]
     bytes: Mapped[int]
@@ -112,6 +120,31 @@ class Dataset(Base):
     positives: Mapped[int | None]
     negatives: Mapped[int | None]
     columns: Mapped[list[Json]]
+    errors: Mapped[list[Json]]
+    created_at: Mapped[float]
+
+    pairs: Mapped[DatasetPairs | None] = relationship(viewonly=True)
+
+
+class DatasetPairs(Base):
+    """The pairs of a dataset of kind `preferences`: the bytes as they came, and once ready pairs of row numbers."""
+
+    __tablename__ = "dataset_pairs"
+
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True
+    )
+    status: Mapped[str]
+    job_id: Mapped[str]
+    content_type: Mapped[str]
+    content_encoding: Mapped[str | None]
+    upload_key: Mapped[str]
+    table_key: Mapped[str | None]
+    bytes: Mapped[int]
+    sha256: Mapped[str]
+    pairs: Mapped[int | None]
+    items: Mapped[int | None]
+    weighted: Mapped[bool | None]
     errors: Mapped[list[Json]]
     created_at: Mapped[float]
 
@@ -214,6 +247,7 @@ class Model(Base):
     version: Mapped[int]
     job_id: Mapped[str]
     dataset_id: Mapped[str]
+    kind: Mapped[str] = mapped_column(server_default="bipartite")
     algorithm: Mapped[str]
     parameters: Mapped[Json]
     objective: Mapped[Json]
@@ -221,9 +255,9 @@ class Model(Base):
     optimised_for: Mapped[Json]
     selected_by: Mapped[Json | None]
     features: Mapped[list[Json]]
-    label: Mapped[str]
-    positive: Mapped[str]
-    negative: Mapped[str]
+    label: Mapped[str | None]
+    positive: Mapped[str | None]
+    negative: Mapped[str | None]
     seed: Mapped[int]
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
@@ -307,6 +341,27 @@ class ModelPartialAuc(Base):
     value: Mapped[float]
     low: Mapped[float]
     high: Mapped[float]
+
+
+class ModelPairMetrics(Base):
+    """Weighted share of the pairs of one part that a model puts in order, with its interval."""
+
+    __tablename__ = "model_pair_metrics"
+
+    model_id: Mapped[str] = mapped_column(
+        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
+    )
+    part: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[float]
+    low: Mapped[float]
+    high: Mapped[float]
+    level: Mapped[float]
+    misrank_fraction: Mapped[float]
+    ties: Mapped[float]
+    pairs: Mapped[int]
+    items: Mapped[int]
+    weight: Mapped[float]
+    effective_pairs: Mapped[float]
 
 
 class ModelCurve(Base):

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.db import datasets as rows
 from app.db.page import Page
 from app.db.session import Database
-from app.db.tables import Dataset, DatasetStatus
+from app.db.tables import Dataset, DatasetKind, DatasetStatus
 from app.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedMedia
 from app.infra.blobs import BlobStore
 from app.infra.ids import is_id, new_id
@@ -25,9 +25,21 @@ from app.services.ingest import CONTENT_TYPES, ingest
 from app.services.ingest import job as ingest_job
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
-KINDS = ("bipartite",)
-LATER_KINDS = ("preferences", "multilabel")
-FIELDS = ("name", "label", "positive", "weight", "group", "kind")
+KINDS = tuple(DatasetKind)
+LATER_KINDS = ("multilabel",)
+FIELDS = ("name", "label", "positive", "weight", "group", "item", "kind")
+_ROLES = ("label", "item", "weight", "group")
+# Fields that mean nothing for a kind, and why.
+_FOREIGN: Mapping[str, Mapping[str, str]] = {
+    "bipartite": {
+        "item": "rows of a bipartite table have a label; items belong to kind=preferences"
+    },
+    DatasetKind.PREFERENCES: {
+        "label": "items have no label: pairs say which one is better",
+        "positive": "items have no label: pairs say which one is better",
+        "weight": "items have no weight: the pairs have",
+    },
+}
 LONGEST_TEXT = 255
 
 
@@ -40,6 +52,7 @@ class Description:
     positive: str | None
     weight: str | None
     group: str | None
+    item: str | None
     kind: str
 
 
@@ -77,7 +90,12 @@ def describe(given: Mapping[str, str]) -> Description:
         later = ": it is not offered yet" if kind in LATER_KINDS else ""
         detail = f"kind must be {' or '.join(KINDS)}, got {kind[:100]!r}{later}"
         errors.append({"parameter": "kind", "detail": detail})
-    roles = {role: given[role] for role in ("label", "weight", "group") if role in given}
+    errors += [
+        {"parameter": field, "detail": f"{field} cannot be given with kind={kind}: {why}"}
+        for field, why in _FOREIGN.get(kind, {}).items()
+        if field in given
+    ]
+    roles = {role: given[role] for role in _ROLES if role in given}
     if len(set(roles.values())) < len(roles):
         named = ", ".join(f"{role}={column!r}" for role, column in roles.items())
         errors.append(
@@ -91,6 +109,7 @@ def describe(given: Mapping[str, str]) -> Description:
         positive=given.get("positive"),
         weight=given.get("weight"),
         group=given.get("group"),
+        item=given.get("item"),
         kind=kind,
     )
 
@@ -138,6 +157,7 @@ def accept(
         positive=description.positive,
         weight=description.weight,
         group=description.group,
+        item=description.item,
         upload_key=upload.key,
         bytes=upload.size,
         sha256=upload.sha256,
@@ -162,8 +182,10 @@ def check_table(
             "path": str(upload),
             "content_type": kind.content_type,
             "content_encoding": kind.content_encoding,
+            "dataset_kind": description.kind,
             "label": description.label,
             "positive": description.positive,
+            "item": description.item,
             "weight": description.weight,
             "group": description.group,
             "limits": ingest_job.limits(settings),
@@ -176,10 +198,20 @@ def check_table(
     return {"valid": True, **{name: result[name] for name in found}}
 
 
+def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
+    """The owner's dataset, in the caller's transaction; `lock` holds the row until that ends."""
+    dataset = None
+    if is_id(dataset_id, "ds"):
+        dataset = rows.find(session, owner, dataset_id, lock=lock)
+    if dataset is None:
+        raise NotFound(f"there is no dataset {dataset_id[:100]!r}")
+    return dataset
+
+
 def get(db: Database, owner: str, dataset_id: str) -> Dataset:
     """The owner's dataset; another owner's is as absent as one that never was."""
     with db.read() as session:
-        return _find(session, owner, dataset_id)
+        return find(session, owner, dataset_id)
 
 
 def list_page(db: Database, owner: str, *, limit: int, after: str | None) -> Page[Dataset]:
@@ -214,7 +246,7 @@ def delete(db: Database, owner: str, dataset_id: str) -> None:
     The bytes go when the dispatcher next sweeps what no row names.
     """
     with db.write() as session:
-        dataset = _find(session, owner, dataset_id, lock=True)
+        dataset = find(session, owner, dataset_id, lock=True)
         busy = rows.unfinished_jobs(session, owner, dataset.id)
         if busy:
             raise Conflict(
@@ -222,15 +254,6 @@ def delete(db: Database, owner: str, dataset_id: str) -> None:
                 code="dataset_in_use",
             )
         rows.delete(session, owner, dataset.id)
-
-
-def _find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
-    dataset = None
-    if is_id(dataset_id, "ds"):
-        dataset = rows.find(session, owner, dataset_id, lock=lock)
-    if dataset is None:
-        raise NotFound(f"there is no dataset {dataset_id[:100]!r}")
-    return dataset
 
 
 def _plain(column: pa.Array) -> list[Any]:

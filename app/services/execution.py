@@ -11,7 +11,8 @@ from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue, training
 from app.services.ingest import job as ingesting
-from app.services.jobs import INGEST
+from app.services.ingest import pairs_job
+from app.services.jobs import INGEST, INGEST_PAIRS
 from app.services.submission import TRAIN
 from core.errors import CoreError
 
@@ -34,6 +35,7 @@ class Handler(NamedTuple):
 
 HANDLERS: Mapping[str, Handler] = {
     INGEST: Handler(ingesting.prepare, ingesting.run, ingesting.complete),
+    INGEST_PAIRS: Handler(pairs_job.prepare, pairs_job.run, pairs_job.complete),
     TRAIN: Handler(training.prepare, training.run, training.complete),
 }
 

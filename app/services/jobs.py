@@ -8,14 +8,27 @@ from sqlalchemy.orm import Session
 
 from app.db import jobs as rows
 from app.db import outbox, queue
+from app.db import pairs as pair_rows
 from app.db.page import MAX_LIMIT, Page
 from app.db.session import Database
-from app.db.tables import FINAL_STATES, DatasetStatus, Job, JobEvent, JobState, Json
+from app.db.tables import (
+    FINAL_STATES,
+    Dataset,
+    DatasetPairs,
+    DatasetStatus,
+    Job,
+    JobEvent,
+    JobState,
+    Json,
+)
 from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
 
 INGEST = "ingest"
+INGEST_PAIRS = "ingest_pairs"
+READINGS = (INGEST, INGEST_PAIRS)
+"""The kinds of job that read an upload."""
 
 _SHOWN_STATES = (*JobState, "cancelling")
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
@@ -117,8 +130,8 @@ def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
         rows.add_event(
             session, job.id, job.event_seq, "state", {"state": shown, "attempt": job.attempt}
         )
-        if job.kind == INGEST and job.state == JobState.CANCELLED:
-            rows.abandon_dataset(session, job.id, [{"detail": "the upload's job was cancelled"}])
+        if job.kind in READINGS and job.state == JobState.CANCELLED:
+            rows.abandon_upload(session, job.id, [{"detail": "the upload's job was cancelled"}])
         session.refresh(job)
         return job, True
 
@@ -139,11 +152,7 @@ def retry_within(session: Session, settings: Settings, owner: str, job_id: str) 
                 f"a job can be retried while its dataset exists; {old.dataset_id} was deleted",
                 code="dataset_deleted",
             )
-    if old.kind == INGEST and dataset is not None and dataset.status != DatasetStatus.INVALID:
-        raise Conflict(
-            f"an upload can be read again once it is invalid; {dataset.id} is {dataset.status}",
-            code="job_not_retryable",
-        )
+    upload = _upload_of(session, old, dataset)
     job = enqueue(
         session,
         settings,
@@ -157,11 +166,31 @@ def retry_within(session: Session, settings: Settings, owner: str, job_id: str) 
         priority=old.priority,
         retry_of=old.id,
     )
-    if old.kind == INGEST and dataset is not None:
-        dataset.status = DatasetStatus.PROCESSING
-        dataset.errors = []
-        dataset.job_id = job.id
+    if upload is not None:
+        upload.status = DatasetStatus.PROCESSING
+        upload.errors = []
+        upload.job_id = job.id
     return job
+
+
+def _upload_of(
+    session: Session, job: Job, dataset: Dataset | None
+) -> Dataset | DatasetPairs | None:
+    """What a job has read that is to be read again; None when it was to read nothing."""
+    if dataset is None or job.kind not in READINGS:
+        return None
+    if job.kind == INGEST:
+        upload: Dataset | DatasetPairs | None = dataset
+    else:  # pairs may have been replaced since by others
+        pairs = pair_rows.find(session, dataset.id)
+        upload = pairs if pairs is not None and pairs.job_id == job.id else None
+    if upload is None or upload.status != DatasetStatus.INVALID:
+        status = "replaced" if upload is None else upload.status
+        raise Conflict(
+            f"an upload can be read again once it is invalid; that of {dataset.id} is {status}",
+            code="job_not_retryable",
+        )
+    return upload
 
 
 def events(

@@ -13,7 +13,7 @@ from app.db import aliases as alias_rows
 from app.db import models as rows
 from app.db.page import Page
 from app.db.session import Database
-from app.db.tables import Model, ModelAlias, ModelAliasHistory, ModelCurve
+from app.db.tables import DatasetKind, Model, ModelAlias, ModelAliasHistory, ModelCurve
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
 from app.infra.ids import is_id
 from core.metrics import ClassTotals, OperatingPoint, RocCurve, operating_point_on_curve
@@ -181,9 +181,14 @@ def roc(db: Database, owner: str, ref: str, part: str) -> tuple[Model, RocCurve]
 
 
 def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
-    """AUC, partial AUCs and a few heights of the curve on a part, with the counts behind them."""
+    """AUC, partial AUCs and a few heights of the curve on a part, with the counts behind them.
+
+    Of a model trained on pairs: the weighted share of pairs in order.
+    """
     with db.read() as session:
         model = find(session, owner, ref)
+        if model.kind == DatasetKind.PREFERENCES:
+            return _pair_metrics(session, model, part)
         found = rows.find_metrics(session, model.id, part)
         curve = rows.find_curve(session, model.id, part)
         if found is None:
@@ -218,6 +223,24 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
     }
 
 
+def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    row = rows.find_pair_metrics(session, model.id, part)
+    if row is None:
+        raise _no_part(model, part)
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": row.level,
+        "pair_order": {"value": row.value, "low": row.low, "high": row.high},
+        "misrank_fraction": row.misrank_fraction,
+        "ties": row.ties,
+        "pairs": row.pairs,
+        "items": row.items,
+        "weight": row.weight,
+        "effective_pairs": row.effective_pairs,
+    }
+
+
 def operating_point(
     db: Database,
     owner: str,
@@ -246,6 +269,12 @@ def operating_point(
 
 
 def _no_part(model: Model, part: str) -> NotFound:
+    if model.kind != DatasetKind.BIPARTITE and model.validation.get("method") != "none":
+        return NotFound(
+            f"model {model.id} was trained on a dataset of kind {model.kind}: it has no ROC curve, "
+            "but GET …/metrics",
+            code="no_curve",
+        )
     return NotFound(
         f"model {model.id} has no {part} curve: "
         f"it was trained with validation.method {model.validation.get('method')!r}",

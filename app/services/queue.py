@@ -17,7 +17,7 @@ from app.db.session import Database
 from app.db.tables import Job, JobState, Json
 from app.errors import CancelRequested, LeaseLost
 from app.infra.settings import Settings
-from app.services.jobs import INGEST
+from app.services.jobs import READINGS
 
 # The n-th retry after an infrastructure error waits 5, 20, then 60 seconds.
 _BACKOFF_BASE = 5.0
@@ -179,10 +179,10 @@ def end_held(
     if error is not None:
         said["code"] = error.get("code")
     _say(session, job, **said)
-    if job.kind == INGEST:
+    if job.kind in READINGS:
         fallback = {"detail": f"the upload's job has {state}"}
         faults = (error or {}).get("errors") or [{"detail": (error or fallback).get("detail")}]
-        job_rows.abandon_dataset(session, job.id, faults)
+        job_rows.abandon_upload(session, job.id, faults)
     return state
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.db import jobs as job_rows
-from app.db.tables import Dataset, DatasetStatus, Job, Json
+from app.db.tables import Dataset, DatasetKind, DatasetStatus, Job, Json
 from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id
 from app.infra.settings import Settings
@@ -75,14 +75,13 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
             "/name", f"name must match {NAME_PATTERN} and not look like an id, got {name!r}"
         )
     dataset = _ready_dataset(session, owner, request.dataset_id, "/dataset_id")
-    if dataset.kind != "bipartite":
-        raise _invalid(
-            "/dataset_id",
-            f"{algorithm['name']} trains on bipartite datasets, {dataset.id} is of kind {dataset.kind}",
-        )
+    if dataset.kind == DatasetKind.PREFERENCES:
+        objective = _check_pair_learner(algorithm, objective)
+    check_pairs_ready(dataset, "/dataset_id")
     validation = dict(request.validation)
     if validation["method"] == "dataset":
         other = _ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
+        check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
     return {
         "algorithm": algorithm,
@@ -205,9 +204,52 @@ def _ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) 
     return dataset
 
 
+def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
+    """Raise Conflict for a dataset of kind `preferences` without pairs that can be used."""
+    if dataset.kind != DatasetKind.PREFERENCES:
+        return
+    status = dataset.pairs.status if dataset.pairs is not None else None
+    if status == DatasetStatus.READY:
+        return
+    state = "it has none" if status is None else f"they are {status}"
+    detail = (
+        f"dataset {dataset.id} must have pairs that are ready, {state}: "
+        f"PUT /v1/datasets/{dataset.id}/pairs"
+    )
+    errors = [] if pointer is None else [{"pointer": pointer, "detail": detail}]
+    raise Conflict(detail, code="pairs_not_ready", errors=errors)
+
+
+def _check_pair_learner(algorithm: Json, objective: Json) -> Json:
+    """Check that the algorithm learns from pairs, with these parameters; return what it aims at."""
+    estimator = ALGORITHMS[algorithm["name"]]
+    if not hasattr(estimator, "fit_pairs"):
+        able = ", ".join(name for name, other in ALGORITHMS.items() if hasattr(other, "fit_pairs"))
+        raise _invalid(
+            "/algorithm/name",
+            f"{algorithm['name']} does not learn from pairs; those that do are {able}",
+            code="wrong_kind",
+        )
+    if objective["metric"] != "auc":
+        raise _invalid(
+            "/objective/metric",
+            "pairs have no false positive rate: leave the objective out, "
+            f"got {objective['metric']!r}",
+        )
+    try:
+        estimator(**algorithm["parameters"]).check_pair_parameters()
+    except InvalidParameter as error:
+        raise _invalid("/algorithm", str(error), code="invalid_parameter") from error
+    return {"metric": "pair_order"}
+
+
 def _check_fits(dataset: Dataset, other: Dataset) -> None:
-    """The other dataset must have every feature, and the same two values of the label."""
+    """The other dataset must be of the same kind, have every feature, and the same two values of the label."""
     pointer = "/validation/dataset_id"
+    if other.kind != dataset.kind:
+        raise _invalid(
+            pointer, f"dataset {other.id} must be of kind {dataset.kind}, it is {other.kind}"
+        )
     has = {column["name"] for column in other.columns}
     missing = [
         column["name"]

@@ -31,15 +31,15 @@ class Columns:
     """The columns of a typed table by their roles, the features in the order that the model will have."""
 
     features: Sequence[str]
-    label: str
+    label: str | None
     weight: str | None
     group: str | None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory: X of shape (rows, features) in Fortran order with NaN for missing, y with 1 for positive,
-    and weights and hashed groups where it has them.
+    """A table in memory: X of shape (rows, features) in Fortran order with NaN for missing, y with 1 for positive
+    (0 everywhere where there is no label), and weights and hashed groups where it has them.
     """
 
     X: Floats
@@ -67,17 +67,18 @@ def read_table(path: Path, columns: Columns) -> Table:
         rows = file.metadata.num_rows
         place = {name: index for index, name in enumerate(file.schema_arrow.names)}
         X = np.empty((rows, len(columns.features)), order="F")
-        y = np.empty(rows, dtype=np.int8)
+        y = np.zeros(rows, dtype=np.int8)
         weight = np.empty(rows) if columns.weight else None
         group = np.empty(rows, dtype=np.uint64) if columns.group else None
-        wanted = [*numeric, columns.label, *([columns.group] if columns.group else [])]
+        wanted = [*numeric, *(name for name in (columns.label, columns.group) if name)]
         start = 0
         for number in range(file.num_row_groups):
             part = file.read_row_group(number, columns=sorted(wanted, key=place.__getitem__))
             end = start + part.num_rows
             for feature, name in enumerate(columns.features):
                 X[start:end, feature] = part.column(name).to_numpy()
-            y[start:end] = part.column(columns.label).to_numpy()
+            if columns.label is not None:
+                y[start:end] = part.column(columns.label).to_numpy()
             if weight is not None:
                 weight[start:end] = part.column(columns.weight).to_numpy()
             if group is not None:
@@ -94,10 +95,7 @@ def split(table: Table, names: Sequence[str], fraction: float, seed: int) -> tup
     the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
     rows or columns. Raises Invalid when a part would lack a class.
     """
-    if not 0 < fraction < 1:
-        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
-    hashes = _hash_rows(table.X, names) if table.group is None else table.group
-    hashes = _mix(hashes ^ np.uint64(seed % 2**64))
+    hashes = hash_units(table, names, fraction, seed)
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -106,13 +104,21 @@ def split(table: Table, names: Sequence[str], fraction: float, seed: int) -> tup
     chosen = np.zeros(len(starts), dtype=bool)
     for stratum, mass in (((positives > 0), positives), ((positives == 0), sizes)):
         units = np.flatnonzero(stratum)
-        chosen[units[: _cut(mass[units], fraction)]] = True
+        chosen[units[: cut(mass[units], fraction)]] = True
     validation = np.zeros(len(hashes), dtype=bool)
     validation[order] = np.repeat(chosen, sizes)
     train_rows, validation_rows = np.flatnonzero(~validation), np.flatnonzero(validation)
     check_classes(table.y[train_rows], "the training part")
     check_classes(table.y[validation_rows], "the validation part")
     return train_rows, validation_rows
+
+
+def hash_units(table: Table, names: Sequence[str], fraction: float, seed: int) -> Hashes:
+    """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
+    if not 0 < fraction < 1:
+        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
+    hashes = _hash_rows(table.X, names) if table.group is None else table.group
+    return mix(hashes ^ np.uint64(seed % 2**64))
 
 
 def check_classes(y: npt.NDArray[np.int8], what: str) -> None:
@@ -127,7 +133,7 @@ def check_classes(y: npt.NDArray[np.int8], what: str) -> None:
         )
 
 
-def _cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
+def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
     """Return how many units, from the first, come nearest to that share of the mass, leaving both sides some."""
     if len(mass) < 2:
         return 0
@@ -146,11 +152,11 @@ def _hash_rows(X: Floats, names: Sequence[str]) -> Hashes:
         for feature, key in enumerate(keys):
             values = block[:, feature] + 0.0  # a copy in which -0.0 is 0.0
             values[np.isnan(values)] = np.nan
-            total += _mix(values.view(np.uint64) ^ np.uint64(key))
+            total += mix(values.view(np.uint64) ^ np.uint64(key))
     return hashes
 
 
-def _mix(values: Hashes) -> Hashes:
+def mix(values: Hashes) -> Hashes:
     """Scramble 64 bits one to one: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
     values = values ^ (values >> np.uint64(30))
     values *= _FACTOR_1

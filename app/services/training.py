@@ -10,29 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from app.db import datasets as dataset_rows
 from app.db import jobs as job_rows
 from app.db import models as model_rows
 from app.db.session import Database
-from app.db.tables import Dataset, DatasetStatus, ModelCurve, ModelMetrics, ModelPartialAuc
+from app.db.tables import Dataset, DatasetStatus
 from app.errors import Conflict, Invalid
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
 from app.services import queue
 from app.services.staging import publish
-from app.services.tables import Columns, Floats, Table, check_classes, read_table, split
+from app.services.submission import check_pairs_ready
+from app.services.trials import KINDS, Trial
 from core import artifact
-from core.metrics import Summary, summarise
 from core.ranker import Ranker
 from core.registry import ALGORITHMS
 
 ARTIFACTS = "artifacts"
-TRAIN, VALIDATION = "train", "validation"
-DEFAULT_WINDOW = (0.0, 0.05)
+VALIDATION = "validation"
 _ARTIFACT_FILE = "ranker.safetensors"
-_SCORE_ROWS = 1 << 16
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -54,6 +53,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "spec": claim.spec,
         "table": _table_of(dataset, blobs),
         "validation_table": None,
+        "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
     }
     if judge is not None:
@@ -71,12 +71,14 @@ def _ready(dataset: Dataset | None, dataset_id: str | None) -> Dataset:
         raise Conflict(
             f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
         )
+    check_pairs_ready(dataset)
     return dataset
 
 
 def _table_of(dataset: Dataset, blobs: BlobStore) -> Json:
     return {
         "path": str(blobs.path(dataset.table_key or "")),
+        "pairs": str(blobs.path(dataset.pairs.table_key or "")) if dataset.pairs else None,
         "label": dataset.label,
         "weight": dataset.weight,
         "group": dataset.group,
@@ -111,67 +113,39 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     spec, workdir = payload["spec"], Path(payload["workdir"])
     features = payload["table"]["features"]
     names = [feature["name"] for feature in features]
-    train, validation = _parts(payload, names)
-    ranker, seconds, notes = _fit(spec["algorithm"], train, callback)
-    parts: Json = {}
-    windows = _windows(spec["objective"])
-    for part, table in ((TRAIN, train), (VALIDATION, validation)):
-        if table is not None:
-            summary = summarise(table.y, _score(ranker, table.X), table.weight, windows)
-            curve = None
-            if validation is not None:  # without a validation part the model has no curve at all
-                curve = f"{part}.curve"
-                _write_curve(workdir / curve, summary)
-            parts[part] = _metrics(summary) | {"curve": curve}
+    trial = KINDS[payload["dataset_kind"]].start(payload, names)
+    ranker, seconds, notes = _fit(spec["algorithm"], trial, callback)
+    parts = trial.judge(ranker, spec["objective"], workdir)
     ranker.feature_names_in_ = np.array(names, dtype=object)  # so that the artifact explains itself
     data = artifact.save(ranker)
     (workdir / _ARTIFACT_FILE).write_bytes(data)
-    missing = [bool(np.isnan(column).any()) for column in train.X.T]
+    missing = [_missing_among(trial.training_values(i)) for i in range(len(names))]
     return {
         "workdir": str(workdir),
+        "dataset_kind": payload["dataset_kind"],
         "artifact": {
             "file": _ARTIFACT_FILE,
             "sha256": hashlib.sha256(data).hexdigest(),
             "bytes": len(data),
         },
         "parts": parts,
-        "features": [f | {"missing": m} for f, m in zip(features, missing, strict=True)],
+        "features": [
+            feature | {"missing": any_missing}
+            for feature, (any_missing, _) in zip(features, missing, strict=True)
+        ],
         "label": payload["table"]["label"],
         "pair": payload["pair"],
         "fit_seconds": seconds,
-        "warnings": notes + _notes_on(train, names),
+        "warnings": [
+            *trial.notes,
+            *notes,
+            *_note_empty([n for n, (_, empty) in zip(names, missing, strict=True) if empty]),
+        ],
     }
 
 
-def _parts(payload: Mapping[str, Any], names: list[str]) -> tuple[Table, Table | None]:
-    """Return the training part and, unless there is none, the validation part."""
-    spec = payload["spec"]
-    validation = spec["validation"]
-    table = read_table(Path(payload["table"]["path"]), _columns(payload["table"], names))
-    check_classes(table.y, "the table")
-    match validation["method"]:
-        case "none":
-            return table, None
-        case "holdout":
-            rows = split(table, names, validation["fraction"], spec["seed"])
-            return table.take(rows[0]), table.take(rows[1])
-        case "dataset":
-            other = payload["validation_table"]
-            judge = read_table(Path(other["path"]), _columns(other, names))
-            check_classes(judge.y, "the validation dataset")
-            return table, judge
-    raise Invalid(
-        f"validation.method must be holdout, dataset or none in this version, got {validation['method']!r}",
-        code="unsupported",
-    )
-
-
-def _columns(table: Mapping[str, Any], names: list[str]) -> Columns:
-    return Columns(names, table["label"], table["weight"], table["group"])
-
-
 def _fit(
-    algorithm: Mapping[str, Any], train: Table, callback: Callback
+    algorithm: Mapping[str, Any], trial: Trial, callback: Callback
 ) -> tuple[Ranker, float, list[str]]:
     """Fit by the algorithm of the registry; its parameters were resolved and checked when the job was taken in."""
     if algorithm["name"] not in ALGORITHMS:
@@ -183,59 +157,22 @@ def _fit(
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        ranker.fit(train.X, train.y, train.weight, callback=callback)
+        trial.fit(ranker, callback)
     seconds = time.perf_counter() - started
     return ranker, seconds, [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 
 
-def _score(ranker: Ranker, X: Floats) -> Floats:
-    """Score in blocks: the ranker reads rows, the table lies in columns, and a whole copy would double its memory."""
-    scores = np.empty(len(X))
-    for start in range(0, len(X), _SCORE_ROWS):
-        block = np.ascontiguousarray(X[start : start + _SCORE_ROWS])
-        scores[start : start + _SCORE_ROWS] = ranker.score_rows(block)
-    return scores
+def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
+    """Whether any is missing, and whether all are."""
+    missing = np.isnan(values)
+    return bool(missing.any()), bool(missing.all())
 
 
-def _windows(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
-    windows = [DEFAULT_WINDOW]
-    if objective["metric"] == "pauc":
-        own = (float(objective["fpr_min"]), float(objective["fpr_max"]))
-        if own not in windows:
-            windows.append(own)
-    return windows
-
-
-def _metrics(summary: Summary) -> Json:
-    return {
-        "auc": summary.auc._asdict(),
-        "level": summary.level,
-        "positives": summary.positives,
-        "negatives": summary.negatives,
-        "positive_weight": summary.totals.positive,
-        "negative_weight": summary.totals.negative,
-        "positive_effective": summary.totals.positive_effective,
-        "negative_effective": summary.totals.negative_effective,
-        "ties": summary.ties,
-        "partial_aucs": [
-            {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
-            for area in summary.partial_aucs
-        ],
-    }
-
-
-def _write_curve(path: Path, summary: Summary) -> None:
-    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as they will lie in SQL."""
-    curve = summary.curve
-    np.stack((curve.fpr, curve.tpr, curve.thresholds)).astype("<f8").tofile(path)
-
-
-def _notes_on(train: Table, names: list[str]) -> list[str]:
-    empty = [name for name, column in zip(names, train.X.T, strict=True) if np.isnan(column).all()]
-    if not empty:
+def _note_empty(names: list[str]) -> list[str]:
+    if not names:
         return []
-    shown = ", ".join(repr(name) for name in empty[:10])
-    return [f"{len(empty)} features have no value in the training part: {shown}"]
+    shown = ", ".join(repr(name) for name in names[:10])
+    return [f"{len(names)} features have no value in the training part: {shown}"]
 
 
 def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
@@ -246,8 +183,11 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     workdir, made = Path(result["workdir"]), result["artifact"]
     publish(blobs, workdir / made["file"], ARTIFACTS, made["sha256"])
     spec, model_id = claim.spec, new_id("mdl")
-    curves = [
-        _curve_row(model_id, part, workdir, m) for part, m in result["parts"].items() if m["curve"]
+    kind = result["dataset_kind"]
+    rows = [
+        row
+        for part, metrics in result["parts"].items()
+        for row in KINDS[kind].rows_of(model_id, part, metrics, workdir)
     ]
     with db.write() as session:
         queue.finish(session, claim, model_id=model_id)
@@ -259,6 +199,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             name=spec["model_name"],
             job_id=claim.job_id,
             dataset_id=claim.dataset_id,
+            kind=kind,
             algorithm=spec["algorithm"]["name"],
             parameters=spec["algorithm"]["parameters"],
             objective=spec["objective"],
@@ -276,45 +217,13 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             artifact_sha256=made["sha256"],
             artifact_bytes=made["bytes"],
         )
-        for part, metrics in result["parts"].items():
-            session.add_all(_metric_rows(model_id, part, metrics))
-        session.add_all(curves)
+        session.add_all(rows)
 
 
 def _optimised_for(spec: Mapping[str, Any]) -> Json:
-    """Say what the algorithm itself optimises: the window where it takes one, else the whole curve."""
-    if "fpr_max" in spec["algorithm"]["parameters"]:
+    """Say what the algorithm itself optimises: the window where it takes one, the pairs where it learns from
+    pairs, else the whole curve."""
+    own = spec["objective"]["metric"] == "pair_order"
+    if own or "fpr_max" in spec["algorithm"]["parameters"]:
         return dict(spec["objective"])
     return {"metric": "auc"}
-
-
-def _metric_rows(
-    model_id: str, part: str, metrics: Mapping[str, Any]
-) -> list[ModelMetrics | ModelPartialAuc]:
-    auc = metrics["auc"]
-    same = metrics.keys() - {"auc", "partial_aucs", "curve"}
-    rows: list[ModelMetrics | ModelPartialAuc] = [
-        ModelMetrics(
-            model_id=model_id,
-            part=part,
-            auc=auc["value"],
-            auc_low=auc["low"],
-            auc_high=auc["high"],
-            **{name: metrics[name] for name in same},
-        )
-    ]
-    return rows + [
-        ModelPartialAuc(model_id=model_id, part=part, **area) for area in metrics["partial_aucs"]
-    ]
-
-
-def _curve_row(model_id: str, part: str, workdir: Path, metrics: Mapping[str, Any]) -> ModelCurve:
-    fpr, tpr, thresholds = np.fromfile(workdir / metrics["curve"], dtype="<f8").reshape(3, -1)
-    return ModelCurve(
-        model_id=model_id,
-        part=part,
-        points=len(fpr),
-        fpr=fpr.tobytes(),
-        tpr=tpr.tobytes(),
-        thresholds=thresholds.tobytes(),
-    )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import orjson
@@ -24,39 +22,27 @@ from app.api.dependencies import (
     PatienceDep,
     ValidateOnly,
 )
-from app.api.multipart import Form, FormReader
 from app.api.schemas.common import PageOf
 from app.api.schemas.datasets import Dataset, Preview, TableCheck
 from app.api.security import GuardedRoute, needs
+from app.api.uploads import Received, body_docs, receive
 from app.db.tables import DatasetStatus
-from app.errors import Conflict, Invalid
-from app.infra.blobs import BlobWriter
-from app.services import datasets, idempotency
-from app.services.ingest import CONTENT_TYPES
+from app.errors import Conflict
+from app.services import datasets, idempotency, pairs
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
 ROUTE = "POST /v1/datasets"
-FORM = "multipart/form-data"
-_WRITE_BYTES = 1 << 20
-_NOT_FIELDS = {"validate"}
-_ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
-_SUFFIXES = {
-    ".csv": "text/csv",
-    ".parquet": "application/vnd.apache.parquet",
-    ".arrows": "application/vnd.apache.arrow.stream",
-    ".ndjson": "application/x-ndjson",
-    ".jsonl": "application/x-ndjson",
-}
-
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
+Table = Received[datasets.Description]
 _FIELDS_SCHEMA = {
     "name": "Name of the dataset.",
     "label": "The label's column.",
     "positive": "The label's value that counts as positive.",
     "weight": "Column of row weights.",
     "group": "Column whose equal values stay on one side of a split.",
-    "kind": "`bipartite`: rows with a label of two values.",
+    "item": "Column of the items' names, for `preferences`.",
+    "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
+    "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which.",
 }
 _UPLOAD_DOCS: dict[str, Any] = {
     "parameters": [
@@ -69,29 +55,7 @@ _UPLOAD_DOCS: dict[str, Any] = {
         }
         for name, text in _FIELDS_SCHEMA.items()
     ],
-    "requestBody": {
-        "required": True,
-        "content": {
-            "text/csv": {
-                "schema": {"type": "string"},
-                "example": "age,income,left\n41,52000,no\n23,31000,yes\n",
-            },
-            **{media: _BINARY for media in CONTENT_TYPES if media != "text/csv"},
-            FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        **{
-                            name: {"type": "string", "description": text}
-                            for name, text in _FIELDS_SCHEMA.items()
-                        },
-                    },
-                }
-            },
-        },
-    },
+    "requestBody": body_docs("age,income,left\n41,52000,no\n23,31000,yes\n", _FIELDS_SCHEMA),
 }
 
 
@@ -130,7 +94,7 @@ async def upload_dataset(
         context.uploading.add(claim)
     try:
         with context.blobs.writer("uploads") as writer:
-            table = await _receive(request, writer)
+            table = await receive(request, writer, _describe)
             if validate:
                 return JSONResponse(await run_in_threadpool(_check, context, table))
             answer = await run_in_threadpool(_accept, context, caller.owner, table, key)
@@ -139,73 +103,11 @@ async def upload_dataset(
     return await _accepted(context, answer, caller.owner, patience)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Bytes on their way into the store, and what the caller says about them."""
-
-    writer: BlobWriter
-    description: datasets.Description
-    format: datasets.Format
+def _describe(given: Mapping[str, str]) -> datasets.Description:
+    return datasets.describe({field: given[field] for field in given if field != "validate"})
 
 
-async def _receive(request: Request, writer: BlobWriter) -> _Table:
-    """Stream the body to disk; what is wrong with the address or the headers is said before the body is read."""
-    given = _query_fields(request)
-    content_type = request.headers.get("content-type", "")
-    if content_type.partition(";")[0].strip().lower() != FORM:
-        description = datasets.describe(given)
-        encoding = request.headers.get("content-encoding")
-        table = _Table(writer, description, datasets.check_format(content_type, encoding))
-        await _write(request.stream(), writer)
-        return table
-    reader = FormReader(content_type)
-    await _write(reader.file(request.stream()), writer)
-    twice = sorted(given.keys() & reader.form.fields.keys())
-    if twice:
-        raise Invalid(f"{twice[0]} must be given once, in the address or in the form")
-    description = datasets.describe(given | reader.form.fields)
-    return _Table(writer, description, datasets.check_format(*_file_format(reader.form)))
-
-
-def _query_fields(request: Request) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
-        if name in given:
-            raise Invalid(f"{name} must be given once")
-        given[name] = value
-    return {name: value for name, value in given.items() if name not in _NOT_FIELDS}
-
-
-def _file_format(form: Form) -> tuple[str, str | None]:
-    """The part's own content type, or what its file name says where a browser or curl did not know better."""
-    name = (form.file_name or "").lower()
-    suffix = Path(name).suffix
-    encoding = _ENCODINGS.get(suffix)
-    if encoding is not None:
-        suffix = Path(name.removesuffix(suffix)).suffix
-    stated = (form.file_content_type or "").partition(";")[0].strip().lower()
-    if stated in CONTENT_TYPES:
-        return stated, encoding
-    return _SUFFIXES.get(suffix, stated), encoding
-
-
-async def _write(chunks: AsyncIterator[bytes], writer: BlobWriter) -> None:
-    """Write in big pieces and in a thread: hashing and a slow disk must not hold up the loop."""
-    pending: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        pending.append(chunk)
-        size += len(chunk)
-        if size >= _WRITE_BYTES:
-            await run_in_threadpool(writer.write, b"".join(pending))
-            pending, size = [], 0
-    if size:
-        await run_in_threadpool(writer.write, b"".join(pending))
-    if writer.size == 0:
-        raise Invalid("the body must hold a table, it is empty", code="empty_body")
-
-
-def _check(context: Context, table: _Table) -> dict[str, Any]:
+def _check(context: Context, table: Table) -> dict[str, Any]:
     table.writer.flush()
     path = table.writer.path
     return datasets.check_table(
@@ -213,7 +115,7 @@ def _check(context: Context, table: _Table) -> dict[str, Any]:
     )
 
 
-def _accept(context: Context, owner: str, table: _Table, key: str | None) -> idempotency.Answer:
+def _accept(context: Context, owner: str, table: Table, key: str | None) -> idempotency.Answer:
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
 
@@ -277,6 +179,58 @@ def preview_dataset(
 ) -> Preview:
     """The first rows of a ready dataset, typed as they were read; missing values are null."""
     return Preview(**datasets.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
+
+
+@router.put(
+    "/{dataset_id}/pairs",
+    status_code=202,
+    response_model=Dataset,
+    summary="Say which item is better",
+    openapi_extra={"requestBody": body_docs("better,worse,weight\nb7,a3,1\nb7,c1,0.5\n", {})},
+    responses={200: {"model": Dataset, "description": "Read within the wait."}},
+)
+@needs("train")
+async def put_pairs(
+    *,
+    dataset_id: str,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+) -> Response:
+    """Send the pairs of a dataset of kind `preferences`: a table with the columns `better` and `worse`, which name
+    items, and if you like `weight`. They take the place of any that it has.
+
+    The bytes are durable before the answer. A worker reads them; `pairs.status` then is `ready`, or `invalid` with
+    the lines at fault. 409 while an unfinished job uses the dataset.
+    """
+    await run_in_threadpool(pairs.check_open, context.db, caller.owner, dataset_id)
+    with context.blobs.writer("uploads") as writer:
+        table = await receive(request, writer, pairs.refuse_fields)
+        body = await run_in_threadpool(_accept_pairs, context, caller.owner, dataset_id, table)
+    headers = {"Location": f"/v1/datasets/{dataset_id}"}
+    job_id = body["pairs"]["job_id"]
+    if patience.seconds and not context.watcher.full:
+        await context.watcher.wait(job_id, lambda sight: sight.final, patience.seconds)
+        dataset = await run_in_threadpool(datasets.get, context.db, caller.owner, dataset_id)
+        body = _shown(dataset)
+        if dataset.pairs is None or dataset.pairs.status != DatasetStatus.PROCESSING:
+            response = JSONResponse(body, 200, headers)
+            patience.applied(response)
+            return response
+    return JSONResponse(body, 202, headers | {"Retry-After": "1"})
+
+
+def _accept_pairs(
+    context: Context, owner: str, dataset_id: str, table: Received[None]
+) -> dict[str, Any]:
+    table.writer.sync()  # the slow part, before the transaction
+    with context.db.write() as session:
+        key, sha256 = table.writer.commit()
+        upload = datasets.Upload(key, table.writer.size, sha256, table.format)
+        body = _shown(pairs.accept(session, context.settings, owner, dataset_id, upload))
+    context.wake_a_worker(body["pairs"]["job_id"])
+    return body
 
 
 @router.delete("/{dataset_id}", status_code=204, summary="Delete a dataset")

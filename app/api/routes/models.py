@@ -20,6 +20,7 @@ from app.api.schemas.models import (
     Model,
     ModelSummary,
     OperatingPoint,
+    PairMetrics,
     Part,
     Roc,
     alias_of,
@@ -74,9 +75,10 @@ def delete_model(ref: str, context: ContextDep, caller: CallerDep) -> None:
 @needs("read")
 def read_metrics(
     *, ref: str, context: ContextDep, caller: CallerDep, on: On = "validation"
-) -> Metrics:
+) -> Metrics | PairMetrics:
     """AUC, partial AUCs and TPR at a few FPRs, with confidence intervals."""
-    return Metrics.model_validate(models.metrics(context.db, caller.owner, ref, on))
+    found = models.metrics(context.db, caller.owner, ref, on)
+    return (PairMetrics if "pair_order" in found else Metrics).model_validate(found)
 
 
 @router.get(

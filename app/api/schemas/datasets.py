@@ -21,7 +21,9 @@ class Column(Resource):
 
     name: str
     type: str = Field(description="`numeric` or `boolean`.", examples=["numeric"])
-    role: str = Field(description="`feature`, `label`, `weight` or `group`.", examples=["feature"])
+    role: str = Field(
+        description="`feature`, `label`, `item`, `weight` or `group`.", examples=["feature"]
+    )
     missing: int
     distinct: int | None = None
     min: float | None = None
@@ -36,6 +38,22 @@ class TableFault(Resource):
     detail: str
     line: int | None = None
     column: str | None = None
+
+
+class Pairs(Resource):
+    """Which item is better than which, in a dataset of kind `preferences`."""
+
+    status: str = Field(description="`processing`, `ready` or `invalid`.")
+    job_id: str = Field(description="The job that reads them.")
+    content_type: str
+    content_encoding: str | None
+    bytes: int
+    sha256: str
+    pairs: int | None = Field(description="Their number.")
+    items: int | None = Field(description="How many items occur in them.")
+    weighted: bool | None = Field(description="Whether they have a column of weights.")
+    errors: list[TableFault]
+    created_at: Timestamp
 
 
 class Dataset(Resource):
@@ -57,6 +75,7 @@ class Dataset(Resource):
                     "negative": "no",
                     "weight": None,
                     "group": None,
+                    "item": None,
                     "bytes": 48211,
                     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                     "rows": 1000,
@@ -75,6 +94,7 @@ class Dataset(Resource):
                         }
                     ],
                     "errors": [],
+                    "pairs": None,
                     "created_at": "2026-01-31T12:00:00.000Z",
                 }
             ]
@@ -93,6 +113,7 @@ class Dataset(Resource):
     negative: str | None
     weight: str | None
     group: str | None
+    item: str | None = Field(description="The column of the items' names.")
     bytes: int
     sha256: str
     rows: int | None
@@ -100,6 +121,9 @@ class Dataset(Resource):
     negatives: int | None
     columns: list[Column]
     errors: list[TableFault]
+    pairs: Pairs | None = Field(
+        description="Of a dataset of kind `preferences`, once there are any."
+    )
     created_at: Timestamp
 
     @field_validator("columns", "errors", mode="before")
@@ -120,6 +144,6 @@ class TableCheck(Resource):
 
     valid: bool
     rows: int
-    positives: int
-    negatives: int
+    positives: int | None
+    negatives: int | None
     columns: list[Column]

@@ -40,6 +40,7 @@ class ModelSummary(Resource):
     optimised_for: dict[str, Any]
     selected_by: dict[str, Any] | None
     dataset_id: str
+    kind: str = Field(description="Of the dataset: `bipartite` or `preferences`.")
     job_id: str
     seed: int
     tags: dict[str, str]
@@ -63,6 +64,7 @@ class Model(ModelSummary):
                     "optimised_for": {"metric": "auc"},
                     "selected_by": None,
                     "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "kind": "bipartite",
                     "job_id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
                     "seed": 0,
                     "tags": {"team": "risk"},
@@ -125,6 +127,7 @@ def _common(row: ModelRow) -> dict[str, Any]:
         "optimised_for",
         "selected_by",
         "dataset_id",
+        "kind",
         "job_id",
         "seed",
         "tags",
@@ -163,6 +166,28 @@ class Metrics(Resource):
     negative_weight: float
     ties: float = Field(
         description="Share of pairs of a positive and a negative with equal scores."
+    )
+
+
+class PairMetrics(Resource):
+    """How well a model trained on pairs puts the pairs of one part in order."""
+
+    model_id: str
+    on: Part
+    level: float = Field(description="Of the interval.")
+    pair_order: Interval = Field(
+        description="Weighted share of pairs in order, ties counted half. "
+        "The interval allows for pairs that share an item."
+    )
+    misrank_fraction: float = Field(
+        description="Weighted share of pairs out of order, ties counted whole."
+    )
+    ties: float
+    pairs: int
+    items: int
+    weight: float
+    effective_pairs: float = Field(
+        description="So many pairs without a common item would tell as much, at the worst."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 NDJSON = "application/x-ndjson"
 CONTENT_TYPES = (CSV, PARQUET, ARROW, NDJSON)
 
-LABEL, WEIGHT, GROUP = "label", "weight", "group"
+LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
 TABLE_FILE = "table.parquet"
 ROW_GROUP = 262_144
 _GROUP_BYTES = 1 << 26
@@ -40,12 +40,16 @@ _GROUP_BYTES = 1 << 26
 def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload that the payload describes and write `table.parquet` into its work folder.
 
-    The payload names path, content_type, content_encoding, label, positive, weight, group, workdir and limits
-    (rows, columns, bytes). Returns what the dataset row needs; raises BadTable with every fault, line and column.
-    Pure: it reads and writes only the files named.
+    The payload names path, content_type, content_encoding, dataset_kind, label, positive, item, weight, group,
+    workdir and limits (rows, columns, bytes). Returns what the dataset row needs; raises BadTable with every fault,
+    line and column. Pure: it reads and writes only the files named.
     """
     with ExitStack() as stack:
-        for source in _sources(payload, stack):
+
+        def features(names: Sequence[str]) -> Collection[str]:
+            return _roles(names, payload).features
+
+        for source in open_sources(payload, stack, features):
             try:
                 return _Build(source, payload, callback).run()
             except Doubt:
@@ -53,14 +57,21 @@ def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
 
 
-def _sources(payload: Mapping[str, Any], stack: ExitStack) -> Iterator[Source]:
+def open_sources(
+    payload: Mapping[str, Any],
+    stack: ExitStack,
+    numeric: Callable[[Sequence[str]], Collection[str]],
+) -> Iterator[Source]:
+    """Yield what can read the upload, the fastest first and an exact source last.
+
+    `numeric` tells which columns should hold numbers, given the names of all.
+    """
     limits = payload["limits"]
     upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
     content_type = payload["content_type"]
     if content_type == CSV:
         layout = read_layout(upload, limits["columns"])
-        features = set(_roles(layout.names, payload).features)
-        yield FastCsv(upload, layout, numeric=features)
+        yield FastCsv(upload, layout, numeric=set(numeric(layout.names)))
         yield FastCsv(upload, layout)  # booleans, and spellings that only a second look understands
         yield ExactCsv(upload, layout)
     elif content_type == PARQUET:
@@ -80,7 +91,8 @@ def _sources(payload: Mapping[str, Any], stack: ExitStack) -> Iterator[Source]:
 
 
 def _roles(names: Sequence[str], payload: Mapping[str, Any]) -> Roles:
-    return assign(names, label=payload["label"], weight=payload["weight"], group=payload["group"])
+    given = {role: payload[role] for role in (LABEL, ITEM, WEIGHT, GROUP)}
+    return assign(names, kind=payload["dataset_kind"], **given)
 
 
 class _Build:
@@ -103,6 +115,10 @@ class _Build:
             pair = order_pair(pair, self._payload["positive"])
         converter = Converter(self._roles, pair, self._faults)
         rows = self._write(converter)
+        if self._roles.item and not self._faults.total:
+            converter.items.report_repeated(self._roles.item, self._faults)
+            if self._faults.total and not self._source.exact:
+                raise Doubt
         if self._faults.total:
             raise self._faults.summarise(converter.text_columns())
         self._check_whole(converter, rows)
@@ -129,6 +145,8 @@ class _Build:
 
     def _label_values(self) -> tuple[str, ...]:
         """Return the first two values of the label in the file, or fewer if there are no two."""
+        if self._roles.label is None:
+            return ()
         seen: dict[str, None] = {}
         aside = Faults()  # the rows are judged when all columns are read
         for rows in self._source.batches(aside, [self._roles.label]):
@@ -172,7 +190,7 @@ class _Build:
                 raise Doubt
             raise BadTable("the table has a header but no rows", code="no_rows")
         label = self._roles.label
-        if len(converter.pair) < 2:
+        if label is not None and len(converter.pair) < 2:
             only = f"only the value {show(converter.pair[0])}" if converter.pair else "no value"
             raise BadTable(
                 f"the label {show(label)} must have two different values, got {only} in {rows} rows",
@@ -192,15 +210,19 @@ class _Build:
     def _result(self, converter: Converter, rows: int) -> dict[str, Any]:
         with self._path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        labelled = self._roles.label is not None
+        negatives, positives = converter.class_counts if labelled else (None, None)
+        negative, positive = converter.pair if labelled else (None, None)
         return {
             "file": TABLE_FILE,
             "sha256": sha256,
             "rows": rows,
-            "negatives": converter.class_counts[0],
-            "positives": converter.class_counts[1],
+            "negatives": negatives,
+            "positives": positives,
             "label": self._roles.label,
-            "negative": converter.pair[0],
-            "positive": converter.pair[1],
+            "item": self._roles.item,
+            "negative": negative,
+            "positive": positive,
             "columns": self._columns(converter),
         }
 
@@ -212,6 +234,8 @@ class _Build:
             if name == roles.label:
                 column |= {"type": label_type(converter.pair), "role": LABEL}
                 column |= converter.label_profile.summary()
+            elif name == roles.item:
+                column |= {"type": "categorical", "role": ITEM} | converter.items.summary()
             elif name == roles.group:
                 column |= {"type": "categorical", "role": GROUP} | converter.group_profile.summary()
             else:
@@ -222,16 +246,24 @@ class _Build:
         return columns
 
 
+def _fields(roles: Roles) -> list[pa.Field]:
+    """The columns of the typed table, in order."""
+    special = (
+        (roles.label, LABEL, pa.int8()),
+        (roles.item, ITEM, pa.string()),
+        (roles.weight, WEIGHT, pa.float64()),
+        (roles.group, GROUP, pa.string()),
+    )
+    return [pa.field(name, pa.float64()) for name in roles.features] + [
+        pa.field(name, kind, metadata={"role": role}) for name, role, kind in special if name
+    ]
+
+
 class _TableWriter:
-    """Writes the typed table: features as float64 with NaN for missing, then label, weight and group."""
+    """Writes the typed table: features as float64 with NaN for missing, then the columns of other roles."""
 
     def __init__(self, path: Path, roles: Roles) -> None:
-        numbers = [pa.field(name, pa.float64()) for name in roles.features]
-        fields = [*numbers, pa.field(roles.label, pa.int8(), metadata={"role": LABEL})]
-        if roles.weight:
-            fields.append(pa.field(roles.weight, pa.float64(), metadata={"role": WEIGHT}))
-        if roles.group:
-            fields.append(pa.field(roles.group, pa.string(), metadata={"role": GROUP}))
+        fields = _fields(roles)
         self._schema = pa.schema(fields)
         width = 8 * len(fields)
         self._size = max(1, min(ROW_GROUP, _GROUP_BYTES // width))

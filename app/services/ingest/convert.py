@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.services.ingest.faults import BadTable, Faults, show
+from app.services.ingest.items import ItemNames
 from app.services.ingest.profile import ColumnProfile, Floats, TextProfile
 from app.services.ingest.roles import Roles
 from app.services.ingest.rows import MISSING, Rows
@@ -138,6 +139,7 @@ class Converter:
         self.profiles = {name: ColumnProfile() for name in self._numeric}
         self.label_profile = TextProfile()
         self.group_profile = TextProfile()
+        self.items = ItemNames()
         self.class_counts = [0, 0]
         self.weight_sum = 0.0
         self._boolean: dict[str, bool] = {}
@@ -155,12 +157,15 @@ class Converter:
         return [n for n in self.roles.features if n not in self._boolean and self.faults.has(n)]
 
     def convert(self, rows: Rows) -> list[pa.Array]:
-        """Return the columns of the typed table: features, label, weight, group. Meaningless once there are faults."""
+        """Return the columns of the typed table in its order. Meaningless once there are faults."""
         arrays = []
         for name in self.roles.features:
             values, _ = self._number(rows, name)
             arrays.append(pa.array(values))
-        arrays.append(self._label(rows))
+        if self.roles.label:
+            arrays.append(self._label(rows, self.roles.label))
+        if self.roles.item:
+            arrays.append(self._item(rows, self.roles.item))
         if self.roles.weight:
             arrays.append(self._weight(rows, self.roles.weight))
         if self.roles.group:
@@ -185,8 +190,7 @@ class Converter:
         self.profiles[name].update(values)
         return values, bad
 
-    def _label(self, rows: Rows) -> pa.Array:
-        name = self.roles.label
+    def _label(self, rows: Rows, name: str) -> pa.Array:
         text = as_text(rows.batch.column(name))
         codes = pc.index_in(text, pa.array(self.pair, pa.string()))
         codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
@@ -229,11 +233,20 @@ class Converter:
             self.weight_sum += float(np.sum(values))
         return pa.array(values)
 
-    def _group(self, rows: Rows, name: str) -> pa.Array:
+    def _item(self, rows: Rows, name: str) -> pa.Array:
+        text = self._names(rows, name, "item")
+        self.items.add(rows, text)
+        return text
+
+    def _names(self, rows: Rows, name: str, role: str) -> pa.Array:
         text = as_text(rows.batch.column(name))
         bad = _mask(pc.is_null(text))
         if bad.any():
-            self._report(rows, name, bad, lambda _row: "the group must not be missing")
+            self._report(rows, name, bad, lambda _row: f"the {role} must not be missing")
+        return text
+
+    def _group(self, rows: Rows, name: str) -> pa.Array:
+        text = self._names(rows, name, "group")
         counts = pc.value_counts(text.drop_null())
         self.group_profile.update(
             dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True))

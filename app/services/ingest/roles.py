@@ -10,24 +10,37 @@ from app.services.ingest.faults import BadTable, show
 LABEL_NAMES = ("label", "target", "class", "y")
 """Looked for, in this order, when no label is named; if none is there, the last column is the label."""
 
+ITEM_NAMES = ("item", "id")
+"""Looked for, in this order, when a table of items names no item column."""
+
 FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The label, the optional weight and group, and the features in the order of the file."""
+    """The label or the item, the optional weight and group, and the features in the order of the file."""
 
-    label: str
+    label: str | None
+    item: str | None
     weight: str | None
     group: str | None
     features: list[str]
 
 
 def assign(
-    names: Sequence[str], *, label: str | None, weight: str | None, group: str | None
+    names: Sequence[str],
+    *,
+    kind: str,
+    label: str | None,
+    item: str | None,
+    weight: str | None,
+    group: str | None,
 ) -> Roles:
-    """Give every column its role. Raises BadTable for a name that is not there, or one in two roles."""
-    named = {"label": label, "weight": weight, "group": group}
+    """Give every column its role: a table of `preferences` has an item column, any other a label.
+
+    Raises BadTable for a name that is not there, or one in two roles.
+    """
+    named = {"label": label, "item": item, "weight": weight, "group": group}
     for role, name in named.items():
         if name is not None and name not in names:
             shown = ", ".join(show(known) for known in names[:20])
@@ -39,12 +52,13 @@ def assign(
             )
     taken = [name for name in named.values() if name is not None]
     if len(set(taken)) < len(taken):
+        given = ", ".join(f"{role} {name!r}" for role, name in named.items() if name is not None)
         raise BadTable(
-            f"label, weight and group must be different columns, got label {label!r}, weight {weight!r} "
-            f"and group {group!r}",
-            code="column_in_two_roles",
+            f"each role needs a column of its own, got {given}", code="column_in_two_roles"
         )
     free = [name for name in names if name not in (weight, group)]
+    if kind == "preferences":
+        return _assign_item(names, item, weight, group, free)
     if label is None:
         label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
     features = [name for name in free if name != label]
@@ -54,7 +68,28 @@ def assign(
             + ", ".join(show(name) for name in names),
             code="no_features",
         )
-    return Roles(label, weight, group, features)
+    return Roles(label, None, weight, group, features)
+
+
+def _assign_item(
+    names: Sequence[str], item: str | None, weight: str | None, group: str | None, free: list[str]
+) -> Roles:
+    if item is None:
+        item = next((name for name in ITEM_NAMES if name in free), None)
+    if item is None:
+        raise BadTable(
+            f"a table of items needs a column of their names: say which one by item=, "
+            f"or call it {' or '.join(ITEM_NAMES)}",
+            code="no_item",
+        )
+    features = [name for name in free if name != item]
+    if not features:
+        raise BadTable(
+            "a table of items needs at least one feature column, got only "
+            + ", ".join(show(name) for name in names),
+            code="no_features",
+        )
+    return Roles(None, item, weight, group, features)
 
 
 def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:

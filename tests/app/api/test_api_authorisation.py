@@ -32,6 +32,7 @@ GUARDED = {
     ("GET", "/v1/datasets/{dataset_id}"): "read",
     ("GET", "/v1/datasets/{dataset_id}/preview"): "read",
     ("DELETE", "/v1/datasets/{dataset_id}"): "train",
+    ("PUT", "/v1/datasets/{dataset_id}/pairs"): "train",
     ("POST", "/v1/jobs"): "train",
     ("GET", "/v1/jobs"): "read",
     ("GET", "/v1/jobs/{job_id}"): "read",
@@ -99,6 +100,9 @@ class World:
                 body = {"json": {"dataset_id": self.dataset_id, "algorithm": algorithm}}
             case "POST", "/v1/keys":
                 body = {"json": {"name": "new", "scopes": ["read"]}}
+            case "PUT", "/v1/datasets/{dataset_id}/pairs":
+                pairs = b"better,worse\na,b\n"
+                body = {"content": pairs, "headers": {"Content-Type": "text/csv"}}
             case "PUT", _:
                 body = {"json": {"model_id": self.model_id}}
             case "POST", _ if "/models/" in path:

@@ -42,7 +42,7 @@ def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
 
 
 def test_descriptions() -> None:
-    assert datasets.describe({}) == Description("table", None, None, None, None, "bipartite")
+    assert datasets.describe({}) == Description("table", None, None, None, None, None, "bipartite")
     given = {
         "name": "n",
         "label": "l",
@@ -51,7 +51,7 @@ def test_descriptions() -> None:
         "group": "g",
         "kind": "bipartite",
     }
-    assert datasets.describe(given) == Description(**given)
+    assert datasets.describe(given) == Description(item=None, **given)
     with pytest.raises(Invalid) as caught:
         datasets.describe({"x": "1", "name": "", "kind": "multilabel"})
     assert [error["parameter"] for error in caught.value.errors] == ["x", "name", "kind"]

@@ -32,10 +32,12 @@ def read(
     content_type: str = "text/csv",
     *,
     encoding: str | None = None,
+    kind: str = "bipartite",
     label: str | None = None,
     positive: str | None = None,
     weight: str | None = None,
     group: str | None = None,
+    item: str | None = None,
     **limits: int,
 ) -> Ready:
     """Ingest a body; raises BadTable as a worker would see it. NaN in the table reads None here."""
@@ -47,8 +49,10 @@ def read(
         "path": str(path),
         "content_type": content_type,
         "content_encoding": encoding,
+        "dataset_kind": kind,
         "label": label,
         "positive": positive,
+        "item": item,
         "weight": weight,
         "group": group,
         "workdir": str(workdir),

@@ -14,7 +14,7 @@ from app.db.tables import Dataset, Job, Model
 from app.errors import ServiceError
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import datasets, execution, jobs, queue, submission
+from app.services import datasets, execution, jobs, pairs, queue, submission
 from core.errors import CoreError
 
 OWNER = "ann"
@@ -61,6 +61,23 @@ class Workbench:
         with self.db.write() as session:
             described = datasets.describe(given)
             return datasets.accept(session, self.settings, owner, described, upload)
+
+    def put_pairs(
+        self, dataset: Dataset, body: str | bytes, content_type: str = "text/csv"
+    ) -> Dataset:
+        """Take pairs in as the API does; their job is queued."""
+        with self.blobs.writer("uploads") as writer:
+            writer.write(body.encode() if isinstance(body, str) else body)
+            key, sha256 = writer.commit()
+        kind = datasets.check_format(content_type, None)
+        upload = datasets.Upload(key, writer.size, sha256, kind)
+        with self.db.write() as session:
+            return pairs.accept(session, self.settings, dataset.owner, dataset.id, upload)
+
+    def compare(self, dataset: Dataset, body: str | bytes, content_type: str = "text/csv") -> Job:
+        """Take pairs in and read them."""
+        self.put_pairs(dataset, body, content_type)
+        return self.work()
 
     def submit(self, dataset: Dataset | str, *, owner: str = OWNER, **request: Any) -> Job:
         """Hand in a training job as the API does."""

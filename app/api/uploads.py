@@ -1,0 +1,121 @@
+"""A table on its way in: from the body of a request, raw or a form, to bytes in the store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from app.api.multipart import Form, FormReader
+from app.errors import Invalid
+from app.infra.blobs import BlobWriter
+from app.services import datasets
+from app.services.ingest import CONTENT_TYPES
+
+FORM = "multipart/form-data"
+_WRITE_BYTES = 1 << 20
+_ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
+_SUFFIXES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".arrows": "application/vnd.apache.arrow.stream",
+    ".ndjson": "application/x-ndjson",
+    ".jsonl": "application/x-ndjson",
+}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+Said = TypeVar("Said")
+
+
+@dataclass(frozen=True)
+class Received(Generic[Said]):
+    """Bytes on their way into the store, and what the caller says about them."""
+
+    writer: BlobWriter
+    description: Said
+    format: datasets.Format
+
+
+def body_docs(example: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    """OpenAPI's words for a body that is a table, with these fields in the form."""
+    named = {name: {"type": "string", "description": text} for name, text in fields.items()}
+    return {
+        "required": True,
+        "content": {
+            "text/csv": {"schema": {"type": "string"}, "example": example},
+            **{media: _BINARY for media in CONTENT_TYPES if media != "text/csv"},
+            FORM: {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {"type": "string", "format": "binary"}, **named},
+                }
+            },
+        },
+    }
+
+
+async def receive(
+    request: Request, writer: BlobWriter, describe: Callable[[Mapping[str, str]], Said]
+) -> Received[Said]:
+    """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
+
+    `describe` checks the fields of the address and the form.
+    """
+    given = _query_fields(request)
+    content_type = request.headers.get("content-type", "")
+    if content_type.partition(";")[0].strip().lower() != FORM:
+        description = describe(given)
+        encoding = request.headers.get("content-encoding")
+        table = Received(writer, description, datasets.check_format(content_type, encoding))
+        await _write(request.stream(), writer)
+        return table
+    reader = FormReader(content_type)
+    await _write(reader.file(request.stream()), writer)
+    twice = sorted(given.keys() & reader.form.fields.keys())
+    if twice:
+        raise Invalid(f"{twice[0]} must be given once, in the address or in the form")
+    description = describe(given | reader.form.fields)
+    return Received(writer, description, datasets.check_format(*_file_format(reader.form)))
+
+
+def _query_fields(request: Request) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name in given:
+            raise Invalid(f"{name} must be given once")
+        given[name] = value
+    return given
+
+
+def _file_format(form: Form) -> tuple[str, str | None]:
+    """The part's own content type, or what its file name says where a browser or curl did not know better."""
+    name = (form.file_name or "").lower()
+    suffix = Path(name).suffix
+    encoding = _ENCODINGS.get(suffix)
+    if encoding is not None:
+        suffix = Path(name.removesuffix(suffix)).suffix
+    stated = (form.file_content_type or "").partition(";")[0].strip().lower()
+    if stated in CONTENT_TYPES:
+        return stated, encoding
+    return _SUFFIXES.get(suffix, stated), encoding
+
+
+async def _write(chunks: AsyncIterator[bytes], writer: BlobWriter) -> None:
+    """Write in big pieces and in a thread: hashing and a slow disk must not hold up the loop."""
+    pending: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        pending.append(chunk)
+        size += len(chunk)
+        if size >= _WRITE_BYTES:
+            await run_in_threadpool(writer.write, b"".join(pending))
+            pending, size = [], 0
+    if size:
+        await run_in_threadpool(writer.write, b"".join(pending))
+    if writer.size == 0:
+        raise Invalid("the body must hold a table, it is empty", code="empty_body")

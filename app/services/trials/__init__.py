@@ -1,0 +1,46 @@
+"""One trial per kind of dataset: which data a ranker learns from, which it is judged by, and in what figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from app.db.tables import Base, DatasetKind
+from app.services.trials import bipartite, preferences
+from core.ranker import Callback, Floats, Ranker
+
+
+class Trial(Protocol):
+    """A table in memory, divided into a training part and, unless there is none, a validation part."""
+
+    def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Learn from the training part."""
+
+    def judge(
+        self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path
+    ) -> dict[str, dict[str, Any]]:
+        """Measure the ranker: part -> metrics, small enough for JSON. What is larger goes into the folder."""
+
+    def training_values(self, feature: int) -> Floats:
+        """The values of a feature in the training part."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the model's owner should know about the parts."""
+
+
+class Kind(NamedTuple):
+    """What training does for a kind of dataset.
+
+    `start` reads the tables that the payload names. `rows_of` turns a part's metrics into rows of SQL.
+    """
+
+    start: Callable[[Mapping[str, Any], list[str]], Trial]
+    rows_of: Callable[[str, str, Mapping[str, Any], Path], list[Base]]
+
+
+KINDS: Mapping[str, Kind] = {
+    DatasetKind.BIPARTITE: Kind(bipartite.BipartiteTrial, bipartite.rows_of),
+    DatasetKind.PREFERENCES: Kind(preferences.PreferenceTrial, preferences.rows_of),
+}

@@ -1,0 +1,175 @@
+"""Trials on items and pairs: judged by the weighted share of pairs that the scores put in order.
+
+**Split.** A pair says something about both of its items, so a pair is held out honestly only if neither item was
+learnt from: *by items*, a share of the items is held out, the pairs within it judge, those within the rest teach, and
+those between the two do neither. That leaves about (1 - s)² of the pairs to learn from and s² to judge by. Where the
+items are so few that either part would be left with fewer than `LEAST_PAIRS`, the split is *by pairs* instead: all
+pairs of the same two items, in either direction, stay together, and the figure then speaks of new comparisons between
+known items; the model says so in a warning. Either way units go by hash: of the group, else of the features, so that
+equal items stay together, and the split does not depend on any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from app.db.tables import Base, ModelPairMetrics
+from app.errors import Invalid
+from app.services.tables import Columns, Hashes, Table, cut, hash_units, mix, read_table
+from app.services.trials.scores import score
+from core.metrics import summarise_pairs
+from core.ranker import Callback, Floats, Ranker
+
+LEAST_PAIRS = 30
+"""Pairs that each part needs to be split by items: fewer say little, and their interval less."""
+FEWEST_PAIRS = 2
+
+Json = dict[str, Any]
+
+
+@runtime_checkable
+class PairLearner(Protocol):
+    """A ranker that learns from pairs."""
+
+    def fit_pairs(
+        self, X: Any, pairs: Any, pair_weight: Any = None, *, callback: Callback | None = None
+    ) -> Any:
+        """Learn to score the better item of each pair above the worse one."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows (better, worse) of shape (pairs, 2), and their weights where they have any."""
+
+    rows: npt.NDArray[np.int64]
+    weight: Floats | None
+
+    def take(self, which: npt.NDArray[np.bool_]) -> Pairs:
+        """Some of them, in their order."""
+        return Pairs(self.rows[which], None if self.weight is None else self.weight[which])
+
+
+class PreferenceTrial:
+    """The pairs to learn from, and those to judge by."""
+
+    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
+        spec = payload["spec"]
+        validation = spec["validation"]
+        self.notes: list[str] = []
+        self._table, self._train = _read(payload["table"], names)
+        self._judge_table = self._table
+        self._validation: Pairs | None = None
+        if validation["method"] == "dataset":
+            self._judge_table, self._validation = _read(payload["validation_table"], names)
+        elif validation["method"] == "holdout":
+            hashes = hash_units(self._table, names, validation["fraction"], spec["seed"])
+            self._split(hashes, validation["fraction"])
+        elif validation["method"] != "none":
+            raise Invalid(
+                "validation.method must be holdout, dataset or none in this version, "
+                f"got {validation['method']!r}",
+                code="unsupported",
+            )
+
+    def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Learn from the training pairs."""
+        assert isinstance(ranker, PairLearner)  # else the job was refused
+        ranker.fit_pairs(self._table.X, self._train.rows, self._train.weight, callback=callback)
+
+    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+        """Measure the ranker on the pairs of each part."""
+        scores = score(ranker, self._table.X)
+        parts: Json = {"train": _metrics(scores, self._train)}
+        if self._validation is not None:
+            if self._judge_table is not self._table:
+                scores = score(ranker, self._judge_table.X)
+            parts["validation"] = _metrics(scores, self._validation)
+        return parts
+
+    def training_values(self, feature: int) -> Floats:
+        """The values of a feature among the items that were learnt from."""
+        values: Floats = self._table.X[np.unique(self._train.rows), feature]
+        return values
+
+    def _split(self, hashes: Hashes, fraction: float) -> None:
+        pairs = self._train
+        held = _hold_out_items(hashes, pairs, fraction)
+        train, validation = (
+            pairs.take(~(held[:, 0] | held[:, 1])),
+            pairs.take(held[:, 0] & held[:, 1]),
+        )
+        if min(len(train.rows), len(validation.rows)) < LEAST_PAIRS:
+            if self._table.group is not None:
+                raise _too_few("groups", train, validation, LEAST_PAIRS)
+            chosen = _hold_out_pairs(hashes, pairs, fraction)
+            train, validation = pairs.take(~chosen), pairs.take(chosen)
+            if min(len(train.rows), len(validation.rows)) < FEWEST_PAIRS:
+                raise _too_few("pairs", train, validation, FEWEST_PAIRS)
+            self.notes.append(
+                "split by pairs, for the items are too few to hold some out: "
+                "validation speaks of new pairs of items that training has seen"
+            )
+        self._train, self._validation = train, validation
+
+
+def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:
+    return Invalid(
+        f"a split by {by} must leave at least {least} pairs in each part, "
+        f"got {len(train.rows)} to learn from and {len(validation.rows)} to judge by",
+        code="too_few_rows",
+    )
+
+
+def _hold_out_items(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
+    """Which ends of the pairs are items to be held out, shape (pairs, 2)."""
+    occur = hashes[np.unique(pairs.rows)]
+    units, items = np.unique(occur, return_counts=True)  # ascending hashes are a random order
+    held = units[: cut(items, fraction)]
+    ends: npt.NDArray[np.bool_] = np.isin(hashes, held)[pairs.rows]
+    return ends
+
+
+def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
+    """Which pairs are to be held out, those of the same two units together."""
+    both = mix(hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]])  # whichever is the better
+    units, counts = np.unique(both, return_counts=True)
+    chosen: npt.NDArray[np.bool_] = np.isin(both, units[: cut(counts, fraction)])
+    return chosen
+
+
+def _read(table: Mapping[str, Any], names: list[str]) -> tuple[Table, Pairs]:
+    items = read_table(Path(table["path"]), Columns(names, None, None, table["group"]))
+    listed = pq.read_table(table["pairs"])
+    rows = np.stack([listed.column(end).to_numpy() for end in ("better", "worse")], axis=1)
+    weight = None
+    if "weight" in listed.column_names:
+        weight = listed.column("weight").to_numpy()
+        present = weight > 0
+        rows, weight = rows[present], weight[present]
+    return items, Pairs(rows, weight)
+
+
+def _metrics(scores: Floats, pairs: Pairs) -> Json:
+    summary = summarise_pairs(scores, pairs.rows, pairs.weight)
+    return {
+        **summary.order._asdict(),
+        "level": summary.level,
+        "misrank_fraction": summary.misrank_fraction,
+        "ties": summary.ties,
+        "pairs": summary.pairs,
+        "items": summary.items,
+        "weight": summary.weight,
+        "effective_pairs": summary.effective_pairs,
+    }
+
+
+def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
+    """What is kept in SQL of a part's metrics."""
+    return [ModelPairMetrics(model_id=model_id, part=part, **metrics)]

@@ -1,0 +1,261 @@
+"""Items and pairs over HTTP: upload, compare, train, judge, score; and every way of getting it wrong."""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from live_service import STRANGER, Service
+
+CSV = {"Content-Type": "text/csv"}
+N_ITEMS = 60
+
+
+def items() -> str:
+    X = np.random.default_rng(0).normal(size=(N_ITEMS, 2)).round(3).tolist()
+    return "\n".join(["film,length,age", *(f"m{i},{a},{b}" for i, (a, b) in enumerate(X)), ""])
+
+
+def compare(better: int, worse: int) -> str:
+    return f"m{better},m{worse}\n"
+
+
+def pairs() -> str:
+    """Longer is better."""
+    lengths = [float(line.split(",")[1]) for line in items().splitlines()[1:]]
+    rng = np.random.default_rng(1)
+    lines = ["better,worse\n"]
+    for _ in range(800):
+        i, k = rng.choice(N_ITEMS, 2, replace=False).tolist()
+        lines.append(compare(i, k) if lengths[i] > lengths[k] else compare(k, i))
+    return "".join(lines)
+
+
+def upload(service: Service, client: httpx.Client) -> str:
+    answer = client.post(
+        "/v1/datasets",
+        params={"name": "films", "kind": "preferences", "item": "film"},
+        content=items(),
+        headers=CSV,
+    )
+    assert answer.status_code == 202, answer.text
+    service.work()
+    dataset_id: str = answer.json()["id"]
+    return dataset_id
+
+
+def put(client: httpx.Client, dataset_id: str, body: str | bytes, **headers: str) -> httpx.Response:
+    return client.put(f"/v1/datasets/{dataset_id}/pairs", content=body, headers=CSV | headers)
+
+
+def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = upload(service, client)
+    ready = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (ready["status"], ready["item"], ready["label"], ready["pairs"]) == (
+        "ready",
+        "film",
+        None,
+        None,
+    )
+    answer = put(client, dataset_id, pairs())
+    assert answer.status_code == 202
+    assert answer.headers["Location"] == f"/v1/datasets/{dataset_id}"
+    assert answer.json()["pairs"]["status"] == "processing"
+    job_id = answer.json()["pairs"]["job_id"]
+    assert client.get(f"/v1/jobs/{job_id}").json()["kind"] == "ingest_pairs"
+    assert [job["id"] for job in client.get("/v1/jobs?kind=ingest_pairs").json()["data"]] == [
+        job_id
+    ]
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]
+    assert (found["status"], found["pairs"], found["weighted"], found["errors"]) == (
+        "ready",
+        800,
+        False,
+        [],
+    )
+    assert client.get("/v1/datasets").json()["data"][0]["pairs"] == found
+
+    job = service.train(client, dataset_id, name="films")
+    assert job["state"] == "succeeded", job
+    assert job["objective"] == {"metric": "pair_order"}
+    model = client.get("/v1/models/films").json()
+    assert (model["kind"], model["label"], model["positive"]) == ("preferences", None, None)
+    metrics = client.get("/v1/models/films/metrics").json()
+    assert metrics["pair_order"]["value"] > 0.9
+    assert metrics["pair_order"]["low"] <= metrics["pair_order"]["value"]
+    assert metrics["pairs"] >= 30
+    assert client.get("/v1/models/films/metrics?on=train").json()["pairs"] > metrics["pairs"]
+    score = client.get("/v1/models/films/score?length=2&age=0").json()
+    assert (score["fpr"], score["tpr"]) == (None, None)
+    rows = [{"length": length, "age": 0.0} for length in (-1.0, 2.0)]
+    scores = client.post("/v1/models/films/score", json={"rows": rows}).json()
+    assert scores["scores"][1] == score["score"] > scores["scores"][0]
+    assert (scores["fprs"], scores["tprs"]) == (None, None)
+    ranked = client.post("/v1/models/films/rank", json={"rows": rows}).json()
+    assert ranked["indices"] == [1, 0]
+    explained = client.post("/v1/models/films/explain", json={"rows": rows})
+    assert explained.status_code == 200
+    assert client.get("/v1/models/films/structure").json()["rules"]
+    assert client.get("/v1/models/films/artifact").status_code == 200
+    for path in ("roc", "operating-point?fpr=0.1"):
+        refused = client.get(f"/v1/models/films/{path}")
+        assert refused.status_code == 404
+        assert refused.json()["code"] == "no_curve"
+        assert "kind preferences" in refused.json()["detail"]
+
+
+def test_faults_are_told_by_line(service: Service, client: httpx.Client) -> None:
+    dataset_id = upload(service, client)
+    put(client, dataset_id, "better,worse,weight\nm0,m1,1\nm0,zz,1\nm2,m2,1\nm1,m3,-2\n")
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert found["status"] == "ready"
+    assert found["pairs"]["status"] == "invalid"
+    assert [(e["line"], e["column"]) for e in found["pairs"]["errors"]] == [
+        (3, "worse"),
+        (4, "worse"),
+        (5, "weight"),
+    ]
+    refused = client.post(
+        "/v1/jobs", json={"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
+    )
+    assert refused.status_code == 409
+    assert refused.json()["code"] == "pairs_not_ready"
+    put(client, dataset_id, pairs())
+    service.work()
+    assert client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]["status"] == "ready"
+
+
+def test_parquet_and_a_form(service: Service, client: httpx.Client) -> None:
+    dataset_id = upload(service, client)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"better": ["m1"], "worse": ["m2"], "weight": [0.5]}), sink)
+    parquet = {"Content-Type": "application/vnd.apache.parquet"}
+    assert put(client, dataset_id, sink.getvalue(), **parquet).status_code == 202
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]
+    assert (found["pairs"], found["items"], found["weighted"]) == (1, 2, True)
+    files = {"file": ("pairs.csv", b"better,worse\nm1,m2\nm1,m3\n", "text/csv")}
+    assert client.put(f"/v1/datasets/{dataset_id}/pairs", files=files).status_code == 202
+    service.work()
+    assert client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]["pairs"] == 2
+
+
+def test_waiting_for_the_pairs(service: Service, client: httpx.Client) -> None:
+    dataset_id = upload(service, client)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(put, client, dataset_id, pairs(), Prefer="wait=30")
+        while not service.work() and not waiting.done():
+            pass
+        answer = waiting.result()
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Preference-Applied"].startswith("wait")
+    assert answer.json()["pairs"]["status"] == "ready"
+
+
+@pytest.mark.parametrize(
+    ("params", "headers", "body", "status", "code"),
+    [
+        ({}, {}, b"", 422, "empty_body"),
+        ({}, {"Content-Type": "application/json"}, b"[]", 415, "unsupported_media_type"),
+        ({}, {"Content-Type": ""}, b"x", 415, "unsupported_media_type"),
+        ({}, {"Content-Encoding": "br"}, b"x", 415, "unsupported_media_type"),
+        ({"weight": "w"}, {}, b"better,worse\n", 422, "invalid"),
+        ({"validate": "true"}, {}, b"better,worse\n", 422, "invalid"),
+        ({}, {"Content-Type": "multipart/form-data"}, b"x", 400, "malformed"),
+    ],
+)
+def test_requests_that_are_wrong(
+    service: Service,
+    client: httpx.Client,
+    params: dict[str, str],
+    headers: dict[str, str],
+    body: bytes,
+    status: int,
+    code: str,
+) -> None:
+    dataset_id = upload(service, client)
+    staging = service.context.blobs.root / "staging"
+    before = sorted(staging.iterdir())
+    path = f"/v1/datasets/{dataset_id}/pairs"
+    answer = client.put(path, params=params, content=body, headers=CSV | headers)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["code"] == code
+    assert client.get(f"/v1/datasets/{dataset_id}").json()["pairs"] is None
+    assert sorted(staging.iterdir()) == before
+
+
+def test_datasets_that_take_no_pairs(service: Service, client: httpx.Client) -> None:
+    for missing in ("ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012", "x", "ds_"):
+        assert put(client, missing, pairs()).status_code == 404
+    bipartite = service.upload(client)
+    answer = put(client, bipartite, pairs())
+    assert (answer.status_code, answer.json()["code"]) == (409, "wrong_kind")
+    dataset_id = upload(service, client)
+    stranger = service.client(service.key(owner=STRANGER))
+    assert put(stranger, dataset_id, pairs()).status_code == 404
+    assert put(client, dataset_id, pairs()).status_code == 202
+    busy = put(client, dataset_id, pairs())
+    assert (busy.status_code, busy.json()["code"]) == (409, "dataset_in_use")
+    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 409
+    service.work()
+    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 204
+
+
+def test_jobs_that_pairs_cannot_do(service: Service, client: httpx.Client) -> None:
+    dataset_id = upload(service, client)
+    put(client, dataset_id, pairs())
+    service.work()
+    wrong: list[tuple[dict[str, Any], str, str]] = [
+        ({"algorithm": {"name": "adaboost"}}, "/algorithm/name", "those that do are rankboost"),
+        (
+            {"objective": {"metric": "pauc", "fpr_max": 0.1}},
+            "/objective/metric",
+            "no false positive rate",
+        ),
+        (
+            {"algorithm": {"name": "rankboost", "early_stopping_rounds": 5}},
+            "/algorithm",
+            "early_stopping_rounds must be None to learn from pairs",
+        ),
+    ]
+    for changes, pointer, words in wrong:
+        body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}} | changes
+        for path in ("/v1/jobs", "/v1/jobs?validate=true"):
+            answer = client.post(path, json=body)
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["errors"][0]["pointer"] == pointer
+            assert words in answer.json()["detail"]
+    checked = client.post(
+        "/v1/jobs?validate=true",
+        json={"dataset_id": dataset_id, "algorithm": {"name": "coordinate_rankboost"}},
+    )
+    assert checked.status_code == 200
+    assert checked.json()["objective"] == {"metric": "pair_order"}
+
+
+def test_items_that_are_wrong(client: httpx.Client) -> None:
+    for params, words in (
+        ({"kind": "preferences", "label": "y"}, "items have no label"),
+        ({"item": "film"}, "items belong to kind=preferences"),
+    ):
+        answer = client.post("/v1/datasets", params=params, content=items(), headers=CSV)
+        assert answer.status_code == 422
+        assert words in answer.json()["detail"]
+    checked = client.post(
+        "/v1/datasets",
+        params={"kind": "preferences", "item": "film", "validate": "true"},
+        content=items(),
+        headers=CSV,
+    )
+    assert checked.status_code == 200
+    assert (checked.json()["rows"], checked.json()["positives"]) == (N_ITEMS, None)

@@ -1,0 +1,252 @@
+"""Items and pairs on their way in, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from preference_data import draw_pairs, pairs_csv, upload_items
+from workbench import OWNER, Workbench, quiet
+
+from app.db import blobs as blob_rows
+from app.db.session import Database
+from app.db.tables import JobState
+from app.errors import Conflict, Invalid, LeaseLost
+from app.services import datasets, execution, jobs, queue
+from app.services.ingest.faults import BadTable
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    """Return a worker without processes."""
+    return Workbench(db, tmp_path)
+
+
+def test_items_are_a_table_without_a_label(bench: Workbench) -> None:
+    dataset, X, _ = upload_items(bench)
+    assert (dataset.kind, dataset.item, dataset.label, dataset.positive) == (
+        "preferences",
+        "item",
+        None,
+        None,
+    )
+    assert (dataset.rows, dataset.positives, dataset.negatives) == (80, None, None)
+    roles = {column["name"]: column["role"] for column in dataset.columns}
+    assert roles == {"item": "item", "a": "feature", "b": "feature", "c": "feature"}
+    assert (
+        dataset.columns[0] | {"name": "item", "type": "categorical", "distinct": 80}
+        == (dataset.columns[0])
+    )
+    seen = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
+    assert seen["columns"] == ["a", "b", "c", "item"]
+    assert seen["data"][1] == [*X[1].tolist(), "item1"]
+
+
+def test_the_item_column_is_named_or_called_item_or_id(bench: Workbench) -> None:
+    named = bench.ready("id,film,x\n1,Alien,2\n2,Brazil,3\n", kind="preferences", item="film")
+    assert named.item == "film"
+    assert bench.ready("x,id\n1,7\n2,8\n", kind="preferences").item == "id"
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "detail"),
+    [
+        ("film,x\nAlien,1\n", {}, "say which one by item=, or call it item or id"),
+        ("item,x\na,1\n", {"item": "film"}, "item column 'film' is not in the table"),
+        ("item\na\nb\n", {}, "at least one feature column"),
+        ("item,x\na,1\nb,2\na,3\na,4\n", {}, "line 4, column 'item': item 'a' is in line 2"),
+        ("item,x\na,1\n,2\n", {}, "line 3, column 'item': the item must not be missing"),
+        ("item,x\na,1\nb,red\nc,2\n", {}, "line 3, column 'x': 'red' is not a number"),
+        ("item,x\n", {}, "no rows"),
+    ],
+)
+def test_bad_items(bench: Workbench, body: str, given: dict[str, str], detail: str) -> None:
+    dataset = bench.upload(body, kind="preferences", **given)
+    job = bench.work()
+    assert job.error is not None
+    assert detail in job.error["detail"]
+    assert datasets.get(bench.db, OWNER, dataset.id).status == "invalid"
+
+
+def test_repeated_items_of_a_parquet_table_are_told_by_row(bench: Workbench) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"item": [5, 6, 5], "x": [1.0, 2.0, 3.0]}), sink)
+    bench.upload(sink.getvalue(), kind="preferences", content_type="application/vnd.apache.parquet")
+    job = bench.work()
+    assert job.error is not None
+    assert "row 3: item '5' is in row 1 already" in job.error["detail"]
+
+
+@pytest.mark.parametrize(
+    ("given", "detail"),
+    [
+        ({"kind": "preferences", "label": "y"}, "items have no label"),
+        ({"kind": "preferences", "positive": "1"}, "items have no label"),
+        ({"kind": "preferences", "weight": "w"}, "items have no weight"),
+        ({"item": "id"}, "items belong to kind=preferences"),
+        ({"kind": "preferences", "item": "id", "group": "id"}, "a column of its own"),
+        ({"kind": "ordinal"}, "kind must be bipartite or preferences"),
+    ],
+)
+def test_fields_that_make_no_sense_for_the_kind(given: dict[str, str], detail: str) -> None:
+    with pytest.raises(Invalid, match=detail):
+        datasets.describe(given)
+
+
+@pytest.mark.parametrize(
+    ("body", "detail", "line", "column"),
+    [
+        ("better,worse\nitem0,item1\nitem0,item99\n", "no item 'item99'", 3, "worse"),
+        ("better,worse\nitem0,item1\n,item2\n", "the item must not be missing", 3, "better"),
+        ("better,worse\nitem2,item2\n", "'item2' cannot be better than itself", 2, "worse"),
+        ("better,worse,weight\nitem0,item1,-1\n", "at least 0, got '-1'", 2, "weight"),
+        ("better,worse,weight\nitem0,item1,\n", "finite number of at least 0, got ''", 2, "weight"),
+        ("better,worse,weight\nitem0,item1,inf\n", "got 'inf'", 2, "weight"),
+        ("better,worse,weight\nitem0,item1,nan\n", "got 'nan'", 2, "weight"),
+        ("better,worse,weight\nitem0,item1,heavy\n", "got 'heavy'", 2, "weight"),
+        ("better,worse,weight\nitem0,item1,0\n", "a sum above 0", None, "weight"),
+        ("better,worse,weight\nitem0,item1,1e308\nitem1,item2,1e308\n", "sum", None, "weight"),
+        ("better,worse\nitem0\n", "1 value where the header has 2", 2, None),
+        ('better,worse\n"item0,item1\n', "never closed", 2, "better"),
+        ("winner,loser\nitem0,item1\n", "needs the columns better and worse", None, "better"),
+        ("better,worse,by\nitem0,item1,ann\n", "got also 'by'", None, "by"),
+        ("better,worse,better\nitem0,item1,item2\n", "column names must differ", 1, "better"),
+        ("better,worse\n", "no pairs", None, None),
+        ("\n\n", "only blank lines", 1, None),
+    ],
+)
+def test_bad_pairs_are_told_by_line(
+    bench: Workbench, body: str, detail: str, line: int | None, column: str | None
+) -> None:
+    dataset, _, _ = upload_items(bench, 10)
+    job = bench.compare(dataset, body)
+    assert job.state == JobState.FAILED
+    assert job.error is not None
+    assert detail in job.error["detail"]
+    found = datasets.get(bench.db, OWNER, dataset.id)
+    assert found.status == "ready"
+    assert found.pairs is not None
+    assert found.pairs.status == "invalid"
+    assert found.pairs.errors[0].get("line") == line
+    assert found.pairs.errors[0].get("column") == column
+    with pytest.raises(Conflict, match="must have pairs that are ready, they are invalid"):
+        bench.submit(found)
+    assert bench.left_over() == []
+
+
+def test_pairs_as_parquet_and_items_as_numbers(bench: Workbench) -> None:
+    dataset = bench.ready("id,x\n" + "".join(f"{i},{i}\n" for i in range(9)), kind="preferences")
+    sink = io.BytesIO()
+    pairs = pa.table({"worse": [0, 1, 2], "better": [3, 4, 5], "weight": [1, 2, 3]})
+    pq.write_table(pairs, sink)
+    job = bench.compare(dataset, sink.getvalue(), "application/vnd.apache.parquet")
+    assert job.state == JobState.SUCCEEDED, job.error
+    found = datasets.get(bench.db, OWNER, dataset.id)
+    assert found.pairs is not None
+    assert (found.pairs.pairs, found.pairs.items) == (3, 6)
+    rows = pq.read_table(bench.blobs.path(found.pairs.table_key or "")).to_pydict()
+    assert rows == {"better": [3, 4, 5], "worse": [0, 1, 2], "weight": [1.0, 2.0, 3.0]}
+    bad = io.BytesIO()
+    pq.write_table(pa.table({"better": [3, 77], "worse": [0, 1]}), bad)
+    job = bench.compare(dataset, bad.getvalue(), "application/vnd.apache.parquet")
+    assert job.error is not None
+    assert "row 2: the dataset has no item '77'" in job.error["detail"]
+
+
+def test_more_pairs_than_the_limit(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 10)
+    bench.settings = bench.settings.model_copy(update={"max_rows": 5})
+    job = bench.compare(dataset, pairs_csv(draw_pairs(worth, 6)))
+    assert job.error is not None
+    assert job.error["code"] == "too_many_rows"
+    assert "at most 5 pairs" in job.error["detail"]
+
+
+def test_pairs_replace_those_before(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench)
+    bench.compare(dataset, "better,worse\nitem0,nobody\n")
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 50)))
+    first = datasets.get(bench.db, OWNER, dataset.id).pairs
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 60, seed=1)))
+    second = datasets.get(bench.db, OWNER, dataset.id).pairs
+    assert first is not None
+    assert second is not None
+    assert (first.pairs, second.pairs) == (50, 60)
+    keys = [first.upload_key, first.table_key, second.upload_key, second.table_key]
+    with bench.db.read() as session:
+        named = blob_rows.named(session, [key for key in keys if key])
+    assert named == {second.upload_key, second.table_key}
+
+
+def test_who_may_take_pairs_and_when(bench: Workbench) -> None:
+    bipartite = bench.ready("a,y\n1,0\n2,1\n")
+    with pytest.raises(Conflict, match=r"kind preferences, .* is of kind bipartite"):
+        bench.put_pairs(bipartite, "better,worse\n")
+    waiting = bench.upload("item,x\na,1\nb,2\n", kind="preferences")
+    with pytest.raises(Conflict, match="must be ready to take pairs, it is processing"):
+        bench.put_pairs(waiting, "better,worse\n")
+    bench.work()
+    bench.put_pairs(waiting, "better,worse\na,b\n")
+    for busy in (bench.put_pairs, lambda *_: datasets.delete(bench.db, OWNER, waiting.id)):
+        with pytest.raises(Conflict, match="in use by 1 unfinished jobs"):
+            busy(waiting, "better,worse\n")
+    with pytest.raises(Conflict, match="pairs that are ready, they are processing"):
+        bench.submit(waiting)
+    bench.work()
+    datasets.delete(bench.db, OWNER, waiting.id)
+
+
+def test_reading_pairs_again(bench: Workbench) -> None:
+    """A cancelled job leaves the pairs invalid; its retry reads them, another's does not."""
+    dataset, _, worth = upload_items(bench)
+    bench.put_pairs(dataset, pairs_csv(draw_pairs(worth, 50)))
+    waiting = datasets.get(bench.db, OWNER, dataset.id).pairs
+    assert waiting is not None
+    jobs.cancel(bench.db, OWNER, waiting.job_id)
+    cancelled = datasets.get(bench.db, OWNER, dataset.id).pairs
+    assert cancelled is not None
+    assert (cancelled.status, cancelled.errors) == (
+        "invalid",
+        [{"detail": "the upload's job was cancelled"}],
+    )
+    with bench.db.write() as session:
+        jobs.retry_within(session, bench.settings, OWNER, waiting.job_id)
+    assert bench.work().state == JobState.SUCCEEDED
+    again = datasets.get(bench.db, OWNER, dataset.id).pairs
+    assert again is not None
+    assert again.status == "ready"
+    with (
+        bench.db.write() as session,
+        pytest.raises(Conflict, match="read again once it is invalid"),
+    ):
+        jobs.retry_within(session, bench.settings, OWNER, waiting.job_id)
+
+
+def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench)
+    bench.put_pairs(dataset, pairs_csv(draw_pairs(worth, 50)))
+    stale = bench.claim()
+    payload = bench.prepare(stale)
+    result = execution.run(payload, quiet)
+    queue.give_back(bench.db, stale)
+    with pytest.raises(LeaseLost):
+        bench.complete(stale, result)
+    found = datasets.get(bench.db, OWNER, dataset.id).pairs
+    assert found is not None
+    assert found.status == "processing"
+    assert bench.work().state == JobState.SUCCEEDED
+
+
+def test_a_table_of_items_is_checked_without_being_kept(bench: Workbench, tmp_path: Path) -> None:
+    body = tmp_path / "items.csv"
+    body.write_text("item,x\na,1\nb,2\n")
+    described = datasets.describe({"kind": "preferences"})
+    kind = datasets.check_format("text/csv", None)
+    found = datasets.check_table(bench.blobs, bench.settings, described, body, kind)
+    assert (found["valid"], found["rows"], found["positives"]) == (True, 2, None)
+    body.write_text("item,x\na,1\na,2\n")
+    with pytest.raises(BadTable, match="item 'a' is in line 2 already"):
+        datasets.check_table(bench.blobs, bench.settings, described, body, kind)

@@ -1,0 +1,212 @@
+"""From items and pairs to a model in SQL, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from preference_data import draw_pairs, items_csv, load, metrics_of, pairs_csv, upload_items, worths
+from workbench import OWNER, Workbench
+
+from app.db.session import Database
+from app.db.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
+from app.errors import Conflict, Invalid, NotFound
+from app.services import datasets, models
+from app.services.trials.preferences import PreferenceTrial
+from core.metrics import pair_order, pair_order_interval
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    """Return a worker without processes."""
+    return Workbench(db, tmp_path)
+
+
+def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
+    bench: Workbench,
+) -> None:
+    dataset, X, worth = upload_items(bench, 120)
+    pairs = draw_pairs(worth, 3000)
+    weights = np.random.default_rng(1).integers(0, 4, len(pairs)).astype(float)
+    job = bench.compare(dataset, pairs_csv(pairs, weights.tolist()))
+    assert job.state == JobState.SUCCEEDED, job.error
+    ready = datasets.get(bench.db, OWNER, dataset.id)
+    assert ready.pairs is not None
+    assert (ready.pairs.status, ready.pairs.pairs, ready.pairs.weighted) == ("ready", 3000, True)
+    job = bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 60}, name="films")
+    model = bench.model(job)
+    assert (model.kind, model.label, model.positive, model.negative) == ("preferences",) + (
+        None,
+    ) * 3
+    assert model.objective == model.optimised_for == {"metric": "pair_order"}
+    assert model.warnings == []
+    ranker = load(bench, model)
+    scores = ranker.decision_function(pa.table({name: X[:, i] for i, name in enumerate("abc")}))
+    train, validation = metrics_of(bench, model, "train"), metrics_of(bench, model)
+    # The parts, found again: items of the two never meet in a pair.
+    table = bench.blobs.path(ready.table_key or "")
+    payload = {
+        "spec": {"validation": {"method": "holdout", "fraction": 0.25}, "seed": 0},
+        "table": {
+            "path": table,
+            "pairs": bench.blobs.path(ready.pairs.table_key or ""),
+            "group": None,
+        },
+    }
+    trial = PreferenceTrial(payload, ["a", "b", "c"])
+    assert trial._validation is not None
+    seen, unseen = set(trial._train.rows.ravel()), set(trial._validation.rows.ravel())
+    assert not seen & unseen
+    assert abs(len(unseen) / 120 - 0.25) < 0.03
+    for part, rows in ((train, trial._train), (validation, trial._validation)):
+        assert rows.weight is not None
+        assert part.pairs == len(rows.rows)
+        assert part.value == pytest.approx(pair_order(scores, rows.rows, rows.weight))
+        interval = pair_order_interval(scores, rows.rows, rows.weight)
+        assert (part.low, part.high) == pytest.approx(interval[1:])
+        assert part.weight == pytest.approx(rows.weight.sum())
+    assert validation.value > 0.8
+    assert validation.items == len(unseen)
+    shown = models.metrics(bench.db, OWNER, model.id, "validation")
+    assert shown["pair_order"]["value"] == validation.value
+    for table_of in (ModelMetrics, ModelCurve):
+        with bench.db.read() as session:
+            assert session.get(table_of, (model.id, "validation")) is None
+    with pytest.raises(NotFound, match="kind preferences: it has no ROC curve"):
+        models.roc(bench.db, OWNER, model.id, "validation")
+    assert bench.left_over() == []
+
+
+def test_few_items_are_split_by_pairs_and_the_model_says_so(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 8)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 100)))
+    model = bench.model(bench.work_on(dataset))
+    assert "split by pairs" in model.warnings[0]
+    train, validation = metrics_of(bench, model, "train"), metrics_of(bench, model)
+    assert train.pairs + validation.pairs == 100
+    assert abs(validation.pairs / 100 - 0.25) < 0.1
+
+
+def test_a_split_by_pairs_keeps_both_directions_together(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 8)
+    pairs = draw_pairs(worth, 60)
+    bench.compare(dataset, pairs_csv(pairs + [(k, i) for i, k in pairs]))
+    ready = datasets.get(bench.db, OWNER, dataset.id)
+    assert ready.pairs is not None
+    payload = {
+        "spec": {"validation": {"method": "holdout", "fraction": 0.25}, "seed": 3},
+        "table": {
+            "path": bench.blobs.path(ready.table_key or ""),
+            "pairs": bench.blobs.path(ready.pairs.table_key or ""),
+            "group": None,
+        },
+    }
+    trial = PreferenceTrial(payload, ["a", "b", "c"])
+    assert trial._validation is not None
+    parts = [
+        {frozenset(pair) for pair in part.rows.tolist()}
+        for part in (trial._train, trial._validation)
+    ]
+    assert parts[0]
+    assert parts[1]
+    assert not parts[0] & parts[1]
+
+
+def test_groups_stay_together(bench: Workbench) -> None:
+    """Pairs within queries: every pair is used, and no query is on both sides."""
+    X, worth = worths(120)
+    dataset = bench.ready(items_csv(X, groups=12), kind="preferences", group="query")
+    rng = np.random.default_rng(2)
+    pairs = []
+    for _ in range(600):
+        i, k = (rng.integers(0, 12) * 10 + rng.choice(10, 2, replace=False)).tolist()
+        pairs.append((i, k) if worth[i] > worth[k] else (k, i))
+    bench.compare(dataset, pairs_csv(pairs))
+    model = bench.model(bench.work_on(dataset))
+    train, validation = metrics_of(bench, model, "train"), metrics_of(bench, model)
+    assert train.pairs + validation.pairs == 600
+    assert validation.items == 30
+    assert [feature["name"] for feature in model.features] == ["a", "b", "c"]
+    few = bench.ready(items_csv(X, groups=1), kind="preferences", group="query")
+    bench.compare(few, pairs_csv(draw_pairs(worth, 300)))
+    job = bench.work_on(few)
+    assert job.error is not None
+    assert job.error["code"] == "too_few_rows"
+    assert "a split by groups must leave at least 30 pairs in each part" in job.error["detail"]
+
+
+def test_order_of_rows_and_pairs_does_not_change_who_judges(bench: Workbench) -> None:
+    X, worth = worths(60)
+    pairs = draw_pairs(worth, 1500)
+    head, *rows = items_csv(X).splitlines()
+    found = []
+    for lines, listed in ((rows, pairs), (rows[::-1], pairs[::-1])):
+        dataset = bench.ready("\n".join([head, *lines]), kind="preferences")
+        bench.compare(dataset, pairs_csv(listed))
+        found.append(bench.model(bench.work_on(dataset)))
+    one, other = (metrics_of(bench, model) for model in found)
+    assert (one.value, one.pairs, one.items) == (
+        pytest.approx(other.value),
+        other.pairs,
+        other.items,
+    )
+
+
+def test_other_ways_of_validation(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 40)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 300)))
+    X, other_worth = worths(30, seed=5)
+    judge = bench.ready(items_csv(X), kind="preferences")
+    bench.compare(judge, pairs_csv(draw_pairs(other_worth, 200)))
+    job = bench.work_on(dataset, validation={"method": "dataset", "dataset_id": judge.id})
+    model = bench.model(job)
+    assert metrics_of(bench, model, "train").pairs == 300
+    assert metrics_of(bench, model).pairs == 200
+    alone = bench.model(bench.work_on(dataset, validation={"method": "none"}))
+    with bench.db.read() as session:
+        assert session.get(ModelPairMetrics, (alone.id, "validation")) is None
+    with pytest.raises(NotFound, match=r"validation\.method 'none'"):
+        models.metrics(bench.db, OWNER, alone.id, "validation")
+
+
+def test_missing_values_and_what_the_features_say_of_them(bench: Workbench) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(120, 2)).tolist()
+    lines = [f"i{i},{'' if i % 4 == 0 else x},,{z}" for i, (x, z) in enumerate(values)]
+    dataset = bench.ready("\n".join(["item,x,empty,z", *lines]), kind="preferences")
+    pairs = [(i, k) for i in range(120) for k in range(120) if i % 4 == 0 and k % 4]
+    body = "better,worse\n" + "".join(f"i{i},i{k}\n" for i, k in pairs)
+    bench.compare(dataset, body)
+    model = bench.model(bench.work_on(dataset))
+    assert [feature["missing"] for feature in model.features] == [True, True, False]
+    assert model.warnings == ["1 features have no value in the training part: 'empty'"]
+    assert metrics_of(bench, model).value == 1.0
+
+
+def test_what_cannot_be_trained_on_pairs(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 40)
+    with pytest.raises(Conflict, match="it has none: PUT /v1/datasets/ds_"):
+        bench.submit(dataset)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 200)))
+    bipartite = bench.ready("a,b,c,y\n" + "1,2,3,0\n2,3,4,1\n" * 4)
+    for request, detail in (
+        (
+            {"algorithm": {"name": "adaboost"}},
+            "adaboost does not learn from pairs; those that do are",
+        ),
+        ({"objective": {"metric": "pauc", "fpr_min": 0, "fpr_max": 0.1}}, "no false positive rate"),
+        (
+            {"algorithm": {"name": "rankboost", "early_stopping_rounds": 3}},
+            "early_stopping_rounds must be None",
+        ),
+        (
+            {"validation": {"method": "dataset", "dataset_id": bipartite.id}},
+            "must be of kind preferences, it is bipartite",
+        ),
+    ):
+        with pytest.raises(Invalid, match=detail):
+            bench.submit(dataset, **request)
+    with pytest.raises(Invalid, match="must be of kind bipartite, it is preferences"):
+        bench.submit(bipartite, validation={"method": "dataset", "dataset_id": dataset.id})
