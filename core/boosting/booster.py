@@ -154,7 +154,7 @@ class Booster(Ranker):
         watch = Watch(self.n_rounds, callback, loss, training, validation, patience)
         path = boost(learner, rule, self.n_rounds, watch)
         if validation is not None:
-            path = path.cut(watch.best_round)
+            path = path.cut(watch.best_round or len(path.found))
         self.validation_auc_ = np.array(watch.validation_auc, dtype=np.float64)
         self._take(learner.collect(path), path.log_f, path.stop_reason)
         self._look_back(training, path)

@@ -8,11 +8,11 @@ import numpy as np
 from core.errors import InvalidParameter
 from core.pairs import check_pairs
 from core.parameters import check_values
-from core.ranker import Callback, ignore
+from core.ranker import Callback, Floats, ignore
 
 from .booster import Booster
-from .loop import Found, SoFar, boost
-from .pairs import PairStumpLearner, number_items
+from .loop import Found, Path, SoFar, boost
+from .pairs import ItemPairs, PairStumpLearner, number_items
 from .rules import RankingRule
 
 
@@ -69,6 +69,8 @@ class PairBooster(Booster):
         listed = number_items(check_pairs(pairs, pair_weight, len(matrix)), len(matrix))
         if hasattr(self, "classes_"):
             del self.classes_  # of an earlier fit
+        self._look_at_pairs(listed)
+        self._look_at(listed)
         rule = self._rule()
         learner = PairStumpLearner(rule, matrix, listed, self.max_bins)
         start = np.array([learner.log_f_plus, learner.log_f_minus])
@@ -81,6 +83,7 @@ class PairBooster(Booster):
         path = boost(learner, rule, self.n_rounds, watch)
         self.validation_auc_ = np.empty(0)
         self._take(learner.collect(path), path.log_f, path.stop_reason)
+        self._look_back_on_pairs(matrix, listed, path)
         return self
 
     def check_pair_parameters(self) -> None:
@@ -95,6 +98,18 @@ class PairBooster(Booster):
                 "early_stopping_rounds must be None to learn from pairs, "
                 f"got {self.early_stopping_rounds}"
             )
+
+    def _look_at_pairs(self, pairs: ItemPairs) -> None:
+        """Note what the rule needs to know of the pairs, before the first round."""
+
+    def _look_back_on_pairs(self, X: Floats, pairs: ItemPairs, path: Path) -> None:
+        """Note what only the pairs can tell, once the run is over."""
+
+    def _look_at(self, listed: ItemPairs) -> None:
+        """Note what the rule needs to know of the pairs, before the run."""
+
+    def _look_back_on(self, listed: ItemPairs, X: Floats, path: Path) -> None:
+        """Note what only the pairs can tell, once the run is over."""
 
     @abstractmethod
     def _rule(self) -> RankingRule:

@@ -1,7 +1,7 @@
 """Smooth margin ranking (Rudin & Schapire 2009, Section 4.2): to the greatest margin."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from core.metrics.margins import most_tied_mass
 from core.ranker import Arrays, Callback, Floats
 from core.scan import Criterion
 
-from .booster import Booster
 from .ensemble import check_array
 from .line import Column
 from .loop import Found, Path, SoFar
@@ -24,11 +23,15 @@ from .options import (
     StumpOrColumn,
     ValidationFraction,
 )
+from .pair_fit import PairBooster
+from .pairs import ItemPairs
+from .pair_fit import PairBooster
+from .pairs import ItemPairs
 from .rules import RankingRule, log_ratio
 from .validation import Part
 
 
-class SmoothMarginRank(Booster):
+class SmoothMarginRank(PairBooster):
     """Boost stumps towards the greatest ranking margin, by approximate coordinate ascent on G̃.
 
     The margin μ is the least of (f(x_i) - f(x_k))/‖λ‖₁ over all pairs of a positive i and a negative
@@ -58,6 +61,9 @@ class SmoothMarginRank(Booster):
 
     Notes
     -----
+    Of listed pairs (`fit_pairs`) the margin is the least over those; one that comes twice weighs the
+    sum of both.
+
     It is made for data that some sum of stumps ranks without a mistake; on others it remains
     `CoordinateRankBoost` without smoothing. Pair weights are scaled so that the least is 1, since
     G̃ <= μ needs it.
@@ -108,15 +114,33 @@ class SmoothMarginRank(Booster):
     def _look_back(self, training: Part, path: Path) -> None:
         """Take the margins of the rows trained on."""
         X, positive, _ = training
-        rows = np.ascontiguousarray(X)
+        self._take_margins(X, path, lambda f: f[positive].min() - f[~positive].max())
+
+    def _look_at_pairs(self, pairs: ItemPairs) -> None:
+        self._log_least = math.log(pairs.weight.min())
+
+    def _look_back_on_pairs(self, X: Floats, pairs: ItemPairs, path: Path) -> None:
+        """Take the margins of the pairs."""
+        better, worse = pairs.rows[pairs.better], pairs.rows[pairs.worse]
+        self._take_margins(X, path, lambda f: (f[better] - f[worse]).min())
+
+    def _take_margins(self, X: Floats, path: Path, least: Callable[[Floats], float]) -> None:
+        stages = self._ensemble.staged(np.ascontiguousarray(X))
         norms = np.cumsum(path.alpha)
-        self.margin_ = np.array(
-            [
-                (scores[positive].min() - scores[~positive].max()) / norm
-                for scores, norm in zip(self._ensemble.staged(rows), norms, strict=True)
-            ],
-            dtype=np.float64,
-        )
+        margins = [least(f) / norm for f, norm in zip(stages, norms, strict=True)]
+        self.margin_ = np.array(margins, dtype=np.float64)
+
+    def _look_at(self, listed: ItemPairs) -> None:
+        self._log_least = math.log(listed.weight.min())
+
+    def _look_back_on(self, listed: ItemPairs, X: Floats, path: Path) -> None:
+        """Take the margins of the pairs."""
+        rows = np.ascontiguousarray(X[listed.rows])
+        least = [
+            (scores[listed.better] - scores[listed.worse]).min()
+            for scores in self._ensemble.staged(rows)
+        ]
+        self.margin_ = np.array(least, dtype=np.float64) / np.cumsum(path.alpha)
 
     def _take_rounds(self) -> None:
         """Derive the smooth margin and Theorem 7's condition from the rounds."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import MISSING, Bins, Peak, find_peak, fit_bins
+from core.scan import MAX_BINS, MISSING, Bins, Peak, find_peak, fit_bins
 
 from .ensemble import Ensemble, check_array, join_fields, split_fields
 from .loop import LEAST_EDGE, Path
@@ -149,7 +149,12 @@ class StumpLearner:
     """
 
     def __init__(
-        self, rule: CutRule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, max_bins: int
+        self,
+        rule: CutRule,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        max_bins: int,
     ) -> None:
         rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
         weight = weight[rows]
@@ -278,6 +283,10 @@ def check_rounds(rounds: npt.NDArray[np.void], n_features: int) -> None:
         raise ArtifactError("low must be at most high")
     if not (rounds["low"] == rounds["high"])[feature < 0].all():
         raise ArtifactError("low must be equal to high where feature is -1")
+    if len(rounds) > MAX_BINS:  # folding takes rounds times thresholds
+        cuts = np.unique(rounds[["feature", "threshold"]][feature >= 0])
+        if len(cuts) and np.unique(cuts["feature"], return_counts=True)[1].max() > MAX_BINS:
+            raise ArtifactError(f"threshold must have at most {MAX_BINS} values a feature")
     for name in ("d_plus", "d_minus", "coverage"):
         if not ((rounds[name] >= 0) & (rounds[name] <= 1 + 1e-9)).all():
             raise ArtifactError(f"{name} must be from 0 to 1")

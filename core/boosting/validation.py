@@ -129,7 +129,8 @@ class Watch:
     validation_auc : list of float
         After each round, NaN where it was not computed; empty without a validation part.
     best_round : int
-        Number of rounds with the highest validation AUC, the first among equals.
+        Number of rounds with the highest validation AUC, the first among equals; 0 where the run
+        ended before it was computed.
     """
 
     def __init__(
@@ -169,7 +170,7 @@ class Watch:
         if self._validation is None:
             return False
         self._validation.add(found, alpha)
-        if taken % self._validated_every:
+        if taken % self._validated_every and taken < self._n_rounds:
             self.validation_auc.append(math.nan)
             return False
         now = info["validation_auc"] = self._validation.auc()

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import RankBoost, SmoothMarginRank
+from core import RankBoost, SmoothMarginRank, load, save
 from core.boosting.smooth_margin_rank import smooth_step
+from core.errors import ArtifactError
 
 
 def test_worked_steps():
@@ -98,3 +99,53 @@ def test_a_perfect_stump_ends_the_run():
     assert ranker.stop_reason_ == "perfect_ranker"
     assert ranker.margin_.tolist() == [1.0]
     assert 0.9 < ranker.smooth_margin_[0] < 1.0
+
+
+def all_pairs(y):
+    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)
+
+
+def test_all_pairs_of_two_classes_are_the_bipartite_way():
+    X, y = separable(3)
+    weight = np.random.default_rng(3).integers(2, 5, len(y)).astype(float)
+    pairs = all_pairs(y)
+    classes = SmoothMarginRank(n_rounds=120).fit(X, y, weight)
+    listed = SmoothMarginRank(n_rounds=120).fit_pairs(X, pairs, weight[pairs].prod(axis=1))
+    assert listed.rounds_["feature"].tolist() == classes.rounds_["feature"].tolist()
+    for name in ("margin_", "smooth_margin_", "loss_"):
+        assert getattr(listed, name) == pytest.approx(getattr(classes, name), rel=1e-6, abs=1e-9)
+    assert (listed.progress_assured_ == classes.progress_assured_).all()
+
+
+def test_pairs_that_can_all_be_in_order_get_a_margin():
+    X = np.arange(6.0)[:, None] * [1.0, -1.0]
+    X[:, 1] = [0, 3, 1, 4, 2, 5]
+    pairs = np.array([[1, 0], [2, 1], [3, 2], [5, 4], [4, 3]])
+    ranker = SmoothMarginRank(n_rounds=400).fit_pairs(X, pairs, [1, 2, 1, 3, 1])
+    f, norm = ranker.decision_function(X), ranker.rounds_["alpha"].sum()
+    margin = (f[pairs[:, 0]] - f[pairs[:, 1]]).min() / norm
+    assert ranker.margin_[-1] == pytest.approx(margin)
+    assert 0 < ranker.smooth_margin_[-1] <= margin
+    assert margin == pytest.approx(1 / 5, abs=0.01)  # five gaps share the weight of five cuts
+    again = load(save(ranker))
+    assert (again.margin_ == ranker.margin_).all()
+    assert (again.smooth_margin_ == ranker.smooth_margin_).all()
+
+
+def test_a_cycle_of_pairs_has_no_margin():
+    X = np.array([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]])
+    ranker = SmoothMarginRank(n_rounds=50).fit_pairs(X, [[0, 1], [1, 2], [2, 0]], [1, 1, 3])
+    assert (ranker.margin_ <= 0).all()
+    assert (ranker.smooth_margin_ < 0).all()
+
+
+def test_foreign_state_is_refused():
+    X, y = separable(4)
+    ranker = SmoothMarginRank(n_rounds=5).fit(X, y)
+    arrays, meta = ranker.get_state()
+    for value in (math.nan, math.inf, "x", None):
+        with pytest.raises(ArtifactError):
+            SmoothMarginRank.from_state(
+                ranker.get_params(), arrays, meta | {"log_least_weight": value}
+            )

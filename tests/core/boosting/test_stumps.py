@@ -133,6 +133,17 @@ def test_more_rounds_than_allowed_are_refused(ranker):
         RankBoost.from_state(parameters, arrays, meta)
 
 
+def test_more_thresholds_than_bins_are_refused(ranker):
+    arrays, meta = ranker.get_state()
+    parameters = ranker.get_params() | {"n_rounds": 1000}
+    many = {name: np.resize(array, 300) for name, array in arrays.items() if array.shape == (60,)}
+    many |= {name: np.resize(arrays[name], 301) for name in ("log_f_plus", "log_f_minus")}
+    assert len(RankBoost.from_state(parameters, arrays | many, meta).rounds_) == 300
+    many |= {"feature": np.zeros(300, np.int64), "threshold": np.arange(300.0)}
+    with pytest.raises(ArtifactError, match="at most 255 values a feature"):
+        RankBoost.from_state(parameters, arrays | many, meta)
+
+
 def test_pickled_ranker_scores_alike(ranker):
     X = np.random.default_rng(5).normal(size=(100, 4))
     again = pickle.loads(pickle.dumps(ranker))
