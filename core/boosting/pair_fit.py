@@ -70,7 +70,6 @@ class PairBooster(Booster):
         if hasattr(self, "classes_"):
             del self.classes_  # of an earlier fit
         self._look_at_pairs(listed)
-        self._look_at(listed)
         rule = self._rule()
         learner = PairStumpLearner(rule, matrix, listed, self.max_bins)
         start = np.array([learner.log_f_plus, learner.log_f_minus])
@@ -103,12 +102,6 @@ class PairBooster(Booster):
         """Note what the rule needs to know of the pairs, before the first round."""
 
     def _look_back_on_pairs(self, X: Floats, pairs: ItemPairs, path: Path) -> None:
-        """Note what only the pairs can tell, once the run is over."""
-
-    def _look_at(self, listed: ItemPairs) -> None:
-        """Note what the rule needs to know of the pairs, before the run."""
-
-    def _look_back_on(self, listed: ItemPairs, X: Floats, path: Path) -> None:
         """Note what only the pairs can tell, once the run is over."""
 
     @abstractmethod

@@ -25,8 +25,6 @@ from .options import (
 )
 from .pair_fit import PairBooster
 from .pairs import ItemPairs
-from .pair_fit import PairBooster
-from .pairs import ItemPairs
 from .rules import RankingRule, log_ratio
 from .validation import Part
 
@@ -129,18 +127,6 @@ class SmoothMarginRank(PairBooster):
         norms = np.cumsum(path.alpha)
         margins = [least(f) / norm for f, norm in zip(stages, norms, strict=True)]
         self.margin_ = np.array(margins, dtype=np.float64)
-
-    def _look_at(self, listed: ItemPairs) -> None:
-        self._log_least = math.log(listed.weight.min())
-
-    def _look_back_on(self, listed: ItemPairs, X: Floats, path: Path) -> None:
-        """Take the margins of the pairs."""
-        rows = np.ascontiguousarray(X[listed.rows])
-        least = [
-            (scores[listed.better] - scores[listed.worse]).min()
-            for scores in self._ensemble.staged(rows)
-        ]
-        self.margin_ = np.array(least, dtype=np.float64) / np.cumsum(path.alpha)
 
     def _take_rounds(self) -> None:
         """Derive the smooth margin and Theorem 7's condition from the rounds."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pair_oracle import PairRankBoost, Stump
 from test_pairs import follow
 
-from core import CoordinateRankBoost, RankBoost, load, save
+from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import pair_order
 
@@ -130,6 +130,47 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, criterion, mi
     assert listed.intercept_ == 0.0
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_smooth_margin_ranking_goes_the_bipartite_way_too(weighted):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(50, 3))
+    y = (X.sum(axis=1) > 0).astype(int)
+    weight = rng.integers(1, 5, 50).astype(float) if weighted else np.ones(50)
+    pairs = two_classes(y)
+    pair_weight = weight[pairs[:, 0]] * weight[pairs[:, 1]]
+    listed = SmoothMarginRank(n_rounds=150).fit_pairs(X, pairs, pair_weight)
+    bipartite = SmoothMarginRank(n_rounds=150).fit(X, y, weight)
+    assert (listed.rounds_["feature"] == bipartite.rounds_["feature"]).all()
+    assert (listed.rounds_["threshold"] == bipartite.rounds_["threshold"]).all()
+    for name in ("margin_", "smooth_margin_", "loss_"):
+        assert getattr(listed, name) == pytest.approx(getattr(bipartite, name), abs=1e-8), name
+    assert (listed.progress_assured_ == bipartite.progress_assured_).all()
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=25, deadline=None)
+def test_the_smooth_margin_of_listed_pairs_never_falls_nor_passes_the_margin(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(25, 3))
+    worth = X[:, 0] + X[:, 1]
+    ends = rng.integers(0, 25, (60, 2))
+    ends = ends[worth[ends[:, 0]] > worth[ends[:, 1]]]
+    weight = rng.integers(1, 4, len(ends)).astype(float)
+    ranker = SmoothMarginRank(n_rounds=200).fit_pairs(X, ends, weight)
+    g, margin = ranker.smooth_margin_, ranker.margin_
+    assert (g <= margin + 1e-9).all()
+    above = np.flatnonzero(g > 0)
+    if len(above):
+        assert (np.diff(g[above[0] :]) >= -1e-12).all()
+    gaps = np.diff(ranker.decision_function(X)[ends[:, ::-1]], axis=1)[:, 0]
+    norm = ranker.rounds_["alpha"].sum()
+    assert margin[-1] == pytest.approx(gaps.min() / norm, abs=1e-9)
+    merged = np.unique(ends, axis=0, return_inverse=True)[1].ravel()
+    least = np.bincount(merged, weight).min()
+    log_sum = np.log((weight / least * np.exp(gaps.min() - gaps)).sum()) - gaps.min()
+    assert g[-1] == pytest.approx(-log_sum / norm, abs=1e-9)
+
+
 def test_potentials_are_not_enough():
     """Two lists of equal potentials, whose one stump costs .600 and .917 by eq. 5."""
     X = np.array([[1.0], [1.0], [0.0], [0.0], [1.0], [0.0]])  # a, b, c, d, e, f
@@ -225,7 +266,7 @@ def test_a_million_pairs_in_memory_linear_in_them():
     assert pair_order(sampled.decision_function(X), pairs) > 0.8
 
 
-@pytest.mark.parametrize("algorithm", [algorithm for algorithm, _ in ALGORITHMS])
+@pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
 def test_the_ranker_is_one_like_any_other(algorithm):
     X, pairs, weight = random_pairs(8, missing=0.2)
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -280,6 +321,8 @@ def test_bad_input_is_named():
         RankBoost().fit_pairs([[np.inf], [0.0]], [(0, 1)])
     with pytest.raises(InvalidParameter, match="n_rounds"):
         RankBoost(n_rounds=0).fit_pairs(X, [(0, 1)])
+    with pytest.raises(InvalidParameter, match="weak_ranker must be 'stump' to learn from pairs"):
+        RankBoost(weak_ranker="tree").fit_pairs(X, [(0, 1)])
     with pytest.raises(InvalidParameter, match="early_stopping_rounds must be None"):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1)])
 
