@@ -16,6 +16,7 @@ from app.db.tables import (
     Model,
     ModelAlias,
     ModelCurve,
+    ModelMargins,
     ModelMetrics,
     ModelName,
     ModelPairMetrics,
@@ -93,6 +94,11 @@ def find_pair_metrics(session: Session, model_id: str, part: str) -> ModelPairMe
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
     """The ROC curve of one part. The caller has seen that the model is the owner's."""
     return session.get(ModelCurve, (model_id, part))
+
+
+def find_margins(session: Session, model_id: str) -> ModelMargins | None:
+    """The margins of the training pairs. The caller has seen that the model is the owner's."""
+    return session.get(ModelMargins, model_id)
 
 
 def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:

@@ -364,6 +364,28 @@ class ModelPairMetrics(Base):
     effective_pairs: Mapped[float]
 
 
+class ModelMargins(Base):
+    """The margins of a model's training pairs, for rankers whose theory speaks of margins.
+
+    The spread and the rounds are little-endian float64 columns, read whole. `best` holds ρ where it was looked for.
+    """
+
+    __tablename__ = "model_margins"
+
+    model_id: Mapped[str] = mapped_column(
+        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
+    )
+    l1_norm: Mapped[float]
+    smooth_margin: Mapped[float]
+    thetas: Mapped[bytes]
+    fractions: Mapped[bytes]
+    d_plus: Mapped[bytes]
+    d_minus: Mapped[bytes]
+    weak_rankers: Mapped[int]
+    depends_on_data: Mapped[str | None]
+    best: Mapped[Json | None]
+
+
 class ModelCurve(Base):
     """A ROC curve as three little-endian float64 columns from (0, 0) to (1, 1).
 

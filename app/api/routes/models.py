@@ -16,6 +16,7 @@ from app.api.schemas.common import PageOf
 from app.api.schemas.models import (
     Alias,
     AliasTarget,
+    Margins,
     Metrics,
     Model,
     ModelSummary,
@@ -29,7 +30,8 @@ from app.api.schemas.models import (
 )
 from app.api.security import GuardedRoute, needs
 from app.errors import Invalid, Unavailable
-from app.services import models, scoring
+from app.services import margins, models, scoring
+from core.bounds import LEAST_THETA, Bound
 from core.metrics import RocCurve
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
@@ -161,6 +163,80 @@ def read_operating_point(
     return OperatingPoint.model_validate(
         {"model_id": model.id, "on": on, "threshold": _finite(point.threshold), **intervals}
     )
+
+
+@router.get("/{ref}/margins", summary="How safe is the order of its pairs?")
+@needs("read")
+def read_margins(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    theta: Annotated[
+        float,
+        Query(
+            ge=LEAST_THETA, le=1, description="Pairs with a margin up to this count as misranked."
+        ),
+    ] = 0.1,
+    delta: Annotated[
+        float, Query(gt=0, lt=1, description="Probability with which a bound may fail.")
+    ] = 0.05,
+    max_rounds: Annotated[
+        int, Query(ge=0, le=100_000, description="Most rounds, the first ones.")
+    ] = 100,
+) -> Margins:
+    """Margins of the training pairs, and the bounds of Rudin & Schapire 2009 on the pairs to come, each marked
+    where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
+    """
+    found = margins.read(context.db, caller.owner, ref, theta=theta, delta=delta)
+    return Margins.model_validate(
+        {
+            "model_id": found.model.id,
+            "on": "train",
+            "l1_norm": found.row.l1_norm,
+            "margin": found.spread.least,
+            "smooth_margin": found.row.smooth_margin,
+            "weak_rankers": found.row.weak_rankers,
+            "distribution": [
+                {"theta": theta, "fraction": fraction}
+                for theta, fraction in zip(
+                    found.spread.thetas.tolist(), found.spread.fractions.tolist(), strict=True
+                )
+            ],
+            "theta": theta,
+            "delta": delta,
+            "bounds": [_bound(bound) for bound in found.bounds],
+            "best": found.best,
+            "rounds": _margin_rounds(found, max_rounds),
+        }
+    )
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    return {
+        "name": bound.name,
+        "source": bound.source,
+        "value": _finite(bound.value),
+        "margin_fraction": bound.margin_fraction,
+        "epsilon": _finite(bound.epsilon),
+        "terms": {name: _finite(value) for name, value in bound.terms.items()},
+        "applies": bound.applies,
+        "reasons": list(bound.reasons),
+        "vacuous": bound.vacuous,
+    }
+
+
+def _margin_rounds(found: margins.Margins, most: int) -> dict[str, Any]:
+    columns = (found.edges, found.tied, found.most_tied, found.progress)
+    shown = zip(*(column[:most].tolist() for column in columns), strict=True)
+    return {
+        "total": len(found.edges),
+        "holds": int(found.progress.sum()),
+        "data": [
+            {"round": t, "edge": edge, "tied": tied, "most_tied": most_tied, "holds": holds}
+            for t, (edge, tied, most_tied, holds) in enumerate(shown, start=1)
+        ],
+    }
 
 
 @router.get("/{ref}/structure", summary="What is it made of?")

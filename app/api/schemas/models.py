@@ -221,6 +221,129 @@ class OperatingPoint(Resource):
     lift: Interval
 
 
+class MarginShare(Resource):
+    """Share of the training pairs with a margin of at most `theta`."""
+
+    theta: float
+    fraction: float
+
+
+class MisrankBound(Resource):
+    """A bound on the probability that the model misranks a pair of rows to come: a share of pairs plus epsilon."""
+
+    name: str
+    source: str
+    value: float | None = Field(description="`margin_fraction + epsilon`; null where it has none.")
+    margin_fraction: float = Field(
+        description="Share of the training pairs with a margin of at most theta, or of the held-out pairs misranked."
+    )
+    epsilon: float | None
+    terms: dict[str, float | None] = Field(description="What epsilon was computed from.")
+    applies: bool = Field(description="False where a condition of the theorem is not met.")
+    reasons: list[str] = Field(description="Why it does not apply.")
+    vacuous: bool = Field(description="True from 1 on: a probability is no more anyway.")
+
+
+class BestPossibleMargin(Resource):
+    """The best margin of any combination of the weak rankers, by linear programming."""
+
+    rho: float
+    margin: float = Field(description="Margin of the combination found: rho is no less.")
+    edge: float = Field(
+        description="Greatest edge under the pair weights found, the certificate: rho is no more."
+    )
+    short_by: float = Field(description="rho less the model's own margin.")
+
+
+class MarginRound(Resource):
+    """One round of boosting, under the pair weights of its time."""
+
+    round: int
+    edge: float = Field(description="r = d+ - d-.")
+    tied: float = Field(description="d0, the mass of the pairs that the weak ranker ties.")
+    most_tied: float = Field(description="Theorem 7 asks for d0 below 2/3 (1 - r)(1 - r²).")
+    holds: bool
+
+
+class MarginRounds(Resource):
+    """Theorem 7's condition, round by round, the first rounds first."""
+
+    total: int
+    holds: int = Field(description="In how many of all rounds the condition holds.")
+    data: list[MarginRound]
+
+
+class Margins(Resource):
+    """How far apart the training pairs are, with scores divided by the sum of the steps, and what follows from it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
+                    "on": "train",
+                    "l1_norm": 21.4,
+                    "margin": -0.071,
+                    "smooth_margin": -0.43,
+                    "weak_rankers": 30540,
+                    "distribution": [
+                        {"theta": -0.071, "fraction": 0.00002},
+                        {"theta": 0.0, "fraction": 0.0009},
+                        {"theta": 0.82, "fraction": 1.0},
+                    ],
+                    "theta": 0.1,
+                    "delta": 0.05,
+                    "bounds": [
+                        {
+                            "name": "corollary_4",
+                            "source": "Rudin & Schapire 2009, Corollary 4",
+                            "value": 52.1,
+                            "margin_fraction": 0.012,
+                            "epsilon": 52.1,
+                            "terms": {"m": 427.0, "E": 0.234, "theta": 0.1, "delta": 0.05},
+                            "applies": False,
+                            "reasons": [
+                                "H must be fixed beforehand: the thresholds are bin edges, "
+                                "chosen from the training rows"
+                            ],
+                            "vacuous": True,
+                        }
+                    ],
+                    "best": None,
+                    "rounds": {
+                        "total": 100,
+                        "holds": 3,
+                        "data": [
+                            {
+                                "round": 1,
+                                "edge": 0.84,
+                                "tied": 0.15,
+                                "most_tied": 0.031,
+                                "holds": False,
+                            }
+                        ],
+                    },
+                }
+            ]
+        }
+    )
+
+    model_id: str
+    on: Part
+    l1_norm: float = Field(description="Sum of the steps, by which scores are divided.")
+    margin: float = Field(description="Least margin of a pair: above 0 when all are in order.")
+    smooth_margin: float = Field(
+        description="-ln of the ranking loss, divided by `l1_norm`: below `margin`, nearer as boosting goes on."
+    )
+    weak_rankers: int = Field(description="How many there are, at most.")
+    distribution: list[MarginShare] = Field(description="From the least margin to the greatest.")
+    theta: float
+    delta: float
+    bounds: list[MisrankBound]
+    best: BestPossibleMargin | None = Field(description="Null where the programme is too large.")
+    rounds: MarginRounds
+
+
 class AliasTarget(Body):
     """Where an alias is to point."""
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from app.db.tables import Base, ModelCurve, ModelMetrics, ModelPartialAuc
 from app.errors import Invalid
+from app.services import margins
 from app.services.tables import Columns, Table, check_classes, read_table, split
 from app.services.trials.scores import score
 from core.metrics import Summary, summarise
@@ -25,6 +26,7 @@ class BipartiteTrial:
 
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
         self._train, self._validation = _parts(payload, names)
+        self._features = payload["table"]["features"]
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
@@ -37,12 +39,18 @@ class BipartiteTrial:
         for part, table in (("train", self._train), ("validation", self._validation)):
             if table is None:
                 continue
-            summary = summarise(table.y, score(ranker, table.X), table.weight, _windows(objective))
+            scores = score(ranker, table.X)
+            summary = summarise(table.y, scores, table.weight, _windows(objective))
+            measured = None
+            if part == "train":
+                measured = margins.measure(
+                    ranker, self._features, table, scores, summary.curve, workdir
+                )
             curve = None
             if self._validation is not None:  # without a validation part the model has no curve
                 curve = f"{part}.curve"
                 _write_curve(workdir / curve, summary)
-            parts[part] = _metrics(summary) | {"curve": curve}
+            parts[part] = _metrics(summary) | {"curve": curve, "margins": measured}
         return parts
 
     def training_values(self, feature: int) -> npt.NDArray[np.float64]:
@@ -118,7 +126,7 @@ def _write_curve(path: Path, summary: Summary) -> None:
 def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
     """What is kept in SQL of a part's metrics, curve and all."""
     auc = metrics["auc"]
-    same = metrics.keys() - {"auc", "partial_aucs", "curve"}
+    same = metrics.keys() - {"auc", "partial_aucs", "curve", "margins"}
     rows: list[Base] = [
         ModelMetrics(
             model_id=model_id,
@@ -134,6 +142,8 @@ def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path)
     ]
     if metrics["curve"]:
         rows.append(_curve_row(model_id, part, workdir / metrics["curve"]))
+    if metrics["margins"]:
+        rows.append(margins.row_of(model_id, metrics["margins"], workdir))
     return rows
 
 

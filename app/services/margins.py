@@ -1,0 +1,209 @@
+"""Margins: measured in the fit process on the training part, stored, and read with the papers' bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.db import models as rows
+from app.db.session import Database
+from app.db.tables import Model, ModelMargins, ModelMetrics
+from app.errors import NotFound
+from app.services.models import find
+from app.services.tables import Floats, Table
+from core.bounds import (
+    Bound,
+    Sample,
+    WeakRankers,
+    best_bipartite_margin,
+    bound_held_out,
+    bound_misranking,
+    column_rankers,
+    makes_progress,
+    most_tied_mass,
+    stump_outputs,
+    stump_rankers,
+)
+from core.metrics import RocCurve
+from core.metrics.margins import (
+    MarginDistribution,
+    log_pair_loss,
+    margin_distribution,
+    smooth_margin,
+)
+from core.ranker import Ranker
+
+# ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
+LEAST_NORM = 1e-9
+
+# ρ is looked for where rows × weak rankers are no more: some 50 ms, where a fit takes as long.
+BEST_MARGIN_CELLS = 50_000
+
+_SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
+Json = dict[str, Any]
+
+
+def measure(
+    ranker: Ranker,
+    features: Sequence[Mapping[str, Any]],
+    train: Table,
+    scores: Floats,
+    curve: RocCurve,
+    workdir: Path,
+) -> Json | None:
+    """Measure the margins of the training pairs; None where the algorithm's theory knows none.
+
+    Runs in the fit process. What is long goes into files of the work folder.
+    """
+    combination = ranker.combination()
+    if combination is None:
+        return None
+    l1_norm = float(combination.weights.sum())
+    if l1_norm < LEAST_NORM:
+        return None
+    spread = margin_distribution(curve, l1_norm)
+    np.stack((spread.thetas, spread.fractions)).astype("<f8").tofile(workdir / _SPREAD_FILE)
+    if combination.d_plus is None or combination.d_minus is None:
+        masses = np.empty((2, 0))
+    else:
+        masses = np.stack((combination.d_plus, combination.d_minus))
+    masses.astype("<f8").tofile(workdir / _ROUNDS_FILE)
+    parameters = ranker.get_params(deep=False)
+    weak_rankers = _weak_rankers(parameters, features)
+    return {
+        "spread": _SPREAD_FILE,
+        "rounds": _ROUNDS_FILE,
+        "l1_norm": l1_norm,
+        "smooth_margin": smooth_margin(log_pair_loss(train.y, scores, train.weight), l1_norm),
+        "weak_rankers": weak_rankers.size,
+        "depends_on_data": weak_rankers.depends_on_data,
+        "best": _best(parameters, train),
+    }
+
+
+def _weak_rankers(
+    parameters: Mapping[str, Any], features: Sequence[Mapping[str, Any]]
+) -> WeakRankers:
+    if parameters.get("weak_ranker") == "column":
+        return column_rankers(len(features))
+    boolean = all(feature["type"] == "boolean" for feature in features)
+    return stump_rankers(parameters["max_bins"] - 1, len(features), boolean=boolean)
+
+
+def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
+    """ρ on the training part, where the programme is small."""
+    if train.X.size > BEST_MARGIN_CELLS:
+        return None
+    present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
+    X, positive = train.X[present], train.y[present] == 1
+    weight = np.ones(len(X)) if train.weight is None else train.weight[present]
+    outputs: npt.NDArray[Any] | None = X
+    if parameters.get("weak_ranker") != "column":
+        outputs = stump_outputs(X, weight, parameters["max_bins"], BEST_MARGIN_CELLS)
+    if outputs is None or not outputs.size:
+        return None
+    best = best_bipartite_margin(outputs[positive], outputs[~positive])
+    return {"rho": best.rho, "margin": best.margin, "edge": best.edge}
+
+
+def row_of(model_id: str, measured: Mapping[str, Any], workdir: Path) -> ModelMargins:
+    """What `measure` found, as a row."""
+    same = measured.keys() - {"spread", "rounds"}
+    thetas, fractions = np.fromfile(workdir / measured["spread"], dtype="<f8").reshape(2, -1)
+    d_plus, d_minus = np.fromfile(workdir / measured["rounds"], dtype="<f8").reshape(2, -1)
+    return ModelMargins(
+        model_id=model_id,
+        thetas=thetas.tobytes(),
+        fractions=fractions.tobytes(),
+        d_plus=d_plus.tobytes(),
+        d_minus=d_minus.tobytes(),
+        **{name: measured[name] for name in same},
+    )
+
+
+@dataclass(frozen=True)
+class Margins:
+    """A model's margins and what they are worth.
+
+    `bounds` holds the bounds on the training margins, and last the one on held-out rows where the model has any.
+    """
+
+    model: Model
+    row: ModelMargins
+    spread: MarginDistribution
+    d_plus: Floats
+    d_minus: Floats
+    bounds: tuple[Bound, ...]
+
+    @property
+    def best(self) -> Json | None:
+        """ρ, and how far the model's own margin is from it."""
+        if self.row.best is None:
+            return None
+        return self.row.best | {"short_by": self.row.best["rho"] - self.spread.least}
+
+    @property
+    def edges(self) -> Floats:
+        """Edge r = d+ - d- of each round."""
+        return self.d_plus - self.d_minus
+
+    @property
+    def tied(self) -> Floats:
+        """d0 of each round, the mass of the pairs that its weak ranker ties."""
+        return np.maximum(1 - self.d_plus - self.d_minus, 0.0)
+
+    @property
+    def most_tied(self) -> Floats:
+        """Theorem 7's bound on d0."""
+        return most_tied_mass(self.edges)
+
+    @property
+    def progress(self) -> npt.NDArray[np.bool_]:
+        """Whether Theorem 7's condition holds in each round."""
+        return makes_progress(self.d_plus, self.d_minus)
+
+
+def read(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
+    """The model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        row = rows.find_margins(session, model.id)
+        if row is None:
+            raise NotFound(
+                f"model {model.id} ({model.algorithm}) has no margins: they are measured at training, of rankers "
+                "that combine weak rankers with values 0 and 1, and were not for this one",
+                code="no_margins",
+            )
+        train = rows.find_metrics(session, model.id, "train")
+        validation = rows.find_metrics(session, model.id, "validation")
+    spread = MarginDistribution(_column(row.thetas), _column(row.fractions))
+    weak_rankers = WeakRankers(row.weak_rankers, row.depends_on_data)
+    bounds: tuple[Bound, ...] = ()
+    if train is not None:
+        sample = _sample(train[0])
+        bounds = bound_misranking(spread, sample, weak_rankers, theta=theta, delta=delta)
+    if validation is not None:
+        held_out = validation[0]
+        misranked = min(1.0, max(0.0, 1 - held_out.auc + held_out.ties / 2))
+        bounds += (bound_held_out(misranked, _sample(held_out), delta=delta),)
+    return Margins(model, row, spread, _column(row.d_plus), _column(row.d_minus), bounds)
+
+
+def _sample(metrics: ModelMetrics) -> Sample:
+    """Weights that are equal within each class weigh all pairs alike."""
+    counted = (
+        (metrics.positives, metrics.positive_effective),
+        (metrics.negatives, metrics.negative_effective),
+    )
+    weighted = not all(math.isclose(n, effective, rel_tol=1e-9) for n, effective in counted)
+    return Sample(metrics.positives, metrics.negatives, weighted)
+
+
+def _column(packed: bytes) -> Floats:
+    return np.frombuffer(packed, dtype="<f8")

@@ -1,0 +1,165 @@
+"""From a training job to margins in SQL and the bounds read from them, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from workbench import OWNER, Workbench, breast_cancer
+
+from app.db.session import Database
+from app.db.tables import Dataset, Job, Model, ModelMargins
+from app.errors import NotFound
+from app.services import margins, models
+from app.services.tables import Columns, Table, read_table, split
+from core import artifact
+from core.metrics import misrank_fraction
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    """Return a worker without processes."""
+    return Workbench(db, tmp_path)
+
+
+def rows(n_rows: int, seed: int, *, boolean: bool = False, weight: str = "") -> str:
+    """Return a CSV of two features and a label; with `weight`, of a column w by that rule."""
+    rng = np.random.default_rng(seed)
+    lines = ["a,b,y" + (",w" if weight else "")]
+    for _ in range(n_rows):
+        a, b = (bool(rng.random() < 0.5) if boolean else round(rng.normal(), 2) for _ in "ab")
+        y = int(a + b + rng.normal() > 0)
+        w = {"": "", "class": f",{2 + y}", "row": f",{rng.integers(1, 4)}"}[weight]
+        shown = (str(value).lower() if boolean else str(value) for value in (a, b))
+        lines.append(",".join([*shown, str(y)]) + w)
+    return "\n".join([*lines, ""])
+
+
+def read(bench: Workbench, job: Job, *, theta: float = 0.1, delta: float = 0.05) -> margins.Margins:
+    """Read the margins of a job's model."""
+    return margins.read(bench.db, OWNER, bench.model(job).id, theta=theta, delta=delta)
+
+
+def training_part(bench: Workbench, dataset: Dataset, model: Model, label: str) -> Table:
+    """Return the rows that the model was fitted on."""
+    names = [feature["name"] for feature in model.features]
+    assert dataset.table_key
+    table = read_table(bench.blobs.path(dataset.table_key), Columns(names, label, None, None))
+    return table.take(split(table, names, 0.25, seed=0)[0])
+
+
+def test_margins_are_those_of_the_artifact_on_the_training_part(bench: Workbench) -> None:
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    job = bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 40})
+    found = read(bench, job)
+    model = bench.model(job)
+    path = bench.blobs.path(f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}")
+    ranker = artifact.load(path.read_bytes())
+    train = training_part(bench, dataset, model, "diagnosis")
+    scores = ranker.score_rows(np.ascontiguousarray(train.X))
+    alpha = ranker.rounds_["alpha"]  # type: ignore[attr-defined]
+    assert found.row.l1_norm == pytest.approx(alpha.sum())
+    pairs = (scores[train.y == 1][:, None] - scores[train.y == 0]) / alpha.sum()
+    assert found.spread.least == pytest.approx(pairs.min())
+    assert found.spread.greatest == pytest.approx(pairs.max())
+    for theta, fraction in zip(found.spread.thetas, found.spread.fractions, strict=True):
+        # A pair on the very edge may fall either way by rounding.
+        low, high = ((pairs <= theta + slack).mean() for slack in (-1e-12, 1e-12))
+        assert low - 1e-12 <= fraction <= high + 1e-12
+    loss = np.exp(-pairs * alpha.sum()).sum()
+    assert found.row.smooth_margin == pytest.approx(-np.log(loss) / alpha.sum())
+    assert found.row.smooth_margin < found.spread.least
+    assert found.spread.fraction_within(0.0) == pytest.approx(misrank_fraction(train.y, scores))
+    assert np.allclose(found.edges + found.tied, 1 - 2 * found.d_minus)
+    assert len(found.progress) == 40
+    assert bench.left_over() == []
+
+
+def test_bounds_say_where_they_do_not_apply(bench: Workbench) -> None:
+    job = bench.work_on(bench.ready(rows(200, 0)))
+    by_name = {bound.name: bound for bound in read(bench, job).bounds}
+    assert list(by_name) == ["theorem_2", "corollary_4", "equation_2", "corollary_5", "held_out"]
+    for name in ("theorem_2", "corollary_4", "equation_2", "corollary_5"):
+        assert not by_name[name].applies
+        assert any("bin edges" in reason for reason in by_name[name].reasons)
+        assert by_name[name].vacuous
+    held_out = by_name["held_out"]
+    assert held_out.applies
+    with bench.db.read() as session:
+        found = margins.rows.find_metrics(session, bench.model(job).id, "validation")
+    assert found is not None
+    assert held_out.margin_fraction == pytest.approx(1 - found[0].auc + found[0].ties / 2)
+    assert held_out.terms["m"] == 50
+
+
+def test_boolean_features_are_weak_rankers_fixed_beforehand(bench: Workbench) -> None:
+    found = read(bench, bench.work_on(bench.ready(rows(200, 1, boolean=True))))
+    assert (found.row.weak_rankers, found.row.depends_on_data) == (12, None)
+    assert [bound.name for bound in found.bounds if bound.applies] == [
+        "theorem_2",
+        "corollary_4",
+        "corollary_5",
+        "held_out",
+    ]  # equation 2 asks for more rows
+
+
+def test_without_a_validation_part_there_is_no_held_out_bound(bench: Workbench) -> None:
+    job = bench.work_on(bench.ready(rows(60, 2)), validation={"method": "none"})
+    assert [bound.name for bound in read(bench, job).bounds][-1] == "corollary_5"
+
+
+@pytest.mark.parametrize(("weight", "weighted"), [("class", False), ("row", True)])
+def test_only_weights_that_differ_within_a_class_matter(
+    bench: Workbench, weight: str, weighted: bool
+) -> None:
+    dataset = bench.ready(rows(200, 3, boolean=True, weight=weight), weight="w")
+    bounds = read(bench, bench.work_on(dataset)).bounds
+    told = {any("weights" in reason for reason in bound.reasons) for bound in bounds}
+    assert told == {weighted}
+
+
+def test_the_best_margin_where_the_programme_is_small(bench: Workbench) -> None:
+    dataset = bench.ready(rows(40, 4))
+    found = read(bench, bench.work_on(dataset))
+    assert found.best is not None
+    assert found.spread.least <= found.best["rho"] + 1e-9
+    assert found.best["margin"] == pytest.approx(found.best["edge"], abs=1e-9)
+    assert found.best["short_by"] == found.best["rho"] - found.spread.least
+    assert read(bench, bench.work_on(bench.ready(breast_cancer()))).best is None
+
+
+def test_weights_of_zero_do_not_count(bench: Workbench) -> None:
+    body = rows(40, 5)
+    head, *lines = body.splitlines()
+    weighted = "\n".join(
+        [f"{head},w", *(f"{line},1" for line in lines), "9.5,-9.5,0,0", "-9.5,9.5,1,0", ""]
+    )
+    none: dict[str, Any] = {"validation": {"method": "none"}}
+    plain = read(bench, bench.work_on(bench.ready(body), **none))
+    with_zeros = read(bench, bench.work_on(bench.ready(weighted, weight="w"), **none))
+    assert np.array_equal(plain.spread.thetas, with_zeros.spread.thetas)
+    assert np.allclose(plain.spread.fractions, with_zeros.spread.fractions, atol=1e-12)
+    assert plain.row.smooth_margin == pytest.approx(with_zeros.row.smooth_margin)
+    assert plain.best == pytest.approx(with_zeros.best)
+
+
+def test_a_ranker_that_took_no_step_has_no_margins(bench: Workbench) -> None:
+    body = "a,y\n" + "1,0\n1,1\n" * 20
+    job = bench.work_on(bench.ready(body), validation={"method": "none"})
+    with pytest.raises(NotFound, match=r"\(rankboost\) has no margins"):
+        read(bench, job)
+
+
+def test_margins_go_with_their_model(bench: Workbench) -> None:
+    model = bench.model(bench.work_on(bench.ready(rows(60, 6))))
+    models.delete(bench.db, OWNER, model.id)
+    with bench.db.read() as session:
+        assert session.get(ModelMargins, model.id) is None
+
+
+def test_nobody_reads_another_owners_margins(bench: Workbench) -> None:
+    model = bench.model(bench.work_on(bench.ready(rows(60, 7))))
+    with pytest.raises(NotFound, match="there is no model"):
+        margins.read(bench.db, "bob", model.id, theta=0.1, delta=0.05)
