@@ -109,7 +109,7 @@ class ColumnLearner:
             ],
             dtype=ROUND,
         )
-        return ColumnSum(rounds, self._mean)
+        return ColumnSum(rounds, self._mean, self._is_binary)
 
     def _log_mean(self, k: int) -> float:
         exponents = (1.0 if k else -1.0) * self._f[k]
@@ -163,14 +163,19 @@ class ColumnSum(Ensemble):
     rounds : structured ndarray of shape (n_rounds,), `ROUND`
     column_mean : ndarray of shape (n_features,), float64
         Weighted mean of each column over the rows that were fitted.
+    column_binary : ndarray of shape (n_features,), bool
+        Whether the column held 0 and 1 alone there.
     """
 
     type = "columns"
     constant = 0.0
 
-    def __init__(self, rounds: npt.NDArray[np.void], column_mean: Floats) -> None:
+    def __init__(
+        self, rounds: npt.NDArray[np.void], column_mean: Floats, column_binary: Bools
+    ) -> None:
         self.rounds = rounds
         self._column_mean = column_mean
+        self._column_binary = column_binary
         steps = rounds["alpha"] * rounds["sign"]
         self._slopes = np.bincount(rounds["feature"], weights=steps, minlength=len(column_mean))
         self._used = np.unique(rounds["feature"])
@@ -208,9 +213,16 @@ class ColumnSum(Ensemble):
             ]
         }
 
+    def binary_weights(self) -> Floats | None:
+        """Give the steps, if all columns taken are {0, 1}; the reverse of one is 1 - x_j - 1."""
+        return self.rounds["alpha"].copy() if self._column_binary[self._used].all() else None
+
     def arrays(self) -> Arrays:
-        """Give the fields of the rounds and the columns' means."""
-        return split_fields(self.rounds) | {"column_mean": self._column_mean}
+        """Give the fields of the rounds, the columns' means, and which held 0 and 1 alone."""
+        return split_fields(self.rounds) | {
+            "column_mean": self._column_mean,
+            "column_binary": self._column_binary,
+        }
 
     @classmethod
     def from_arrays(
@@ -219,6 +231,7 @@ class ColumnSum(Ensemble):
         """Take what `arrays` gave; refuse any other with ArtifactError."""
         mean = arrays["column_mean"]
         check_array("column_mean", mean, np.float64, (n_features,))
+        check_array("column_binary", arrays["column_binary"], np.bool_, (n_features,))
         rounds = join_fields(arrays, ROUND, n_rounds)
         if not ((rounds["feature"] >= 0) & (rounds["feature"] < n_features)).all():
             raise ArtifactError(f"feature must be from 0 to {n_features - 1}")
@@ -229,7 +242,7 @@ class ColumnSum(Ensemble):
         for name in ("d_plus", "d_minus"):
             if not ((rounds[name] >= 0) & (rounds[name] <= 1)).all():
                 raise ArtifactError(f"{name} must be from 0 to 1")
-        return cls(rounds, mean)
+        return cls(rounds, mean, arrays["column_binary"])
 
 
 def start_columns(

@@ -219,19 +219,26 @@ class LabelSum(Ensemble):
         self.rounds = rounds
         self.votes = votes
         self.has_missing = has_missing
-        self._labels = [
-            stump_sum.StumpSum(self._rounds_of(k), has_missing) for k in range(votes.shape[1])
-        ]
-        self.constant = np.array([label.constant for label in self._labels])
-        self.mean = np.array([label.mean for label in self._labels])
+        self._steps = []  # of the sums of each label these alone are kept: the rounds are shared
+        self._means = np.empty((len(has_missing), votes.shape[1]))
+        self.constant = np.empty(votes.shape[1])
+        for k in range(votes.shape[1]):
+            label = self._of_label(k)
+            self._steps.append(label.steps)
+            self._means[:, k] = label.means
+            self.constant[k] = label.constant
+        self.mean = self.constant + self._means.sum(axis=0)
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Give a score per row and label."""
-        return np.column_stack([label.score(X, intercept) for label in self._labels])
+        offsets = intercept + self.constant
+        return np.column_stack(
+            [steps.score(X, offset) for steps, offset in zip(self._steps, offsets, strict=True)]
+        )
 
     def staged(self, X: Floats) -> Iterator[Floats]:
         """Yield the sums of the first 1, 2, ... stumps, per row and label."""
-        scores = np.zeros((len(X), len(self._labels)))
+        scores = np.zeros((len(X), self.votes.shape[1]))
         for row, votes in zip(self.rounds, self.votes, strict=True):
             is_above = _is_above(X, row["feature"], row["threshold"], row["missing_above"])
             h = np.where(is_above[:, None] == (votes > 0), row["high"], row["low"])
@@ -240,13 +247,14 @@ class LabelSum(Ensemble):
 
     def contributions(self, X: Floats) -> Floats:
         """Give a part per row, feature and label."""
-        return np.stack([label.contributions(X) for label in self._labels], axis=2)
+        return np.stack([steps.contributions(X) for steps in self._steps], axis=2) - self._means
 
     def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
         """Describe each label's step functions and rules."""
         return {
             "labels": [
-                {"constant": label.constant, **label.describe(name)} for label in self._labels
+                {"constant": float(self.constant[k]), **self._of_label(k).describe(name)}
+                for k in range(self.votes.shape[1])
             ]
         }
 
@@ -274,8 +282,8 @@ class LabelSum(Ensemble):
         stump_sum.check_rounds(_stump_rounds(rounds, np.ones(n_rounds, dtype=np.int8)), n_features)
         return cls(rounds, votes, has_missing)
 
-    def _rounds_of(self, label: int) -> npt.NDArray[np.void]:
-        return _stump_rounds(self.rounds, self.votes[:, label])
+    def _of_label(self, k: int) -> stump_sum.StumpSum:
+        return stump_sum.StumpSum(_stump_rounds(self.rounds, self.votes[:, k]), self.has_missing)
 
 
 def _stump_rounds(

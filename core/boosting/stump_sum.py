@@ -212,6 +212,13 @@ class StumpSum(Ensemble):
     rounds : structured ndarray of shape (n_rounds,), `ROUND`
     has_missing : ndarray of shape (n_features,), bool
         Which columns held missing values at fit.
+
+    Attributes
+    ----------
+    steps : StepFunctions
+        The sum but for its constant.
+    means : ndarray of shape (n_features,), float64
+        The training mean of each step function.
     """
 
     type = "stumps"
@@ -220,15 +227,15 @@ class StumpSum(Ensemble):
         self.rounds = rounds
         self.has_missing = has_missing
         self.constant = float((rounds["alpha"] * rounds["low"]).sum())
-        self._steps = fold(rounds[rounds["feature"] >= 0])
-        self._means = np.zeros(len(has_missing))
+        self.steps = fold(rounds[rounds["feature"] >= 0])
+        self.means = np.zeros(len(has_missing))
         added = rounds["alpha"] * (rounds["high"] - rounds["low"]) * rounds["coverage"]
-        np.add.at(self._means, rounds["feature"], added)  # 0 where the feature is -1
-        self.mean = self.constant + float(self._means.sum())
+        np.add.at(self.means, rounds["feature"], added)  # 0 where the feature is -1
+        self.mean = self.constant + float(self.means.sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Score rows; O(n_rows · n_used · log n_thresholds)."""
-        return self._steps.score(X, intercept + self.constant)
+        return self.steps.score(X, intercept + self.constant)
 
     def staged(self, X: Floats) -> Iterator[Floats]:
         """Yield the sum of the first 1, 2, ... stumps on each row."""
@@ -241,11 +248,11 @@ class StumpSum(Ensemble):
 
     def contributions(self, X: Floats) -> Floats:
         """Give how each feature's step function differs from its training mean."""
-        return self._steps.contributions(X) - self._means
+        return self.steps.contributions(X) - self.means
 
     def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
         """Describe step functions and rules; see `stump_words.describe`."""
-        return describe(self.rounds, self._steps, self.has_missing, name)
+        return describe(self.rounds, self.steps, self.has_missing, name)
 
     def binary_weights(self) -> Floats:
         """Give α(high - low), and 0 for a constant."""

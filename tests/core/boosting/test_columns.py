@@ -186,6 +186,14 @@ def test_scores_parts_words_and_artifact(algorithm):
     assert save(again) == save(ranker)
 
 
+def test_columns_of_0_and_1_are_a_combination_of_binary_rankers():
+    X, y, _ = table(5, binary=True)
+    ranker = RankBoost(n_rounds=6, weak_ranker="column").fit(X, y)
+    combination = load(save(ranker)).combination()
+    assert combination.weights.tolist() == ranker.rounds_["alpha"].tolist()
+    assert RankBoost(n_rounds=6, weak_ranker="column").fit(X / 2, y).combination() is None
+
+
 @ALL
 def test_columns_that_tell_nothing_end_the_run(algorithm):
     ranker = algorithm(weak_ranker="column").fit(np.ones((4, 2)), [0, 1, 0, 1])
@@ -216,6 +224,7 @@ def test_foreign_state_is_refused():
         "alpha": [arrays["alpha"] * np.nan],
         "sign": [arrays["sign"] * 0],
         "d_plus": [arrays["d_plus"] + 1],
+        "column_binary": [arrays["column_binary"][:-1], arrays["column_binary"].astype(float)],
         "column_mean": [arrays["column_mean"] * np.inf, arrays["column_mean"][:-1]],
     }
     for name, values in bad.items():
