@@ -85,11 +85,15 @@ def uniform(key, counter):  # type: ignore[no-untyped-def]
 @numba.njit(numba.void(numba.int64, *_DRAW_RUN), nogil=True, cache=True, error_model="numpy")
 def _draw_run(r, runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
     n = np.uint64(runs[r, 0])
+    two_weights = len(weights) == 2
     for i in range(runs[r, 0], runs[r, 1]):
         weight = abs(weights[0, i])
-        scale = threshold / weight if weight < threshold else 1.0
-        for k in range(len(weights)):
-            drawn[k, i] = weights[k, i] * scale
+        if two_weights:
+            scale = threshold / weight if weight < threshold else 1.0
+            drawn[0, i] = weights[0, i] * scale
+            drawn[1, i] = weights[1, i] * scale
+        else:
+            drawn[0, i] = max(weight, threshold)
         rows[n] = i
         n += np.uint64(1) if uniform(key, np.uint64(i)) * threshold < weight else np.uint64(0)
     counts[r] = np.int64(n) - runs[r, 0]

@@ -42,6 +42,7 @@ class Passes:
         self.leaves = np.zeros(n, dtype=np.uint8)
         self.sample_weight = weight if (weight != 1.0).any() else np.empty(0)
         self._all_rows = np.arange(n, dtype=np.uint32)
+        self._rows = np.empty(0, dtype=np.uint32)
         self._drawn: Floats | None = None
         self._sums = np.empty((len(bounds), 3, MAX_LEAVES))
 
@@ -83,7 +84,8 @@ class Passes:
             return Drawn(self._all_rows, self.table.n_positives, weights)
         if self._drawn is None:
             self._drawn = np.empty_like(weights)
-        rows = np.empty(self.table.n_rows, dtype=np.uint32)
+            self._rows = np.empty(self.table.n_rows, dtype=np.uint32)
+        rows = self._rows
         counts = np.empty(len(self.runs), dtype=np.int64)
         self.run(
             drawing.draw_serial,

@@ -11,7 +11,7 @@ import numpy as np
 
 from core.scan import MISSING
 
-ROWS_AT_ONCE = 256
+ROWS_AT_ONCE = 1024  # their codes of thirty columns stay in the first-level cache
 
 _RUNS = numba.int64[:, ::1]
 
@@ -75,16 +75,15 @@ def _sum_run(r, codes, splits, runs, weights, sample_weight, leaves, sums):  # t
     start, stop, in_class = runs[r, 0], runs[r, 1], runs[r, 2]
     route(codes, splits, start, stop, leaves)
     sums[r] = 0.0
-    if len(weights) == 1:
-        for i in range(start, stop):
-            sums[r, in_class, leaves[i]] += weights[0, i]
-    else:
-        for i in range(start, stop):
-            sums[r, 0, leaves[i]] += weights[0, i]
-            sums[r, 1, leaves[i]] += weights[1, i]
-    weighted = len(sample_weight) > 0
+    first = sums[r, in_class] if len(weights) == 1 else sums[r, 0]
+    second, counts = sums[r, 1], sums[r, 2]
+    two_weights, weighted = len(weights) == 2, len(sample_weight) > 0
     for i in range(start, stop):
-        sums[r, 2, leaves[i]] += sample_weight[i] if weighted else 1.0
+        leaf = np.uint64(leaves[i])
+        first[leaf] += weights[0, i]
+        if two_weights:
+            second[leaf] += weights[1, i]
+        counts[leaf] += sample_weight[i] if weighted else 1.0
 
 
 @numba.njit(numba.void(*_SUM_RUN), nogil=True, cache=True)

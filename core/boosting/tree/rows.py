@@ -16,6 +16,22 @@ _WORDS = np.uint64(WORDS)
 _ONE_CODE = np.uint64(255)
 
 
+@numba.njit(inline="always")
+def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
+    last = stop - 1
+    for i in range(start, stop):
+        ahead = np.int64(rows[np.uint64(min(i + AHEAD, last))])
+        prefetch(words, ahead * WORDS)
+        prefetch(weights, ahead)
+        row = np.uint64(rows[np.uint64(i)])
+        weight = weights[row]
+        for q in range(n_words):
+            word = words[row * _WORDS + np.uint64(q)]
+            for k in range(8):
+                code = (word >> np.uint64(8 * k)) & _ONE_CODE
+                histogram[code * _COLUMNS + np.uint64(8 * q + k)] += weight
+
+
 @numba.njit(
     numba.void(
         numba.uint64[::1],
@@ -31,18 +47,15 @@ _ONE_CODE = np.uint64(255)
 )
 def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
     """Add the weights of rows[start:stop] to histogram[code * 32 + column] of a block."""
-    last = stop - 1
-    for i in range(start, stop):
-        ahead = np.int64(rows[np.uint64(min(i + AHEAD, last))])
-        prefetch(words, ahead * WORDS)
-        prefetch(weights, ahead)
-        row = np.uint64(rows[np.uint64(i)])
-        weight = weights[row]
-        for q in range(np.uint64(n_words)):
-            word = words[row * _WORDS + q]
-            for k in range(8):
-                code = (word >> np.uint64(8 * k)) & _ONE_CODE
-                histogram[code * _COLUMNS + (q * np.uint64(8) + np.uint64(k))] += weight
+    # With a constant for the number of words the compiler unrolls all 32 additions of a row.
+    if n_words == 4:
+        _add_rows(words, rows, weights, start, stop, 4, histogram)
+    elif n_words == 3:
+        _add_rows(words, rows, weights, start, stop, 3, histogram)
+    elif n_words == 2:
+        _add_rows(words, rows, weights, start, stop, 2, histogram)
+    else:
+        _add_rows(words, rows, weights, start, stop, 1, histogram)
 
 
 @numba.njit(
