@@ -1,0 +1,127 @@
+"""Tables full of ties, gaps, constants and one-sided columns: every round of every rule is the best."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from test_pairs import histograms, small_tables  # noqa: F401 - a fixture, by its name
+
+from core import AdaBoost, AUCBoost, SmoothMarginRank
+from core.boosting.smooth_margin_rank import smooth_step
+from core.scan import two_sided
+
+
+def every_cut(X):
+    """Which rows are above, for each cut of each column, the missing on either side."""
+    for column in X.T:
+        missing = np.isnan(column)
+        known = np.unique(column[~missing])
+        for threshold in [-math.inf, *known[:-1]] if missing.any() else known[:-1]:
+            above = column > threshold
+            yield above
+            if missing.any() and threshold > -math.inf:
+                yield above | missing
+
+
+def stages(ranker, X):
+    """The scores before each round and after the last, intercepts left out."""
+    arrays, _ = ranker.get_state()
+    yield np.zeros(len(X))
+    log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
+    for scores, row in zip(ranker.staged_decision_function(X), log_f[1:], strict=True):
+        yield scores - ranker._rule().intercept(row)
+
+
+def edge_of_rows(X, y, weight, f):
+    """AdaBoost: the greatest edge of a stump or the constant on the rows' weights."""
+    signs = np.where(y == 1, 1.0, -1.0)
+    d = weight * np.exp(-signs * f)
+    signed = d * signs / d.sum()
+    edges = [abs(signed[above].sum() - signed[~above].sum()) for above in every_cut(X)]
+    return max([abs(signed.sum()), *edges])
+
+
+def youden(X, y, weight, f):
+    """The others: the greatest |P - N| of a stump on the classes' weights."""
+    v = weight * np.exp(np.where(y == 1, -f, f))
+    v /= np.where(y == 1, v[y == 1].sum(), v[y == 0].sum())
+    return max(
+        (abs(v[above & (y == 1)].sum() - v[above & (y == 0)].sum()) for above in every_cut(X)),
+        default=0.0,
+    )
+
+
+RULES = {
+    AdaBoost: (edge_of_rows, lambda row: row["d_plus"] - row["d_minus"]),
+    SmoothMarginRank: (youden, lambda row: row["d_plus"] - row["d_minus"]),
+    AUCBoost: (youden, None),  # its rounds tell the balanced error, not the cut's own two
+}
+
+
+@pytest.mark.parametrize("algorithm", RULES)
+@pytest.mark.usefixtures("histograms")
+@given(table=small_tables())
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
+)
+def test_every_round_is_the_best(algorithm, table):
+    X, y, weight = table
+    ranker = algorithm(n_rounds=6).fit(X, y, weight)
+    best_of, edge_of = RULES[algorithm]
+    before = list(stages(ranker, X))
+    assert np.isfinite(before[-1]).all()
+    for row, f in zip(ranker.rounds_, before, strict=False):
+        if np.abs(f).max() > 15:
+            return  # beyond the oracle's arithmetic: d- = 0 was cut off
+        best = best_of(X, y, weight, f)
+        if edge_of:
+            assert edge_of(row) == pytest.approx(best, abs=1e-6)
+        else:
+            errors = [row_error(row, X, y, weight, f, label) for label in (1, 0)]
+            assert 1 - sum(errors) == pytest.approx(best, abs=1e-6)
+            coin = two_sided(*errors)
+            assert row["d_minus"] == pytest.approx(coin.error, abs=1e-6)
+    if ranker.stop_reason_ == "no_edge":
+        assert best_of(X, y, weight, before[-1]) < 1e-6
+
+
+def row_error(row, X, y, weight, f, label):
+    """The share of a class's weight on the wrong side of a round's cut."""
+    x = X[:, row["feature"]]
+    above = np.where(np.isnan(x), row["missing_above"], x > row["threshold"])
+    high = above == (row["sign"] > 0)
+    v = weight * np.exp(np.where(y == 1, -f, f))
+    wrong = (y == label) & (high != (label == 1))
+    return v[wrong].sum() / v[y == label].sum()
+
+
+@pytest.mark.usefixtures("histograms")
+@given(table=small_tables())
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
+)
+def test_every_smooth_step_is_eq_12_once_it_applies(table):
+    X, y, weight = table
+    ranker = SmoothMarginRank(n_rounds=8).fit(X, y, weight)
+    g = np.concatenate([[-1.0], ranker.smooth_margin_])
+    for row, before in zip(ranker.rounds_, g, strict=False):
+        if before > 0 and row["d_minus"] + (1 - row["d_plus"]) > 1e-9:
+            step = smooth_step(before, row["d_plus"], row["d_minus"])
+            assert row["alpha"] == pytest.approx(step, abs=1e-9)
+    positive = ranker.smooth_margin_[ranker.smooth_margin_ > 0]
+    assert (np.diff(positive) >= -1e-12).all()
+    assert (ranker.smooth_margin_ <= ranker.margin_ + 1e-9).all()
+
+
+@pytest.mark.parametrize("algorithm", RULES)
+def test_weights_of_zero_and_one_sided_columns(algorithm):
+    X = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 3.0], [9.0, 9.0]])
+    ranker = algorithm(n_rounds=5).fit(X, [0, 1, 0, 1, 0], [1, 1, 1, 1, 0])
+    alone = algorithm(n_rounds=5).fit(X[:4], [0, 1, 0, 1])
+    assert (ranker.decision_function(X) == alone.decision_function(X)).all()
+    assert (ranker.rounds_["feature"] != 0).all()  # a constant column tells nothing
