@@ -24,6 +24,7 @@ from core.bounds import (
     best_bipartite_margin,
     bound_held_out,
     bound_misranking,
+    column_outputs,
     column_rankers,
     makes_progress,
     most_tied_mass,
@@ -90,7 +91,7 @@ def measure(
 def _weak_rankers(
     parameters: Mapping[str, Any], features: Sequence[Mapping[str, Any]]
 ) -> WeakRankers:
-    if parameters.get("weak_ranker") == "column":
+    if parameters["weak_ranker"] == "column":
         return column_rankers(len(features))
     boolean = all(feature["type"] == "boolean" for feature in features)
     return stump_rankers(parameters["max_bins"] - 1, len(features), boolean=boolean)
@@ -103,8 +104,9 @@ def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
     X, positive = train.X[present], train.y[present] == 1
     weight = np.ones(len(X)) if train.weight is None else train.weight[present]
-    outputs: npt.NDArray[Any] | None = X
-    if parameters.get("weak_ranker") != "column":
+    if parameters["weak_ranker"] == "column":
+        outputs = column_outputs(X)
+    else:
         outputs = stump_outputs(X, weight, parameters["max_bins"], BEST_MARGIN_CELLS)
     if outputs is None or not outputs.size:
         return None

@@ -14,7 +14,7 @@ RankBoost", JMLR 10, 2009.
 
 from core.metrics.margins import most_tied_mass
 
-from .game import BestMargin, best_bipartite_margin, best_margin, stump_outputs
+from .game import BestMargin, best_bipartite_margin, best_margin, column_outputs, stump_outputs
 from .generalisation import (
     corollary_4_epsilon,
     corollary_4_failure,
@@ -47,6 +47,7 @@ __all__ = [
     "best_margin",
     "bound_held_out",
     "bound_misranking",
+    "column_outputs",
     "column_rankers",
     "corollary_4_epsilon",
     "corollary_4_failure",

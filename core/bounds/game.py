@@ -183,6 +183,25 @@ def stump_outputs(
     return np.unique(np.concatenate([stumps, ~stumps]), axis=0).T
 
 
+def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
+    """Tabulate columns of 0 and 1 and their reverses; a missing value is 0.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+
+    Returns
+    -------
+    ndarray of shape (n_rows, 2 * n_features), bool, or None
+        None where some column holds another value.
+    """
+    values = np.where(np.isnan(X), 0.0, X)
+    if not np.isin(values, (0.0, 1.0)).all():
+        return None
+    columns = values == 1.0
+    return np.hstack([columns, ~columns])
+
+
 def _solve(cost: Floats, matrix: csr_array, n_rankers: int) -> OptimizeResult:
     """Minimise the cost over λ >= 0 with Σλ = 1 and free bounds on scores behind it."""
     n_free = len(cost) - n_rankers

@@ -129,8 +129,11 @@ def stump_rankers(n_thresholds: int, n_features: int, *, boolean: bool = False) 
 
 
 def column_rankers(n_features: int) -> WeakRankers:
-    """Count the weak rankers where the columns themselves are taken, as in §4: they were there first."""
-    return WeakRankers(n_features)
+    """Count the weak rankers where columns of 0 and 1 are taken as they are, or reversed.
+
+    It is the setting of §4: they were there before the rows were ranked.
+    """
+    return WeakRankers(2 * n_features)
 
 
 def bound_misranking(

@@ -105,6 +105,42 @@ def test_boolean_features_are_weak_rankers_fixed_beforehand(bench: Workbench) ->
     ]  # equation 2 asks for more rows
 
 
+@pytest.mark.parametrize("name", ["rankboost", "coordinate_rankboost", "smooth_margin_rank"])
+def test_columns_of_0_and_1_are_weak_rankers_themselves(bench: Workbench, name: str) -> None:
+    dataset = bench.ready(rows(200, 1, boolean=True))
+    algorithm = {"name": name, "weak_ranker": "column", "n_rounds": 10}
+    found = read(bench, bench.work_on(dataset, algorithm=algorithm))
+    assert (found.row.weak_rankers, found.row.depends_on_data) == (4, None)
+    assert found.best is not None
+    assert found.spread.least <= found.best["rho"] + 1e-9
+
+
+def test_columns_of_other_numbers_have_no_margins(bench: Workbench) -> None:
+    algorithm = {"name": "rankboost", "weak_ranker": "column", "n_rounds": 5}
+    with pytest.raises(NotFound, match="has no margins"):
+        read(bench, bench.work_on(bench.ready(rows(60, 1)), algorithm=algorithm))
+
+
+@pytest.mark.parametrize(
+    ("name", "has_margins", "has_rounds"),
+    [
+        ("smooth_margin_rank", True, True),
+        ("adaboost", True, False),
+        ("aucboost", True, False),
+        ("logitboost", False, False),
+    ],
+)
+def test_other_algorithms(bench: Workbench, name: str, has_margins: bool, has_rounds: bool) -> None:
+    job = bench.work_on(bench.ready(rows(120, 2)), algorithm={"name": name, "n_rounds": 5})
+    if not has_margins:
+        with pytest.raises(NotFound, match=rf"\({name}\) has no margins"):
+            read(bench, job)
+        return
+    found = read(bench, job)
+    assert len(found.progress) == (5 if has_rounds else 0)
+    assert -1 - 1e-9 <= found.spread.least <= found.spread.greatest <= 1 + 1e-9
+
+
 def test_without_a_validation_part_there_is_no_held_out_bound(bench: Workbench) -> None:
     job = bench.work_on(bench.ready(rows(60, 2)), validation={"method": "none"})
     assert [bound.name for bound in read(bench, job).bounds][-1] == "corollary_5"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.bounds import best_bipartite_margin, best_margin, stump_outputs
+from core.bounds import best_bipartite_margin, best_margin, column_outputs, stump_outputs
 from core.bounds.game import MOST_CELLS
 from core.errors import InvalidData
 
@@ -121,6 +121,12 @@ def test_missing_values_are_tried_on_both_sides():
     X = np.array([[0.0], [1.0], [np.nan]])
     outputs = {tuple(column) for column in stump_outputs(X, np.ones(3), 255).T.tolist()}
     assert len(outputs) == 6  # every function of three values that is not constant
+
+
+def test_columns_and_their_reverses():
+    X = np.array([[1.0, np.nan], [0.0, 1.0]])
+    assert column_outputs(X).tolist() == [[True, False, False, True], [False, True, True, False]]
+    assert column_outputs(np.array([[0.5, 1.0]])) is None
 
 
 def test_constant_columns_have_no_stumps():

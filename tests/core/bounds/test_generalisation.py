@@ -164,7 +164,7 @@ def test_equation_2_says_when_there_are_too_few_rows():
     bounds = bound_misranking(SPREAD, Sample(50, 50), column_rankers(5), theta=0.1, delta=0.05)
     by_name = {bound.name: bound for bound in bounds}
     assert by_name["equation_2"].reasons == (
-        "m must be at least 64 ln|H|/(Eθ)² = 1.615e+05, got 100",
+        "m must be at least 64 ln|H|/(Eθ)² = 2.311e+05, got 100",
     )
     assert by_name["corollary_4"].applies
     assert all(bound.vacuous for bound in bounds)
