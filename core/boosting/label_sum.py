@@ -15,6 +15,7 @@ from core.scan import MISSING, Peak, find_label_peak, fit_bins
 from . import stump_sum
 from .ensemble import Ensemble, check_array, join_fields, split_fields
 from .kinds import Kind
+from .label_weights import LabelWeights
 from .loop import LEAST_EDGE, Path
 from .rules import Rule
 
@@ -70,38 +71,6 @@ def _is_above(X: Floats, feature: int, threshold: float, missing_above: bool) ->
     return (x > threshold) | (np.isnan(x) & missing_above)
 
 
-class LabelWeights:
-    """The weights of (row, label) pairs: v ∝ w e^{-f} where the row has the label, w e^{f} where not.
-
-    Either kind sums to 1, so that nothing underflows; F₊ and F₋ keep their logarithms.
-
-    Parameters
-    ----------
-    has : ndarray of shape (n_rows, n_labels), bool
-    weight : ndarray of shape (n_rows,), float64
-    """
-
-    def __init__(self, has: Bools, weight: Floats) -> None:
-        self.has = has
-        spread = np.repeat(weight[:, None], has.shape[1], axis=1)
-        totals = spread[has].sum(), spread[~has].sum()
-        self.v: Floats = spread / np.where(has, *totals)
-        self.log_f_plus, self.log_f_minus = map(math.log, totals)
-
-    @property
-    def share_p(self) -> float:
-        """F₊'s share of F₊ + F₋."""
-        return 1.0 / (1.0 + math.exp(min(self.log_f_minus - self.log_f_plus, 700.0)))
-
-    def grow(self, rise: Floats) -> None:
-        """Let f grow by `rise` of shape (n_rows, n_labels)."""
-        self.v *= np.exp(np.where(self.has, -rise, rise))
-        totals = self.v[self.has].sum(), self.v[~self.has].sum()
-        self.v /= np.where(self.has, *totals)
-        self.log_f_plus += math.log(totals[0])
-        self.log_f_minus += math.log(totals[1])
-
-
 class LabelRule(Rule):
     """What tells one multilabel booster from another.
 
@@ -113,6 +82,10 @@ class LabelRule(Rule):
 
     high: float
     low: float
+
+    def start(self, has: Bools, weight: Floats) -> LabelWeights:
+        """Give the weights at f = 0."""
+        return LabelWeights(has, weight)
 
     def signed(self, weights: LabelWeights) -> Floats:
         """Give the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
@@ -137,7 +110,7 @@ class LabelLearner:
         self._n_bins = self._bins.n_bins
         self._rule = rule
         self._share = weight / weight.sum()
-        self._weights = LabelWeights(has, weight)
+        self._weights = rule.start(has, weight)
         self._is_high: Bools = np.zeros_like(has)
 
     @property

@@ -1,17 +1,19 @@
 """AdaBoost.MH and AdaBoost.MR (Schapire & Singer 1999): several labels a row, a score for each."""
 
 import math
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from annotated_doc import Doc
 
 from core.errors import InvalidData
 from core.ranker import Floats
 
 from .booster import Booster
 from .kinds import Kind
-from .label_sum import LABEL_STUMPS, LabelRule, LabelSum, LabelWeights
+from .label_sum import LABEL_STUMPS, LabelRule, LabelSum
+from .label_weights import ExampleWeights, LabelWeights
 from .loop import Found, SoFar
 from .options import (
     EarlyStoppingRounds,
@@ -150,7 +152,8 @@ class AdaBoostMR(MultilabelBooster):
     The loss is F̃ = F₊F₋, a sum of e^{-(f(x_i, l) - f(x_k, l'))} over all pairs of a (row, label) that
     is had and one that is not: RankBoost's, on (row, label) pairs. A weak ranker h(x, l) in {0, 1} is
     a cut of one feature with a vote of each label on its sides, the one with the greatest d+ - d-
-    (eq. 3).
+    (eq. 3). With pairs="example" it is Schapire & Singer's own loss, in which only labels of the same
+    row are compared.
 
     Attributes
     ----------
@@ -159,9 +162,10 @@ class AdaBoostMR(MultilabelBooster):
     votes_ : ndarray of shape (n_taken, n_labels_), int8
         1 where the label's h is 1 above the cut, -1 where it is 1 below.
     loss_ : ndarray of shape (n_taken,), float64
-        F̃ after each round.
+        F̃ after each round; with pairs="example" the mean over rows of their mean over pairs.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        F = F₊ + F₋, F₊ - F₋ and F̃ = F₊F₋ of the scores.
+        F̃ = F₊F₋, F = F₊ + F₋ = 2√F̃ and F₊ - F₋ = 0 of the scores with their intercept; of
+        pairs="example" F̃ is that loss.
     intercept_ : ndarray of shape (n_labels_,)
         ½ ln(F₊/F₋), by Corollary 13, and what the votes add everywhere; `predict` cuts at 0.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
@@ -170,7 +174,8 @@ class AdaBoostMR(MultilabelBooster):
     Notes
     -----
     The paper prints F_MR with a minus between the two sums; it is their product. The equivalence with
-    `AdaBoostMH` holds for this global product. The step is smoothed as in `RankBoost`.
+    `AdaBoostMH` holds for this global product; pairs="example" has another minimiser. The
+    step is smoothed as in `RankBoost`.
 
     O(n_rounds · n_features · n_samples · n_labels) after one sort of each column.
 
@@ -190,6 +195,13 @@ class AdaBoostMR(MultilabelBooster):
         weak_ranker: StumpOnly = "stump",
         learning_rate: LearningRate = 1.0,
         max_bins: MaxBins = 255,
+        pairs: Annotated[
+            Literal["all", "example"],
+            Doc(
+                "Which labels had are to rank above which not had: those of all rows, or of the "
+                "same row."
+            ),
+        ] = "all",
         smoothing: Smoothing = 1e-2,
         early_stopping_rounds: EarlyStoppingRounds = None,
         validation_fraction: ValidationFraction = 0.2,
@@ -199,12 +211,15 @@ class AdaBoostMR(MultilabelBooster):
         self.weak_ranker = weak_ranker
         self.learning_rate = learning_rate
         self.max_bins = max_bins
+        self.pairs = pairs
         self.smoothing = smoothing
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
     def _rule(self) -> "GlobalRankingRule":
+        if self.pairs == "example":
+            return ExampleRankingRule(self.learning_rate, self.smoothing)
         return GlobalRankingRule(self.learning_rate, self.smoothing)
 
 
@@ -271,3 +286,21 @@ class GlobalRankingRule(LabelRule):
     def intercept(self, log_f: Floats) -> float:
         """Give ½ ln(F₊/F₋), by Corollary 13."""
         return float(0.5 * (log_f[0] - log_f[1]))
+
+
+class ExampleRankingRule(GlobalRankingRule):
+    """The same, judged by the pairs of labels of one row."""
+
+    def start(self, has: Bools, weight: Floats) -> ExampleWeights:
+        """Give the weights at f = 0."""
+        return ExampleWeights(has, weight)
+
+    def signed(self, weights: LabelWeights) -> Floats:
+        """Give ±½ of the weight of the pairs that each (row, label) is in."""
+        assert isinstance(weights, ExampleWeights)
+        return weights.signed()
+
+    def weigh(self, weights: LabelWeights, is_high: Bools) -> tuple[float, float]:
+        """Give d+ and d-."""
+        assert isinstance(weights, ExampleWeights)
+        return weights.weigh(is_high)

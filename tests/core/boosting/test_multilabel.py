@@ -81,6 +81,58 @@ def test_each_round_of_mr_is_coordinate_rankboosts_on_row_and_label(seed):
     assert ranker.loss_[-1] == pytest.approx(explicit, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_each_round_of_the_example_form_is_schapire_and_singers(seed):
+    X, y = table(seed, n=30)
+    weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
+    ranker = AdaBoostMR(n_rounds=10, pairs="example", smoothing=0.0).fit(X, y, weight)
+    pairs = [
+        (i, had, other, weight[i] / (y[i].sum() * (1 - y[i]).sum()))
+        for i in range(len(y))
+        for had in np.flatnonzero(y[i])
+        for other in np.flatnonzero(1 - y[i])
+    ]
+    row, had, other = np.array([pair[:3] for pair in pairs]).T
+    start = np.array([pair[3] for pair in pairs])
+    start /= start.sum()
+    f = before = np.zeros(y.shape)
+    losses = []
+    for taken, scores in zip(ranker.rounds_, ranker.staged_decision_function(X), strict=True):
+        d = start * np.exp(before[row, other] - before[row, had])
+        d /= d.sum()
+        signed = np.zeros(y.shape)
+        np.add.at(signed, (row, had), d / 2)
+        np.add.at(signed, (row, other), -d / 2)
+        assert taken["d_plus"] - taken["d_minus"] == pytest.approx(
+            max(every_edge(X, signed)), rel=1e-9
+        )
+        h = (scores - before) / taken["alpha"]
+        h -= h.min()  # the intercept moves between rounds
+        order = h[row, had] - h[row, other]
+        assert taken["d_plus"] == pytest.approx(d[order > 0.5].sum(), abs=1e-9)
+        assert taken["d_minus"] == pytest.approx(d[order < -0.5].sum(), abs=1e-9)
+        before = scores
+        losses.append((start * np.exp(scores[row, other] - scores[row, had])).sum())
+    assert ranker.loss_ == pytest.approx(losses, rel=1e-9)
+    assert (np.diff(losses) < 0).all()
+    f = ranker.decision_function(X)
+    plus, minus = (weight[:, None] * np.exp(-f))[y == 1], (weight[:, None] * np.exp(f))[y == 0]
+    assert plus.sum() == pytest.approx(minus.sum(), rel=1e-9)
+    again = load(save(ranker))
+    assert (again.decision_function(X) == f).all()
+
+
+def test_rows_without_a_pair_count_for_nothing_in_the_example_form():
+    X, y = table(0)
+    paired = (y.sum(axis=1) % 3) > 0
+    assert not paired.all()
+    whole = AdaBoostMR(n_rounds=5, pairs="example").fit(X, y)
+    alone = AdaBoostMR(n_rounds=5, pairs="example").fit(X[paired], y[paired])
+    assert whole.loss_ == pytest.approx(alone.loss_, rel=1e-9)
+    with pytest.raises(InvalidData, match="a row that has some labels, but not all"):
+        AdaBoostMR(pairs="example").fit(X, np.repeat(y[:, :1], 3, axis=1))
+
+
 def test_the_two_meet():
     # Section 5.1: on data without a perfect ranking both end in the same losses and AUC.
     rng = np.random.default_rng(0)
