@@ -20,6 +20,7 @@ from app.services.tables import Floats, Table
 from core.bounds import (
     Bound,
     Sample,
+    Unsolved,
     WeakRankers,
     best_bipartite_margin,
     bound_held_out,
@@ -110,7 +111,10 @@ def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
         outputs = stump_outputs(X, weight, parameters["max_bins"], BEST_MARGIN_CELLS)
     if outputs is None or not outputs.size:
         return None
-    best = best_bipartite_margin(outputs[positive], outputs[~positive])
+    try:
+        best = best_bipartite_margin(outputs[positive], outputs[~positive])
+    except Unsolved:  # a figure less, not a model less
+        return None
     return {"rho": best.rho, "margin": best.margin, "edge": best.edge}
 
 

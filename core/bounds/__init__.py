@@ -14,7 +14,14 @@ RankBoost", JMLR 10, 2009.
 
 from core.metrics.margins import most_tied_mass
 
-from .game import BestMargin, best_bipartite_margin, best_margin, column_outputs, stump_outputs
+from .game import (
+    BestMargin,
+    Unsolved,
+    best_bipartite_margin,
+    best_margin,
+    column_outputs,
+    stump_outputs,
+)
 from .generalisation import (
     corollary_4_epsilon,
     corollary_4_failure,
@@ -42,6 +49,7 @@ __all__ = [
     "BestMargin",
     "Bound",
     "Sample",
+    "Unsolved",
     "WeakRankers",
     "best_bipartite_margin",
     "best_margin",

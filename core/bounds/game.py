@@ -28,6 +28,10 @@ MOST_CELLS = 1_000_000
 """Rows × weak rankers of the greatest programme that is tried: seconds, not minutes."""
 
 
+class Unsolved(ArithmeticError):
+    """The solver gave up, for numerical reasons."""
+
+
 @dataclass(frozen=True, eq=False)
 class BestMargin:
     """ρ between two numbers that anybody can recompute.
@@ -77,6 +81,8 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
     ------
     InvalidData
         If M is not a finite matrix, or holds more than `MOST_CELLS` numbers.
+    Unsolved
+        If the solver gives up.
 
     Examples
     --------
@@ -116,6 +122,8 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
     ------
     InvalidData
         If the two are not finite matrices of one width, or hold more than `MOST_CELLS` numbers.
+    Unsolved
+        If the solver gives up.
 
     Notes
     -----
@@ -214,10 +222,8 @@ def _solve(cost: Floats, matrix: csr_array, n_rankers: int) -> OptimizeResult:
         bounds=[(0, None)] * n_rankers + [(None, None)] * n_free,
         method="highs-ds",  # a vertex: its weights are exact zeros where a ranker is not used
     )
-    if not solved.success:
-        raise InvalidData(
-            f"the linear programme of the best margin has no solution: {solved.message}"
-        )
+    if not solved.success:  # there always is a solution: only numbers can stand in the way
+        raise Unsolved(f"the best margin was not found: {solved.message}")
     return solved
 
 

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.bounds import best_bipartite_margin, best_margin, column_outputs, stump_outputs
+from core.bounds import (
+    Unsolved,
+    best_bipartite_margin,
+    best_margin,
+    column_outputs,
+    stump_outputs,
+)
 from core.bounds.game import MOST_CELLS
 from core.errors import InvalidData
 
@@ -151,6 +157,11 @@ def test_too_many_stumps_are_not_tabulated():
 def test_bad_matrices_are_refused(M, message):
     with pytest.raises(InvalidData, match=message):
         best_margin(M)
+
+
+def test_numbers_beyond_the_solver_are_told_apart_from_bad_input():
+    with pytest.raises(Unsolved, match="the best margin was not found"):
+        best_margin(np.array([[1e300, -1e-300], [-1e300, 1e300]]))
 
 
 def test_classes_of_different_width_are_refused():
