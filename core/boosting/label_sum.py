@@ -15,7 +15,7 @@ from core.scan import MISSING, Peak, find_label_peak, fit_bins
 from . import stump_sum
 from .ensemble import Ensemble, check_array, join_fields, split_fields
 from .kinds import Kind
-from .label_weights import LabelWeights
+from .label_weights import LabelWeights, Sides
 from .loop import LEAST_EDGE, Path
 from .rules import Rule
 
@@ -91,7 +91,7 @@ class LabelRule(Rule):
         """Give the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
         raise NotImplementedError
 
-    def weigh(self, weights: LabelWeights, is_high: Bools) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sides: Sides) -> tuple[float, float]:
         """Give d+ and d- of the weak ranker that is high there."""
         raise NotImplementedError
 
@@ -111,7 +111,8 @@ class LabelLearner:
         self._rule = rule
         self._share = weight / weight.sum()
         self._weights = rule.start(has, weight)
-        self._is_high: Bools = np.zeros_like(has)
+        self._n_labels = has.shape[1]
+        self._sides = Sides(np.empty(0, dtype=np.bool_), np.empty(0, dtype=np.int8))
 
     @property
     def log_f_plus(self) -> float:
@@ -133,8 +134,8 @@ class LabelLearner:
         is_above, threshold = self._above(peak)
         edge = signed[is_above].sum(axis=0) - signed[~is_above].sum(axis=0)
         votes = np.where(edge >= 0, 1, -1).astype(np.int8)
-        self._is_high = is_above[:, None] == (votes > 0)
-        d_plus, d_minus = rule.weigh(self._weights, self._is_high)
+        self._sides = Sides(is_above, votes)
+        d_plus, d_minus = rule.weigh(self._weights, self._sides)
         if d_plus - d_minus < LEAST_EDGE:
             return None
         above = float(self._share[is_above].sum())
@@ -142,12 +143,12 @@ class LabelLearner:
 
     def update(self, found: LabelStump, alpha: float) -> None:
         """Let f grow by alpha h; `found` is what `scan` gave last."""
-        self._weights.grow(alpha * np.where(self._is_high, found.high, found.low))
+        self._weights.grow(self._sides, alpha * found.high, alpha * found.low)
 
     def collect(self, path: Path) -> "LabelSum":
         """Sum up the stumps of a run of the loop."""
         rounds = np.empty(len(path.found), dtype=ROUND)
-        votes = np.empty((len(path.found), self._is_high.shape[1]), dtype=np.int8)
+        votes = np.empty((len(path.found), self._n_labels), dtype=np.int8)
         for t, (stump, alpha) in enumerate(zip(path.found, path.alpha, strict=True)):
             rounds[t] = (
                 stump.peak.feature,

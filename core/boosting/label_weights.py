@@ -1,6 +1,7 @@
 """The weights of (row, label) pairs: the multilabel boosters' examples."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +9,16 @@ import numpy.typing as npt
 from core.errors import InvalidData
 from core.ranker import Floats
 
+from .label_kernels import rescale_sorts, sum_sorts
+
 Bools = npt.NDArray[np.bool_]
+
+
+class Sides(NamedTuple):
+    """Where a weak ranker is high: above the cut for the labels whose vote is 1, else below it."""
+
+    is_above: Bools
+    votes: npt.NDArray[np.int8]
 
 
 class LabelWeights:
@@ -23,10 +33,10 @@ class LabelWeights:
     """
 
     def __init__(self, has: Bools, weight: Floats) -> None:
-        self.has = has
+        self.has = np.ascontiguousarray(has)
         spread = np.repeat(weight[:, None], has.shape[1], axis=1)
         totals = spread[has].sum(), spread[~has].sum()
-        self.v: Floats = spread / np.where(has, *totals)
+        self.v: Floats = np.ascontiguousarray(spread / np.where(has, *totals))
         self._log_f_plus, self._log_f_minus = map(math.log, totals)
 
     @property
@@ -44,11 +54,20 @@ class LabelWeights:
         """F₊'s share of F₊ + F₋."""
         return 1.0 / (1.0 + math.exp(min(self._log_f_minus - self._log_f_plus, 700.0)))
 
-    def grow(self, rise: Floats) -> None:
-        """Let f grow by `rise` of shape (n_rows, n_labels)."""
-        self.v *= np.exp(np.where(self.has, -rise, rise))
-        totals = self.v[self.has].sum(), self.v[~self.has].sum()
-        self.v /= np.where(self.has, *totals)
+    def sums(self, sides: Sides) -> tuple[float, float, float, float]:
+        """Sum the weights that are had and high, had and low, not had and high, not had and low."""
+        had_high, had_low, other_high, other_low = sum_sorts(self.v, self.has, *sides).tolist()
+        return had_high, had_low, other_high, other_low
+
+    def grow(self, sides: Sides, rise_high: float, rise_low: float) -> None:
+        """Let f grow by one amount where a weak ranker is high, by another where it is low."""
+        rises = np.array([-rise_high, -rise_low, rise_high, rise_low])
+        factors = np.exp(rises)
+        products = factors * self.sums(sides)
+        totals = float(products[:2].sum()), float(products[2:].sum())
+        factors[:2] /= totals[0]
+        factors[2:] /= totals[1]
+        rescale_sorts(self.v, self.has, *sides, factors)
         self._log_f_plus += math.log(totals[0])
         self._log_f_minus += math.log(totals[1])
 
@@ -98,9 +117,9 @@ class ExampleWeights(LabelWeights):
         partners = np.where(self.has, not_had[:, None], -had[:, None])
         return 0.5 * self.v * partners * scale
 
-    def weigh(self, is_high: Bools) -> tuple[float, float]:
+    def weigh(self, sides: Sides) -> tuple[float, float]:
         """Give the weight of the pairs that a weak ranker in {0, 1} orders rightly and wrongly."""
-        has = self.has
+        has, is_high = self.has, sides.is_above[:, None] == (sides.votes > 0)
         scale = self._scale(self._sum(has) * self._sum(~has))
         right = self._sum(has & is_high) * self._sum(~has & ~is_high)
         wrong = self._sum(has & ~is_high) * self._sum(~has & is_high)

@@ -13,7 +13,7 @@ from core.ranker import Floats
 from .booster import Booster
 from .kinds import Kind
 from .label_sum import LABEL_STUMPS, LabelRule, LabelSum
-from .label_weights import ExampleWeights, LabelWeights
+from .label_weights import ExampleWeights, LabelWeights, Sides
 from .loop import Found, SoFar
 from .options import (
     EarlyStoppingRounds,
@@ -236,11 +236,11 @@ class HammingRule(LabelRule):
         share = weights.share_p
         return weights.v * np.where(weights.has, share, share - 1.0)
 
-    def weigh(self, weights: LabelWeights, is_high: Bools) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sides: Sides) -> tuple[float, float]:
         """Give the weight classified rightly and wrongly."""
-        d = weights.v * np.where(weights.has, weights.share_p, 1.0 - weights.share_p)
-        is_right = is_high == weights.has
-        return float(d[is_right].sum()), float(d[~is_right].sum())
+        had_high, had_low, other_high, other_low = weights.sums(sides)
+        share_p, share_n = weights.share_p, 1.0 - weights.share_p
+        return share_p * had_high + share_n * other_low, share_p * had_low + share_n * other_high
 
     def step(self, found: Found, so_far: SoFar) -> float:
         """Step by ½ ln(d+/d-)."""
@@ -268,12 +268,10 @@ class GlobalRankingRule(LabelRule):
         """Give ±½ v: the edge of votes on them is d+ - d- = P - N."""
         return weights.v * np.where(weights.has, 0.5, -0.5)
 
-    def weigh(self, weights: LabelWeights, is_high: Bools) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sides: Sides) -> tuple[float, float]:
         """Give d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
-        v, has = weights.v, weights.has
-        high_p, low_p = float(v[is_high & has].sum()), float(v[~is_high & has].sum())
-        high_n, low_n = float(v[is_high & ~has].sum()), float(v[~is_high & ~has].sum())
-        return high_p * low_n, high_n * low_p
+        had_high, had_low, other_high, other_low = weights.sums(sides)
+        return had_high * other_low, other_high * had_low
 
     def step(self, found: Found, so_far: SoFar) -> float:
         """Step by eq. 4, smoothed."""
@@ -300,7 +298,7 @@ class ExampleRankingRule(GlobalRankingRule):
         assert isinstance(weights, ExampleWeights)
         return weights.signed()
 
-    def weigh(self, weights: LabelWeights, is_high: Bools) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sides: Sides) -> tuple[float, float]:
         """Give d+ and d-."""
         assert isinstance(weights, ExampleWeights)
-        return weights.weigh(is_high)
+        return weights.weigh(sides)
