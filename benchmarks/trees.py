@@ -139,7 +139,11 @@ def measure(name: str, folder: Path, threads: int) -> dict[str, float]:
 
 def measure_apart(name: str, folder: Path, threads: int) -> dict[str, float]:
     """Fit once, in a process of its own."""
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads)}
+    environment = os.environ | {
+        "NUMBA_NUM_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+        "NUMBA_THREADING_LAYER": "workqueue",
+    }
     command = [sys.executable, "-m", "benchmarks.trees", "--child", name, str(folder)]
     command += ["--threads", str(threads)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

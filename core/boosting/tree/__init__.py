@@ -4,7 +4,8 @@ For leaves l of masses P_l and N_l (each class summing to 1) the sum over pairs 
 values of all leaves, ½ ln(P_l/N_l), multiply F̃ by (Σ_l √(P_l N_l))². So a cut gains
 √(PN) - √(P₁N₁) - √(P₂N₂), whatever the other leaves are, and no pair is ever listed.
 
-`layout` holds the table, `rows` and `splits` the kernels of a leaf, `growth` a tree; `passes`,
-`routing` and `drawing` go over all rows; `losses` says what is descended; `learner` is what the
-loop of boosting sees, and `tree_sum` with `walking` what remains.
+`layout` holds the table, `rows` and `splits` the kernels of a leaf, `growth` the phases of a tree in
+its `workspace`, which `grower` walks through; `passes`, `routing` and `drawing` go over all rows;
+`team` has the threads; `losses` says what is descended, `rules` how far; `learner` is what the loop
+of boosting sees, and `tree_sum` with `walking` what remains.
 """

@@ -99,17 +99,10 @@ def _draw_run(r, runs, weights, threshold, key, rows, counts, drawn):  # type: i
     counts[r] = np.int64(n) - runs[r, 0]
 
 
-@numba.njit(numba.void(*_DRAW_RUN), nogil=True, cache=True)
-def draw_serial(runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
-    """Write each run's kept rows from the run's start on, and their number; weights for all rows."""
-    for r in range(len(runs)):
-        _draw_run(r, runs, weights, threshold, key, rows, counts, drawn)
-
-
-@numba.njit(numba.void(*_DRAW_RUN), nogil=True, cache=True, parallel=True)
-def draw_parallel(runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
-    """Do as `draw_serial`, in threads."""
-    for r in numba.prange(len(runs)):
+@numba.njit(numba.void(numba.int64, numba.int64, numba.int64, *_DRAW_RUN), nogil=True, cache=True)
+def draw(first, step, n, runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
+    """For every step-th run write kept rows from the run's start on, their number, and all new weights."""
+    for r in range(first, n, step):
         _draw_run(r, runs, weights, threshold, key, rows, counts, drawn)
 
 

@@ -12,10 +12,11 @@ from core.boosting.loop import Path
 from core.ranker import Floats
 from core.scan import Bins, fit_bins
 
-from .growth import Grower
+from .grower import Grower
 from .layout import Integers, lay_out
 from .losses import Loss
 from .passes import Passes
+from .team import Team
 from .tree_sum import SPLITS, TreeSum
 
 
@@ -86,9 +87,12 @@ class TreeLearner:
         self._bins, codes = fit_bins(X, rows, weight, shape.max_bins)
         table = lay_out(self._bins, codes, int(positive.sum()))
         self._shape = shape
-        self._passes = Passes(table, weight)
+        team = Team(codes.size)
+        self._passes = Passes(table, team, weight)
         self._loss = make_loss(self._passes, weight)
-        self._grower = Grower(table, len(self._loss.weights), shape.max_depth, shape.max_leaves)
+        self._grower = Grower(
+            table, team, len(self._loss.weights), shape.max_depth, shape.max_leaves
+        )
         self._round = 0
 
     @property

@@ -11,10 +11,10 @@ import numpy as np
 from core.ranker import Floats
 
 from . import routing
-from .growth import Rule
 from .layout import Integers
 from .passes import Passes
 from .splits import Objective
+from .workspace import Rule
 
 Leaf = Literal["closed", "newton"]
 
@@ -155,8 +155,7 @@ class PairLoss:
         """Multiply weights by factors[class, leaf], after which each class sums to 1."""
         squares = np.empty(len(self._passes.runs))
         self._passes.run(
-            routing.rescale_serial,
-            routing.rescale_parallel,
+            routing.rescale,
             self._passes.runs,
             self._passes.leaves,
             factors,
@@ -215,8 +214,7 @@ class LogisticLoss:
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
         sums = np.empty((len(self._passes.runs), 3))
         self._passes.run(
-            routing.step_logistic_serial,
-            routing.step_logistic_parallel,
+            routing.step_logistic,
             self._passes.runs,
             self._passes.leaves,
             values,

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 
 from core.ranker import Floats
-from core.scan import PARALLEL_LOCK
 
 from . import drawing, routing
 from .drawing import Drawn
-from .growth import MAX_LEAVES, PARALLEL_CELLS, RUN_ROWS
 from .layout import Integers, Table
+from .team import Team
+from .workspace import MAX_LEAVES, RUN_ROWS
 
 
 class Passes:
@@ -20,6 +19,7 @@ class Passes:
     Parameters
     ----------
     table : Table
+    team : Team
     weight : ndarray of shape (n_rows,), float64
 
     Attributes
@@ -33,7 +33,8 @@ class Passes:
         Empty where all are 1.
     """
 
-    def __init__(self, table: Table, weight: Floats) -> None:
+    def __init__(self, table: Table, team: Team, weight: Floats) -> None:
+        self._team = team
         self.table = table
         m, n = table.n_positives, table.n_rows
         bounds = [(start, min(start + RUN_ROWS, m), 0) for start in range(0, m, RUN_ROWS)]
@@ -46,15 +47,9 @@ class Passes:
         self._drawn: Floats | None = None
         self._sums = np.empty((len(bounds), 3, MAX_LEAVES))
 
-    def run(
-        self, serial: Callable[..., None], parallel: Callable[..., None], *arrays: object
-    ) -> None:
-        """Run a pass."""
-        if self.table.codes.size < PARALLEL_CELLS or numba.get_num_threads() == 1:
-            serial(*arrays)
-            return
-        with PARALLEL_LOCK:
-            parallel(*arrays)
+    def run(self, kernel: Callable[..., None], *arrays: object) -> None:
+        """Run a kernel of `routing` or `drawing` over all runs."""
+        self._team.run(kernel, len(self.runs), *arrays)
 
     def sum_leaves(self, splits: Integers, weights: Floats) -> Floats:
         """Send every row to its leaf and sum up the leaves.
@@ -65,8 +60,7 @@ class Passes:
             Positive and negative mass, or gradient and curvature; then sample weight.
         """
         self.run(
-            routing.sum_leaves_serial,
-            routing.sum_leaves_parallel,
+            routing.sum_leaves,
             self.table.codes,
             splits,
             self.runs,
@@ -88,8 +82,7 @@ class Passes:
         rows = self._rows
         counts = np.empty(len(self.runs), dtype=np.int64)
         self.run(
-            drawing.draw_serial,
-            drawing.draw_parallel,
+            drawing.draw,
             self.runs,
             weights,
             drawing.find_threshold(weights[0], share),

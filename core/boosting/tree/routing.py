@@ -1,7 +1,8 @@
 """Passes over all rows of a coded table: send each to its leaf, sum up leaves, change weights.
 
-Rows go in runs of fixed length, each class by itself. What runs give is combined in their order, so
-that no figure depends on how many threads share them out.
+Rows go in runs of fixed length, each class by itself; a thread does every step-th run from a first
+one on. What runs give is combined in their order, so that no figure depends on how many threads
+there are.
 """
 
 import math
@@ -86,21 +87,14 @@ def _sum_run(r, codes, splits, runs, weights, sample_weight, leaves, sums):  # t
         counts[leaf] += sample_weight[i] if weighted else 1.0
 
 
-@numba.njit(numba.void(*_SUM_RUN), nogil=True, cache=True)
-def sum_leaves_serial(codes, splits, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
-    """Write each row's leaf, and each run's sums of weights per leaf to sums[run, half, leaf].
+@numba.njit(numba.void(numba.int64, numba.int64, numba.int64, *_SUM_RUN), nogil=True, cache=True)
+def sum_leaves(first, step, n, codes, splits, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
+    """For every step-th run write each row's leaf, and sums of weights to sums[run, half, leaf].
 
     One weight per row is summed by class; of two, each has a half of its own. Sample weights, all 1
     if there are none, go to sums[run, 2, leaf].
     """
-    for r in range(len(runs)):
-        _sum_run(r, codes, splits, runs, weights, sample_weight, leaves, sums)
-
-
-@numba.njit(numba.void(*_SUM_RUN), nogil=True, cache=True, parallel=True)
-def sum_leaves_parallel(codes, splits, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
-    """Do as `sum_leaves_serial`, in threads."""
-    for r in numba.prange(len(runs)):
+    for r in range(first, n, step):
         _sum_run(r, codes, splits, runs, weights, sample_weight, leaves, sums)
 
 
@@ -132,20 +126,15 @@ def _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares):  # 
     squares[r] = total
 
 
-@numba.njit(numba.void(*_RESCALE_RUN), nogil=True, cache=True)
-def rescale_serial(runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
-    """Multiply weights by factors[class, leaf]; write each run's Σ weight² / sample weight.
+@numba.njit(
+    numba.void(numba.int64, numba.int64, numba.int64, *_RESCALE_RUN), nogil=True, cache=True
+)
+def rescale(first, step, n, runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
+    """For every step-th run multiply weights by factors[class, leaf], and write Σ weight² / w to squares.
 
-    An empty sample_weight means that all are 1.
+    w is the sample weight; an empty sample_weight means that all are 1.
     """
-    for r in range(len(runs)):
-        _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares)
-
-
-@numba.njit(numba.void(*_RESCALE_RUN), nogil=True, cache=True, parallel=True)
-def rescale_parallel(runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
-    """Do as `rescale_serial`, in threads."""
-    for r in numba.prange(len(runs)):
+    for r in range(first, n, step):
         _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares)
 
 
@@ -183,18 +172,13 @@ def _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums)
     sums[r, 2] = square
 
 
-@numba.njit(numba.void(*_LOGISTIC_RUN), nogil=True, cache=True)
-def step_logistic_serial(runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
-    """Add each row's leaf value to its score; write gradient and curvature of the logistic loss.
+@numba.njit(
+    numba.void(numba.int64, numba.int64, numba.int64, *_LOGISTIC_RUN), nogil=True, cache=True
+)
+def step_logistic(first, step, n, runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
+    """For every step-th run add each row's leaf value to its score, and write gradient and curvature.
 
-    sums[run]: the loss, Σ curvature, and Σ curvature² / sample weight.
+    sums[run]: the logistic loss, Σ curvature, and Σ curvature² / sample weight.
     """
-    for r in range(len(runs)):
-        _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums)
-
-
-@numba.njit(numba.void(*_LOGISTIC_RUN), nogil=True, cache=True, parallel=True)
-def step_logistic_parallel(runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
-    """Do as `step_logistic_serial`, in threads."""
-    for r in numba.prange(len(runs)):
+    for r in range(first, n, step):
         _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums)

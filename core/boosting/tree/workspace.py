@@ -1,0 +1,129 @@
+"""The arrays that growth works on, and what their columns mean."""
+
+from typing import Any, NamedTuple
+
+import numba
+
+MAX_LEAVES = 256  # so that a leaf's number fits a byte
+
+RUN_ROWS = 1 << 15
+"""Rows of a run: what one thread does at a time. Runs are summed apart, then added in order."""
+
+# Columns of a split: the leaf, the feature, codes greater than which cut lie above, and whether the
+# missing do.
+N_SPLIT_COLUMNS = 4
+
+# Columns of `leaves`: where a leaf's rows of the first class start and stop (two further on, those of
+# the second), the place of its histogram, its depth, its best cut.
+START, STOP, PLACE, DEPTH, FEATURE, CUT, MISSING_ABOVE = 0, 1, 4, 5, 6, 7, 8
+
+# Columns of `runs`: the leaf, where its rows start and stop; when rows are divided: how many lie
+# above the cut, and where those above and those below go; when they are added: which half of the
+# histogram, which weights, and the spare histogram that takes the sum, -1 for the leaf's own.
+LEAF, FROM, TO, N_ABOVE, ABOVE, BELOW = range(6)
+HALF, WEIGHTS, SPARE = 3, 4, 5
+
+# Columns of `pairs`, siblings to be finished: the leaf that was added up, its sibling (-1 for the
+# root, which has none), the first and one after the last of its runs.
+ADDED, SIBLING, FIRST_RUN, LAST_RUN = range(4)
+
+N_LEAVES, N_BATCH, N_RUNS = range(3)  # of the counts of `State`
+
+
+class Rule(NamedTuple):
+    """What makes a cut good; see `splits`.
+
+    Attributes
+    ----------
+    objective : int
+    push : float
+    smoothing : float
+        λ of the Newton objectives.
+    least_mass : float
+        Least mass of each side.
+    """
+
+    objective: int
+    push: float
+    smoothing: float
+    least_mass: float
+
+
+class Work(NamedTuple):
+    """The arrays of growth, shared by its kernels.
+
+    Attributes
+    ----------
+    codes, words, blocks
+        Of the table; see `layout.Table`.
+    allowed : ndarray of shape (n_blocks, 32), bool
+        Which features may be cut.
+    rows : ndarray of shape (n_rows,), uint32
+        The rows drawn, those of a leaf and class together, ascending.
+    divided : ndarray of shape (n_rows,), uint32
+        Where runs of rows are divided before they are put in their places.
+    weights : ndarray of shape (1 or 2, n_rows), float64
+    histograms : ndarray of shape (n_leaves, n_blocks, 2, 256 * 32), float64
+        Both masses per code and column of a leaf.
+    spare : ndarray of shape (n_spare, n_blocks, 256 * 32), float64
+        What further runs of a leaf add to it.
+    leaves : ndarray of shape (n_leaves, 9), int64
+    found : ndarray of shape (n_leaves, n_blocks + 1, 4), float64
+        Gain, feature, cut and side of the missing of each block's best cut; last the best gain.
+    runs : ndarray of shape (n_runs, 6), int64
+    pairs : ndarray of shape (n_leaves, 4), int64
+    """
+
+    codes: Any
+    words: Any
+    blocks: Any
+    allowed: Any
+    rows: Any
+    divided: Any
+    weights: Any
+    histograms: Any
+    spare: Any
+    leaves: Any
+    found: Any
+    runs: Any
+    pairs: Any
+
+
+class State(NamedTuple):
+    """How far a tree has come.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (3,), int64
+        Leaves so far, leaves being divided, runs of their rows.
+    batch : ndarray of shape (n_leaves,), int64
+        The leaves being divided.
+    splits : ndarray of shape (n_leaves - 1, 4), int64
+    """
+
+    counts: Any
+    batch: Any
+    splits: Any
+
+
+RULE_TYPE = numba.types.NamedTuple((numba.int64, numba.float64, numba.float64, numba.float64), Rule)
+_I2 = numba.int64[:, ::1]
+WORK_TYPE = numba.types.NamedTuple(
+    (
+        numba.types.Array(numba.uint8, 2, "C", readonly=False),
+        numba.uint64[:, ::1],
+        _I2,
+        numba.boolean[:, ::1],
+        numba.uint32[::1],
+        numba.uint32[::1],
+        numba.float64[:, ::1],
+        numba.float64[:, :, :, ::1],
+        numba.float64[:, :, ::1],
+        _I2,
+        numba.float64[:, :, ::1],
+        _I2,
+        _I2,
+    ),
+    Work,
+)
+STATE_TYPE = numba.types.NamedTuple((numba.int64[::1], numba.int64[::1], _I2), State)
