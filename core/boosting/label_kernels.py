@@ -38,3 +38,14 @@ def rescale_sorts(v, has, is_above, votes, factors):  # type: ignore[no-untyped-
         for k in range(v.shape[1]):
             is_high = is_above[i] == (votes[k] > 0)
             v[i, k] *= factors[(0 if has[i, k] else 2) + (0 if is_high else 1)]
+
+
+@numba.njit(numba.float64[::1](numba.float64[:, ::1], numba.boolean[::1]), nogil=True, cache=True)
+def sum_edges(signed, is_above):  # type: ignore[no-untyped-def]
+    """Give per label the signed mass above the cut less that below it."""
+    edges = np.zeros(signed.shape[1])
+    for i in range(signed.shape[0]):
+        sign = 1.0 if is_above[i] else -1.0
+        for k in range(signed.shape[1]):
+            edges[k] += sign * signed[i, k]
+    return edges

@@ -15,6 +15,7 @@ from core.scan import MISSING, Peak, find_label_peak, fit_bins
 from . import stump_sum
 from .ensemble import Ensemble, check_array, join_fields, split_fields
 from .kinds import Kind
+from .label_kernels import sum_edges
 from .label_weights import LabelWeights, Sides
 from .loop import LEAST_EDGE, Path
 from .rules import Rule
@@ -132,8 +133,7 @@ class LabelLearner:
         if peak.gain < LEAST_EDGE:
             return None
         is_above, threshold = self._above(peak)
-        edge = signed[is_above].sum(axis=0) - signed[~is_above].sum(axis=0)
-        votes = np.where(edge >= 0, 1, -1).astype(np.int8)
+        votes = np.where(sum_edges(signed, is_above) >= 0, 1, -1).astype(np.int8)
         self._sides = Sides(is_above, votes)
         d_plus, d_minus = rule.weigh(self._weights, self._sides)
         if d_plus - d_minus < LEAST_EDGE:

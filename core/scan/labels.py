@@ -6,8 +6,6 @@ above the cut and -v_l below it has the edge v_l (S_l(above) - S_l(below)); so t
 are the signs, and its edge is Σ_l |S_l(above) - S_l(below)|.
 """
 
-
-
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -47,15 +45,15 @@ def find_label_peak(
     O(n_features · n_labels · (n_rows + 256)). A feature is summed by one thread in the order of the
     rows, so the result is the same for any number of threads.
     """
-    best = np.empty((len(codes), 3))
+    best = np.empty((len(codes), 4))
     run(_scan_serial, _scan_parallel, codes, signed, n_bins, has_missing, best)
-    everywhere = float(np.abs(signed.sum(axis=0)).sum())
+    everywhere = float(best[0, 3])
     greatest = max(everywhere, best[:, 0].max())
     least = greatest * (1.0 - TIE)
     if everywhere >= least:
         return Peak(-1, -1, False, everywhere)
     feature = int(np.argmax(best[:, 0] >= least))
-    gain, cut, missing_above = best[feature]
+    gain, cut, missing_above, _ = best[feature]
     return Peak(feature, int(cut), bool(missing_above), float(gain))
 
 
@@ -71,7 +69,7 @@ def find_label_peak(
     cache=True,
 )
 def _scan_feature(codes, signed, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
-    """Write the greatest edge of one feature, its cut, and whether the missing are above."""
+    """Write the greatest edge, its cut, whether the missing are above, and the edge of no cut."""
     n_labels = signed.shape[1]
     histogram = np.zeros((N_CODES, n_labels))
     for i in range(len(codes)):
@@ -83,7 +81,10 @@ def _scan_feature(codes, signed, n_bins, has_missing, best):  # type: ignore[no-
         for k in range(n_labels):
             total[k] += histogram[code, k]
     below = np.zeros(n_labels)
-    best[:] = -1.0
+    best[:3] = -1.0
+    best[3] = 0.0
+    for k in range(n_labels):
+        best[3] += abs(total[k] + histogram[MISSING, k])
     for cut in range(-1, n_bins - 1):
         edge_low = edge_high = 0.0
         for k in range(n_labels):

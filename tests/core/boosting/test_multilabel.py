@@ -3,6 +3,7 @@
 import json
 import math
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -262,3 +263,15 @@ def test_foreign_state_is_refused(algorithm):
         for value in values:
             with pytest.raises(ArtifactError):
                 algorithm.from_state(params, arrays | {name: value}, meta)
+
+
+@BOTH
+def test_one_thread_or_two_same_bits(algorithm):
+    X, y = table(n=40_000)  # large enough for threads to be used
+    before = numba.get_num_threads()
+    scores = []
+    for n_threads in {1, before}:
+        numba.set_num_threads(n_threads)
+        scores.append(algorithm(n_rounds=5).fit(X, y).decision_function(X).tobytes())
+    numba.set_num_threads(before)
+    assert len(set(scores)) == 1
