@@ -134,6 +134,6 @@ def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
 
 def classification_loss(log_f: Floats, intercept: float) -> tuple[float, float]:
     """Give F = F₊ + F₋ and the F-skew F₊ - F₋ of f + intercept."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         plus, minus = np.exp(log_f + np.array([-intercept, intercept]))
         return float(plus + minus), float(plus - minus)

@@ -1,0 +1,65 @@
+"""Artifacts of every algorithm with something wrong in them: a ranker that scores, or `ArtifactError`."""
+
+import numpy as np
+import pytest
+from artifact_bytes import put_together, table_for, take_apart
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_artifact_refusals import json_values, load_or_refuse
+
+from core.artifact import save
+from core.registry import ALGORITHMS
+
+VARIANTS = {
+    **{name: (name, {}) for name in ALGORITHMS},
+    "rankboost on columns": ("rankboost", {"weak_ranker": "column"}),
+    "rankboost on trees": ("rankboost", {"weak_ranker": "tree"}),
+    "adaboost_mr by example": ("adaboost_mr", {"pairs": "example"}),
+}
+
+fuzz = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def small(request):
+    """The artifact of a ranker of few rounds, some of them dropped by early stopping."""
+    name, parameters = VARIANTS[request.param]
+    ranker = ALGORITHMS[name](n_rounds=4, early_stopping_rounds=2, **parameters)
+    return save(ranker.fit(*table_for(type(ranker))))
+
+
+@fuzz
+@given(st.data())
+def test_mutated_bytes(small, data):
+    mutated = bytearray(small)
+    for _ in range(data.draw(st.integers(1, 4))):
+        mutated[data.draw(st.integers(0, len(small) - 1))] = data.draw(st.integers(0, 255))
+    load_or_refuse(bytes(mutated))
+
+
+@fuzz
+@given(st.data())
+def test_any_json_in_the_header(small, data):
+    header, arrays = take_apart(small)
+    place = data.draw(st.sampled_from([header, header["parameters"], header["state"]]))
+    place[data.draw(st.sampled_from(sorted(place)))] = data.draw(json_values)
+    load_or_refuse(put_together(header, arrays))
+
+
+@fuzz
+@given(st.data())
+def test_any_values_in_the_arrays(small, data):
+    header, arrays = take_apart(small)
+    name = data.draw(st.sampled_from(sorted(name for name in arrays if arrays[name].size)))
+    array = arrays[name].copy()
+    if array.dtype.kind == "f":
+        value = data.draw(st.floats(width=64))
+    elif array.dtype.kind == "b":
+        value = data.draw(st.booleans())
+    else:
+        least, most = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
+        value = data.draw(st.integers(int(least), int(most)))
+    array.flat[data.draw(st.integers(0, array.size - 1))] = value
+    load_or_refuse(put_together(header, arrays | {name: array}))
