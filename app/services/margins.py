@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sqlalchemy.orm import Session
 
 from app.db import models as rows
 from app.db.session import Database
@@ -27,19 +28,23 @@ from core.bounds import (
     bound_misranking,
     column_outputs,
     column_rankers,
+    listed_pairs,
     makes_progress,
     most_tied_mass,
     stump_outputs,
     stump_rankers,
+    two_classes,
 )
 from core.metrics import RocCurve
 from core.metrics.margins import (
     MarginDistribution,
+    listed_margin_distribution,
+    log_listed_loss,
     log_pair_loss,
     margin_distribution,
     smooth_margin,
 )
-from core.ranker import Ranker
+from core.ranker import Combination, Ranker
 
 # ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
 LEAST_NORM = 1e-9
@@ -59,33 +64,69 @@ def measure(
     curve: RocCurve,
     workdir: Path,
 ) -> Json | None:
-    """Measure the margins of the training pairs; None where the algorithm's theory knows none.
+    """Measure the margins of all training pairs of two classes; None where the algorithm's theory knows none.
 
     Runs in the fit process. What is long goes into files of the work folder.
     """
-    combination = ranker.combination()
+    combination = _combination(ranker)
     if combination is None:
         return None
     l1_norm = float(combination.weights.sum())
-    if l1_norm < LEAST_NORM:
-        return None
     spread = margin_distribution(curve, l1_norm)
+    log_loss = log_pair_loss(train.y, scores, train.weight)
+    best = _best(ranker.get_params(deep=False), train)
+    return _kept(ranker, features, combination, spread, log_loss, workdir) | {"best": best}
+
+
+def measure_listed(
+    ranker: Ranker,
+    features: Sequence[Mapping[str, Any]],
+    pairs: npt.NDArray[np.int64],
+    weight: Floats | None,
+    scores: Floats,
+    workdir: Path,
+) -> Json | None:
+    """Measure the margins of listed training pairs (better, worse); otherwise as `measure`."""
+    combination = _combination(ranker)
+    if combination is None:
+        return None
+    differences = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+    spread = listed_margin_distribution(differences / combination.weights.sum(), weight)
+    log_loss = log_listed_loss(differences, weight)
+    return _kept(ranker, features, combination, spread, log_loss, workdir) | {"best": None}
+
+
+def _combination(ranker: Ranker) -> Combination | None:
+    combination = ranker.combination()
+    if combination is None or float(combination.weights.sum()) < LEAST_NORM:
+        return None
+    return combination
+
+
+def _kept(
+    ranker: Ranker,
+    features: Sequence[Mapping[str, Any]],
+    combination: Combination,
+    spread: MarginDistribution,
+    log_loss: float,
+    workdir: Path,
+) -> Json:
+    """Write what is long into the work folder, and return the rest."""
     np.stack((spread.thetas, spread.fractions)).astype("<f8").tofile(workdir / _SPREAD_FILE)
     if combination.d_plus is None or combination.d_minus is None:
         masses = np.empty((2, 0))
     else:
         masses = np.stack((combination.d_plus, combination.d_minus))
     masses.astype("<f8").tofile(workdir / _ROUNDS_FILE)
-    parameters = ranker.get_params(deep=False)
-    weak_rankers = _weak_rankers(parameters, features)
+    l1_norm = float(combination.weights.sum())
+    weak_rankers = _weak_rankers(ranker.get_params(deep=False), features)
     return {
         "spread": _SPREAD_FILE,
         "rounds": _ROUNDS_FILE,
         "l1_norm": l1_norm,
-        "smooth_margin": smooth_margin(log_pair_loss(train.y, scores, train.weight), l1_norm),
+        "smooth_margin": smooth_margin(log_loss, l1_norm),
         "weak_rankers": weak_rankers.size,
         "depends_on_data": weak_rankers.depends_on_data,
-        "best": _best(parameters, train),
     }
 
 
@@ -186,29 +227,36 @@ def read(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> M
                 "that combine weak rankers with values 0 and 1, and were not for this one",
                 code="no_margins",
             )
-        train = rows.find_metrics(session, model.id, "train")
+        train = _sample(session, model, "train")
         validation = rows.find_metrics(session, model.id, "validation")
     spread = MarginDistribution(_column(row.thetas), _column(row.fractions))
     weak_rankers = WeakRankers(row.weak_rankers, row.depends_on_data)
     bounds: tuple[Bound, ...] = ()
     if train is not None:
-        sample = _sample(train[0])
-        bounds = bound_misranking(spread, sample, weak_rankers, theta=theta, delta=delta)
+        bounds = bound_misranking(spread, train, weak_rankers, theta=theta, delta=delta)
     if validation is not None:
         held_out = validation[0]
         misranked = min(1.0, max(0.0, 1 - held_out.auc + held_out.ties / 2))
-        bounds += (bound_held_out(misranked, _sample(held_out), delta=delta),)
+        bounds += (bound_held_out(misranked, _of_classes(held_out), delta=delta),)
     return Margins(model, row, spread, _column(row.d_plus), _column(row.d_minus), bounds)
 
 
-def _sample(metrics: ModelMetrics) -> Sample:
+def _sample(session: Session, model: Model, part: str) -> Sample | None:
+    if (found := rows.find_metrics(session, model.id, part)) is not None:
+        return _of_classes(found[0])
+    if (listed := rows.find_pair_metrics(session, model.id, part)) is not None:
+        return listed_pairs(listed.items, listed.pairs)
+    return None
+
+
+def _of_classes(metrics: ModelMetrics) -> Sample:
     """Weights that are equal within each class weigh all pairs alike."""
     counted = (
         (metrics.positives, metrics.positive_effective),
         (metrics.negatives, metrics.negative_effective),
     )
     weighted = not all(math.isclose(n, effective, rel_tol=1e-9) for n, effective in counted)
-    return Sample(metrics.positives, metrics.negatives, weighted)
+    return two_classes(metrics.positives, metrics.negatives, weighted=weighted)
 
 
 def _column(packed: bytes) -> Floats:

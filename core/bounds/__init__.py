@@ -41,7 +41,9 @@ from .report import (
     bound_held_out,
     bound_misranking,
     column_rankers,
+    listed_pairs,
     stump_rankers,
+    two_classes,
 )
 
 __all__ = [
@@ -63,10 +65,12 @@ __all__ = [
     "corollary_5_failure",
     "equation_2_epsilon",
     "equation_2_least_rows",
+    "listed_pairs",
     "log_sloppy_cover",
     "log_uniform_cover",
     "makes_progress",
     "most_tied_mass",
     "stump_outputs",
     "stump_rankers",
+    "two_classes",
 ]

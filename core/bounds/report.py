@@ -21,6 +21,12 @@ LEAST_THETA = 1e-6
 """Margins below it are near the rounding of scores, and no number of rows there is would do."""
 
 
+_WEIGHTED = "the theorem counts rows, and these have unequal weights"
+_LISTED = (
+    "the theorem takes every crucial pair among rows drawn independently: these pairs were listed"
+)
+
+
 @dataclass(frozen=True)
 class WeakRankers:
     """The set H of weak rankers with values in {0, 1} that a ranker combines.
@@ -43,25 +49,17 @@ class Sample:
 
     Attributes
     ----------
-    positives, negatives : int
-        Rows of each class, at least one.
-    weighted : bool
-        Whether rows weigh unequally.
+    rows : int
+        m, at least 2.
+    crucial_share : float in (0, 1/2]
+        E, the share of ordered pairs of rows that are crucial.
+    reasons : tuple of str
+        Why the theorem's way of sampling is not theirs; empty when nothing is known against it.
     """
 
-    positives: int
-    negatives: int
-    weighted: bool = False
-
-    @property
-    def rows(self) -> int:
-        """m."""
-        return self.positives + self.negatives
-
-    @property
-    def crucial_share(self) -> float:
-        """E = m₊m₋/(m(m - 1)), the share of ordered pairs that are crucial; at most ½."""
-        return self.positives * self.negatives / (self.rows * (self.rows - 1))
+    rows: int
+    crucial_share: float
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +101,45 @@ class Bound:
     def vacuous(self) -> bool:
         """Whether it says nothing: a probability is at most 1 anyway."""
         return not self.value < 1.0  # NaN says nothing either
+
+
+def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sample:
+    """Describe rows whose crucial pairs are all of a positive and a negative.
+
+    Parameters
+    ----------
+    positives, negatives : int
+        Rows of each class, at least one.
+    weighted : bool
+        Whether rows of one class weigh unequally.
+
+    Returns
+    -------
+    Sample
+        With E = m₊m₋/(m(m - 1)), the empirical form that §3 allows.
+    """
+    rows = positives + negatives
+    share = positives * negatives / (rows * (rows - 1))
+    return Sample(rows, share, (_WEIGHTED,) if weighted else ())
+
+
+def listed_pairs(items: int, pairs: int) -> Sample:
+    """Describe items whose crucial pairs were listed.
+
+    Parameters
+    ----------
+    items : int
+        At least 2.
+    pairs : int
+        At least 1.
+
+    Returns
+    -------
+    Sample
+        To which no theorem applies: its crucial pairs are not all there are among rows drawn at random.
+    """
+    share = min(0.5, pairs / (items * (items - 1)))
+    return Sample(items, share, (_LISTED,))
 
 
 def stump_rankers(n_thresholds: int, n_features: int, *, boolean: bool = False) -> WeakRankers:
@@ -176,7 +213,7 @@ def bound_misranking(
         raise InvalidParameter(f"theta must be from {LEAST_THETA:g} to 1, got {theta}")
     check_delta(delta)
     size, m, E = weak_rankers.size, sample.rows, sample.crucial_share
-    reasons = _reasons(sample)
+    reasons = sample.reasons
     if weak_rankers.depends_on_data is not None:
         reasons = (*reasons, f"H must be fixed beforehand: {weak_rankers.depends_on_data}")
     log_uniform = log_uniform_cover(size, theta / 4)
@@ -260,9 +297,5 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
         misrank_fraction,
         corollary_5_epsilon(0.0, delta, m, E),
         {"m": float(m), "E": E, "delta": delta, "log_cover": 0.0},
-        _reasons(sample),
+        sample.reasons,
     )
-
-
-def _reasons(sample: Sample) -> tuple[str, ...]:
-    return ("the theorem counts rows, and these have unequal weights",) if sample.weighted else ()

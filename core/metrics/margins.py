@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.errors import InvalidParameter
+from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import RocCurve
 from core.metrics.groups import FloatArray, group_by_score
 
@@ -95,24 +95,78 @@ def margin_distribution(
     Journal of Machine Learning Research 10 (2009), §2 and §3.
     """
     _check_norm(l1_norm)
-    if n_thetas < 2:
-        raise InvalidParameter(f"n_thetas must be at least 2, got {n_thetas}")
     # Counted from the lowest score, so that an intercept far from 0 cannot overflow.
     scores = (curve.thresholds[1:] - curve.thresholds[-1]) / l1_norm
     rises, steps = np.diff(curve.tpr), np.diff(curve.fpr) > 0
     positive, negative = scores[rises > 0], scores[steps]
-    least, greatest = positive[-1] - negative[0], positive[0] - negative[-1]
-    thetas = np.linspace(least, greatest, n_thetas)
-    thetas[0], thetas[-1] = least, greatest
-    if least < 0.0 < greatest:
-        thetas = np.append(thetas, 0.0)
-    thetas = np.unique(thetas)
+    thetas = _spaced(positive[-1] - negative[0], positive[0] - negative[-1], n_thetas)
     fractions = np.empty(thetas.size)
     fpr = np.append(0.0, curve.fpr[1:][steps])
     _count_within(positive, rises[rises > 0], negative, fpr, thetas, fractions)
     np.minimum(fractions, 1.0, out=fractions)
     fractions[-1] = 1.0  # what the additions lose to rounding
     return MarginDistribution(thetas, fractions)
+
+
+def listed_margin_distribution(
+    margins: ArrayLike, weight: ArrayLike | None = None, n_thetas: int = MARGINS_KEPT
+) -> MarginDistribution:
+    """Spread of the margins of a list of pairs.
+
+    Parameters
+    ----------
+    margins : array_like of float, shape (n_pairs,)
+        Finite, at least one.
+    weight : array_like of float, shape (n_pairs,), optional
+        Above 0.
+    n_thetas : int
+        As in `margin_distribution`.
+
+    Returns
+    -------
+    MarginDistribution
+
+    Raises
+    ------
+    InvalidData
+        If there are no pairs, or a margin is not finite.
+    InvalidParameter
+        If n_thetas is below 2.
+
+    Notes
+    -----
+    O(n_pairs log n_pairs).
+    """
+    values = np.asarray(margins, dtype=np.float64)
+    if not values.size or not np.isfinite(values).all():
+        raise InvalidData("margins must be finite, and at least one")
+    weights = np.ones(values.size) if weight is None else np.asarray(weight, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    ordered, mass = values[order], np.cumsum(weights[order])
+    thetas = _spaced(ordered[0], ordered[-1], n_thetas)
+    within = np.searchsorted(ordered, thetas, side="right")
+    return MarginDistribution(thetas, mass[within - 1] / mass[-1])
+
+
+def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """ln F̃ of a list of pairs, the least weight scaled to 1; see `log_pair_loss`.
+
+    Parameters
+    ----------
+    differences : array_like of float, shape (n_pairs,)
+        Score of the better less score of the worse, not divided by ‖λ‖₁.
+    weight : array_like of float, shape (n_pairs,), optional
+        Above 0.
+
+    Returns
+    -------
+    float
+    """
+    exponents = -np.asarray(differences, dtype=np.float64)
+    if weight is not None:
+        weights = np.asarray(weight, dtype=np.float64)
+        exponents += np.log(weights / weights.min())
+    return _log_sum(exponents)
 
 
 def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -148,8 +202,7 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
         exponents = direction * groups.scores[rows.group]
         if rows.weight is not None:
             exponents += np.log(rows.weight / rows.weight.min())
-        greatest = float(exponents.max())
-        log_f += greatest + math.log(float(np.exp(exponents - greatest).sum()))
+        log_f += _log_sum(exponents)
     return log_f
 
 
@@ -199,6 +252,22 @@ def most_tied_mass(edge: ArrayLike) -> FloatArray:
     """
     r = np.asarray(edge, dtype=np.float64)
     return np.asarray(2 / 3 * (1 - r) * (1 - r**2))
+
+
+def _spaced(least: float, greatest: float, n_thetas: int) -> FloatArray:
+    """Evenly from the least margin to the greatest, and 0 where it lies between them."""
+    if n_thetas < 2:
+        raise InvalidParameter(f"n_thetas must be at least 2, got {n_thetas}")
+    thetas = np.linspace(least, greatest, n_thetas)
+    thetas[0], thetas[-1] = least, greatest
+    if least < 0.0 < greatest:
+        thetas = np.append(thetas, 0.0)
+    return np.unique(thetas)
+
+
+def _log_sum(exponents: FloatArray) -> float:
+    greatest = float(exponents.max())
+    return greatest + math.log(float(np.exp(exponents - greatest).sum()))
 
 
 def _check_norm(l1_norm: float) -> None:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from app.db.tables import Base, ModelPairMetrics
 from app.errors import Invalid
+from app.services import margins
 from app.services.tables import Columns, Hashes, Table, cut, hash_units, mix, read_table
 from app.services.trials.scores import score
 from core.metrics import summarise_pairs
@@ -62,6 +63,7 @@ class PreferenceTrial:
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
         spec = payload["spec"]
         validation = spec["validation"]
+        self._features = payload["table"]["features"]
         self.notes: list[str] = []
         self._table, self._train = _read(payload["table"], names)
         self._judge_table = self._table
@@ -86,11 +88,15 @@ class PreferenceTrial:
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         """Measure the ranker on the pairs of each part."""
         scores = score(ranker, self._table.X)
-        parts: Json = {"train": _metrics(scores, self._train)}
+        train = self._train
+        measured = margins.measure_listed(
+            ranker, self._features, train.rows, train.weight, scores, workdir
+        )
+        parts: Json = {"train": _metrics(scores, train) | {"margins": measured}}
         if self._validation is not None:
             if self._judge_table is not self._table:
                 scores = score(ranker, self._judge_table.X)
-            parts["validation"] = _metrics(scores, self._validation)
+            parts["validation"] = _metrics(scores, self._validation) | {"margins": None}
         return parts
 
     def training_values(self, feature: int) -> Floats:
@@ -172,4 +178,10 @@ def _metrics(scores: Floats, pairs: Pairs) -> Json:
 
 def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
     """What is kept in SQL of a part's metrics."""
-    return [ModelPairMetrics(model_id=model_id, part=part, **metrics)]
+    same = metrics.keys() - {"margins"}
+    found: list[Base] = [
+        ModelPairMetrics(model_id=model_id, part=part, **{name: metrics[name] for name in same})
+    ]
+    if metrics["margins"]:
+        found.append(margins.row_of(model_id, metrics["margins"], workdir))
+    return found

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from preference_data import draw_pairs, load, pairs_csv, upload_items
 from workbench import OWNER, Workbench, breast_cancer
 
 from app.db.session import Database
@@ -139,6 +140,34 @@ def test_other_algorithms(bench: Workbench, name: str, has_margins: bool, has_ro
     found = read(bench, job)
     assert len(found.progress) == (5 if has_rounds else 0)
     assert -1 - 1e-9 <= found.spread.least <= found.spread.greatest <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_margins_of_listed_pairs(bench: Workbench, weighted: bool) -> None:
+    dataset, X, worth = upload_items(bench, 40)
+    listed = draw_pairs(worth, 300)
+    weights = np.random.default_rng(0).integers(1, 4, 300).astype(float) if weighted else None
+    bench.compare(dataset, pairs_csv(listed, None if weights is None else weights.tolist()))
+    job = bench.work_on(
+        dataset,
+        algorithm={"name": "rankboost", "n_rounds": 20},
+        validation={"method": "none"},
+    )
+    found = read(bench, job)
+    scores = load(bench, bench.model(job)).score_rows(X)
+    differences = np.array([scores[i] - scores[k] for i, k in listed])
+    pair_margins = differences / found.row.l1_norm
+    weights = np.ones(300) if weights is None else weights
+    assert found.spread.least == pytest.approx(pair_margins.min())
+    misranked = weights[differences <= 0].sum() / weights.sum()
+    assert found.spread.fraction_within(0.0) == pytest.approx(misranked)
+    loss = (weights * np.exp(-differences)).sum()
+    assert found.row.smooth_margin == pytest.approx(-np.log(loss) / found.row.l1_norm)
+    assert len(found.progress) == 20
+    assert [bound.name for bound in found.bounds][-1] == "corollary_5"
+    for bound in found.bounds:
+        assert any("were listed" in reason for reason in bound.reasons)
+        assert bound.terms["m"] == len({item for pair in listed for item in pair})
 
 
 def test_without_a_validation_part_there_is_no_held_out_bound(bench: Workbench) -> None:

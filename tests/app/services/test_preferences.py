@@ -53,6 +53,7 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
             "path": table,
             "pairs": bench.blobs.path(ready.pairs.table_key or ""),
             "group": None,
+            "features": [],
         },
     }
     trial = PreferenceTrial(payload, ["a", "b", "c"])
@@ -101,6 +102,7 @@ def test_a_split_by_pairs_keeps_both_directions_together(bench: Workbench) -> No
             "path": bench.blobs.path(ready.table_key or ""),
             "pairs": bench.blobs.path(ready.pairs.table_key or ""),
             "group": None,
+            "features": [],
         },
     }
     trial = PreferenceTrial(payload, ["a", "b", "c"])

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bounds import (
-    Sample,
     WeakRankers,
     bound_held_out,
     bound_misranking,
@@ -25,6 +24,7 @@ from core.bounds import (
     log_sloppy_cover,
     log_uniform_cover,
     stump_rankers,
+    two_classes,
 )
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
@@ -128,7 +128,7 @@ def test_the_sloppy_cover_wins_with_many_rankers_and_the_uniform_one_with_few():
 
 
 def test_the_report():
-    sample = Sample(positives=60_000, negatives=40_000)
+    sample = two_classes(positives=60_000, negatives=40_000)
     assert sample.crucial_share == pytest.approx(0.24, abs=1e-5)
     bounds = bound_misranking(SPREAD, sample, column_rankers(5), theta=0.5, delta=0.05)
     assert [b.name for b in bounds] == ["theorem_2", "corollary_4", "equation_2", "corollary_5"]
@@ -146,9 +146,9 @@ def test_the_report():
 @pytest.mark.parametrize(
     ("sample", "rankers", "reason"),
     [
-        (Sample(50_000, 50_000, weighted=True), column_rankers(5), "unequal weights"),
+        (two_classes(50_000, 50_000, weighted=True), column_rankers(5), "unequal weights"),
         (
-            Sample(50_000, 50_000),
+            two_classes(50_000, 50_000),
             stump_rankers(254, 30),
             "bin edges, chosen from the training rows",
         ),
@@ -161,7 +161,7 @@ def test_where_the_theorem_does_not_apply_it_says_why(sample, rankers, reason):
 
 
 def test_equation_2_says_when_there_are_too_few_rows():
-    bounds = bound_misranking(SPREAD, Sample(50, 50), column_rankers(5), theta=0.1, delta=0.05)
+    bounds = bound_misranking(SPREAD, two_classes(50, 50), column_rankers(5), theta=0.1, delta=0.05)
     by_name = {bound.name: bound for bound in bounds}
     assert by_name["equation_2"].reasons == (
         "m must be at least 64 ln|H|/(Eθ)² = 2.311e+05, got 100",
@@ -172,7 +172,9 @@ def test_equation_2_says_when_there_are_too_few_rows():
 
 def test_a_bound_without_a_number_is_vacuous():
     # So few rows that eq. 2's logarithm is negative: its root has no value.
-    bounds = bound_misranking(SPREAD, Sample(1, 99), WeakRankers(10**6), theta=0.01, delta=0.05)
+    bounds = bound_misranking(
+        SPREAD, two_classes(1, 99), WeakRankers(10**6), theta=0.01, delta=0.05
+    )
     equation_2 = bounds[2]
     assert math.isnan(equation_2.epsilon)
     assert equation_2.vacuous
@@ -185,11 +187,11 @@ def test_boolean_features_have_all_their_stumps_beforehand():
 
 
 def test_the_held_out_bound():
-    bound = bound_held_out(0.1, Sample(50_000, 50_000), delta=0.05)
+    bound = bound_held_out(0.1, two_classes(50_000, 50_000), delta=0.05)
     assert bound.epsilon == pytest.approx(math.sqrt(8 / (1e5 * 0.0625) * math.log(40)), rel=1e-4)
     assert bound.applies
     assert not bound.vacuous
-    assert not bound_held_out(0.1, Sample(9, 9, weighted=True), delta=0.05).applies
+    assert not bound_held_out(0.1, two_classes(9, 9, weighted=True), delta=0.05).applies
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_the_held_out_bound():
 def test_parameters_out_of_range_are_refused(given_, message):
     asked = {"theta": 0.5, "delta": 0.05} | given_
     with pytest.raises(InvalidParameter, match=message):
-        bound_misranking(SPREAD, Sample(5, 5), column_rankers(2), **asked)
+        bound_misranking(SPREAD, two_classes(5, 5), column_rankers(2), **asked)
 
 
 def test_other_bad_input_is_refused():
@@ -218,7 +220,7 @@ def test_other_bad_input_is_refused():
     with pytest.raises(InvalidParameter, match="crucial_share must be above 0 and at most 1/2"):
         corollary_5_epsilon(0.0, 0.05, 10, 0.6)
     with pytest.raises(InvalidParameter, match=r"misrank_fraction must lie in \[0, 1\], got 1.5"):
-        bound_held_out(1.5, Sample(5, 5), delta=0.05)
+        bound_held_out(1.5, two_classes(5, 5), delta=0.05)
 
 
 @pytest.mark.parametrize("theta", [1e-300, 1e-160, 1e-9])

@@ -12,7 +12,13 @@ from pair_reference import rankings, repeat_rows
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import misrank_fraction, roc_curve
-from core.metrics.margins import log_pair_loss, margin_distribution, smooth_margin
+from core.metrics.margins import (
+    listed_margin_distribution,
+    log_listed_loss,
+    log_pair_loss,
+    margin_distribution,
+    smooth_margin,
+)
 
 
 def pair_margins(y, scores, weights, l1_norm):
@@ -61,6 +67,31 @@ def test_a_weight_stands_for_so_many_rows(case):
     repeated = margin_distribution(roc_curve(*repeat_rows(y, scores, weights)), 2.0)
     assert np.array_equal(weighted.thetas, repeated.thetas)
     assert weighted.fractions == pytest.approx(repeated.fractions, abs=1e-12)
+
+
+@given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]), st.integers(2, 40))
+def test_a_list_of_all_pairs_says_the_same(case, l1_norm, n_thetas):
+    y, scores, weights = case
+    margins, pair_weights = pair_margins(y, scores, weights, l1_norm)
+    listed = listed_margin_distribution(margins, pair_weights, n_thetas)
+    spread = margin_distribution(roc_curve(y, scores, weights), l1_norm, n_thetas)
+    assert np.array_equal(listed.thetas, spread.thetas)
+    assert listed.fractions == pytest.approx(spread.fractions, abs=1e-12)
+    log_loss = log_listed_loss(margins * l1_norm, pair_weights)
+    assert log_loss == pytest.approx(log_pair_loss(y, scores, weights), abs=1e-12)
+
+
+def test_a_list_without_weights_counts_each_pair_once():
+    spread = listed_margin_distribution([0.5, -0.5, 0.5, 1.0], n_thetas=2)
+    assert spread.thetas.tolist() == [-0.5, 0.0, 1.0]
+    assert spread.fractions.tolist() == [0.25, 0.25, 1.0]
+    assert log_listed_loss([0.0, 0.0]) == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize("margins", [[], [math.nan], [math.inf, 0.0]])
+def test_margins_that_are_none_are_refused(margins):
+    with pytest.raises(InvalidData, match="margins must be finite, and at least one"):
+        listed_margin_distribution(margins)
 
 
 @given(rankings(weighted=True))
