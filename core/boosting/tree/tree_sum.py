@@ -14,6 +14,7 @@ from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 
 from . import walking
+from .words import describe_leaves
 
 if TYPE_CHECKING:
     from .learner import Tree
@@ -147,18 +148,10 @@ class TreeSum(Ensemble):
     def _sentences(
         self, start: int, stop: int, tree: int, name: Callable[[int], str]
     ) -> list[dict[str, Any]]:
-        paths: list[list[str]] = [[]]
-        for split in self.splits[start:stop]:
-            above, below = _conditions(split, name)
-            path = paths[split["leaf"]]
-            paths[split["leaf"]] = [*path, above]
-            paths.append([*path, below])
         values = self.leaf_value[start + tree : stop + tree + 1].tolist()
-        leaves = sorted(zip(values, paths, strict=True), key=lambda leaf: -leaf[0])
-        return [
-            {"rule": f"{' and '.join(path)} adds {value:.3g}", "adds": value}
-            for value, path in leaves
-        ]
+        held = describe_leaves(self.splits[start:stop], name)
+        leaves = sorted(zip(values, held, strict=True), key=lambda leaf: -leaf[0])
+        return [{"rule": f"{rows} adds {value:.3g}", "adds": value} for value, rows in leaves]
 
     def arrays(self) -> Arrays:
         """Give the state as arrays."""
@@ -214,17 +207,3 @@ def _check_splits(
         raise ArtifactError(f"split_feature must be from 0 to {n_features - 1}")
     if not (splits["threshold"] < np.inf).all():
         raise ArtifactError("split_threshold must be a number below infinity")
-
-
-def _conditions(split: np.void, name: Callable[[int], str]) -> tuple[str, str]:
-    """Say in words what lies above a split, and what below it."""
-    _, feature, threshold, missing_above, speaks_of_missing = split.item()
-    if np.isneginf(threshold):
-        above, below = "is known", "is missing"
-    else:
-        above, below = f"> {threshold:.10g}", f"<= {threshold:.10g}"
-        if speaks_of_missing and missing_above:
-            above += " or missing"
-        elif speaks_of_missing:
-            below += " or missing"
-    return f"{name(feature)} {above}", f"{name(feature)} {below}"

@@ -10,6 +10,8 @@ from sklearn.metrics import roc_auc_score
 from core import RankBoost, load, save
 from core.boosting import LogitBoost
 from core.boosting.tree.drawing import find_threshold
+from core.boosting.tree.tree_sum import SPLITS
+from core.boosting.tree.words import describe_leaves
 from core.errors import ArtifactError, InvalidParameter
 
 BOOSTERS = {
@@ -157,6 +159,24 @@ def test_rules_are_sentences():
         f"x0 <= 2 adds {-added:.3g}",
     ]
     assert [leaf["adds"] for leaf in leaves] == pytest.approx([added, -added])
+
+
+def test_the_questions_about_a_feature_become_one():
+    splits = np.array(
+        [(0, 0, 1.0, False, True), (0, 0, 3.0, True, True), (2, 1, -np.inf, False, True)],
+        dtype=SPLITS,
+    )
+    assert describe_leaves(splits, "ab".__getitem__) == [
+        "a > 3",
+        "a <= 1 or missing",
+        "1 < a <= 3 and b is known",
+        "1 < a <= 3 and b is missing",
+    ]
+    splits["missing_above"][0] = True
+    splits["speaks_of_missing"][1:] = False
+    assert describe_leaves(splits, "ab".__getitem__)[:2] == ["a > 3", "a <= 1"]
+    splits["speaks_of_missing"][1:] = True
+    assert describe_leaves(splits, "ab".__getitem__)[:2] == ["a > 3 or missing", "a <= 1"]
 
 
 @pytest.mark.parametrize(
