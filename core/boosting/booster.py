@@ -1,6 +1,5 @@
 """The base of this family's estimators for two classes: fit, score, state."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
@@ -14,7 +13,7 @@ from core.ranker import Arrays, Callback, Combination, Floats, Ranker
 from .ensemble import Ensemble, check_array
 from .kinds import KINDS, Kind
 from .loop import Path, SoFar, StopReason, boost
-from .rules import RankingRule, Rule, classification_loss
+from .rules import RankingRule, Rule, losses_of
 from .validation import Part, Watch, split_off
 
 
@@ -113,14 +112,17 @@ class Booster(Ranker):
 
     def structure(self) -> dict[str, Any]:
         """Describe the sum: its rules in words, its intercept, and the losses it ends with."""
-        f, f_skew = classification_loss(self._log_f[-1], self._rule_intercept)
+        losses = losses_of(self._log_f[-1:], np.array([self._rule_intercept]))
         return {
             "type": self._ensemble.type,
             "intercept": np.asarray(self.intercept_).tolist(),
             "offset": np.asarray(self.offset_).tolist(),
             "rounds": len(self.rounds_),
             "stop_reason": self.stop_reason_,
-            "losses": {"f": f, "f_skew": f_skew, "f_tilde": _f_tilde(self._log_f[-1])},
+            "losses": {
+                name: float(value[0]) if np.isfinite(value[0]) else None
+                for name, value in losses._asdict().items()
+            },
             **self._ensemble.describe(self._feature_name),
         }
 
@@ -168,9 +170,8 @@ class Booster(Ranker):
         self.stop_reason_ = stop_reason
         self.intercept_ = self._rule_intercept + ensemble.constant
         self.loss_ = np.array([rule.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64)
-        both = [classification_loss(row, rule.intercept(row)) for row in log_f[1:]]
-        self.f_, self.f_skew_ = np.array(both, dtype=np.float64).reshape(-1, 2).T.copy()
-        self.f_tilde_ = np.array([_f_tilde(row) for row in log_f[1:]], dtype=np.float64)
+        intercepts = np.array([rule.intercept(row) for row in log_f[1:]], dtype=np.float64)
+        self.f_, self.f_skew_, self.f_tilde_ = losses_of(log_f[1:], intercepts)
         self._take_rounds()
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
@@ -207,7 +208,3 @@ class Booster(Ranker):
         self.validation_auc_ = validation_auc
         log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
         self._take(ensemble, log_f, meta["stop_reason"])
-
-
-def _f_tilde(log_f: Floats) -> float:
-    return math.exp(log_f[0] + log_f[1])

@@ -132,8 +132,23 @@ def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
     return 0.5 * math.log((d_plus + smoothing) / (d_minus + smoothing))
 
 
-def classification_loss(log_f: Floats, intercept: float) -> tuple[float, float]:
-    """Give F = F₊ + F₋ and the F-skew F₊ - F₋ of f + intercept."""
+class Losses(NamedTuple):
+    """AdaBoost's loss F = F₊ + F₋, the F-skew F₊ - F₋ and RankBoost's loss F̃ = F₊ F₋, by round."""
+
+    f: Floats
+    f_skew: Floats
+    f_tilde: Floats
+
+
+def losses_of(log_f: Floats, intercepts: Floats) -> Losses:
+    """Give the losses of f + intercept.
+
+    Parameters
+    ----------
+    log_f : ndarray of shape (n, 2), float64
+        ln F₊ and ln F₋ of f.
+    intercepts : ndarray of shape (n,), float64
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        plus, minus = np.exp(log_f + np.array([-intercept, intercept]))
-        return float(plus + minus), float(plus - minus)
+        plus, minus = np.exp(log_f[:, 0] - intercepts), np.exp(log_f[:, 1] + intercepts)
+        return Losses(plus + minus, plus - minus, np.exp(log_f.sum(axis=1)))
