@@ -136,7 +136,9 @@ def score_and_explain(client: ApiClient, model: dict[str, Any], table: Path) -> 
     for name in sorted(contributions, key=lambda n: -abs(contributions[n]))[:5]:
         console.print(f"  {contributions[name]:+8.2f}  {name} = {features[name]:g}")
     rest = len(contributions) - 5
-    console.print(f"  … {rest} more, and {parts['offset']:+.2f} of the average row, add up to the score")
+    console.print(
+        f"  … {rest} more, and {parts['offset']:+.2f} for the average row, add up to the score"
+    )
     return row
 
 
