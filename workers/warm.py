@@ -51,6 +51,7 @@ def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
         "content_encoding": None,
         "dataset_kind": "bipartite",
         "label": "y",
+        "labels": None,
         "positive": "1",
         "item": None,
         "weight": None,
@@ -81,6 +82,7 @@ def _training(
         "validation_table": None,
         "dataset_kind": "bipartite",
         "pair": [table["negative"], table["positive"]],
+        "labels": None,
         "workdir": folder,
     }
 

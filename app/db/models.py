@@ -16,6 +16,7 @@ from app.db.tables import (
     Model,
     ModelAlias,
     ModelCurve,
+    ModelLabelMetrics,
     ModelMargins,
     ModelMetrics,
     ModelName,
@@ -89,6 +90,15 @@ def find_metrics(
 def find_pair_metrics(session: Session, model_id: str, part: str) -> ModelPairMetrics | None:
     """What one part says of a model trained on pairs. The caller has seen that the model is the owner's."""
     return session.get(ModelPairMetrics, (model_id, part))
+
+
+def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[ModelLabelMetrics]:
+    """What one part says of each label, in their order. The caller has seen that the model is the owner's."""
+    return session.scalars(
+        select(ModelLabelMetrics)
+        .where(ModelLabelMetrics.model_id == model_id, ModelLabelMetrics.part == part)
+        .order_by(ModelLabelMetrics.position)
+    ).all()
 
 
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:

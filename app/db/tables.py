@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    CheckConstraint,
-    Float,
-    ForeignKey,
-    Index,
-    LargeBinary,
-    MetaData,
-    Text,
-    UniqueConstraint,
-)
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-Json = dict[str, Any]
+from app.db.base import Base, Json
+
+__all__ = ["Base", "Json"]  # from here too: whoever speaks of rows imports this module
 
 
 class JobState(StrEnum):
@@ -37,10 +28,11 @@ FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobStat
 
 
 class DatasetKind(StrEnum):
-    """Rows with a label of two values, or items that pairs compare."""
+    """Rows with a label of two values, items that pairs compare, or rows with several labels."""
 
     BIPARTITE = "bipartite"
     PREFERENCES = "preferences"
+    MULTILABEL = "multilabel"
 
 
 class DatasetStatus(StrEnum):
@@ -51,28 +43,9 @@ class DatasetStatus(StrEnum):
     INVALID = "invalid"
 
 
-class Base(DeclarativeBase):
-    """Names every constraint, so that migrations can speak of them on both databases."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads it once, at class creation
-        float: Float(53),
-        int: BigInteger,
-        str: Text,  # no length that only one of the two databases would hold a value to
-        # None is SQL's NULL here, never the JSON text `null`.
-        Json: JSON(none_as_null=True),
-        list[Json]: JSON(none_as_null=True),
-        list[str]: JSON(none_as_null=True),
-        bytes: LargeBinary,
-    }
+OfModel = Annotated[
+    str, mapped_column(ForeignKey("models.id", ondelete="CASCADE"), primary_key=True)
+]
 
 
 class ApiKey(Base):
@@ -112,6 +85,7 @@ class Dataset(Base):
     weight: Mapped[str | None]
     group: Mapped[str | None] = mapped_column("group_column")
     item: Mapped[str | None]
+    labels: Mapped[list[Json] | None]
     upload_key: Mapped[str]
     table_key: Mapped[str | None]
     bytes: Mapped[int]
@@ -258,6 +232,7 @@ class Model(Base):
     label: Mapped[str | None]
     positive: Mapped[str | None]
     negative: Mapped[str | None]
+    labels: Mapped[list[Json] | None]
     seed: Mapped[int]
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
@@ -304,13 +279,11 @@ class ModelAliasHistory(Base):
 
 
 class ModelMetrics(Base):
-    """AUC of a model on one part (`validation` or `train`), with its interval."""
+    """AUC of a model on one part (`validation` or `train`), with its interval. Effective rows are Kish's."""
 
     __tablename__ = "model_metrics"
 
-    model_id: Mapped[str] = mapped_column(
-        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
-    )
+    model_id: Mapped[OfModel]
     part: Mapped[str] = mapped_column(primary_key=True)
     auc: Mapped[float]
     auc_low: Mapped[float]
@@ -320,9 +293,7 @@ class ModelMetrics(Base):
     negatives: Mapped[int]
     positive_weight: Mapped[float]
     negative_weight: Mapped[float]
-    positive_effective: Mapped[
-        float
-    ]  # Kish's effective rows: what intervals count where rows have weights
+    positive_effective: Mapped[float]
     negative_effective: Mapped[float]
     ties: Mapped[float]
 
@@ -332,9 +303,7 @@ class ModelPartialAuc(Base):
 
     __tablename__ = "model_partial_aucs"
 
-    model_id: Mapped[str] = mapped_column(
-        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
-    )
+    model_id: Mapped[OfModel]
     part: Mapped[str] = mapped_column(primary_key=True)
     fpr_min: Mapped[float] = mapped_column(primary_key=True)
     fpr_max: Mapped[float] = mapped_column(primary_key=True)
@@ -348,9 +317,7 @@ class ModelPairMetrics(Base):
 
     __tablename__ = "model_pair_metrics"
 
-    model_id: Mapped[str] = mapped_column(
-        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
-    )
+    model_id: Mapped[OfModel]
     part: Mapped[str] = mapped_column(primary_key=True)
     value: Mapped[float]
     low: Mapped[float]
@@ -372,9 +339,7 @@ class ModelMargins(Base):
 
     __tablename__ = "model_margins"
 
-    model_id: Mapped[str] = mapped_column(
-        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
-    )
+    model_id: Mapped[OfModel]
     l1_norm: Mapped[float]
     smooth_margin: Mapped[float]
     thetas: Mapped[bytes]
@@ -386,18 +351,32 @@ class ModelMargins(Base):
     best: Mapped[Json | None]
 
 
+class ModelLabelMetrics(Base):
+    """AUC of one label's scores on one part; null where the part lacks one of its classes."""
+
+    __tablename__ = "model_label_metrics"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    label: Mapped[str]
+    auc: Mapped[Json | None]
+    partial_aucs: Mapped[list[Json]]
+    level: Mapped[float]
+    positives: Mapped[int]
+    negatives: Mapped[int]
+    ties: Mapped[float | None]
+
+
 class ModelCurve(Base):
     """A ROC curve as three little-endian float64 columns from (0, 0) to (1, 1).
 
-    One row a curve, not one a point: a curve is always read whole (to place a score, to draw, to thin), and a
-    curve of 250,000 points as rows would make the finishing transaction minutes long.
+    One row a curve: it is always read whole, and 250,000 points as rows would make the finish minutes long.
     """
 
     __tablename__ = "model_curves"
 
-    model_id: Mapped[str] = mapped_column(
-        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
-    )
+    model_id: Mapped[OfModel]
     part: Mapped[str] = mapped_column(primary_key=True)
     points: Mapped[int]
     fpr: Mapped[bytes]

@@ -26,21 +26,26 @@ from app.services.ingest import job as ingest_job
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)
-LATER_KINDS = ("multilabel",)
-FIELDS = ("name", "label", "positive", "weight", "group", "item", "kind")
+FIELDS = ("name", "label", "positive", "labels", "weight", "group", "item", "kind")
+LONGEST_TEXT = 255
+LONGEST_LIST = 4096
+MOST_LABELS = 100
 _ROLES = ("label", "item", "weight", "group")
+_NO_ITEM = "rows have labels; items belong to kind=preferences"
+_ONE_LABEL = "several labels belong to kind=multilabel"
+_NO_LABEL = "items have no label: pairs say which one is better"
 # Fields that mean nothing for a kind, and why.
 _FOREIGN: Mapping[str, Mapping[str, str]] = {
-    "bipartite": {
-        "item": "rows of a bipartite table have a label; items belong to kind=preferences"
-    },
+    DatasetKind.BIPARTITE: {"item": _NO_ITEM, "labels": _ONE_LABEL},
     DatasetKind.PREFERENCES: {
-        "label": "items have no label: pairs say which one is better",
-        "positive": "items have no label: pairs say which one is better",
+        **dict.fromkeys(("label", "positive", "labels"), _NO_LABEL),
         "weight": "items have no weight: the pairs have",
     },
+    DatasetKind.MULTILABEL: {
+        "item": _NO_ITEM,
+        **dict.fromkeys(("label", "positive"), "the labels are named by labels"),
+    },
 }
-LONGEST_TEXT = 255
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Description:
     weight: str | None
     group: str | None
     item: str | None
+    labels: list[str] | None
     kind: str
 
 
@@ -80,21 +86,23 @@ def describe(given: Mapping[str, str]) -> Description:
     for field, value in given.items():
         if field not in FIELDS:
             detail = f"{field} is not known here; known are {', '.join(FIELDS)}"
-        elif not 0 < len(value) <= LONGEST_TEXT or "\0" in value:
-            detail = f"{field} must have 1 to {LONGEST_TEXT} characters and no NUL"
+        elif not 0 < len(value) <= longest(field) or "\0" in value:
+            detail = f"{field} must have 1 to {longest(field)} characters and no NUL"
         else:
             continue
         errors.append({"parameter": field[:LONGEST_TEXT], "detail": detail})
     kind = given.get("kind", "bipartite")
     if kind not in KINDS:
-        later = ": it is not offered yet" if kind in LATER_KINDS else ""
-        detail = f"kind must be {' or '.join(KINDS)}, got {kind[:100]!r}{later}"
+        detail = f"kind must be {' or '.join(KINDS)}, got {kind[:100]!r}"
         errors.append({"parameter": "kind", "detail": detail})
     errors += [
         {"parameter": field, "detail": f"{field} cannot be given with kind={kind}: {why}"}
         for field, why in _FOREIGN.get(kind, {}).items()
         if field in given
     ]
+    labels, fault = _read_labels(given.get("labels"), kind)
+    if fault is not None:
+        errors.append({"parameter": "labels", "detail": fault})
     roles = {role: given[role] for role in _ROLES if role in given}
     if len(set(roles.values())) < len(roles):
         named = ", ".join(f"{role}={column!r}" for role, column in roles.items())
@@ -110,8 +118,26 @@ def describe(given: Mapping[str, str]) -> Description:
         weight=given.get("weight"),
         group=given.get("group"),
         item=given.get("item"),
+        labels=labels,
         kind=kind,
     )
+
+
+def longest(field: str) -> int:
+    """Most characters of a field."""
+    return LONGEST_LIST if field == "labels" else LONGEST_TEXT
+
+
+def _read_labels(given: str | None, kind: str) -> tuple[list[str] | None, str | None]:
+    """The names of the labels, and what is wrong with them."""
+    if kind != DatasetKind.MULTILABEL:
+        return None, None
+    names = [name.strip() for name in (given or "").split(",")]
+    if not all(names):
+        return None, "labels must name the label columns of a multilabel table, as in labels=a,b,c"
+    if len(set(names)) < len(names) or len(names) > MOST_LABELS:
+        return None, f"labels must be at most {MOST_LABELS} different columns, got {len(names)}"
+    return names, None
 
 
 def check_format(content_type: str, content_encoding: str | None) -> Format:
@@ -158,6 +184,7 @@ def accept(
         weight=description.weight,
         group=description.group,
         item=description.item,
+        labels=description.labels and [{"name": name} for name in description.labels],
         upload_key=upload.key,
         bytes=upload.size,
         sha256=upload.sha256,
@@ -185,6 +212,7 @@ def check_table(
             "dataset_kind": description.kind,
             "label": description.label,
             "positive": description.positive,
+            "labels": description.labels,
             "item": description.item,
             "weight": description.weight,
             "group": description.group,
@@ -233,10 +261,14 @@ def preview(
         batch = next(file.iter_batches(batch_size=limit), None)
         names = file.schema_arrow.names
     columns = [] if batch is None else [_plain(column) for column in batch.columns]
-    if dataset.label in names and columns:  # kept as 0 and 1; shown in the caller's words
-        words = (dataset.negative, dataset.positive)
-        at = names.index(dataset.label)
-        columns[at] = [words[int(value)] for value in columns[at]]
+    labels = dataset.labels or [
+        {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
+    ]
+    for label in labels:  # kept as 0 and 1; shown in the caller's words
+        if label["name"] in names and columns:
+            words = (label["negative"], label["positive"])
+            at = names.index(label["name"])
+            columns[at] = [words[int(value)] for value in columns[at]]
     return {"columns": names, "data": [list(row) for row in zip(*columns, strict=True)]}
 
 

@@ -183,12 +183,15 @@ def roc(db: Database, owner: str, ref: str, part: str) -> tuple[Model, RocCurve]
 def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
     """AUC, partial AUCs and a few heights of the curve on a part, with the counts behind them.
 
-    Of a model trained on pairs: the weighted share of pairs in order.
+    Of a model trained on pairs: the weighted share of pairs in order. Of one with several labels: AUC and partial
+    AUCs of each, and their means.
     """
     with db.read() as session:
         model = find(session, owner, ref)
         if model.kind == DatasetKind.PREFERENCES:
             return _pair_metrics(session, model, part)
+        if model.kind == DatasetKind.MULTILABEL:
+            return _label_metrics(session, model, part)
         found = rows.find_metrics(session, model.id, part)
         curve = rows.find_curve(session, model.id, part)
         if found is None:
@@ -239,6 +242,44 @@ def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
         "weight": row.weight,
         "effective_pairs": row.effective_pairs,
     }
+
+
+def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    labels = rows.find_label_metrics(session, model.id, part)
+    if not labels:
+        raise _no_part(model, part)
+    judged = [label for label in labels if label.auc is not None]
+    windows = judged[0].partial_aucs if judged else []
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": labels[0].level,
+        "labels": [
+            {
+                "label": label.label,
+                "auc": label.auc,
+                "pauc": label.partial_aucs,
+                "positives": label.positives,
+                "negatives": label.negatives,
+                "ties": label.ties,
+            }
+            for label in labels
+        ],
+        "judged": len(judged),
+        "mean_auc": _mean([label.auc["value"] for label in judged if label.auc]),
+        "mean_pauc": [
+            {
+                "fpr_min": window["fpr_min"],
+                "fpr_max": window["fpr_max"],
+                "value": _mean([label.partial_aucs[k]["value"] for label in judged]),
+            }
+            for k, window in enumerate(windows)
+        ],
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def operating_point(

@@ -42,6 +42,22 @@ class Served:
     features: FeatureIndex
     curve: RocCurve | None
     artifact_sha256: str
+    labels: list[str] | None = None
+    """The labels of a model that has several: it gives a score for each."""
+
+    def label(self, name: str | None) -> int:
+        """The position of a label that is to be looked at alone; a model with one label takes no name."""
+        if self.labels is None and name is None:
+            return 0
+        known = self.labels or []
+        if name not in known:
+            rule = f"must be one of {', '.join(map(repr, known[:20]))}"
+            if self.labels is None:
+                rule = "cannot be given: the model has one score a row"
+            got = "it is missing" if name is None else f"got {name[:100]!r}"
+            detail = f"label {rule}; {got}"
+            raise Invalid(detail, errors=[{"parameter": "label", "detail": detail}])
+        return known.index(name)
 
     def score_one(self, row: Floats) -> tuple[float, float | None, float | None]:
         """The score of a row of shape (1, n_features), and its (FPR, TPR) on the validation curve if there is one."""
@@ -156,6 +172,7 @@ class ModelCache:
             FeatureIndex(model.features),
             None if curve is None else models.curve_of(curve),
             model.artifact_sha256,
+            None if model.labels is None else [label["name"] for label in model.labels],
         )
 
 
@@ -170,8 +187,12 @@ def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
     return order if top is None else order[:top]
 
 
-def explain(served: Served, X: Floats) -> list[dict[str, Any]]:
-    """For each row the score's parts: `offset` and a contribution per feature, which add up to it."""
+def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[str, Any]]:
+    """For each row the score's parts: `offset` and a contribution per feature, which add up to it.
+
+    Of a model with several labels it is the score of one of them.
+    """
+    position = served.label(label)
     if len(X) > MOST_EXPLAINED:
         raise Invalid(f"at most {MOST_EXPLAINED} rows are explained at once, got {len(X)}")
     contributions = getattr(served.ranker, "contributions", None)
@@ -183,13 +204,15 @@ def explain(served: Served, X: Floats) -> list[dict[str, Any]]:
     scores, fprs, tprs = served.score(X)
     names = served.features.names
     parts = contributions(pa.table(dict(zip(names, X.T, strict=True))))
-    offset = float(served.ranker.offset_)  # comes with `contributions`
+    offset = served.ranker.offset_  # comes with `contributions`
+    if served.labels is not None:
+        scores, parts, offset = scores[:, position], parts[..., position], offset[position]
     return [
         {
             "score": float(scores[i]),
             "fpr": None if fprs is None else float(fprs[i]),
             "tpr": None if tprs is None else float(tprs[i]),
-            "offset": offset,
+            "offset": float(offset),
             "contributions": dict(zip(names, parts[i].tolist(), strict=True)),
         }
         for i in range(len(X))
@@ -198,4 +221,8 @@ def explain(served: Served, X: Floats) -> list[dict[str, Any]]:
 
 def structure(served: Served) -> dict[str, Any]:
     """What the model is made of, readable by a person."""
-    return served.ranker.structure()
+    described = served.ranker.structure()
+    if served.labels is not None:
+        named = zip(served.labels, described["labels"], strict=True)
+        described["labels"] = [{"label": name, **label} for name, label in named]
+    return described

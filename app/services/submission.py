@@ -77,6 +77,8 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
     dataset = _ready_dataset(session, owner, request.dataset_id, "/dataset_id")
     if dataset.kind == DatasetKind.PREFERENCES:
         objective = _check_pair_learner(algorithm, objective)
+    else:
+        _check_target(algorithm["name"], dataset)
     check_pairs_ready(dataset, "/dataset_id")
     validation = dict(request.validation)
     if validation["method"] == "dataset":
@@ -220,6 +222,18 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
     raise Conflict(detail, code="pairs_not_ready", errors=errors)
 
 
+def _check_target(name: str, dataset: Dataset) -> None:
+    """Check that the algorithm learns from as many labels as the dataset has: one or several."""
+    target = "multilabel" if dataset.kind == DatasetKind.MULTILABEL else "binary"
+    if ALGORITHMS[name].target != target:
+        able = ", ".join(other for other, it in ALGORITHMS.items() if it.target == target)
+        raise _invalid(
+            "/algorithm/name",
+            f"{name} does not learn from datasets of kind {dataset.kind}; those that do are {able}",
+            code="wrong_kind",
+        )
+
+
 def _check_pair_learner(algorithm: Json, objective: Json) -> Json:
     """Check that the algorithm learns from pairs, with these parameters; return what it aims at."""
     estimator = ALGORITHMS[algorithm["name"]]
@@ -259,12 +273,28 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
     if missing:
         shown = ", ".join(repr(name) for name in missing[:10])
         raise _invalid(pointer, f"dataset {other.id} lacks {len(missing)} features: {shown}")
-    if (other.positive, other.negative) != (dataset.positive, dataset.negative):
+    if label_values(other) != label_values(dataset):
         raise _invalid(
             pointer,
-            f"dataset {other.id} must have the label values {dataset.positive!r} (positive) and "
-            f"{dataset.negative!r}, it has {other.positive!r} and {other.negative!r}",
+            f"dataset {other.id} must have the label values {show_labels(dataset)}, "
+            f"it has {show_labels(other)}",
         )
+
+
+def label_values(dataset: Dataset) -> list[tuple[str | None, ...]]:
+    """(negative, positive) of the label; of several labels their names too, in the order of the dataset."""
+    if dataset.labels is None:
+        return [(dataset.negative, dataset.positive)]
+    return [(entry["name"], entry["negative"], entry["positive"]) for entry in dataset.labels]
+
+
+def show_labels(dataset: Dataset) -> str:
+    """The values of the label, of several labels one after the other, for a message."""
+    shown = []
+    for *name, negative, positive in label_values(dataset):
+        of = f" of {name[0]!r}" if name else ""
+        shown.append(f"{positive!r} (positive) and {negative!r}{of}")
+    return "; ".join(shown[:5]) + ("; …" if len(shown) > 5 else "")
 
 
 def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:

@@ -23,7 +23,7 @@ from app.infra.ids import new_id
 from app.infra.settings import Settings
 from app.services import queue
 from app.services.staging import publish
-from app.services.submission import check_pairs_ready
+from app.services.submission import check_pairs_ready, label_values, show_labels
 from app.services.trials import KINDS, Trial
 from core import artifact
 from core.ranker import Ranker
@@ -55,6 +55,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "validation_table": None,
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
+        "labels": dataset.labels,
     }
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs)
@@ -91,11 +92,10 @@ def _table_of(dataset: Dataset, blobs: BlobStore) -> Json:
 
 
 def _check_judge(dataset: Dataset, judge: Dataset) -> None:
-    pair, other = (dataset.negative, dataset.positive), (judge.negative, judge.positive)
-    if pair != other:
+    if label_values(dataset) != label_values(judge):
         raise Invalid(
-            f"the validation dataset {judge.id} must have the label values {pair} (negative, positive), "
-            f"got {other}",
+            f"the validation dataset {judge.id} must have the label values {show_labels(dataset)}, "
+            f"it has {show_labels(judge)}",
             code="label_mismatch",
         )
     has = {column["name"] for column in judge.columns if column["role"] == "feature"}
@@ -135,6 +135,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         ],
         "label": payload["table"]["label"],
         "pair": payload["pair"],
+        "labels": payload["labels"],
         "fit_seconds": seconds,
         "warnings": [
             *trial.notes,
@@ -210,6 +211,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             label=result["label"],
             negative=result["pair"][0],
             positive=result["pair"][1],
+            labels=result["labels"],
             seed=spec["seed"],
             tags=job.tags if job else {},
             warnings=result["warnings"],

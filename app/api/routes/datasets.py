@@ -41,8 +41,10 @@ _FIELDS_SCHEMA = {
     "weight": "Column of row weights.",
     "group": "Column whose equal values stay on one side of a split.",
     "item": "Column of the items' names, for `preferences`.",
+    "labels": "Columns of the labels with commas between, for `multilabel`.",
     "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
-    "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which.",
+    "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
+    "`multilabel`: rows with several labels of two values each.",
 }
 _UPLOAD_DOCS: dict[str, Any] = {
     "parameters": [
@@ -51,7 +53,7 @@ _UPLOAD_DOCS: dict[str, Any] = {
             "in": "query",
             "required": False,
             "description": text,
-            "schema": {"type": "string", "minLength": 1, "maxLength": datasets.LONGEST_TEXT},
+            "schema": {"type": "string", "minLength": 1, "maxLength": datasets.longest(name)},
         }
         for name, text in _FIELDS_SCHEMA.items()
     ],

@@ -13,15 +13,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.api.dependencies import CallerDep, ContextDep, PagingDep
 from app.api.schemas.common import PageOf
+from app.api.schemas.metrics import Metrics, MultilabelMetrics, PairMetrics
 from app.api.schemas.models import (
     Alias,
     AliasTarget,
     Margins,
-    Metrics,
     Model,
     ModelSummary,
     OperatingPoint,
-    PairMetrics,
     Part,
     Roc,
     alias_of,
@@ -77,10 +76,12 @@ def delete_model(ref: str, context: ContextDep, caller: CallerDep) -> None:
 @needs("read")
 def read_metrics(
     *, ref: str, context: ContextDep, caller: CallerDep, on: On = "validation"
-) -> Metrics | PairMetrics:
+) -> Metrics | PairMetrics | MultilabelMetrics:
     """AUC, partial AUCs and TPR at a few FPRs, with confidence intervals."""
     found = models.metrics(context.db, caller.owner, ref, on)
-    return (PairMetrics if "pair_order" in found else Metrics).model_validate(found)
+    if "pair_order" in found:
+        return PairMetrics.model_validate(found)
+    return (MultilabelMetrics if "labels" in found else Metrics).model_validate(found)
 
 
 @router.get(

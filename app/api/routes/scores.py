@@ -17,7 +17,15 @@ from starlette.types import Receive, Scope, Send
 from app.api.context import Context
 from app.api.dependencies import CallerDep, ContextDep, preferences
 from app.api.routes.models import matches
-from app.api.schemas.scores import ROWS_BODY, Explanations, Ranking, Score, Scores
+from app.api.schemas.scores import (
+    ROWS_BODY,
+    Explanations,
+    LabelScore,
+    LabelScores,
+    Ranking,
+    Score,
+    Scores,
+)
 from app.api.security import GuardedRoute, authenticate, needs, require_json
 from app.errors import Invalid, Malformed
 from app.services import scoring
@@ -27,6 +35,9 @@ from app.services.scoring import Served
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
 
 SCORE_PATH = "/v1/models/{ref}/score"
+LabelQuery = Annotated[
+    str | None, Query(description="Which label's scores, of a model with several.")
+]
 _INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start
 
 
@@ -71,15 +82,24 @@ class ScoreRow:
         if lenient:
             out.append((b"preference-applied", b"handling=lenient"))
         if status == 200:
-            score, fpr, tpr = served.score_one(row)
-            # repr of a finite float is its JSON
-            places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
-            text = f'{{"model_id":"{served.model_id}","score":{score!r},{places}}}'
-            body = text.encode()
+            body = _one_score(served, row) if served.labels is None else _label_scores(served, row)
             out.append((b"content-type", b"application/json"))
             out.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": out})
         await send({"type": "http.response.body", "body": body})
+
+
+def _one_score(served: Served, row: npt.NDArray[np.float64]) -> bytes:
+    score, fpr, tpr = served.score_one(row)
+    # repr of a finite float is its JSON
+    places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
+    return f'{{"model_id":"{served.model_id}","score":{score!r},{places}}}'.encode()
+
+
+def _label_scores(served: Served, row: npt.NDArray[np.float64]) -> bytes:
+    scores = served.score(row)[0][0].tolist()
+    named = dict(zip(served.labels or (), scores, strict=True))
+    return orjson.dumps({"model_id": served.model_id, "scores": named})
 
 
 def _is_lenient(request: Request) -> bool:
@@ -134,12 +154,21 @@ SCORE_ROW_DOCS: dict[str, Any] = {
     "responses": {
         "200": {
             "description": "The score.",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Score"}}},
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "anyOf": [
+                            {"$ref": "#/components/schemas/Score"},
+                            {"$ref": "#/components/schemas/LabelScore"},
+                        ]
+                    }
+                }
+            },
         },
         "304": {"description": "The caller has the answer already."},
     },
 }
-SCORE_ROW_SCHEMAS = (Score,)
+SCORE_ROW_SCHEMAS = (Score, LabelScore)
 
 
 async def _read(request: Request) -> bytes:
@@ -185,7 +214,10 @@ def rows_of(served: Served, body: bytes, lenient: bool) -> npt.NDArray[np.float6
 
 
 @router.post(
-    "/{ref}/score", response_model=Scores, summary="Score many rows", openapi_extra=ROWS_BODY
+    "/{ref}/score",
+    response_model=Scores | LabelScores,
+    summary="Score many rows",
+    openapi_extra=ROWS_BODY,
 )
 @needs("score")
 async def score_rows(
@@ -195,6 +227,8 @@ async def score_rows(
 
     def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
         scores, fprs, tprs = served.score(X)
+        if served.labels is not None:
+            return {"model_id": served.model_id, "labels": served.labels, "scores": scores}
         return {"model_id": served.model_id, "scores": scores, "fprs": fprs, "tprs": tprs}
 
     return await _answer(request, context, caller, ref, make)
@@ -209,11 +243,15 @@ async def rank_rows(
     context: ContextDep,
     caller: CallerDep,
     top: Annotated[int | None, Query(ge=1, le=2**31, description="Only so many.")] = None,
+    label: LabelQuery = None,
 ) -> Response:
     """Row numbers best first; equal scores keep their order."""
 
     def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
+        position = served.label(label)
         scores, _, _ = served.score(X)
+        if served.labels is not None:
+            scores = scores[:, position]
         order = scoring.rank(scores, top)
         return {"model_id": served.model_id, "indices": order, "scores": scores[order]}
 
@@ -228,11 +266,16 @@ async def rank_rows(
 )
 @needs("score")
 async def explain_rows(
-    *, ref: str, request: Request, context: ContextDep, caller: CallerDep
+    *,
+    ref: str,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    label: LabelQuery = None,
 ) -> Response:
     """Each score as a sum: the mean training score and, per feature, how the row differs from it."""
 
     def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
-        return {"model_id": served.model_id, "explanations": scoring.explain(served, X)}
+        return {"model_id": served.model_id, "explanations": scoring.explain(served, X, label)}
 
     return await _answer(request, context, caller, ref, make)

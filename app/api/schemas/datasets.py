@@ -56,6 +56,16 @@ class Pairs(Resource):
     created_at: Timestamp
 
 
+class Label(Resource):
+    """One of several labels; its values and their counts are known once the table is read."""
+
+    name: str
+    positive: str | None = None
+    negative: str | None = None
+    positives: int | None = None
+    negatives: int | None = None
+
+
 class Dataset(Resource):
     """An uploaded table."""
 
@@ -76,6 +86,7 @@ class Dataset(Resource):
                     "weight": None,
                     "group": None,
                     "item": None,
+                    "labels": None,
                     "bytes": 48211,
                     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                     "rows": 1000,
@@ -114,6 +125,7 @@ class Dataset(Resource):
     weight: str | None
     group: str | None
     item: str | None = Field(description="The column of the items' names.")
+    labels: list[Label] | None = Field(description="Of a dataset of kind `multilabel`.")
     bytes: int
     sha256: str
     rows: int | None

@@ -21,6 +21,14 @@ class Feature(Resource):
     missing: bool = Field(description="Had missing values in training, so it may be absent.")
 
 
+class LabelValues(Resource):
+    """One of several labels, and its values."""
+
+    name: str
+    positive: str
+    negative: str
+
+
 class Artifact(Resource):
     """The model's bytes."""
 
@@ -40,7 +48,7 @@ class ModelSummary(Resource):
     optimised_for: dict[str, Any]
     selected_by: dict[str, Any] | None
     dataset_id: str
-    kind: str = Field(description="Of the dataset: `bipartite` or `preferences`.")
+    kind: str = Field(description="Of the dataset: `bipartite`, `preferences` or `multilabel`.")
     job_id: str
     seed: int
     tags: dict[str, str]
@@ -75,6 +83,7 @@ class Model(ModelSummary):
                     "label": "left",
                     "positive": "yes",
                     "negative": "no",
+                    "labels": None,
                     "warnings": [],
                     "fit_seconds": 0.12,
                     "artifact": {
@@ -89,9 +98,10 @@ class Model(ModelSummary):
 
     aliases: list[str]
     features: list[Feature] = Field(description="In the order of the artifact.")
-    label: str | None
+    label: str | None = Field(description="Null where it was trained on pairs or several labels.")
     positive: str | None
     negative: str | None
+    labels: list[LabelValues] | None = Field(description="Of a model with several labels.")
     warnings: list[str]
     fit_seconds: float
     artifact: Artifact
@@ -111,6 +121,9 @@ def model_of(row: ModelRow, aliases: list[str]) -> Model:
         label=row.label,
         positive=row.positive,
         negative=row.negative,
+        labels=None
+        if row.labels is None
+        else [LabelValues.model_validate(label) for label in row.labels],
         warnings=row.warnings,
         fit_seconds=row.fit_seconds,
         artifact=Artifact(sha256=row.artifact_sha256, bytes=row.artifact_bytes),
@@ -135,60 +148,6 @@ def _common(row: ModelRow) -> dict[str, Any]:
     )
     shown = {field: getattr(row, field) for field in same}
     return shown | {"algorithm": {"name": row.algorithm, **row.parameters}}
-
-
-class Window(Interval):
-    """Partial AUC on a window of false positive rates: the mean height of the curve there."""
-
-    fpr_min: float
-    fpr_max: float
-
-
-class Height(Resource):
-    """The curve's height at a false positive rate."""
-
-    fpr: float
-    tpr: float
-
-
-class Metrics(Resource):
-    """How well the model ranks one part of the data."""
-
-    model_id: str
-    on: Part
-    level: float = Field(description="Of the intervals.")
-    auc: Interval
-    pauc: list[Window]
-    tpr_at_fpr: list[Height]
-    positives: int
-    negatives: int
-    positive_weight: float
-    negative_weight: float
-    ties: float = Field(
-        description="Share of pairs of a positive and a negative with equal scores."
-    )
-
-
-class PairMetrics(Resource):
-    """How well a model trained on pairs puts the pairs of one part in order."""
-
-    model_id: str
-    on: Part
-    level: float = Field(description="Of the interval.")
-    pair_order: Interval = Field(
-        description="Weighted share of pairs in order, ties counted half. "
-        "The interval allows for pairs that share an item."
-    )
-    misrank_fraction: float = Field(
-        description="Weighted share of pairs out of order, ties counted whole."
-    )
-    ties: float
-    pairs: int
-    items: int
-    weight: float
-    effective_pairs: float = Field(
-        description="So many pairs without a common item would tell as much, at the worst."
-    )
 
 
 class Point(Resource):

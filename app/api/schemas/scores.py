@@ -83,6 +83,21 @@ class Scores(Resource):
     tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
 
 
+class LabelScore(Resource):
+    """One row's score for each label of a model with several."""
+
+    model_id: str = Field(examples=[_MODEL_ID])
+    scores: dict[str, float] = Field(examples=[{"sports": 1.3, "politics": -0.2}])
+
+
+class LabelScores(Resource):
+    """A list of scores a row, one score a label, of a model with several."""
+
+    model_id: str = Field(examples=[_MODEL_ID])
+    labels: list[str] = Field(examples=[["sports", "politics"]])
+    scores: list[list[float]] = Field(examples=[[[1.3, -0.2], [0.4, 0.9]]])
+
+
 class Ranking(Resource):
     """Row numbers from 0, best first, with their scores."""
 

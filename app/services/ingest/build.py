@@ -31,6 +31,7 @@ NDJSON = "application/x-ndjson"
 CONTENT_TYPES = (CSV, PARQUET, ARROW, NDJSON)
 
 LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
+LABELS = "labels"
 TABLE_FILE = "table.parquet"
 ROW_GROUP = 262_144
 _GROUP_BYTES = 1 << 26
@@ -40,9 +41,9 @@ _GROUP_BYTES = 1 << 26
 def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload that the payload describes and write `table.parquet` into its work folder.
 
-    The payload names path, content_type, content_encoding, dataset_kind, label, positive, item, weight, group,
-    workdir and limits (rows, columns, bytes). Returns what the dataset row needs; raises BadTable with every fault,
-    line and column. Pure: it reads and writes only the files named.
+    The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
+    group, workdir and limits (rows, columns, bytes). Returns what the dataset row needs; raises BadTable with every
+    fault, line and column. Pure: it reads and writes only the files named.
     """
     with ExitStack() as stack:
 
@@ -91,7 +92,7 @@ def open_sources(
 
 
 def _roles(names: Sequence[str], payload: Mapping[str, Any]) -> Roles:
-    given = {role: payload[role] for role in (LABEL, ITEM, WEIGHT, GROUP)}
+    given = {role: payload[role] for role in (LABEL, LABELS, ITEM, WEIGHT, GROUP)}
     return assign(names, kind=payload["dataset_kind"], **given)
 
 
@@ -110,10 +111,12 @@ class _Build:
         """Build the table; raises BadTable, or Doubt if the source is not the last to be asked."""
         if self._source.schema is not None:
             self._check_types(self._source.schema)
-        pair = self._label_values()
-        if len(pair) == 2:
-            pair = order_pair(pair, self._payload["positive"])
-        converter = Converter(self._roles, pair, self._faults)
+        positive = self._payload["positive"]
+        pairs = {
+            label: order_pair(values, positive) if len(values) == 2 else values
+            for label, values in self._label_values().items()
+        }
+        converter = Converter(self._roles, pairs, self._faults)
         rows = self._write(converter)
         if self._roles.item and not self._faults.total:
             converter.items.report_repeated(self._roles.item, self._faults)
@@ -143,24 +146,28 @@ class _Build:
             refusal.total = len(wrong)
             raise refusal
 
-    def _label_values(self) -> tuple[str, ...]:
-        """Return the first two values of the label in the file, or fewer if there are no two."""
-        if self._roles.label is None:
-            return ()
-        seen: dict[str, None] = {}
+    def _label_values(self) -> dict[str, tuple[str, ...]]:
+        """Return the first two values of each label in the file, or fewer where there are no two."""
+        labels = self._roles.labels
+        seen: dict[str, dict[str, None]] = {label: {} for label in labels}
         aside = Faults()  # the rows are judged when all columns are read
-        for rows in self._source.batches(aside, [self._roles.label]):
-            for value in pc.unique(as_text(rows.batch.column(0))).drop_null().to_pylist():
-                seen[value] = None
-                if len(seen) == 2:
-                    return tuple(self._check_label_text(value) for value in seen)
-        return tuple(seen)
+        for rows in self._source.batches(aside, labels) if labels else ():
+            for label, values in seen.items():
+                if len(values) < 2:
+                    text = pc.unique(as_text(rows.batch.column(label))).drop_null().to_pylist()
+                    values.update(dict.fromkeys(text[:2]))
+            if all(len(values) >= 2 for values in seen.values()):
+                break
+        return {
+            label: tuple(self._check_label_text(label, value) for value in list(values)[:2])
+            for label, values in seen.items()
+        }
 
-    def _check_label_text(self, value: str) -> str:
+    def _check_label_text(self, label: str, value: str) -> str:
         if len(value) > MAX_NAME or "\0" in value:
             raise BadTable(
                 f"a label must be at most {MAX_NAME} characters without NUL, got {show(value)}",
-                column=self._roles.label,
+                column=label,
             )
         return value
 
@@ -189,14 +196,14 @@ class _Build:
             if not self._source.exact:
                 raise Doubt
             raise BadTable("the table has a header but no rows", code="no_rows")
-        label = self._roles.label
-        if label is not None and len(converter.pair) < 2:
-            only = f"only the value {show(converter.pair[0])}" if converter.pair else "no value"
-            raise BadTable(
-                f"the label {show(label)} must have two different values, got {only} in {rows} rows",
-                column=label,
-                code="one_class",
-            )
+        for label, pair in converter.pairs.items():
+            if len(pair) < 2:
+                only = f"only the value {show(pair[0])}" if pair else "no value"
+                raise BadTable(
+                    f"the label {show(label)} must have two different values, got {only} in {rows} rows",
+                    column=label,
+                    code="one_class",
+                )
         if self._roles.weight and not converter.weight_sum > 0:
             raise BadTable(
                 f"the weights must have a sum above 0, got {converter.weight_sum:g}",
@@ -210,19 +217,28 @@ class _Build:
     def _result(self, converter: Converter, rows: int) -> dict[str, Any]:
         with self._path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        labelled = self._roles.label is not None
-        negatives, positives = converter.class_counts if labelled else (None, None)
-        negative, positive = converter.pair if labelled else (None, None)
+        labels = [
+            {
+                "name": label,
+                "negative": pair[0],
+                "positive": pair[1],
+                "negatives": converter.class_counts[label][0],
+                "positives": converter.class_counts[label][1],
+            }
+            for label, pair in converter.pairs.items()
+        ]
+        single = labels[0] if self._payload[LABELS] is None and labels else {}
         return {
             "file": TABLE_FILE,
             "sha256": sha256,
             "rows": rows,
-            "negatives": negatives,
-            "positives": positives,
-            "label": self._roles.label,
+            "negatives": single.get("negatives"),
+            "positives": single.get("positives"),
+            "label": single.get("name"),
+            "negative": single.get("negative"),
+            "positive": single.get("positive"),
+            "labels": None if self._payload[LABELS] is None else labels,
             "item": self._roles.item,
-            "negative": negative,
-            "positive": positive,
             "columns": self._columns(converter),
         }
 
@@ -231,9 +247,9 @@ class _Build:
         columns = []
         for name in self._source.names:
             column: dict[str, Any] = {"name": name, "type": "numeric", "role": "feature"}
-            if name == roles.label:
-                column |= {"type": label_type(converter.pair), "role": LABEL}
-                column |= converter.label_profile.summary()
+            if name in roles.labels:
+                column |= {"type": label_type(converter.pairs[name]), "role": LABEL}
+                column |= converter.label_profiles[name].summary()
             elif name == roles.item:
                 column |= {"type": "categorical", "role": ITEM} | converter.items.summary()
             elif name == roles.group:
@@ -249,7 +265,7 @@ class _Build:
 def _fields(roles: Roles) -> list[pa.Field]:
     """The columns of the typed table, in order."""
     special = (
-        (roles.label, LABEL, pa.int8()),
+        *((label, LABEL, pa.int8()) for label in roles.labels),
         (roles.item, ITEM, pa.string()),
         (roles.weight, WEIGHT, pa.float64()),
         (roles.group, GROUP, pa.string()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,15 +132,15 @@ def _spell(value: float) -> str | None:
 class Converter:
     """Turns batches into rows of the typed table, and keeps the profile of every column as it goes."""
 
-    def __init__(self, roles: Roles, pair: tuple[str, ...], faults: Faults) -> None:
+    def __init__(self, roles: Roles, pairs: Mapping[str, tuple[str, ...]], faults: Faults) -> None:
         self.roles = roles
-        self.pair = pair
+        self.pairs = pairs
         self.faults = faults
         self.profiles = {name: ColumnProfile() for name in self._numeric}
-        self.label_profile = TextProfile()
+        self.label_profiles = {label: TextProfile() for label in roles.labels}
         self.group_profile = TextProfile()
         self.items = ItemNames()
-        self.class_counts = [0, 0]
+        self.class_counts = {label: [0, 0] for label in roles.labels}
         self.weight_sum = 0.0
         self._boolean: dict[str, bool] = {}
 
@@ -162,8 +162,7 @@ class Converter:
         for name in self.roles.features:
             values, _ = self._number(rows, name)
             arrays.append(pa.array(values))
-        if self.roles.label:
-            arrays.append(self._label(rows, self.roles.label))
+        arrays += [self._label(rows, label) for label in self.roles.labels]
         if self.roles.item:
             arrays.append(self._item(rows, self.roles.item))
         if self.roles.weight:
@@ -191,12 +190,13 @@ class Converter:
         return values, bad
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
+        pair = self.pairs[name]
         text = as_text(rows.batch.column(name))
-        codes = pc.index_in(text, pa.array(self.pair, pa.string()))
+        codes = pc.index_in(text, pa.array(pair, pa.string()))
         codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
         bad = _mask(pc.is_null(codes))
         if bad.any():
-            beside = " and ".join(show(value) for value in self.pair)
+            beside = " and ".join(show(value) for value in pair)
 
             def detail(row: int) -> str:
                 value = text[row].as_py()
@@ -207,13 +207,9 @@ class Converter:
             self._report(rows, name, bad, detail)
         labels = codes.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int8)
         counts = np.bincount(labels, minlength=2)
-        self.class_counts = [
-            self.class_counts[0] + int(counts[0]),
-            self.class_counts[1] + int(counts[1]),
-        ]
-        self.label_profile.update(
-            {value: int(count) for value, count in zip(self.pair, counts, strict=False)}
-        )
+        for value, count in enumerate(counts.tolist()):
+            self.class_counts[name][value] += count
+        self.label_profiles[name].update(dict(zip(pair, counts.tolist(), strict=False)))
         return pa.array(labels)
 
     def _weight(self, rows: Rows, name: str) -> pa.Array:

@@ -18,9 +18,9 @@ FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
 
 @dataclass(frozen=True)
 class Roles:
-    """The label or the item, the optional weight and group, and the features in the order of the file."""
+    """The labels or the item, the optional weight and group, and the features in the order of the file."""
 
-    label: str | None
+    labels: tuple[str, ...]
     item: str | None
     weight: str | None
     group: str | None
@@ -32,16 +32,18 @@ def assign(
     *,
     kind: str,
     label: str | None,
+    labels: Sequence[str] | None,
     item: str | None,
     weight: str | None,
     group: str | None,
 ) -> Roles:
-    """Give every column its role: a table of `preferences` has an item column, any other a label.
+    """Give every column its role: `preferences` have an item column, `multilabel` several labels, all else has one.
 
     Raises BadTable for a name that is not there, or one in two roles.
     """
-    named = {"label": label, "item": item, "weight": weight, "group": group}
-    for role, name in named.items():
+    named = [("label", label), *(("label", name) for name in labels or ())]
+    named += [("item", item), ("weight", weight), ("group", group)]
+    for role, name in named:
         if name is not None and name not in names:
             shown = ", ".join(show(known) for known in names[:20])
             more = f" and {len(names) - 20} more" if len(names) > 20 else ""
@@ -50,25 +52,26 @@ def assign(
                 column=name,
                 code="unknown_column",
             )
-    taken = [name for name in named.values() if name is not None]
+    taken = [name for _, name in named if name is not None]
     if len(set(taken)) < len(taken):
-        given = ", ".join(f"{role} {name!r}" for role, name in named.items() if name is not None)
+        given = ", ".join(f"{role} {name!r}" for role, name in named if name is not None)
         raise BadTable(
             f"each role needs a column of its own, got {given}", code="column_in_two_roles"
         )
     free = [name for name in names if name not in (weight, group)]
     if kind == "preferences":
         return _assign_item(names, item, weight, group, free)
-    if label is None:
+    if labels is None and label is None:
         label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
-    features = [name for name in free if name != label]
-    if label is None or not features:
+    chosen = tuple(labels) if labels else (label,) if label else ()
+    features = [name for name in free if name not in chosen]
+    if not chosen or not features:
         raise BadTable(
             "a table needs a label and at least one feature column, got only "
             + ", ".join(show(name) for name in names),
             code="no_features",
         )
-    return Roles(label, None, weight, group, features)
+    return Roles(chosen, None, weight, group, features)
 
 
 def _assign_item(
@@ -89,7 +92,7 @@ def _assign_item(
             + ", ".join(show(name) for name in names),
             code="no_features",
         )
-    return Roles(None, item, weight, group, features)
+    return Roles((), item, weight, group, features)
 
 
 def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from app.db.tables import Base, DatasetKind
-from app.services.trials import bipartite, preferences
+from app.services.trials import bipartite, multilabel, preferences
 from core.ranker import Callback, Floats, Ranker
 
 
@@ -43,4 +43,5 @@ class Kind(NamedTuple):
 KINDS: Mapping[str, Kind] = {
     DatasetKind.BIPARTITE: Kind(bipartite.BipartiteTrial, bipartite.rows_of),
     DatasetKind.PREFERENCES: Kind(preferences.PreferenceTrial, preferences.rows_of),
+    DatasetKind.MULTILABEL: Kind(multilabel.MultilabelTrial, multilabel.rows_of),
 }

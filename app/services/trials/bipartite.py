@@ -40,7 +40,7 @@ class BipartiteTrial:
             if table is None:
                 continue
             scores = score(ranker, table.X)
-            summary = summarise(table.y, scores, table.weight, _windows(objective))
+            summary = summarise(table.y, scores, table.weight, windows_of(objective))
             measured = None
             if part == "train":
                 measured = margins.measure(
@@ -90,7 +90,8 @@ def _columns(table: Mapping[str, Any], names: list[str]) -> Columns:
     return Columns(names, table["label"], table["weight"], table["group"])
 
 
-def _windows(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
+def windows_of(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """The windows of false positive rates that are reported: the usual one, and that of the objective."""
     windows = [DEFAULT_WINDOW]
     if objective["metric"] == "pauc":
         own = (float(objective["fpr_min"]), float(objective["fpr_max"]))

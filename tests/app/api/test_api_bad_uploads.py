@@ -52,7 +52,7 @@ def test_too_large_a_body(client: httpx.Client, model_id: str) -> None:
     [
         ("colour=red", "colour", "colour is not known here"),
         ("kind=preferences&label=left", "label", "items have no label"),
-        ("kind=table", "kind", "kind must be bipartite or preferences, got 'table'"),
+        ("kind=table", "kind", "kind must be bipartite or preferences or multilabel, got 'table'"),
         ("name=", "name", "name must have 1 to 255 characters"),
         ("label=" + "x" * 256, "label", "label must have 1 to 255 characters"),
         ("label=a&weight=a", "label", "each role needs a column of its own"),

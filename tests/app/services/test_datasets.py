@@ -42,7 +42,7 @@ def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
 
 
 def test_descriptions() -> None:
-    assert datasets.describe({}) == Description("table", None, None, None, None, None, "bipartite")
+    assert datasets.describe({}) == Description("table", *[None] * 6, "bipartite")
     given = {
         "name": "n",
         "label": "l",
@@ -51,11 +51,11 @@ def test_descriptions() -> None:
         "group": "g",
         "kind": "bipartite",
     }
-    assert datasets.describe(given) == Description(item=None, **given)
+    assert datasets.describe(given) == Description(item=None, labels=None, **given)
     with pytest.raises(Invalid) as caught:
-        datasets.describe({"x": "1", "name": "", "kind": "multilabel"})
+        datasets.describe({"x": "1", "name": "", "kind": "ordinal"})
     assert [error["parameter"] for error in caught.value.errors] == ["x", "name", "kind"]
-    assert "not offered yet" in caught.value.errors[2]["detail"]
+    assert "kind must be bipartite or preferences" in caught.value.errors[2]["detail"]
 
 
 def test_formats() -> None:

@@ -198,6 +198,7 @@ def test_progress_is_told_and_may_stop_the_reading(tmp_path: Path) -> None:
         "content_encoding": None,
         "dataset_kind": "bipartite",
         "label": None,
+        "labels": None,
         "positive": None,
         "item": None,
         "weight": None,

@@ -40,6 +40,8 @@ def check(bench: Workbench, dataset_id: str, **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset, name: str) -> None:
+    if ALGORITHMS[name].target == "multilabel":
+        dataset = bench.ready("x,u,v\n1,0,1\n2,1,0\n", kind="multilabel", labels="u,v")
     spec = check(bench, dataset.id, algorithm={"name": name, "n_rounds": 7}, seed=5)
     expected = {
         parameter.name: parameter.default for parameter in list_parameters(ALGORITHMS[name])

@@ -1,0 +1,93 @@
+"""How good a model is, over HTTP: a shape for each kind of dataset that it may have been trained on."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from app.api.schemas.common import Interval, Resource
+from app.api.schemas.models import Part
+
+
+class Window(Interval):
+    """Partial AUC on a window of false positive rates: the mean height of the curve there."""
+
+    fpr_min: float
+    fpr_max: float
+
+
+class Height(Resource):
+    """The curve's height at a false positive rate."""
+
+    fpr: float
+    tpr: float
+
+
+class Metrics(Resource):
+    """How well the model ranks one part of the data."""
+
+    model_id: str
+    on: Part
+    level: float = Field(description="Of the intervals.")
+    auc: Interval
+    pauc: list[Window]
+    tpr_at_fpr: list[Height]
+    positives: int
+    negatives: int
+    positive_weight: float
+    negative_weight: float
+    ties: float = Field(
+        description="Share of pairs of a positive and a negative with equal scores."
+    )
+
+
+class PairMetrics(Resource):
+    """How well a model trained on pairs puts the pairs of one part in order."""
+
+    model_id: str
+    on: Part
+    level: float = Field(description="Of the interval.")
+    pair_order: Interval = Field(
+        description="Weighted share of pairs in order, ties counted half. "
+        "The interval allows for pairs that share an item."
+    )
+    misrank_fraction: float = Field(
+        description="Weighted share of pairs out of order, ties counted whole."
+    )
+    ties: float
+    pairs: int
+    items: int
+    weight: float
+    effective_pairs: float = Field(
+        description="So many pairs without a common item would tell as much, at the worst."
+    )
+
+
+class LabelMetrics(Resource):
+    """How well one label's scores rank one part."""
+
+    label: str
+    auc: Interval | None = Field(description="Null where the part has too few rows of a class.")
+    pauc: list[Window]
+    positives: int
+    negatives: int
+    ties: float | None
+
+
+class MeanArea(Resource):
+    """A partial AUC's mean over the labels."""
+
+    fpr_min: float
+    fpr_max: float
+    value: float | None
+
+
+class MultilabelMetrics(Resource):
+    """How well a model with several labels ranks one part: label by label, and on average."""
+
+    model_id: str
+    on: Part
+    level: float = Field(description="Of the intervals.")
+    labels: list[LabelMetrics]
+    judged: int = Field(description="Labels that have an AUC: the means are over these.")
+    mean_auc: float | None
+    mean_pauc: list[MeanArea]

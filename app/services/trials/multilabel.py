@@ -1,0 +1,179 @@
+"""Trials on a table with several labels: judged label by label, each by its AUC and partial AUC, and by their means.
+
+A label's figures need rows of both its classes. Where a part has too few of one, the label has no figure there: the
+model says so in a warning, and the means go over the others. Rows are split by the hash of their group, else of their
+features; with several labels there is no one class to stratify by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from app.db.tables import Base, ModelLabelMetrics
+from app.errors import Invalid
+from app.services.tables import (
+    LEAST_PER_CLASS,
+    Columns,
+    Rows,
+    Table,
+    cut,
+    hash_units,
+    read_table,
+)
+from app.services.trials.bipartite import windows_of
+from app.services.trials.scores import score_labels
+from core.metrics import summarise
+from core.ranker import Callback, Floats, Ranker
+
+LEVEL = 0.95
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows, and which of the labels each has: `has` is of shape (rows, labels), with 1 for yes."""
+
+    table: Table
+    has: npt.NDArray[np.int8]
+
+    def take(self, rows: Rows) -> Part:
+        """Some rows, in their order."""
+        return Part(self.table.take(rows), self.has[rows])
+
+    def judged(self) -> npt.NDArray[np.bool_]:
+        """Which labels have enough rows of both classes to be judged by."""
+        weight = self.table.weight
+        has = self.has if weight is None else self.has[weight > 0]
+        positives = has.sum(axis=0, dtype=np.int64)
+        enough: npt.NDArray[np.bool_] = (
+            np.minimum(positives, len(has) - positives) >= LEAST_PER_CLASS
+        )
+        return enough
+
+
+class MultilabelTrial:
+    """The rows to learn from, and those to judge by."""
+
+    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
+        self._labels = [label["name"] for label in payload["labels"]]
+        self._train, self._validation = self._divide(payload, names)
+        self._check(self._train, "the training part")
+        if self._validation is not None:
+            self._check(self._validation, "the validation part")
+
+    def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Learn from the training part."""
+        train = self._train
+        ranker.fit(train.table.X, train.has, train.table.weight, callback=callback)
+
+    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+        """Measure the scores of every label on each part."""
+        parts: Json = {}
+        for name, part in (("train", self._train), ("validation", self._validation)):
+            if part is not None:
+                scores = score_labels(ranker, part.table.X, len(self._labels))
+                judged = part.judged()
+                parts[name] = {
+                    "labels": [
+                        self._metrics(part, scores, k, objective if judged[k] else None)
+                        for k in range(len(self._labels))
+                    ]
+                }
+        return parts
+
+    def training_values(self, feature: int) -> Floats:
+        """The values of a feature in the training part."""
+        return self._train.table.X[:, feature]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Which labels cannot be judged on the validation part."""
+        if self._validation is None or self._validation.judged().all():
+            return []
+        judged = zip(self._labels, self._validation.judged().tolist(), strict=True)
+        without = [label for label, enough in judged if not enough]
+        shown = ", ".join(repr(label) for label in without[:10])
+        return [
+            f"{len(without)} labels have fewer than {LEAST_PER_CLASS} rows of a class in the "
+            f"validation part, and so no AUC there: {shown}"
+        ]
+
+    def _divide(self, payload: Mapping[str, Any], names: list[str]) -> tuple[Part, Part | None]:
+        spec = payload["spec"]
+        validation = spec["validation"]
+        whole = self._read(payload["table"], names)
+        match validation["method"]:
+            case "none":
+                return whole, None
+            case "holdout":
+                fraction = validation["fraction"]
+                hashes = hash_units(whole.table, names, fraction, spec["seed"])
+                units, counts = np.unique(hashes, return_counts=True)  # a random order
+                held = np.isin(hashes, units[: cut(counts, fraction)])
+                return whole.take(np.flatnonzero(~held)), whole.take(np.flatnonzero(held))
+            case "dataset":
+                return whole, self._read(payload["validation_table"], names)
+        raise Invalid(
+            "validation.method must be holdout, dataset or none in this version, "
+            f"got {validation['method']!r}",
+            code="unsupported",
+        )
+
+    def _read(self, table: Mapping[str, Any], names: list[str]) -> Part:
+        path = Path(table["path"])
+        rows = read_table(path, Columns(names, None, table["weight"], table["group"]))
+        labels = pq.read_table(path, columns=self._labels)
+        has = np.stack([labels.column(label).to_numpy() for label in self._labels], axis=1)
+        return Part(rows, has)
+
+    def _check(self, part: Part, what: str) -> None:
+        if not part.judged().any():
+            raise Invalid(
+                f"{what} must have a label with at least {LEAST_PER_CLASS} rows of each class, "
+                f"got none among {len(self._labels)} labels and {len(part.has)} rows",
+                code="too_few_rows",
+            )
+
+    def _metrics(
+        self, part: Part, scores: Floats, k: int, objective: Mapping[str, Any] | None
+    ) -> Json:
+        positives = int(part.has[:, k].sum())
+        found: Json = {
+            "label": self._labels[k],
+            "auc": None,
+            "partial_aucs": [],
+            "level": LEVEL,
+            "positives": positives,
+            "negatives": len(part.has) - positives,
+            "ties": None,
+        }
+        if objective is None:
+            return found
+        summary = summarise(
+            part.has[:, k], scores[:, k], part.table.weight, windows_of(objective), LEVEL
+        )
+        return found | {
+            "auc": summary.auc._asdict(),
+            "partial_aucs": [
+                {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
+                for area in summary.partial_aucs
+            ],
+            "positives": summary.positives,
+            "negatives": summary.negatives,
+            "ties": summary.ties,
+        }
+
+
+def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
+    """What is kept in SQL of a part's metrics."""
+    return [
+        ModelLabelMetrics(model_id=model_id, part=part, position=position, **label)
+        for position, label in enumerate(metrics["labels"])
+    ]

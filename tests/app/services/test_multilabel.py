@@ -1,0 +1,245 @@
+"""Several labels, from the upload to a model in SQL, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from uploads import read
+from workbench import OWNER, Workbench
+
+from app.db.session import Database
+from app.db.tables import Dataset, JobState
+from app.errors import Invalid, NotFound
+from app.services import datasets, models
+from app.services.ingest.faults import BadTable
+from core import artifact
+from core.metrics import auc, partial_auc
+
+LABELS = "hot,big,rare"
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    """Return a worker without processes."""
+    return Workbench(db, tmp_path)
+
+
+def table(n: int = 240, rare: int = 20, seed: int = 0) -> str:
+    """Three features, a group, a weight and three labels: yes/no, 1/0 and true/false."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).round(3)
+    lines = ["a,b,c,w,g,hot,big,rare"]
+    for i, (a, b, c) in enumerate(X.tolist()):
+        hot = "yes" if a + 0.3 * rng.normal() > 0 else "no"
+        big = int(b - a > 0.2)
+        lines.append(
+            f"{a},{b},{c},{1 + i % 2},g{i // 2},{hot},{big},{'true' if i < rare else 'false'}"
+        )
+    return "\n".join([*lines, ""])
+
+
+def upload(bench: Workbench, body: str | None = None, **given: str) -> Dataset:
+    fields = {"kind": "multilabel", "labels": LABELS, "weight": "w", "group": "g"} | given
+    return bench.ready(table() if body is None else body, **fields)
+
+
+def test_a_table_with_several_labels(bench: Workbench) -> None:
+    dataset = upload(bench)
+    assert dataset.labels == [
+        {
+            "name": "hot",
+            "negative": "no",
+            "positive": "yes",
+            "negatives": 240 - dataset.labels[0]["positives"],
+            "positives": dataset.labels[0]["positives"],
+        },
+        dataset.labels[1],
+        {
+            "name": "rare",
+            "negative": "false",
+            "positive": "true",
+            "negatives": 220,
+            "positives": 20,
+        },
+    ]
+    assert (dataset.labels[1]["negative"], dataset.labels[1]["positive"]) == ("0", "1")
+    assert (dataset.label, dataset.positive, dataset.positives) == (None, None, None)
+    roles = {column["name"]: column["role"] for column in dataset.columns}
+    assert [name for name, role in roles.items() if role == "label"] == LABELS.split(",")
+    assert [name for name, role in roles.items() if role == "feature"] == ["a", "b", "c"]
+    seen = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
+    first = dict(zip(seen["columns"], seen["data"][0], strict=True))
+    assert first["rare"] == "true"
+    assert first["hot"] in {"yes", "no"}
+
+
+def test_metrics_are_those_of_each_label_s_scores_on_rows_that_were_not_fitted(
+    bench: Workbench,
+) -> None:
+    dataset = upload(bench)
+    window = {"metric": "pauc", "fpr_min": 0.1, "fpr_max": 0.5}
+    for algorithm in ("adaboost_mh", "adaboost_mr"):
+        job = bench.work_on(
+            dataset, algorithm={"name": algorithm, "n_rounds": 20}, objective=window
+        )
+        assert job.state == JobState.SUCCEEDED, job.error
+        model = bench.model(job)
+        assert (model.kind, model.label) == ("multilabel", None)
+        assert [label["name"] for label in model.labels or []] == LABELS.split(",")
+        found = models.metrics(bench.db, OWNER, model.id, "validation")
+        train = models.metrics(bench.db, OWNER, model.id, "train")
+        typed = pq.read_table(bench.blobs.path(dataset.table_key or ""))
+        sha256 = model.artifact_sha256
+        ranker = artifact.load(bench.blobs.path(f"artifacts/{sha256[:2]}/{sha256}").read_bytes())
+        scores = ranker.decision_function(typed.select(["a", "b", "c"]))
+        # Which rows judge is found by the counts: groups of two rows go by hash.
+        assert 0.2 < sum(_rows(label) for label in found["labels"]) / (3 * 240) < 0.3
+        for k, (here, there) in enumerate(zip(found["labels"], train["labels"], strict=True)):
+            assert _rows(here) + _rows(there) == 240
+            assert here["positives"] + there["positives"] == dataset.labels[k]["positives"]
+            if here["label"] == "rare" and here["auc"] is None:
+                continue
+            assert here["auc"]["low"] <= here["auc"]["value"] <= here["auc"]["high"]
+            assert [(w["fpr_min"], w["fpr_max"]) for w in here["pauc"]] == [(0.0, 0.05), (0.1, 0.5)]
+        judged = [label for label in found["labels"] if label["auc"]]
+        assert found["judged"] == len(judged)
+        assert found["mean_auc"] == pytest.approx(
+            np.mean([label["auc"]["value"] for label in judged])
+        )
+        assert found["mean_pauc"][1]["value"] == pytest.approx(
+            np.mean([label["pauc"][1]["value"] for label in judged])
+        )
+        assert found["labels"][0]["auc"]["value"] > 0.8
+        assert scores.shape == (240, 3)
+        with pytest.raises(NotFound, match="kind multilabel: it has no ROC curve"):
+            models.roc(bench.db, OWNER, model.id, "validation")
+
+
+def _rows(label: dict[str, Any]) -> int:
+    return int(label["positives"] + label["negatives"])
+
+
+def test_metrics_agree_with_the_artifact_on_another_dataset(bench: Workbench) -> None:
+    train = upload(bench)
+    judge = upload(bench, table(150, 30, seed=1))
+    job = bench.work_on(
+        train,
+        algorithm={"name": "adaboost_mh", "n_rounds": 15},
+        validation={"method": "dataset", "dataset_id": judge.id},
+    )
+    model = bench.model(job)
+    found = models.metrics(bench.db, OWNER, model.id, "validation")
+    typed = pq.read_table(bench.blobs.path(judge.table_key or ""))
+    sha256 = model.artifact_sha256
+    ranker = artifact.load(bench.blobs.path(f"artifacts/{sha256[:2]}/{sha256}").read_bytes())
+    scores = ranker.decision_function(typed.select(["a", "b", "c"]))
+    weight = typed.column("w").to_numpy()
+    for k, label in enumerate(found["labels"]):
+        y = typed.column(label["label"]).to_numpy()
+        assert label["auc"]["value"] == pytest.approx(auc(y, scores[:, k], weight))
+        assert label["pauc"][0]["value"] == pytest.approx(
+            partial_auc(y, scores[:, k], 0.0, 0.05, sample_weight=weight)
+        )
+        assert (label["positives"], label["negatives"]) == (y.sum(), 150 - y.sum())
+
+
+def test_a_label_too_rare_to_judge_by_has_no_figure(bench: Workbench) -> None:
+    dataset = upload(bench, table(60, rare=1))
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "adaboost_mr", "n_rounds": 5}))
+    found = models.metrics(bench.db, OWNER, model.id, "validation")
+    assert [label["auc"] is None for label in found["labels"]] == [False, False, True]
+    assert found["judged"] == 2
+    assert "1 labels have fewer than 2 rows of a class" in model.warnings[0]
+    assert "'rare'" in model.warnings[0]
+    alone = bench.ready(
+        "x,u,v\n" + "".join(f"{i},{int(i == 3)},{int(i == 7)}\n" for i in range(40)),
+        kind="multilabel",
+        labels="u,v",
+    )
+    job = bench.work_on(alone, algorithm={"name": "adaboost_mh", "n_rounds": 5})
+    assert job.error is not None
+    assert job.error["code"] == "too_few_rows"
+
+
+def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
+    several = upload(bench)
+    one = bench.ready("a,b,c,y\n" + "1,2,3,0\n2,3,4,1\n" * 4)
+    other = upload(bench, labels="big,hot,rare")
+    for dataset, request, words in (
+        (several, {}, "rankboost does not learn from datasets of kind multilabel"),
+        (one, {"algorithm": {"name": "adaboost_mh"}}, "does not learn from datasets of kind bip"),
+        (
+            several,
+            {
+                "algorithm": {"name": "adaboost_mh"},
+                "validation": {"method": "dataset", "dataset_id": one.id},
+            },
+            "must be of kind multilabel, it is bipartite",
+        ),
+        (
+            several,
+            {
+                "algorithm": {"name": "adaboost_mh"},
+                "validation": {"method": "dataset", "dataset_id": other.id},
+            },
+            "must have the label values",
+        ),
+    ):
+        with pytest.raises(Invalid, match=words):
+            bench.submit(dataset, **request)
+
+
+@pytest.mark.parametrize(
+    ("given", "detail"),
+    [
+        ({}, "labels must name the label columns"),
+        ({"labels": "a,,b"}, "labels must name the label columns"),
+        ({"labels": "a,b,a"}, "at most 100 different columns, got 3"),
+        ({"labels": ",".join(map(str, range(101)))}, "at most 100 different columns, got 101"),
+        ({"labels": "a,b", "label": "a"}, "the labels are named by labels"),
+        ({"labels": "a,b", "positive": "1"}, "the labels are named by labels"),
+        ({"labels": "a,b", "item": "c"}, "items belong to kind=preferences"),
+        ({"labels": "x" * 5000}, "labels must have 1 to 4096 characters"),
+    ],
+)
+def test_fields_that_make_no_sense(given: dict[str, str], detail: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        datasets.describe({"kind": "multilabel"} | given)
+    assert any(detail in error["detail"] for error in caught.value.errors)
+    with pytest.raises(Invalid, match="several labels belong to kind=multilabel"):
+        datasets.describe({"labels": "a,b"})
+
+
+@pytest.mark.parametrize(
+    ("body", "labels", "detail"),
+    [
+        ("x,u,v\n1,0,1\n2,1,0\n", "u,w", "label column 'w' is not in the table"),
+        ("u,v\n0,1\n1,0\n", "u,v", "at least one feature column"),
+        ("x,u,v\n1,0,1\n2,1,1\n", "u,v", "the label 'v' must have two different values"),
+        ("x,u,v\n1,0,1\n2,1,0\n3,2,0\n", "u,v", "line 4, column 'u': '2' is a third value"),
+        ("x,u,v\n1,0,1\n2,1,\n3,0,0\n", "u,v", "line 3, column 'v': the label is missing"),
+    ],
+)
+def test_bad_tables(tmp_path: Path, body: str, labels: str, detail: str) -> None:
+    with pytest.raises(BadTable) as caught:
+        read(tmp_path, body, kind="multilabel", labels=labels.split(","))
+    assert detail in caught.value.detail
+
+
+def test_labels_of_a_parquet_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    columns = {"u": [True, False, True], "x": [1.0, 2.0, 3.0], "v": ["b", "a", "a"]}
+    pq.write_table(pa.table(columns), path)
+    ready = read(
+        tmp_path,
+        path.read_bytes(),
+        "application/vnd.apache.parquet",
+        kind="multilabel",
+        labels=["u", "v"],
+    )
+    assert ready.columns == {"x": [1.0, 2.0, 3.0], "u": [1, 0, 1], "v": [1, 0, 0]}
