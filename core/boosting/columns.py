@@ -12,7 +12,7 @@ from core.ranker import Arrays, Floats
 from core.scan import Criterion
 
 from .ensemble import Ensemble, check_array, join_fields, split_fields
-from .line import Column, Line, known
+from .line import Column, Line, dot, known, log_sum
 from .loop import LEAST_EDGE, Path
 from .rules import RankingRule
 
@@ -65,7 +65,7 @@ class ColumnLearner:
         self._totals = [math.log(weight[rows].sum()) for rows in (positive, ~positive)]
         self._weights = [shares.copy() for shares in self._shares]
         self._is_binary: Bools = np.asarray(np.isin(known(X), (0.0, 1.0)).all(axis=0))
-        self._mean = weight / weight.sum() @ known(X)
+        self._mean = np.einsum("i,ij->j", weight / weight.sum(), known(X))
 
     @property
     def log_f_plus(self) -> float:
@@ -80,7 +80,7 @@ class ColumnLearner:
     def scan(self) -> Column | None:
         """Choose the column by eq. 3, or by eq. 5."""
         (p, n), (v, u) = self._classes, self._weights
-        slopes = v @ p - u @ n
+        slopes = np.einsum("i,ij->j", v, p) - np.einsum("i,ij->j", u, n)
         gains = np.abs(slopes)
         if self._rule.criterion is Criterion.LOSS:
             gains = np.array([self._fall(j, slopes[j]) for j in range(len(slopes))])
@@ -112,9 +112,7 @@ class ColumnLearner:
         return ColumnSum(rounds, self._mean, self._is_binary)
 
     def _log_mean(self, k: int) -> float:
-        exponents = (1.0 if k else -1.0) * self._f[k]
-        most = float(exponents.max())
-        return most + math.log(float(self._shares[k] @ np.exp(exponents - most)))
+        return log_sum(self._shares[k], (1.0 if k else -1.0) * self._f[k])
 
     def _line(self, j: int, sign: int) -> Line:
         (p, n), (v, u) = self._classes, self._weights
@@ -138,8 +136,8 @@ class ColumnLearner:
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
         """Give d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
         (p, n), (v, u) = self._classes, self._weights
-        right = float((v @ p[:, j]) * (u @ (1.0 - n[:, j])))
-        wrong = float((u @ n[:, j]) * (v @ (1.0 - p[:, j])))
+        right = dot(v, p[:, j]) * dot(u, 1.0 - n[:, j])
+        wrong = dot(u, n[:, j]) * dot(v, 1.0 - p[:, j])
         return (right, wrong) if sign > 0 else (wrong, right)
 
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
@@ -150,9 +148,9 @@ class ColumnLearner:
         ordered = h_n[order]
         below = np.concatenate([[0.0], np.cumsum(u[order])])
         above = np.concatenate([np.cumsum(u[order][::-1])[::-1], [0.0]])
-        d_plus = v @ below[np.searchsorted(ordered, h_p, side="left")]
-        d_minus = v @ above[np.searchsorted(ordered, h_p, side="right")]
-        return min(float(d_plus), 1.0), min(float(d_minus), 1.0)
+        d_plus = dot(v, below[np.searchsorted(ordered, h_p, side="left")])
+        d_minus = dot(v, above[np.searchsorted(ordered, h_p, side="right")])
+        return min(d_plus, 1.0), min(d_minus, 1.0)
 
 
 class ColumnSum(Ensemble):

@@ -10,6 +10,7 @@ from core.errors import InvalidData
 from core.ranker import Floats
 
 from .label_kernels import rescale_sorts, sum_sorts
+from .line import dot
 
 Bools = npt.NDArray[np.bool_]
 
@@ -107,7 +108,7 @@ class ExampleWeights(LabelWeights):
 
     @property
     def _log_loss(self) -> float:
-        total = float(self._c @ (self._sum(self.has) * self._sum(~self.has)))
+        total = dot(self._c, self._sum(self.has) * self._sum(~self.has))
         return self._log_f_plus + self._log_f_minus + math.log(max(total, 1e-300))
 
     def signed(self) -> Floats:
@@ -123,10 +124,10 @@ class ExampleWeights(LabelWeights):
         scale = self._scale(self._sum(has) * self._sum(~has))
         right = self._sum(has & is_high) * self._sum(~has & ~is_high)
         wrong = self._sum(has & ~is_high) * self._sum(~has & is_high)
-        return float(right @ scale), float(wrong @ scale)
+        return dot(right, scale), dot(wrong, scale)
 
     def _sum(self, cells: Bools) -> Floats:
         return np.asarray(np.where(cells, self.v, 0.0).sum(axis=1))
 
     def _scale(self, products: Floats) -> Floats:
-        return self._c / max(float(self._c @ products), 1e-300)
+        return self._c / max(dot(self._c, products), 1e-300)

@@ -37,14 +37,14 @@ class Line:
 
     def log_z(self, alpha: float) -> float:
         """Give ln Z(α)."""
-        return sum(_log_sum(w, -alpha * h) for h, w in zip(self._h, self._weights, strict=True))
+        return sum(log_sum(w, -alpha * h) for h, w in zip(self._h, self._weights, strict=True))
 
     def slope(self, alpha: float) -> float:
         """Give -(ln Z)'(α), which falls as α grows; at 0 it is eq. 3's Σ d_ik (h(x_i) - h(x_k))."""
         total = 0.0
         for h, w in zip(self._h, self._weights, strict=True):
             tilted = w * np.exp(-alpha * h - (-alpha * h).max())
-            total += float(tilted @ h / tilted.sum())
+            total += dot(tilted, h) / float(tilted.sum())
         return total
 
     def descend(self, smoothing: float) -> float:
@@ -86,9 +86,15 @@ class Line:
         return float(brentq(condition, 0.0, longest, xtol=1e-15, rtol=1e-14))
 
 
-def _log_sum(weights: Floats, exponents: Floats) -> float:
+def log_sum(weights: Floats, exponents: Floats) -> float:
+    """Give ln Σ w e^x."""
     most = float(exponents.max())
-    return most + math.log(float(weights @ np.exp(exponents - most)))
+    return most + math.log(dot(weights, np.exp(exponents - most)))
+
+
+def dot(a: Floats, b: Floats) -> float:
+    """Sum the products; BLAS would share a long sum out by its number of threads."""
+    return float((a * b).sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize_scalar
+from threadpoolctl import threadpool_limits
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
 from core.boosting.line import Line
@@ -231,3 +232,15 @@ def test_foreign_state_is_refused():
         for value in values:
             with pytest.raises(ArtifactError):
                 SmoothMarginRank.from_state(params, arrays | {name: value}, meta)
+
+
+@ALL
+@pytest.mark.parametrize("binary", [True, False])
+def test_one_thread_or_two_same_bits(algorithm, binary):
+    X, y, weight = table(0, n=30_000, binary=binary)  # long enough for BLAS to share a sum out
+    states = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            ranker = algorithm(n_rounds=4, weak_ranker="column").fit(X, y, weight)
+            states.append(save(ranker))
+    assert states[0] == states[1]
