@@ -46,6 +46,8 @@ class AUCBoost(Booster):
         The sum of what the weak classifiers give to every row alike; `predict` cuts at 0.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
         Why there are no more rounds.
+    f_, f_skew_, f_tilde_, validation_auc_ : ndarray of float64
+        See `booster.Booster`.
 
     Notes
     -----

@@ -34,6 +34,8 @@ class CoordinateRankBoost(PairBooster):
         ½ ln(F₊/F₋), by Corollary 13; part of every score, so that `predict` cuts at 0.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
         Why there are no more rounds.
+    f_, f_skew_, f_tilde_, validation_auc_ : ndarray of float64
+        See `booster.Booster`.
 
     Notes
     -----

@@ -52,6 +52,8 @@ class RankBoost(PairBooster):
         `predict` cuts at 0. It is part of every score.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
         Why there are no more rounds.
+    f_, f_skew_, f_tilde_, validation_auc_ : ndarray of float64
+        See `booster.Booster`.
 
     Notes
     -----

@@ -56,6 +56,8 @@ class SmoothMarginRank(PairBooster):
         ½ ln(F₊/F₋), by Corollary 13.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
         Why there are no more rounds.
+    f_, f_skew_, f_tilde_, validation_auc_ : ndarray of float64
+        See `booster.Booster`.
 
     Notes
     -----
