@@ -2,6 +2,7 @@
 
 100 rounds on 1,000,000 × 30 numbers, one row in ten positive, at most 255 bins; trees of depth 6
 for this library and XGBoost, of 31 leaves for this library and LightGBM; the same threads for all.
+`--data` takes other shapes: 150,000 × 200, a tenth of the cells missing, or one row in 600 positive.
 Each fit runs in a process of its own; the libraries take turns, and medians are shown. Binning and
 boosting are timed together: the time from the matrix to the ranker, ours with all its checks.
 """
@@ -31,9 +32,26 @@ Labels = npt.NDArray[np.int64]
 N_ROUNDS = 100
 MAX_BINS = 255
 LEARNING_RATE = 0.3  # XGBoost's default
-SHAPES: dict[str, dict[str, int | None]] = {
+TREES: dict[str, dict[str, int | None]] = {
     "depth 6": {"max_depth": 6, "max_leaves": None},
     "31 leaves": {"max_depth": 12, "max_leaves": 31},
+}
+
+
+class Shape(NamedTuple):
+    """What a table looks like."""
+
+    rows: int = 1_000_000
+    features: int = 30
+    positive: float = 0.1
+    missing: float = 0.0
+
+
+DATA = {
+    "plain": Shape(),
+    "wide": Shape(rows=150_000, features=200),
+    "missing": Shape(missing=0.1),
+    "rare": Shape(positive=1 / 600),
 }
 
 
@@ -46,7 +64,7 @@ class Fit(NamedTuple):
 
 
 def fit_rankwright(
-    X: Floats, y: Labels, X_test: Floats, threads: int, shape: str, subsample: float = 1.0
+    X: Floats, y: Labels, X_test: Floats, threads: int, trees: str, subsample: float = 1.0
 ) -> Fit:
     """Fit this library's RankBoost on trees."""
     import numba
@@ -62,7 +80,7 @@ def fit_rankwright(
             learning_rate=LEARNING_RATE,
             max_bins=MAX_BINS,
             subsample=subsample,
-            **SHAPES[shape],
+            **TREES[trees],
         )
 
     make(2).fit(X[:40_000], y[:40_000])  # loads the kernels
@@ -123,6 +141,20 @@ FITS: dict[str, Callable[..., Fit]] = {
 }
 
 
+def draw(shape: Shape, n_rows: int, seed: int) -> tuple[Floats, Labels]:
+    """Draw a table; values go missing at random, rare positives by thinning."""
+    thinned = shape.positive < 0.1
+    X, y = make_data(2 * n_rows if thinned else n_rows, shape.features, seed)
+    rng = np.random.default_rng([seed, 1])
+    if thinned:
+        share = shape.positive * 0.9 / (0.1 * (1 - shape.positive))
+        kept = np.flatnonzero((y == 0) | (rng.random(len(y)) < share))[:n_rows]
+        X, y = X[kept], y[kept]
+    if shape.missing:
+        X[rng.random(X.shape) < shape.missing] = np.nan
+    return X, y
+
+
 def measure(name: str, folder: Path, threads: int) -> dict[str, float]:
     """Fit once, in this process."""
     X, y, X_test, y_test = (
@@ -172,8 +204,7 @@ def print_table(runs: dict[tuple[str, int], list[dict[str, float]]]) -> None:
 def main() -> None:
     """Draw the data, let the fits take turns, print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--features", type=int, default=30)
+    parser.add_argument("--data", choices=DATA, default="plain")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--child", nargs=2, metavar=("FIT", "FOLDER"), help=argparse.SUPPRESS)
@@ -182,10 +213,11 @@ def main() -> None:
         name, folder = arguments.child
         print(json.dumps(measure(name, Path(folder), arguments.threads[0])))
         return
+    shape = DATA[arguments.data]
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
-        for suffix, n_rows, seed in (("", arguments.rows, 0), ("_test", arguments.rows // 5, 1)):
-            X, y = make_data(n_rows, arguments.features, seed)
+        for suffix, n_rows, seed in (("", shape.rows, 0), ("_test", shape.rows // 5, 1)):
+            X, y = draw(shape, n_rows, seed)
             np.save(folder / f"X{suffix}.npy", X)
             np.save(folder / f"y{suffix}.npy", y)
         del X, y
@@ -196,8 +228,8 @@ def main() -> None:
             for (name, threads), figures in runs.items():
                 figures.append(measure_apart(name, folder, threads))
     print(
-        f"{N_ROUNDS} rounds on {arguments.rows:,} × {arguments.features}, 10 % positive, "
-        f"{MAX_BINS} bins, learning rate {LEARNING_RATE}, medians of {arguments.repeats}. "
+        f"{N_ROUNDS} rounds on {shape.rows:,} × {shape.features}, {shape.positive:.2%} positive, "
+        f"{shape.missing:.0%} missing, {MAX_BINS} bins, learning rate {LEARNING_RATE}, medians of {arguments.repeats}. "
         "Memory: what the fit adds to the peak of a process that holds its input and its library.\n"
     )
     print_table(runs)
