@@ -1,6 +1,7 @@
 """Stumps with a vote per label: the weak rankers of the multilabel boosters, and their sum."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -88,13 +89,13 @@ class LabelRule(Rule):
         """Give the weights at f = 0."""
         return LabelWeights(has, weight)
 
+    @abstractmethod
     def signed(self, weights: LabelWeights) -> Floats:
         """Give the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
-        raise NotImplementedError
 
+    @abstractmethod
     def weigh(self, weights: LabelWeights, sides: Sides) -> tuple[float, float]:
         """Give d+ and d- of the weak ranker that is high there."""
-        raise NotImplementedError
 
 
 class LabelLearner:

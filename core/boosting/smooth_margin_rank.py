@@ -179,7 +179,8 @@ class SmoothMarginRule(RankingRule):
 
     def loss(self, log_f: Floats, start: Floats) -> float:
         """Give F̃, pairs weighted so that the least weighs 1."""
-        return math.exp(log_f[0] + log_f[1] - self.log_least)
+        with np.errstate(over="ignore"):  # the least weight may be next to nothing
+            return float(np.exp(log_f[0] + log_f[1] - self.log_least))
 
 
 def smooth_step(g: float, d_plus: float, d_minus: float) -> float:

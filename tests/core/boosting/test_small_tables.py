@@ -1,5 +1,6 @@
 """Tables full of ties, gaps, constants and one-sided columns: every round of every rule is the best."""
 
+import json
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from test_pairs import histograms, small_tables  # noqa: F401 - a fixture, by its name
 
-from core import AdaBoost, AUCBoost, SmoothMarginRank
+from core import AdaBoost, AdaBoostMH, AdaBoostMR, AUCBoost, SmoothMarginRank
 from core.boosting.smooth_margin_rank import smooth_step
 from core.scan import two_sided
 
@@ -116,6 +117,19 @@ def test_every_smooth_step_is_eq_12_once_it_applies(table):
     positive = ranker.smooth_margin_[ranker.smooth_margin_ > 0]
     assert (np.diff(positive) >= -1e-12).all()
     assert (ranker.smooth_margin_ <= ranker.margin_ + 1e-9).all()
+
+
+@pytest.mark.parametrize("algorithm", [*RULES, AdaBoostMH, AdaBoostMR])
+def test_weights_as_far_apart_as_may_be(algorithm):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    weight = 10.0 ** rng.uniform(-300, 140, 60)
+    target = y if algorithm.target == "binary" else np.column_stack([y, 1 - y, X[:, 1] > 0])
+    ranker = algorithm(n_rounds=30).fit(X, target, weight)
+    assert np.isfinite(ranker.decision_function(X)).all()
+    assert not np.isnan(ranker.loss_).any()
+    json.dumps(ranker.structure(), allow_nan=False)
 
 
 @pytest.mark.parametrize("algorithm", RULES)
