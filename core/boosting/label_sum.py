@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Bools = npt.NDArray[np.bool_]
 
+MAX_LABELS = 10_000
+
 ROUND = np.dtype(
     [
         ("feature", np.int64),
@@ -195,14 +197,12 @@ class LabelSum(Ensemble):
         self.votes = votes
         self.has_missing = has_missing
         self._steps = []  # of the sums of each label these alone are kept: the rounds are shared
-        self._means = np.empty((len(has_missing), votes.shape[1]))
         self.constant = np.empty(votes.shape[1])
+        self.mean = np.empty(votes.shape[1])
         for k in range(votes.shape[1]):
             label = self._of_label(k)
             self._steps.append(label.steps)
-            self._means[:, k] = label.means
-            self.constant[k] = label.constant
-        self.mean = self.constant + self._means.sum(axis=0)
+            self.constant[k], self.mean[k] = label.constant, label.mean
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Give a score per row and label."""
@@ -222,7 +222,8 @@ class LabelSum(Ensemble):
 
     def contributions(self, X: Floats) -> Floats:
         """Give a part per row, feature and label."""
-        return np.stack([steps.contributions(X) for steps in self._steps], axis=2) - self._means
+        labels = range(self.votes.shape[1])
+        return np.stack([self._of_label(k).contributions(X) for k in labels], axis=2)
 
     def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
         """Describe each label's step functions and rules."""
@@ -243,8 +244,10 @@ class LabelSum(Ensemble):
     ) -> "LabelSum":
         """Take what `arrays` gave; refuse any other with ArtifactError."""
         votes, has_missing = arrays["votes"], arrays["has_missing"]
-        if votes.ndim != 2 or votes.shape[1] < 1:
-            raise ArtifactError(f"votes must hold a column per label, got shape {votes.shape}")
+        if votes.ndim != 2 or not 1 <= votes.shape[1] <= MAX_LABELS:
+            raise ArtifactError(
+                f"votes must hold a column per label, at most {MAX_LABELS}, got shape {votes.shape}"
+            )
         check_array("votes", votes, np.int8, (n_rounds, votes.shape[1]))
         check_array("has_missing", has_missing, np.bool_, (n_features,))
         if not (abs(votes) == 1).all():

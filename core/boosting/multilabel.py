@@ -12,7 +12,7 @@ from core.ranker import Floats
 
 from .booster import Booster
 from .kinds import Kind
-from .label_sum import LABEL_STUMPS, LabelRule, LabelSum
+from .label_sum import LABEL_STUMPS, MAX_LABELS, LabelRule, LabelSum
 from .label_weights import ExampleWeights, LabelWeights, Sides
 from .loop import Found, SoFar
 from .options import (
@@ -63,6 +63,8 @@ class MultilabelBooster(Booster):
             raise InvalidData(
                 f"y must be a table of 0 and 1, a column per label, got shape {table.shape}"
             )
+        if table.shape[1] > MAX_LABELS:
+            raise InvalidData(f"y must have at most {MAX_LABELS} labels, got {table.shape[1]}")
         if len(table) != n_samples:
             raise InvalidData(f"y must hold a row per row of X ({n_samples}), got {len(table)}")
         wrong = ~np.isin(table, (0.0, 1.0))

@@ -217,6 +217,7 @@ def test_no_pair_underflows():
 BAD_LABELS = {
     "one column only": (lambda y: y[:, 0], r"a column per label, got shape \(120,\)"),
     "no column": (lambda y: y[:, :0], r"got shape \(120, 0\)"),
+    "too many": (lambda y: np.zeros((120, 10_001)), "at most 10000 labels, got 10001"),
     "text": (lambda y: y.astype(str).astype(object) + "x", "y must hold 0 and 1"),
     "two": (lambda y: np.where(np.arange(len(y))[:, None] == 7, 2, y), "got 2.0 at row 7, label 0"),
     "missing": (lambda y: np.where(y == 1, np.nan, 0.0), "got nan at row"),
@@ -251,7 +252,14 @@ def test_foreign_state_is_refused(algorithm):
     params = ranker.get_params()
     votes = arrays["votes"]
     bad = {
-        "votes": [votes[:-1], votes[:, :0], votes * 2, votes.astype(float), votes[0]],
+        "votes": [
+            np.empty((0, 10_001), np.int8),
+            votes[:-1],
+            votes[:, :0],
+            votes * 2,
+            votes.astype(float),
+            votes[0],
+        ],
         "feature": [arrays["feature"] + 4, arrays["feature"] - 9],
         "alpha": [arrays["alpha"] * np.inf],
         "threshold": [arrays["threshold"] * np.nan],
