@@ -12,7 +12,8 @@ or ±1, and what it gets right), `step` (alpha), `loss` and `intercept`.
 - Each kind of weak ranker is a line in `kinds.KINDS`: `start` lays out the rows as a Learner, whose
   `collect(path)` sums up what was found as an `ensemble.Ensemble` (scores, contributions, words,
   arrays); `read` takes those arrays back from an artifact. `stump_sum` is the kind "stump",
-  `tree` the kind "tree".
+  `tree` the kind "tree", `columns` the kind "column" (steps by `line` search where values are real);
+  `label_sum`, stumps with a vote per label, and `estimators` serve `multilabel` and `aucboost` only.
 
 `weights` holds the weights of all crucial pairs as one weight per row and class. `stumps` folds a
 sum of stumps into one step function per feature for scoring.
