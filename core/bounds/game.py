@@ -229,7 +229,7 @@ def _solve(cost: Floats, matrix: csr_array, n_rankers: int) -> OptimizeResult:
 
 def _mixed(matrix: Floats, weights: Floats) -> Floats:
     """Mix columns; BLAS would share a long sum out by its number of threads, and round otherwise."""
-    return np.einsum("ij,j->i", matrix, weights)
+    return np.asarray(np.einsum("ij,j->i", matrix, weights))
 
 
 def _normalised(weights: Floats) -> Floats:
