@@ -5,6 +5,8 @@ import json
 import numba
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from core import RankBoost, load, save
@@ -245,3 +247,27 @@ def test_trees_that_are_none_are_refused(make):
         broken[0] = value
         with pytest.raises(ArtifactError, match=name):
             type(ranker).from_state(ranker.get_params(), arrays | {name: broken}, meta)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The artifact of a few trees."""
+    X, y = make_table(120)
+    return save(RankBoost(n_rounds=3, weak_ranker="tree", max_leaves=5).fit(X, y))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_mutated_bytes_give_a_ranker_or_an_artifact_error(small, data):
+    mutated = bytearray(small)
+    for _ in range(data.draw(st.integers(1, 4))):
+        # most of what matters lies at the end: the arrays
+        mutated[-data.draw(st.integers(1, len(small)))] = data.draw(st.integers(0, 255))
+    try:
+        ranker = load(bytes(mutated))
+    except ArtifactError:
+        return
+    with np.errstate(all="ignore"):
+        ranker.decision_function(np.zeros((2, ranker.n_features_in_)))
+        ranker.contributions(np.full((2, ranker.n_features_in_), np.nan))
+        json.dumps(ranker.structure())
