@@ -30,6 +30,8 @@ FILLED = {"random_state": "seed", "fpr_min": "objective", "fpr_max": "objective"
 
 _SECONDS_PER_CELL_TO_BIN = 40e-9
 _SECONDS_PER_CELL_AND_ROUND = 0.6e-9
+_SECONDS_PER_PAIR_FEATURE_AND_ROUND = 5e-9
+_BYTES_PER_PAIR = 80  # rows, weights, sorting and merging
 _BYTES_PER_CELL = 17  # the float64 table, its float64 copy while it is split, and the codes
 
 
@@ -117,8 +119,15 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) ->
     features = sum(column["role"] == "feature" for column in dataset.columns)
     cells = (dataset.rows or 0) * features
     rounds = spec["algorithm"]["parameters"].get("n_rounds", 1)
-    per_cell = _SECONDS_PER_CELL_TO_BIN + rounds * _SECONDS_PER_CELL_AND_ROUND
-    return {"seconds": round(cells * per_cell, 3), "memory_bytes": cells * _BYTES_PER_CELL}
+    seconds, memory = cells * _SECONDS_PER_CELL_TO_BIN, cells * _BYTES_PER_CELL
+    if dataset.kind == DatasetKind.PREFERENCES and dataset.pairs is not None:
+        pairs = dataset.pairs.pairs or 0
+        seconds += rounds * pairs * features * _SECONDS_PER_PAIR_FEATURE_AND_ROUND
+        memory += pairs * _BYTES_PER_PAIR
+    else:
+        labels = len(dataset.labels or [None])
+        seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
+    return {"seconds": round(seconds, 3), "memory_bytes": memory}
 
 
 def own_parameters(estimator: type[Ranker]) -> dict[str, Any]:
@@ -165,7 +174,9 @@ def _resolve_algorithm(algorithm: Mapping[str, Any], objective: Json, seed: int)
             code="invalid_parameter",
             errors=errors,
         )
-    filled = {"random_state": seed, **{k: v for k, v in objective.items() if k in FILLED}}
+    window = {"fpr_min": 0.0, "fpr_max": 1.0}  # the whole AUC, unless the objective says otherwise
+    window |= {k: v for k, v in objective.items() if k in FILLED}
+    filled = {"random_state": seed, **window}
     known_parameters = {parameter.name for parameter in list_parameters(estimator)}
     parameters = {**own, **given, **{k: v for k, v in filled.items() if k in known_parameters}}
     try:

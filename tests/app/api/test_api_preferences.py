@@ -241,6 +241,7 @@ def test_jobs_that_pairs_cannot_do(service: Service, client: httpx.Client) -> No
     )
     assert checked.status_code == 200
     assert checked.json()["objective"] == {"metric": "pair_order"}
+    assert checked.json()["estimate"]["memory_bytes"] > 800 * 16  # it knows of the pairs
 
 
 def test_items_that_are_wrong(client: httpx.Client) -> None:

@@ -156,6 +156,59 @@ def test_pairs_as_parquet_and_items_as_numbers(bench: Workbench) -> None:
     assert "row 2: the dataset has no item '77'" in job.error["detail"]
 
 
+def test_pairs_as_ndjson_and_as_an_arrow_stream(bench: Workbench) -> None:
+    dataset, _, _ = upload_items(bench, 10)
+    lines = '{"better": "item0", "worse": "item1", "weight": 2}\n{"better": "item3", "worse": "item2", "weight": 0.5}\n'
+    job = bench.compare(dataset, lines, "application/x-ndjson")
+    assert job.state == JobState.SUCCEEDED, job.error
+    sink = io.BytesIO()
+    pairs = pa.table({"better": ["item0", "item3"], "worse": ["item1", "item2"]})
+    with pa.ipc.new_stream(sink, pairs.schema) as writer:
+        writer.write_table(pairs)
+    job = bench.compare(dataset, sink.getvalue(), "application/vnd.apache.arrow.stream")
+    assert job.state == JobState.SUCCEEDED, job.error
+    found = datasets.get(bench.db, OWNER, dataset.id).pairs
+    assert found is not None
+    assert (found.pairs, found.weighted) == (2, False)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"better": [["item0"]], "worse": [["item1"]]},
+        {"better": [b"\xff"], "worse": [b"item1"]},
+        {"better": [None], "worse": [None]},
+        {"better": [True], "worse": [False]},
+        {"better": ["item0"], "worse": ["item1"], "weight": ["2"]},
+        {"better": ["item0"], "worse": ["item1"], "weight": [None]},
+        {"better": [], "worse": []},
+    ],
+)
+def test_odd_parquet_pairs_are_refused_and_no_accident(
+    bench: Workbench, columns: dict[str, list[object]]
+) -> None:
+    dataset, _, _ = upload_items(bench, 10)
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    job = bench.compare(dataset, sink.getvalue(), "application/vnd.apache.parquet")
+    assert job.state == JobState.FAILED
+    found = datasets.get(bench.db, OWNER, dataset.id).pairs
+    assert found is not None
+    assert (found.status, bool(found.errors)) == ("invalid", True)
+
+
+@pytest.mark.parametrize("body", [b"\x00\xff\x00", b"PAR1", b"\x1f\x8b\x08\x00junk", b'"'])
+def test_bytes_that_are_no_pairs(bench: Workbench, body: bytes) -> None:
+    dataset, _, _ = upload_items(bench, 10)
+    for content_type in (
+        "text/csv",
+        "application/vnd.apache.parquet",
+        "application/vnd.apache.arrow.stream",
+        "application/x-ndjson",
+    ):
+        assert bench.compare(dataset, body, content_type).state == JobState.FAILED
+
+
 def test_more_pairs_than_the_limit(bench: Workbench) -> None:
     dataset, _, worth = upload_items(bench, 10)
     bench.settings = bench.settings.model_copy(update={"max_rows": 5})
