@@ -8,6 +8,7 @@ from .boosting import (
     AUCBoost,
     CoordinateRankBoost,
     LogitBoost,
+    PAUCBoost,
     RankBoost,
     SmoothMarginRank,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "AdaBoostMR",
     "CoordinateRankBoost",
     "LogitBoost",
+    "PAUCBoost",
     "RankBoost",
     "SmoothMarginRank",
     "load",

@@ -9,6 +9,7 @@ from .boosting import (
     AUCBoost,
     CoordinateRankBoost,
     LogitBoost,
+    PAUCBoost,
     RankBoost,
     SmoothMarginRank,
 )
@@ -22,6 +23,7 @@ ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
         "adaboost": AdaBoost,
         "aucboost": AUCBoost,
         "logitboost": LogitBoost,
+        "paucboost": PAUCBoost,
         "adaboost_mh": AdaBoostMH,
         "adaboost_mr": AdaBoostMR,
     }

@@ -24,6 +24,7 @@ from .aucboost import AUCBoost
 from .coordinate_rankboost import CoordinateRankBoost
 from .logitboost import LogitBoost
 from .multilabel import AdaBoostMH, AdaBoostMR
+from .paucboost import PAUCBoost
 from .rankboost import RankBoost
 from .smooth_margin_rank import SmoothMarginRank
 
@@ -34,6 +35,7 @@ __all__ = [
     "AdaBoostMR",
     "CoordinateRankBoost",
     "LogitBoost",
+    "PAUCBoost",
     "RankBoost",
     "SmoothMarginRank",
 ]

@@ -48,6 +48,8 @@ def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset, name: s
     }
     if "random_state" in expected:
         expected["random_state"] = 5  # the job's seed
+    if "fpr_max" in expected:
+        expected |= {"fpr_min": 0.0, "fpr_max": 1.0}  # of the job's objective, auc
     assert spec["algorithm"]["name"] == name
     assert spec["algorithm"]["parameters"] == expected | {"n_rounds": 7}
     assert (spec["seed"], spec["model_name"]) == (5, name)

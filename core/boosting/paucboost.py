@@ -1,0 +1,295 @@
+"""PAUCBoost: RankBoost, and a finish that works on a window of false positive rates."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le, Lt
+
+from core.errors import ArtifactError
+from core.metrics.window import check_window
+from core.ranker import Arrays, Callback, Combination, Floats
+
+from .booster import Booster
+from .loop import Found, Learner, Path, SoFar, boost
+from .options import MaxBins, NRounds
+from .rankboost import RankBoost
+from .rehearsal import Rehearsal, draw_apart
+from .rules import RankingRule
+from .tree.learner import Shape
+from .tree.options import LeafForm, MaxDepth, MaxFeatures, MaxLeaves, MinSamplesLeaf, Subsample
+from .validation import Part, Watch
+from .window import Reweighable, WindowLearner, WindowStumpLearner, WindowTreeLearner, widen
+
+# An area counts as higher only if it is so by more than rounding.
+LEAST_RISE = 1e-9
+
+
+class PAUCBoost(Booster):
+    """Boost as RankBoost does, then for the partial AUC alone, where that proves to be better.
+
+    The base is RankBoost. In the last rounds, the finish, only those negatives carry weight that
+    stand in a slightly widened window of false positive rates; which ones those are is looked up
+    anew every five rounds. Whether the finish helps differs from table to table. So a part of each class is
+    held out, both ways are tried on the rest, and their interpolated partial AUC on the part held
+    out decides by which one all rows are learnt from: the finish, or as many more rounds of
+    RankBoost.
+
+    Attributes
+    ----------
+    finish_kept_ : bool
+        Whether the last rounds were made for the window; else this is RankBoost.
+    inner_pauc_before_, inner_pauc_after_ : float or None
+        Partial AUC from fpr_min to fpr_max on the part held out, of RankBoost and with the finish.
+        None where nothing was tried: the window is all rates, there are too few rounds, or too few
+        rows to hold some out.
+    rounds_ : structured ndarray of shape (n_taken,)
+        See `RankBoost`; d_plus and d_minus of the finish are those of its own weights.
+    loss_ : ndarray of shape (n_taken,), float64
+        F̃ over all pairs after each round; the finish does not lower it.
+    intercept_ : float
+        ½ ln(F₊/F₋), over all rows.
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker"}
+        Why there are no more rounds.
+
+    Notes
+    -----
+    Rows are held out by their values: equal rows stay together, so that a row of weight k is k
+    rows, and neither the order of rows nor that of columns matters.
+
+    Trial and fit take turns, round by round. In all it costs about twice a fit of RankBoost.
+
+    The finish is our own, not a published algorithm; `benchmarks/paucboost.py` measures it.
+
+    References
+    ----------
+    C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
+    RankBoost", JMLR 10, 2009: the base.
+    C. Rudin, "The P-Norm Push: A simple convex ranking algorithm that concentrates at the top of
+    the list", JMLR 10, 2009 (`push`).
+    """
+
+    def __init__(
+        self,
+        *,
+        n_rounds: NRounds = 100,
+        fpr_min: Annotated[
+            float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")
+        ] = 0.0,
+        fpr_max: Annotated[
+            float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")
+        ] = 0.1,
+        window: Annotated[
+            float,
+            Ge(1),
+            Le(1000),
+            Doc(
+                "How much wider than asked for the finish takes the window: the upper end is "
+                "multiplied by it, at most to 1, and the lower end divided."
+            ),
+        ] = 2.0,
+        finish: Annotated[
+            float, Gt(0), Lt(1), Doc("Share of the rounds that the finish takes.")
+        ] = 0.1,
+        push: Annotated[
+            float,
+            Ge(1),
+            Le(64),
+            Doc(
+                "Trees: p of the p-norm push in the finish; above 1, the negatives that stand "
+                "highest weigh more."
+            ),
+        ] = 1.0,
+        weak_ranker: Annotated[
+            Literal["stump", "tree"],
+            Doc("What a round adds: a stump, a threshold on one feature; or a tree of them."),
+        ] = "tree",
+        learning_rate: Annotated[
+            float | None,
+            Gt(0),
+            Le(1),
+            Doc("Share of the optimal step that a round takes; None: 1, 0.1 for trees."),
+        ] = None,
+        max_bins: MaxBins = 255,
+        smoothing: Annotated[
+            float | None,
+            Ge(0),
+            Le(1000),
+            Doc(
+                "Stumps: share of all pair weight, at most 1, added to both the rightly and the "
+                "wrongly ordered pairs in the step. Trees: rows of mean mass added to both classes "
+                "in each leaf. 0 is the plain formula; None: 0.01, 1 for trees."
+            ),
+        ] = None,
+        max_depth: MaxDepth = 12,
+        max_leaves: MaxLeaves = 31,
+        min_samples_leaf: MinSamplesLeaf = 3.0,
+        leaf: LeafForm = "closed",
+        subsample: Subsample = 1.0,
+        max_features: MaxFeatures = 1.0,
+        validation_fraction: Annotated[
+            float,
+            Gt(0),
+            Lt(1),
+            Doc("Share of each class's weight held out while the finish is tried."),
+        ] = 0.25,
+        random_state: Annotated[
+            int,
+            Ge(0),
+            Le(2**32 - 1),
+            Doc("Seed of what is held out while the finish is tried, and of the trees' draws."),
+        ] = 0,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.fpr_min = fpr_min
+        self.fpr_max = fpr_max
+        self.window = window
+        self.finish = finish
+        self.push = push
+        self.weak_ranker = weak_ranker
+        self.learning_rate = learning_rate
+        self.max_bins = max_bins
+        self.smoothing = smoothing
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.leaf = leaf
+        self.subsample = subsample
+        self.max_features = max_features
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    finish_kept_: bool
+    inner_pauc_before_: float | None
+    inner_pauc_after_: float | None
+
+    def combination(self) -> Combination | None:
+        """Give the weak rankers' weights; see `Ranker.combination`.
+
+        Pairs outside the window have no weight in the finish: with one, d+ and d- are left out.
+        """
+        combination = super().combination()
+        if combination is None or not self.finish_kept_:
+            return combination
+        return combination._replace(d_plus=None, d_minus=None)
+
+    def structure(self) -> dict[str, Any]:
+        """Describe the sum, and what was found about the finish."""
+        return super().structure() | {"finish": self._verdict()}
+
+    def _verdict(self) -> dict[str, Any]:
+        return {
+            "finish_kept": self.finish_kept_,
+            "inner_pauc_before": self.inner_pauc_before_,
+            "inner_pauc_after": self.inner_pauc_after_,
+        }
+
+    def _base(self, push: float = 1.0) -> RankBoost:
+        """Give the RankBoost that has our parameters."""
+        shared = RankBoost().get_params().keys() & self.get_params().keys()
+        return RankBoost(**{name: getattr(self, name) for name in shared} | {"push": push})
+
+    def _check_parameters(self) -> None:
+        check_window(self.fpr_min, self.fpr_max)
+        self._base(self.push)._check_parameters()
+
+    def _rule(self) -> RankingRule:
+        return self._base()._rule()
+
+    def _start(self, part: Part) -> Reweighable:
+        """Lay out rows at f = 0."""
+        rule: Any = self._rule()
+        if self.weak_ranker == "stump":
+            return WindowStumpLearner(rule, part, self.max_bins)
+        shape = Shape(*(getattr(self, name) for name in Shape._fields))
+        push_rule: Any = self._base(self.push)._rule()
+        return WindowTreeLearner(rule, push_rule, part, shape)
+
+    def _windowed(self, learner: Reweighable, part: Part, scores: Floats) -> WindowLearner:
+        """Let a learner go on from scores for the window only."""
+        window = widen(self.fpr_min, self.fpr_max, self.window)
+        return WindowLearner(learner, part, scores, window, self.push)
+
+    def _rehearse(self, part: Part, n_finish: int) -> Rehearsal[Reweighable] | None:
+        """Prepare the trial of the finish on a part of the rows; None where there is none to be."""
+        if n_finish == 0 or (self.fpr_min, self.fpr_max) == (0.0, 1.0):
+            return None
+        parts = draw_apart(part, self.validation_fraction, self.random_state)
+        if parts is None:
+            return None
+        return Rehearsal(
+            *parts,
+            n_base=self.n_rounds - n_finish,
+            n_finish=n_finish,
+            rule=self._rule(),
+            start=self._start,
+            windowed=self._windowed,
+            window=(self.fpr_min, self.fpr_max),
+        )
+
+    def _fit(
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    ) -> None:
+        part = Part(np.ascontiguousarray(X), positive, weight)
+        rule, learner = self._rule(), self._start(part)
+        start = np.array([learner.log_f_plus, learner.log_f_minus])
+        n_finish = round(self.finish * self.n_rounds)
+        rehearsal = self._rehearse(part, n_finish)
+
+        def loss(so_far: SoFar) -> float:
+            return rule.loss(np.array(so_far[:2]), start)
+
+        tell = Watch(self.n_rounds, callback, loss, part, None, self.n_rounds)
+
+        def watch(taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
+            if rehearsal is not None:
+                rehearsal.advance(taken)
+            return tell(taken, found, alpha, so_far)
+
+        path = boost(learner, rule, self.n_rounds - n_finish, watch)
+        before, after = (None, None) if rehearsal is None else rehearsal.result()
+        self.inner_pauc_before_, self.inner_pauc_after_ = before, after
+        better = before is not None and after is not None and after > before + LEAST_RISE
+        self.finish_kept_ = better and path.stop_reason == "n_rounds"
+        if n_finish and path.stop_reason == "n_rounds":
+            last: Learner[Any] = learner
+            if self.finish_kept_:
+                scores = learner.collect(path).score(part.X, 0.0)
+                last = self._windowed(learner, part, scores)
+            taken = len(path.found)
+            more = boost(last, rule, n_finish, lambda t, *round_: tell(taken + t, *round_))
+            path = _join(path, more)
+        self.validation_auc_ = np.empty(0)
+        self._take(learner.collect(path), path.log_f, path.stop_reason)
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, meta = super()._get_state()
+        return arrays, meta | self._verdict()
+
+    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        kept = meta["finish_kept"]
+        areas = meta["inner_pauc_before"], meta["inner_pauc_after"]
+        for name, area in zip(("before", "after"), areas, strict=True):
+            if area is not None and not (type(area) is float and 0.0 <= area <= 1.0):
+                raise ArtifactError(f"inner_pauc_{name} must be from 0 to 1, or null, got {area!r}")
+        if type(kept) is not bool or (areas[0] is None) != (areas[1] is None):
+            raise ArtifactError(
+                "finish_kept must be true or false, and both inner areas known or neither"
+            )
+        if kept and (areas[0] is None or not areas[1] > areas[0]):
+            raise ArtifactError("finish_kept must be false unless the inner area has grown")
+        super()._set_state(arrays, meta)
+        self.finish_kept_ = kept
+        self.inner_pauc_before_, self.inner_pauc_after_ = areas
+
+
+def _join(path: Path, more: Path) -> Path:
+    """Put two runs of the loop one after the other."""
+    return Path(
+        path.found + more.found,
+        path.alpha + more.alpha,
+        np.concatenate([path.log_f, more.log_f[1:]]),
+        more.stop_reason,
+    )
