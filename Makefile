@@ -26,9 +26,11 @@ lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
-	$(BIN)/python -m benchmarks.stumps
 	$(BIN)/python -m benchmarks.http_score
 	$(BIN)/python -m benchmarks.latency
+	$(BIN)/python -m benchmarks.metrics
+	$(BIN)/python -m benchmarks.stumps
+	$(BIN)/python -m benchmarks.trees
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
