@@ -23,6 +23,57 @@ from .tree.options import LeafForm, MaxDepth, MaxFeatures, MaxLeaves, MinSamples
 from .validation import Part, Watch
 from .window import Reweighable, WindowLearner, WindowStumpLearner, WindowTreeLearner, widen
 
+FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
+FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")]
+Window = Annotated[
+    float,
+    Ge(1),
+    Le(1000),
+    Doc(
+        "How much wider than asked for the finish takes the window: the upper end is multiplied by "
+        "it, at most to 1, and the lower end divided."
+    ),
+]
+Finish = Annotated[float, Gt(0), Lt(1), Doc("Share of the rounds that the finish takes.")]
+FinishPush = Annotated[
+    float,
+    Ge(1),
+    Le(64),
+    Doc(
+        "Trees: p of the p-norm push in the finish; above 1, the negatives that stand highest "
+        "weigh more."
+    ),
+]
+StumpOrTree = Annotated[
+    Literal["stump", "tree"],
+    Doc("What a round adds: a stump, a threshold on one feature; or a tree of them."),
+]
+LearningRateOrNone = Annotated[
+    float | None,
+    Gt(0),
+    Le(1),
+    Doc("Share of the optimal step that a round takes; None: 1, 0.1 for trees."),
+]
+SmoothingOrNone = Annotated[
+    float | None,
+    Ge(0),
+    Le(1000),
+    Doc(
+        "Stumps: share of all pair weight, at most 1, added to both the rightly and the wrongly "
+        "ordered pairs in the step. Trees: rows of mean mass added to both classes in each leaf. "
+        "0 is the plain formula; None: 0.01, 1 for trees."
+    ),
+]
+HeldFraction = Annotated[
+    float, Gt(0), Lt(1), Doc("Share of each class's weight held out while the finish is tried.")
+]
+Seed = Annotated[
+    int,
+    Ge(0),
+    Le(2**32 - 1),
+    Doc("Seed of what is held out while the finish is tried, and of the trees' draws."),
+]
+
 # An area counts as higher only if it is so by more than rounding.
 LEAST_RISE = 1e-9
 
@@ -75,72 +126,23 @@ class PAUCBoost(Booster):
         self,
         *,
         n_rounds: NRounds = 100,
-        fpr_min: Annotated[
-            float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")
-        ] = 0.0,
-        fpr_max: Annotated[
-            float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")
-        ] = 0.1,
-        window: Annotated[
-            float,
-            Ge(1),
-            Le(1000),
-            Doc(
-                "How much wider than asked for the finish takes the window: the upper end is "
-                "multiplied by it, at most to 1, and the lower end divided."
-            ),
-        ] = 2.0,
-        finish: Annotated[
-            float, Gt(0), Lt(1), Doc("Share of the rounds that the finish takes.")
-        ] = 0.1,
-        push: Annotated[
-            float,
-            Ge(1),
-            Le(64),
-            Doc(
-                "Trees: p of the p-norm push in the finish; above 1, the negatives that stand "
-                "highest weigh more."
-            ),
-        ] = 1.0,
-        weak_ranker: Annotated[
-            Literal["stump", "tree"],
-            Doc("What a round adds: a stump, a threshold on one feature; or a tree of them."),
-        ] = "tree",
-        learning_rate: Annotated[
-            float | None,
-            Gt(0),
-            Le(1),
-            Doc("Share of the optimal step that a round takes; None: 1, 0.1 for trees."),
-        ] = None,
+        fpr_min: FprMin = 0.0,
+        fpr_max: FprMax = 0.1,
+        window: Window = 2.0,
+        finish: Finish = 0.1,
+        push: FinishPush = 1.0,
+        weak_ranker: StumpOrTree = "tree",
+        learning_rate: LearningRateOrNone = None,
         max_bins: MaxBins = 255,
-        smoothing: Annotated[
-            float | None,
-            Ge(0),
-            Le(1000),
-            Doc(
-                "Stumps: share of all pair weight, at most 1, added to both the rightly and the "
-                "wrongly ordered pairs in the step. Trees: rows of mean mass added to both classes "
-                "in each leaf. 0 is the plain formula; None: 0.01, 1 for trees."
-            ),
-        ] = None,
+        smoothing: SmoothingOrNone = None,
         max_depth: MaxDepth = 12,
         max_leaves: MaxLeaves = 31,
         min_samples_leaf: MinSamplesLeaf = 3.0,
         leaf: LeafForm = "closed",
         subsample: Subsample = 1.0,
         max_features: MaxFeatures = 1.0,
-        validation_fraction: Annotated[
-            float,
-            Gt(0),
-            Lt(1),
-            Doc("Share of each class's weight held out while the finish is tried."),
-        ] = 0.25,
-        random_state: Annotated[
-            int,
-            Ge(0),
-            Le(2**32 - 1),
-            Doc("Seed of what is held out while the finish is tried, and of the trees' draws."),
-        ] = 0,
+        validation_fraction: HeldFraction = 0.25,
+        random_state: Seed = 0,
     ) -> None:
         self.n_rounds = n_rounds
         self.fpr_min = fpr_min
