@@ -5,9 +5,9 @@ greater positive. Tables without it are passed over. Columns of text are left ou
 
 Protocol: of each table at most --rows rows are drawn; each split puts a random half of either class
 into the training part and the rest into the test part. Both algorithms boost trees for the same
-number of rounds, with the same parameters, all at their defaults: nothing is tuned, and the test
-part is looked at once, by the two figures that are printed. PAUCBoost decides on its finish within
-the training part. AUC and partial AUC from 0 to --fpr-max (interpolated) are means over the
+number of rounds, with the same parameters, all at their defaults; nothing is tuned per table, and the
+test part is used for the printed figures only. PAUCBoost decides on its finish within the training
+part. AUC and partial AUC from 0 to --fpr-max (interpolated) are means over the
 splits; differences are PAUCBoost less RankBoost, in thousandths, with the standard error of the
 mean over the splits, which share rows and so are not independent.
 """
