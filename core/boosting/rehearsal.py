@@ -14,6 +14,9 @@ from .kinds import CollectingLearner
 from .loop import LEAST_EDGE, Found, Learner, Path, SoFar, Steps
 from .validation import Part
 
+# Beside a weight of 1, less than this is none; the metrics take no less either.
+LEAST_WEIGHT = 1e-100
+
 _Words = npt.NDArray[np.uint64]
 L = TypeVar("L", bound=CollectingLearner)
 
@@ -60,7 +63,10 @@ def _draw(part: Part, seed: int) -> _Words:
 
     A column is told from others by what it holds, not by where it stands.
     """
-    mass = np.fmod(np.floor(part.weight * 2.0**16), 2.0**64).astype(np.uint64)
+    mass = np.floor(part.weight * 2.0**16)  # whole, so that a row of weight k adds as k rows
+    if not 2.0**16 <= mass.max() < 2.0**63:
+        mass = np.floor(part.weight / part.weight.max() * 2.0**52)
+    mass = mass.astype(np.uint64)
     mass *= np.where(part.positive, np.uint64(3), np.uint64(1))
     sums = np.zeros(len(mass), dtype=np.uint64)
     for column in part.X.T:
@@ -162,7 +168,11 @@ class Rehearsal(Generic[L]):
 
     def _judge(self, scores: Floats) -> float:
         held = self._held
-        return partial_auc(held.positive, scores, *self._window, sample_weight=held.weight)
+        weight = held.weight.copy()
+        for rows in (held.positive, ~held.positive):  # neither class's scale matters to the curve
+            weight[rows] /= weight[rows].max()
+        weight[weight < LEAST_WEIGHT] = 0.0
+        return partial_auc(held.positive, scores, *self._window, sample_weight=weight)
 
 
 def _rounds(
