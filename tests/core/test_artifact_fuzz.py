@@ -14,6 +14,7 @@ VARIANTS = {
     **{name: (name, {}) for name in ALGORITHMS},
     "rankboost on columns": ("rankboost", {"weak_ranker": "column"}),
     "rankboost on trees": ("rankboost", {"weak_ranker": "tree"}),
+    "paucboost with a trial": ("paucboost", {"finish": 0.5}),
     "adaboost_mr by example": ("adaboost_mr", {"pairs": "example"}),
 }
 
@@ -26,7 +27,9 @@ fuzz = settings(
 def small(request):
     """The artifact of a ranker of few rounds, some of them dropped by early stopping."""
     name, parameters = VARIANTS[request.param]
-    ranker = ALGORITHMS[name](n_rounds=4, early_stopping_rounds=2, **parameters)
+    ranker = ALGORITHMS[name](n_rounds=4, **parameters)
+    if "early_stopping_rounds" in ranker.get_params():
+        ranker.set_params(early_stopping_rounds=2)
     return save(ranker.fit(*table_for(type(ranker))))
 
 
