@@ -108,7 +108,8 @@ class PAUCBoost(Booster):
     Notes
     -----
     Rows are held out by their values: equal rows stay together, so that a row of weight k is k
-    rows, and neither the order of rows nor that of columns matters.
+    rows, and neither the order of rows nor that of columns matters for it. Where a window holds
+    few negatives, equal cuts become likely in the finish; of those the lowest column is taken.
 
     Trial and fit take turns, round by round. In all it costs about twice a fit of RankBoost.
 
