@@ -113,6 +113,14 @@ class Settings(BaseSettings):
         default=100, description="Models that one API process keeps in memory."
     )
 
+    @field_validator("state_dir")
+    @classmethod
+    def _fits_a_url(cls, value: Path) -> Path:
+        """Refuse a folder that an SQLite URL cannot name: there a ? ends the path, and nothing quotes it."""
+        if "?" in str(value.absolute()):
+            raise ValueError(f"must be a path without '?', got {value.absolute()}")
+        return value
+
     @field_validator("database_url", "broker_url", "blob_url")
     @classmethod
     def _known_scheme(

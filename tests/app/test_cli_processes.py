@@ -122,6 +122,7 @@ def test_keys_are_made_listed_and_revoked(database_url: str) -> None:
         (["migrate"], {"database_url": "sqlite:////no/such/folder/x.db"}, "unable to open"),
         (["serve"], {"database_url": "sqlite:////no/such/folder/x.db"}, "unable to open"),
         (["serve"], {"state_dir": "/dev/null/state"}, "/dev/null/state"),
+        (["serve"], {"state_dir": "what?"}, "must be a path without '?', got"),
         (["serve", "--host", "no.such.host.invalid"], {}, "no.such.host.invalid"),
     ],
 )

@@ -121,6 +121,21 @@ def _table(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.usefixtures("model")
+def test_the_problem_in_the_readme_is_the_services(client: ApiClient, folder: Path) -> None:
+    key = (folder / "state" / "api-key").read_text().strip()
+    answer = httpx.get(
+        f"{client.url}/v1/models/cancer/score",
+        params={"mean_radius": "abc"},
+        headers={"Authorization": f"Bearer {key}"},
+    )
+    problem = answer.json()
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for member in ("type", "title", "status", "detail"):
+        assert json.dumps({member: problem[member]})[1:-1] in readme
+    assert json.dumps(problem["errors"][0]["detail"]) in readme
+
+
+@pytest.mark.usefixtures("model")
 def test_one_row_is_scored_by_name_in_any_order(rankwright: Rankwright, folder: Path) -> None:
     names, first = (line.split(",") for line in (folder / "table.csv").read_text().splitlines()[:2])
     row = [f"{name}={value}" for name, value in zip(names[:-1], first[:-1], strict=True)]
