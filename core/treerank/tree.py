@@ -1,0 +1,353 @@
+"""A ranking tree as flat arrays: its nodes, the ROC curve they walk along, and what a node asks.
+
+Nodes are in *preorder*: a node, then the whole of its top child's subtree, then the whole of its
+bottom child's. So the root is 0, the top child of node i is i + 1, children come after parents, a
+subtree is a slice, and the terminal nodes, as they come, are the leaves from the top of the list to
+its bottom. Which nodes are terminal says the shape: nothing else is stored of it, and any
+sequence that adds up is a tree.
+
+Masses are sums of sample weight. They are stored for the leaves; those of other nodes are sums of
+their children's, so that no tree can contradict itself.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats
+
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+MAX_DEPTH = 62  # so that a node's place in its level, below 2**depth, fits an int64
+
+# Leaf masses beyond this would make products of them infinite.
+GREATEST_MASS = 1e150
+
+
+class Rules(ABC):
+    """What the inside nodes of a tree ask: a node names its rule by its index in here.
+
+    A ranker splits by one kind of rule, so a tree has one of these. A subclass holds all its rules
+    in flat arrays.
+    """
+
+    kind: ClassVar[str]
+    """Of what kind these are, in artifacts and JSON: "cuts", "grid", "classifier"."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of rules."""
+
+    @abstractmethod
+    def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
+        """Say which of X[rows] go to the top child.
+
+        Parameters
+        ----------
+        rule : int
+        X : ndarray of shape (n_samples, n_features), float64
+            NaN is missing; a category is its position.
+        rows : ndarray of shape (n_rows,), int64
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), bool
+        """
+
+    @abstractmethod
+    def take(self, rules: Integers) -> Self:
+        """Give some of the rules, in the order asked for; pruning leaves the others out."""
+
+    @abstractmethod
+    def describe(
+        self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
+    ) -> dict[str, Any]:
+        """Describe a rule for JSON: "words" says which rows go to the top, other keys are the kind's.
+
+        `name` gives a feature's name, `categories` the texts of each categorical feature.
+        """
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """Give the state as arrays, named after the kind: "cut_feature", "grid_cells", ..."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
+    ) -> Self:
+        """Rebuild rules from `arrays()`; n_categories has a number per feature, 0 where numeric.
+
+        Raises
+        ------
+        ArtifactError
+            An array is of another type or length, or its values describe no rules.
+        """
+
+    def find_leaves(self, tree: "Tree", X: Floats) -> Integers:
+        """Say in which leaf of the tree each row ends; a kind with a faster way overrides this."""
+        leaf = np.empty(len(X), dtype=np.int64)
+        waiting = [(0, np.arange(len(X)))]
+        while waiting:
+            node, rows = waiting.pop()
+            if tree.rule[node] < 0:
+                leaf[rows] = tree.leaf_number[node]
+            elif len(rows):
+                top = self.goes_top(int(tree.rule[node]), X, rows)
+                waiting.append((int(tree.top[node]), rows[top]))
+                waiting.append((int(tree.bottom[node]), rows[~top]))
+        return leaf
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A ranking tree, oriented: of two siblings the top one ranks higher.
+
+    Attributes
+    ----------
+    rule : ndarray of shape (n_nodes,), int64
+        By node, in preorder: the index in `rules` of what it asks; -1 where it is terminal.
+    leaf_positive, leaf_negative : ndarray of shape (n_leaves,), float64
+        Mass (sum of sample weight) of each class of the training rows in each leaf, from the top.
+    rules : Rules
+        One per inside node, in the order of the nodes.
+
+    Notes
+    -----
+    All other attributes are derived, once, when first asked for.
+    """
+
+    rule: Integers
+    leaf_positive: Floats
+    leaf_negative: Floats
+    rules: Rules
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.rule)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.leaf_positive)
+
+    @cached_property
+    def _links(self) -> tuple[Integers, Integers]:
+        """Give each node's parent and its bottom child, -1 where there is none."""
+        parent = np.full(self.n_nodes, -1)
+        bottom = np.full(self.n_nodes, -1)
+        open_nodes: list[int] = []  # inside nodes that still lack their bottom child
+        for node, rule in enumerate(self.rule.tolist()):
+            if node > 0:
+                if self.rule[node - 1] >= 0:
+                    parent[node] = node - 1
+                else:
+                    parent[node] = open_nodes.pop()
+                    bottom[parent[node]] = node
+            if rule >= 0:
+                open_nodes.append(node)
+        return parent, bottom
+
+    @property
+    def parent(self) -> Integers:
+        """By node: its parent; -1 for the root."""
+        return self._links[0]
+
+    @cached_property
+    def top(self) -> Integers:
+        """By node: the child that ranks higher; -1 for a leaf."""
+        return np.where(self.rule >= 0, np.arange(1, self.n_nodes + 1), -1)
+
+    @property
+    def bottom(self) -> Integers:
+        """By node: the child that ranks lower; -1 for a leaf."""
+        return self._links[1]
+
+    @cached_property
+    def depth(self) -> Integers:
+        """By node: d of the paper's (d, k); 0 for the root."""
+        depth = np.zeros(self.n_nodes, dtype=np.int64)
+        for node, parent in enumerate(self.parent[1:].tolist(), start=1):
+            depth[node] = depth[parent] + 1
+        return depth
+
+    @cached_property
+    def k(self) -> Integers:
+        """By node: k of the paper's (d, k), its place from the top among 2**d of its level."""
+        k = np.zeros(self.n_nodes, dtype=np.int64)
+        for node, parent in enumerate(self.parent[1:].tolist(), start=1):
+            k[node] = 2 * k[parent] + int(self.bottom[parent] == node)
+        return k
+
+    @cached_property
+    def leaves(self) -> Integers:
+        """The nodes that are leaves, from the top."""
+        return np.flatnonzero(self.rule < 0)
+
+    @cached_property
+    def leaf_number(self) -> Integers:
+        """By node: of a leaf its number from the top; of another node that of its first leaf."""
+        return np.cumsum(self.rule < 0) - (self.rule < 0)
+
+    @cached_property
+    def positive(self) -> Floats:
+        """By node: mass of positives."""
+        return self._sum_up(self.leaf_positive)
+
+    @cached_property
+    def negative(self) -> Floats:
+        """By node: mass of negatives."""
+        return self._sum_up(self.leaf_negative)
+
+    def _sum_up(self, of_leaves: Floats) -> Floats:
+        mass = np.zeros(self.n_nodes)
+        mass[self.leaves] = of_leaves
+        for node in range(self.n_nodes - 1, -1, -1):  # children come after their parents
+            if self.rule[node] >= 0:
+                mass[node] = mass[node + 1] + mass[self.bottom[node]]
+        return mass
+
+    @cached_property
+    def alpha(self) -> Floats:
+        """By node: α(C), its share of all negatives: the increment of FPR along its edge of the curve."""
+        return np.asarray(self.negative / self.negative[0])
+
+    @cached_property
+    def beta(self) -> Floats:
+        """By node: β(C), its share of all positives: the increment of TPR."""
+        return np.asarray(self.positive / self.positive[0])
+
+    @cached_property
+    def gain(self) -> Floats:
+        """By node: Λ = α(C) β(C') - β(C) α(C'), C' the top child; 0 for a leaf. ΔAUC is Λ/2."""
+        inside = np.flatnonzero(self.rule >= 0)
+        gain = np.zeros(self.n_nodes)
+        top = inside + 1
+        gain[inside] = self.alpha[inside] * self.beta[top] - self.beta[inside] * self.alpha[top]
+        return gain
+
+    @cached_property
+    def auc(self) -> float:
+        """AUC on the training rows, ½ + ½ Σ Λ over all inside nodes."""
+        return 0.5 + 0.5 * float(self.gain.sum())
+
+    @cached_property
+    def roc_knots(self) -> tuple[Floats, Floats]:
+        """FPR and TPR at the knots of the training curve, from (0, 0): one more than leaves."""
+        fpr = np.concatenate([[0.0], np.cumsum(self.leaf_negative)])
+        tpr = np.concatenate([[0.0], np.cumsum(self.leaf_positive)])
+        return fpr / fpr[-1], tpr / tpr[-1]
+
+    @cached_property
+    def concave_order(self) -> Integers:
+        """Numbers of the leaves by β/α, the greatest first: the order whose training AUC is greatest.
+
+        Leaves without negatives come first; those alike in β/α keep their order.
+        """
+        total = self.leaf_positive + self.leaf_negative
+        share = np.divide(self.leaf_positive, total, out=np.zeros(self.n_leaves), where=total > 0)
+        return np.argsort(-share, kind="stable")
+
+    def paper_scores(self) -> Floats:
+        """Give eq. 10's score of each leaf, 2^D - 2^(D - d) k, D being the depth of the tree.
+
+        Returns
+        -------
+        ndarray of shape (n_leaves,), float64
+            Not exact beyond D = 53: rank by the leaf's number.
+        """
+        d, k = self.depth[self.leaves], self.k[self.leaves]
+        return np.asarray(np.exp2(float(d.max())) - np.exp2((d.max() - d).astype(np.float64)) * k)
+
+    def find_leaves(self, X: Floats) -> Integers:
+        """Say in which leaf each row ends.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features), float64, C-contiguous
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int64
+            Numbers of leaves from the top, 0 to n_leaves - 1.
+        """
+        return self.rules.find_leaves(self, X)
+
+    def collapse(self, nodes: Booleans) -> "Tree":
+        """Make some inside nodes leaves: the subtree that remains when all below them is cut off.
+
+        Parameters
+        ----------
+        nodes : ndarray of shape (n_nodes,), bool
+
+        Returns
+        -------
+        Tree
+            Its nodes, masses and rules those of this tree that are left.
+        """
+        kept = np.ones(self.n_nodes, dtype=np.bool_)
+        for node, parent in enumerate(self.parent[1:].tolist(), start=1):
+            kept[node] = kept[parent] and not nodes[parent]
+        inside = kept & ~nodes & (self.rule >= 0)
+        terminal = kept & ~inside
+        rule = np.full(self.n_nodes, -1)
+        rule[inside] = np.arange(inside.sum())
+        return Tree(
+            rule[kept],
+            self.positive[terminal],
+            self.negative[terminal],
+            self.rules.take(self.rule[inside]),
+        )
+
+    def arrays(self) -> Arrays:
+        """Give the state as arrays, the rules' included."""
+        return {
+            "is_leaf": self.rule < 0,
+            "leaf_positive": self.leaf_positive,
+            "leaf_negative": self.leaf_negative,
+        } | self.rules.arrays()
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        rules_class: type[Rules],
+        n_categories: Integers,
+    ) -> "Tree":
+        """Rebuild a tree from `arrays()`.
+
+        Raises
+        ------
+        ArtifactError
+            An array is of another type or length, or its values describe no tree.
+        """
+        is_leaf = arrays["is_leaf"]
+        if is_leaf.dtype != np.bool_ or is_leaf.ndim != 1:
+            raise ArtifactError(
+                f"is_leaf must hold booleans in one dimension, got {is_leaf.dtype} {is_leaf.shape}"
+            )
+        # How many nodes are still owed, which must be none only after the last.
+        owed = 1 + np.cumsum(np.where(is_leaf, -1, 1))
+        if not len(owed) or owed[-1] != 0 or (owed[:-1] <= 0).any():
+            raise ArtifactError("is_leaf must describe one tree in preorder")
+        n_leaves = int(is_leaf.sum())
+        for name in ("leaf_positive", "leaf_negative"):
+            mass = arrays[name]
+            if mass.dtype != np.float64 or mass.shape != (n_leaves,):
+                raise ArtifactError(f"{name} must hold {n_leaves} float64, got {mass.shape}")
+            if not ((mass >= 0) & (mass <= GREATEST_MASS)).all() or not mass.sum() > 0:
+                raise ArtifactError(f"{name} must be finite, not negative, and not all 0")
+        rule = np.where(is_leaf, -1, np.cumsum(~is_leaf) - 1)
+        rules = rules_class.from_arrays(arrays, len(is_leaf) - n_leaves, n_categories)
+        tree = cls(rule, arrays["leaf_positive"].copy(), arrays["leaf_negative"].copy(), rules)
+        if tree.depth.max() > MAX_DEPTH:
+            raise ArtifactError(f"a tree must be at most {MAX_DEPTH} deep, got {tree.depth.max()}")
+        return tree
