@@ -51,6 +51,7 @@ from .bins import MAX_BINS, MISSING, N_CODES, Bins, fit_bins
 from .histogram import PARALLEL_LOCK, change_histograms, fill_histograms
 from .labels import find_label_peak
 from .peak import Criterion, Peak, find_peak
+from .team import Team
 from .two_sided import Threshold, TwoSided, two_sided, youden_threshold
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "Bins",
     "Criterion",
     "Peak",
+    "Team",
     "Threshold",
     "TwoSided",
     "change_histograms",

@@ -6,6 +6,6 @@ values of all leaves, ½ ln(P_l/N_l), multiply F̃ by (Σ_l √(P_l N_l))². So 
 
 `layout` holds the table, `rows` and `splits` the kernels of a leaf, `growth` the phases of a tree in
 its `workspace`, which `grower` walks through; `passes`, `routing` and `drawing` go over all rows;
-`team` has the threads; `losses` says what is descended, `rules` how far; `learner` is what the loop
+`losses` says what is descended, `rules` how far; `learner` is what the loop
 of boosting sees, and `tree_sum` with `walking` and `words` what remains.
 """

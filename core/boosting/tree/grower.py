@@ -3,9 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from core.scan import Team
+
 from .growth import END_TREE, START_TREE, do_pieces, next_phase
 from .layout import CELLS, COLUMNS, Floats, Integers, Table
-from .team import Team
 from .workspace import N_LEAVES, N_SPLIT_COLUMNS, RUN_ROWS, Rule, State, Work
 
 

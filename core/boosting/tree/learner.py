@@ -10,13 +10,12 @@ import numpy.typing as npt
 
 from core.boosting.loop import Path
 from core.ranker import Floats
-from core.scan import Bins, fit_bins
+from core.scan import Bins, Team, fit_bins
 
 from .grower import Grower
 from .layout import Integers, lay_out
 from .losses import Loss
 from .passes import Passes
-from .team import Team
 from .tree_sum import SPLITS, TreeSum
 
 

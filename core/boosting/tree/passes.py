@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from core.ranker import Floats
+from core.scan import Team
 
 from . import drawing, routing
 from .drawing import Drawn
 from .layout import Integers, Table
-from .team import Team
 from .workspace import MAX_LEAVES, RUN_ROWS
 
 

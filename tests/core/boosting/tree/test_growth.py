@@ -8,9 +8,8 @@ from core.boosting.tree.grower import Grower
 from core.boosting.tree.layout import COLUMNS, lay_out
 from core.boosting.tree.routing import route
 from core.boosting.tree.splits import Objective
-from core.boosting.tree.team import Team
 from core.boosting.tree.workspace import PLACE, START, STOP, Rule
-from core.scan import N_CODES, fit_bins
+from core.scan import N_CODES, Team, fit_bins
 
 
 def make_table(n, d, n_positives, seed=0):
