@@ -143,7 +143,7 @@ def group_by_score(
     """
     positive = _binary_labels(y)
     values = _finite_vector("scores", scores, positive.size)
-    weight = None if sample_weight is None else _weights(sample_weight, positive.size)
+    weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
     if weight is not None and not weight.all():
         kept = weight > 0
         positive, values, weight = positive[kept], values[kept], weight[kept]
@@ -238,7 +238,8 @@ def _finite_vector(name: str, values: ArrayLike, length: int) -> FloatArray:
     return vector
 
 
-def _weights(sample_weight: ArrayLike, length: int) -> FloatArray:
+def check_weights(sample_weight: ArrayLike, length: int) -> FloatArray:
+    """Give finite weights, not negative and not all 0; refuse any other."""
     weight = _finite_vector("sample_weight", sample_weight, length)
     usable = (weight == 0) | ((weight >= LEAST_WEIGHT) & (weight <= GREATEST_WEIGHT))
     if not usable.all():

@@ -1,0 +1,19 @@
+"""What a ranker has learnt, whatever its algorithm: how scores depend on features, and which features matter.
+
+Everything here looks at a ranker from outside, through `score_rows` alone, so that one definition
+serves all of them. What an algorithm can say of itself, such as the gains of a ranking tree's
+splits, is in its own folder.
+"""
+
+from .dependence import Axis, PartialDependence, make_axis, partial_dependence, score_grid
+from .importance import mean_absolute, permutation_importance
+
+__all__ = [
+    "Axis",
+    "PartialDependence",
+    "make_axis",
+    "mean_absolute",
+    "partial_dependence",
+    "permutation_importance",
+    "score_grid",
+]
