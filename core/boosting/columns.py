@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData
 from core.ranker import Arrays, Floats
 from core.scan import Criterion
 
-from .ensemble import Ensemble, check_array, join_fields, split_fields
+from .ensemble import Ensemble, join_fields, split_fields
 from .line import Column, Line, dot, known, log_sum
 from .loop import LEAST_EDGE, Path
 from .rules import RankingRule

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from core.errors import ArtifactError
+from core.arrays import check_array
 from core.ranker import Arrays, Floats
 
 
@@ -57,15 +57,6 @@ class Ensemble(ABC):
     @abstractmethod
     def arrays(self) -> Arrays:
         """Give the state as arrays; the reader of its kind (`kinds`) takes them."""
-
-
-def check_array(name: str, array: npt.NDArray[Any], dtype: Any, shape: tuple[int, ...]) -> None:
-    """Refuse an array of another type or shape with ArtifactError."""
-    if array.dtype != np.dtype(dtype) or array.shape != shape:
-        raise ArtifactError(
-            f"{name} must be {np.dtype(dtype)} of shape {shape}, "
-            f"got {array.dtype} of shape {array.shape}"
-        )
 
 
 def split_fields(rounds: npt.NDArray[np.void]) -> Arrays:

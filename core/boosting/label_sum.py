@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.scan import MISSING, Peak, find_label_peak, fit_bins
 
 from . import stump_sum
-from .ensemble import Ensemble, check_array, join_fields, split_fields
+from .ensemble import Ensemble, join_fields, split_fields
 from .kinds import Kind
 from .label_kernels import sum_edges
 from .label_weights import LabelWeights, Sides

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.arrays import check_array
 from core.errors import ArtifactError
 from core.metrics.margins import most_tied_mass
 from core.ranker import Arrays, Callback, Floats
 from core.scan import Criterion
 
-from .ensemble import check_array
 from .line import Column
 from .loop import Found, Path, SoFar
 from .options import (

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.scan import MAX_BINS, MISSING, Bins, Peak, find_peak, fit_bins
 
-from .ensemble import Ensemble, check_array, join_fields, split_fields
+from .ensemble import Ensemble, join_fields, split_fields
 from .loop import LEAST_EDGE, Path
 from .rules import CutRule, Verdict
 from .stump_words import describe

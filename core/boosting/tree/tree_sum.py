@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from core.boosting.ensemble import Ensemble, check_array, join_fields, split_fields
+from core.arrays import check_array
+from core.boosting.ensemble import Ensemble, join_fields, split_fields
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 
