@@ -7,23 +7,24 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .errors import ArtifactError, InvalidData
 from .parameters import check_values
-from .table import is_table, to_matrix
+from .table import (
+    Categories,
+    check_categories,
+    column_names,
+    is_table,
+    keep_present,
+    to_matrix,
+)
+from .target import LABEL_TYPES, check_labels, check_weights
 
 Callback = Callable[[int, int, dict[str, float]], None]
 Floats = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
-
-GREATEST_WEIGHT = 1e150  # in all, so that sums over pairs stay finite
-
-LABEL_TYPES = frozenset(
-    {"bool", "object", "str", "float16", "float32", "float64"}
-    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-)
 
 
 class Combination(NamedTuple):
@@ -56,6 +57,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), object
         Only when fitted on a table whose columns are named by strings.
+    categories_ : tuple, one entry per feature
+        None for a numeric feature; for a categorical one its categories, ascending.
     """
 
     target: ClassVar[Literal["binary", "multilabel"]] = "binary"
@@ -64,6 +67,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     classes_: npt.NDArray[Any]
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
+    categories_: Categories
 
     def fit(
         self,
@@ -78,7 +82,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            Numeric; NaN (null in a table) is missing. Infinite values are refused.
+            Numeric; NaN (null in a table) is missing. Infinite values are refused. Columns of a
+            table that hold text, or are of a categorical type, are categorical: their distinct
+            values are the categories, and any other value counts as missing later on.
         y : array-like of shape (n_samples,)
             Two distinct values; the greater one is positive.
         sample_weight : array-like of shape (n_samples,), optional
@@ -106,10 +112,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             )
         matrix = self._matrix(X, reset=True)
         self.classes_, positive = self._check_target(y, len(matrix))
-        weight = _check_weights(sample_weight, positive, self.classes_)
+        weight = check_weights(sample_weight, positive, self.classes_)
         present = weight > 0
         if not present.all():
             matrix, positive, weight = matrix[present], positive[present], weight[present]
+        matrix, self.categories_ = keep_present(matrix, self.categories_)
         self._fit(matrix, positive, weight, callback or ignore)
         return self
 
@@ -179,6 +186,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         ranker._check_parameters()
         try:
             ranker._set_columns(meta["n_features_in"], meta["feature_names_in"])
+            ranker._set_categories(meta["categories"])
             if meta["classes"] is not None or not hasattr(cls, "fit_pairs"):
                 ranker._set_classes(**meta["classes"])
             ranker._set_state(arrays, meta)
@@ -204,6 +212,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return arrays, meta | {
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
+            "categories": self._get_categories(),
             "classes": self._get_classes(),
         }
 
@@ -220,6 +229,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n_samples,), float64
         """
+
+    def takes_categories(self) -> bool:
+        """Whether, with its parameters, it can be fitted on categorical columns."""
+        return False
 
     def combination(self) -> Combination | None:
         """Give the weak rankers' weights where scores combine {0, 1} weak rankers; else None.
@@ -250,7 +263,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self, y: Any, n_samples: int
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """Give the two classes, and which rows belong to the greater one."""
-        return _check_labels(y, n_samples)
+        return check_labels(y, n_samples)
 
     def _check_parameters(self) -> None:
         """Check rules across parameters; the rules of each one are in its annotation."""
@@ -264,6 +277,34 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if len(names) != n_features or not all(isinstance(name, str) for name in names):
             raise ArtifactError(f"feature_names_in must hold {n_features} names, got {names!r}")
         self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _get_categories(self) -> list[list[str] | None] | None:
+        if all(names is None for names in self.categories_):
+            return None
+        return [None if names is None else list(names) for names in self.categories_]
+
+    def _set_categories(self, categories: Any) -> None:
+        n_features = self.n_features_in_
+        if categories is None:
+            self.categories_ = (None,) * n_features
+            return
+        if not isinstance(categories, list) or len(categories) != n_features:
+            raise ArtifactError(f"categories must be null or a list of {n_features}")
+        for names in categories:
+            if names is not None:
+                try:
+                    check_categories("categories", names)
+                except InvalidData as error:
+                    raise ArtifactError(str(error)) from error
+        if all(names is None for names in categories):
+            raise ArtifactError("categories must be null where no feature has any")
+        self.categories_ = tuple(None if names is None else tuple(names) for names in categories)
+        if self._n_categories().any() and not self.takes_categories():
+            raise ArtifactError(f"{type(self).__name__} takes no categories with these parameters")
+
+    def _n_categories(self) -> npt.NDArray[np.int64]:
+        """Number of categories of each feature, 0 for a numeric one."""
+        return np.array([len(names or ()) for names in self.categories_], dtype=np.int64)
 
     def _get_classes(self) -> dict[str, Any] | None:
         classes = getattr(self, "classes_", None)
@@ -289,21 +330,42 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return np.ascontiguousarray(self._matrix(X, reset=False))
 
     def _matrix(self, X: Any, *, reset: bool) -> Floats:
-        """Check X and turn it into float64; at fit (`reset`) remember its width and names."""
+        """Check X and turn it into float64; at fit (`reset`) remember its columns."""
         try:
             if is_table(X):
-                matrix = to_matrix(X)
-                validate_data(self, X, reset=reset, skip_check_array=True)
-                check_array(matrix, ensure_all_finite="allow-nan", input_name="X")
-            else:
-                matrix = validate_data(
-                    self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
-                )
-            return matrix
+                return self._table_matrix(X, reset=reset)
+            matrix = validate_data(
+                self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
+            )
         except InvalidData:
             raise
         except ValueError as error:
             raise InvalidData(str(error)) from error
+        if reset:
+            self.categories_ = (None,) * matrix.shape[1]
+        elif self._n_categories().any():
+            raise InvalidData(
+                f"X must be a table, as at fit: {self._categorical_names()} are categorical"
+            )
+        return np.asarray(matrix)
+
+    def _table_matrix(self, table: Any, *, reset: bool) -> Floats:
+        if reset:
+            matrix, self.categories_ = to_matrix(table)
+        validate_data(self, column_names(table), reset=reset, skip_check_array=True)
+        if not reset:
+            matrix, _ = to_matrix(table, self.categories_)
+        check_array(matrix, ensure_all_finite="allow-nan", input_name="X")
+        if reset and self._n_categories().any() and not self.takes_categories():
+            raise InvalidData(
+                f"{type(self).__name__} takes numeric columns only with these parameters, "
+                f"{self._categorical_names()} are categorical"
+            )
+        return matrix
+
+    def _categorical_names(self) -> str:
+        categorical = np.flatnonzero(self._n_categories()).tolist()
+        return ", ".join(repr(self._feature_name(j)) for j in categorical)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -314,85 +376,3 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
 def ignore(step: int, of: int, info: dict[str, float]) -> None:
     """Take a step's report and do nothing: the callback of a fit that nobody follows."""
-
-
-def _check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Give the two classes in order, and which rows belong to the greater one."""
-    try:
-        labels = column_or_1d(y, warn=True)
-    except ValueError as error:
-        raise InvalidData(str(error)) from error
-    if len(labels) != n_samples:
-        raise InvalidData(f"y must hold one label per row of X ({n_samples}), got {len(labels)}")
-    if labels.dtype.kind not in "biufUO":
-        raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
-    missing = _missing_labels(labels)
-    if missing.any():
-        raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
-    try:
-        classes = np.unique(labels)
-    except TypeError as error:
-        raise InvalidData(f"y must hold two values that can be ordered: {error}") from error
-    if len(classes) < 2:
-        raise InvalidData(f"y must hold two classes, got {len(classes)} class: {classes.tolist()}")
-    if len(classes) > 2:
-        kind = "continuous" if labels.dtype.kind == "f" and (classes % 1).any() else "multiclass"
-        shown = ", ".join(repr(value) for value in classes[:3].tolist())
-        raise InvalidData(
-            f"Only binary classification is supported. The type of the target is {kind}: "
-            f"y must hold two values, got {len(classes)} ({shown}, ...)"
-        )
-    return classes, np.asarray(labels == classes[1])
-
-
-def _missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if labels.dtype.kind == "f":
-        return np.asarray(np.isnan(labels))
-    if labels.dtype.kind == "O":
-        return np.array([_is_missing(value) for value in labels], dtype=np.bool_)
-    return np.zeros(len(labels), dtype=np.bool_)
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)  # noqa: PLR0124 - only NaN differs from itself
-    except TypeError:  # pandas.NA has no truth value
-        return True
-
-
-def _check_weights(
-    sample_weight: Any, positive: npt.NDArray[np.bool_], classes: npt.NDArray[Any]
-) -> Floats:
-    """Give finite weights >= 0 that leave rows of both classes; ones when there are none.
-
-    With several labels a row counts for a class that one of its labels belongs to.
-    """
-    n_samples = len(positive)
-    if sample_weight is None:
-        return np.ones(n_samples)
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidData(f"sample_weight must hold numbers: {error}") from error
-    if weight.ndim == 0:
-        weight = np.full(n_samples, weight)
-    if weight.shape != (n_samples,):
-        raise InvalidData(
-            f"sample_weight must hold one weight per row of X ({n_samples}), "
-            f"got shape {weight.shape}"
-        )
-    wrong = ~(np.isfinite(weight) & (weight >= 0))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InvalidData(
-            f"sample_weight must be finite and not negative, got {weight[row]} at row {row}"
-        )
-    for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
-        if not weight[rows.reshape(n_samples, -1).any(axis=1)].any():
-            raise InvalidData(
-                f"sample_weight must leave both classes, but every weight is zero in class {value!r}"
-            )
-    total = weight.sum()
-    if total > GREATEST_WEIGHT:
-        raise InvalidData(f"sample_weight must sum to at most {GREATEST_WEIGHT:g}, got {total:g}")
-    return weight

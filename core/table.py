@@ -1,42 +1,132 @@
 """Columns -> the float64 matrix that every scan reads.
 
-In this version a column is numeric or boolean, and a missing value is NaN. Text, categories and
-dates are refused by name; there is nothing to learn at fit yet beyond the columns' names and order.
+A column is numeric (or boolean) or categorical: of text, or of a categorical type. What is learnt
+at fit is the columns' names and order and, of each categorical one, its categories: its distinct
+values as text, sorted. In the matrix a categorical column holds the position of the category, 0 to
+K - 1. A missing value is NaN, and so is a category that was not there at fit: one rule for every
+algorithm, which thus sees nothing but 0 to K - 1 and NaN.
 """
 
+import json
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from .errors import InvalidData
 
+Categories = tuple[tuple[str, ...] | None, ...]
+"""The categories of each column, ascending; None for a numeric one."""
 
-def is_table(X: object) -> bool:
-    """Whether X is a table with named columns (pandas, pyarrow, polars) rather than an array."""
-    return bool(nw.dependencies.is_into_dataframe(X))
+MAX_CATEGORIES = 65_535  # of a column
+
+# Bytes of all categories as JSON: escaped once more they still fit an artifact's header.
+MAX_CATEGORY_TEXT = 3 * 2**20
+
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
 
 
-def to_matrix(table: Any) -> npt.NDArray[np.float64]:
-    """Turn a table of numeric columns into a matrix, nulls into NaN.
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """A table whose categorical columns hold positions already: what the service fits on.
 
-    Parameters
+    Attributes
     ----------
-    table : pandas.DataFrame, pyarrow.Table or polars.DataFrame of shape (n_samples, n_features)
-        Integer, float, decimal and boolean columns, or columns without any value.
-        Integers beyond 2**53 are rounded.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features), float64, Fortran order
+    matrix : ndarray of shape (n_samples, n_features), float64
+        Numbers, or positions of categories; NaN is missing.
+    names : sequence of str, one per column
+    categories : tuple, one entry per column
+        None for a numeric column; for a categorical one its categories, ascending.
 
     Raises
     ------
     InvalidData
-        A column is of another type, two columns share a name, or some names only are text; the
-        message names them.
+        The parts do not fit together; the message names what does not.
     """
+
+    matrix: npt.NDArray[np.float64]
+    names: tuple[str, ...]
+    categories: Categories
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.matrix.dtype != np.float64:
+            raise InvalidData(
+                "a coded table's matrix must be float64 of two dimensions, "
+                f"got {self.matrix.dtype} of shape {self.matrix.shape}"
+            )
+        n_columns = self.matrix.shape[1]
+        if len(self.names) != n_columns or len(self.categories) != n_columns:
+            raise InvalidData(
+                f"a coded table of {n_columns} columns must have as many names and categories, "
+                f"got {len(self.names)} and {len(self.categories)}"
+            )
+        if len(set(self.names)) < n_columns or not all(isinstance(n, str) for n in self.names):
+            raise InvalidData(f"column names must be text, each once, got {list(self.names)}")
+        for name, column, categories in zip(
+            self.names, self.matrix.T, self.categories, strict=True
+        ):
+            if categories is None:
+                continue
+            check_categories(f"the categories of {name!r}", categories)
+            known = column[~np.isnan(column)]
+            if not np.isin(known, np.arange(len(categories))).all():
+                raise InvalidData(f"{name!r} must hold positions 0 to {len(categories) - 1}")
+
+
+def check_categories(what: str, categories: Any) -> None:
+    """Refuse anything but a sequence of texts in strictly ascending order with InvalidData."""
+    if not isinstance(categories, list | tuple) or not all(isinstance(c, str) for c in categories):
+        raise InvalidData(f"{what} must be a list of texts")
+    if len(categories) > MAX_CATEGORIES:
+        raise InvalidData(
+            f"{what} must be at most {MAX_CATEGORIES} distinct values, got {len(categories)}"
+        )
+    if any(a >= b for a, b in pairwise(categories)):
+        raise InvalidData(f"{what} must be ascending, each once")
+    try:
+        "".join(categories).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidData(f"{what} must be valid Unicode: {error}") from error
+
+
+def is_table(X: object) -> bool:
+    """Whether X is a table with named columns (pandas, pyarrow, polars) rather than an array."""
+    return isinstance(X, CodedTable) or bool(nw.dependencies.is_into_dataframe(X))
+
+
+def to_matrix(
+    table: Any, categories: Categories | None = None
+) -> tuple[npt.NDArray[np.float64], Categories]:
+    """Turn a table into a matrix: numbers as they are, categories by position, nulls into NaN.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame, pyarrow.Table, polars.DataFrame or CodedTable
+        Of shape (n_samples, n_features). Integer, float, decimal and boolean columns are numeric,
+        those of text or of a categorical type categorical; a column without any value fits both.
+        Integers beyond 2**53 are rounded.
+    categories : tuple, one entry per column, optional
+        What was learnt at fit. A value that is not among a column's categories counts as missing.
+        None: learn them from this table.
+
+    Returns
+    -------
+    matrix : ndarray of shape (n_samples, n_features), float64
+        In Fortran order, unless it is that of a coded table.
+    categories : tuple, one entry per column
+
+    Raises
+    ------
+    InvalidData
+        A column is of another type, or of another kind than at fit; a column has too many
+        categories; two columns share a name, or some names only are text. The message names them.
+    """
+    if isinstance(table, CodedTable):
+        return _recode(table, categories)
     try:
         frame = nw.from_native(table, eager_only=True)
         names = list(frame.columns)
@@ -44,15 +134,167 @@ def to_matrix(table: Any) -> npt.NDArray[np.float64]:
         raise InvalidData(f"column names must be unique: {error}") from error
     if len({isinstance(name, str) for name in names}) > 1:
         raise InvalidData(f"column names must be all text or none, got {names}")
+    _refuse_columns(frame, categories)
     matrix = np.empty(frame.shape, dtype=np.float64, order="F")
-    refused = []
+    learnt: list[tuple[str, ...] | None] = []
     for j, column in enumerate(frame.iter_columns()):
-        if column.null_count() == len(column):
-            matrix[:, j] = np.nan
-        elif column.dtype.is_numeric() or column.dtype == nw.Boolean:
-            matrix[:, j] = column.cast(nw.Float64).to_numpy()
+        known = None if categories is None else categories[j]
+        if known is None and not _is_text(column):
+            matrix[:, j] = np.nan if _is_empty(column) else column.cast(nw.Float64).to_numpy()
         else:
-            refused.append(f"{names[j]!r} ({column.dtype})")
-    if refused:
-        raise InvalidData(f"columns must be numeric, got {', '.join(refused)}")
-    return matrix
+            known = _encode(column, known, matrix[:, j])
+        learnt.append(known)
+    if categories is None:
+        check_text(names, tuple(learnt))
+    return matrix, tuple(learnt)
+
+
+def keep_present(
+    matrix: npt.NDArray[np.float64],
+    categories: Categories,
+    rows: npt.NDArray[np.int64] | None = None,
+) -> tuple[npt.NDArray[np.float64], Categories]:
+    """Forget the categories that no row has, or none of the given ones.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_samples, n_features), float64
+        Left as it is; a changed copy is given where a category goes.
+    categories : tuple, one entry per column
+    rows : ndarray of int64, optional
+        The rows that count.
+
+    Returns
+    -------
+    matrix : ndarray of shape (n_samples, n_features), float64
+    categories : tuple, one entry per column
+    """
+    kept = list(categories)
+    given = matrix
+    for j, names in enumerate(categories):
+        if names is None:
+            continue
+        column = given[:, j] if rows is None else given[rows, j]
+        present = np.zeros(len(names), dtype=np.bool_)
+        present[column[~np.isnan(column)].astype(np.intp)] = True
+        if present.all():
+            continue
+        if matrix is given:
+            matrix = given.copy(order="K")
+        places = np.where(present, np.cumsum(present) - 1.0, np.nan)
+        matrix[:, j] = _look_up(given[:, j], places)
+        kept[j] = tuple(name for name, stays in zip(names, present, strict=True) if stays)
+    return matrix, tuple(kept)
+
+
+def check_text(names: Any, categories: Categories) -> None:
+    """Refuse more categories than an artifact can hold with InvalidData."""
+    for name, of_column in zip(names, categories, strict=True):
+        if of_column is not None and len(of_column) > MAX_CATEGORIES:
+            raise InvalidData(
+                f"a categorical column must have at most {MAX_CATEGORIES} distinct values, "
+                f"{name!r} has {len(of_column)}"
+            )
+    n_bytes = len(json.dumps(categories))
+    if n_bytes > MAX_CATEGORY_TEXT:
+        raise InvalidData(
+            f"the categories of all columns must take at most {MAX_CATEGORY_TEXT} bytes as JSON, "
+            f"got {n_bytes}"
+        )
+
+
+def _is_empty(column: Any) -> bool:
+    return bool(column.null_count() == len(column))
+
+
+def _is_text(column: Any) -> bool:
+    """Whether a column is categorical by its type; pandas gives untyped nulls that of text."""
+    if column.dtype not in _TEXT:
+        return False
+    return not (_is_empty(column) and pa.types.is_null(column.to_arrow().type))
+
+
+def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> None:
+    """Refuse columns that are neither, or that are not what they were at fit."""
+    other: list[str] = []
+    numeric: list[str] = []
+    text: list[str] = []
+    for j, column in enumerate(frame.iter_columns()):
+        if _is_empty(column):
+            continue
+        shown = f"{frame.columns[j]!r} ({column.dtype})"
+        is_text = column.dtype in _TEXT
+        if not is_text and not column.dtype.is_numeric() and column.dtype != nw.Boolean:
+            other.append(shown)
+        elif categories is not None and is_text != (categories[j] is not None):
+            (numeric if is_text else text).append(shown)
+    for rule, shown_columns in (
+        ("columns must be numeric, boolean or text", other),
+        ("columns that were numeric at fit must be so", numeric),
+        ("columns that were categorical at fit must hold text", text),
+    ):
+        if shown_columns:
+            raise InvalidData(f"{rule}, got {', '.join(shown_columns)}")
+
+
+def _encode(
+    column: Any, known: tuple[str, ...] | None, positions: npt.NDArray[np.float64]
+) -> tuple[str, ...]:
+    """Write the position of each value's category, and give the categories, learnt if not known."""
+    try:
+        coded: Any = column.to_arrow()
+        if not pa.types.is_dictionary(coded.type):
+            coded = (coded.cast(pa.string()) if _is_empty(column) else coded).dictionary_encode()
+        values = [None if v is None else str(v) for v in coded.dictionary.to_pylist()]
+        places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise InvalidData(f"column {column.name!r} cannot be read as text: {error}") from error
+    if known is None:
+        present = {values[place] for place in np.unique(places).tolist() if place >= 0}
+        known = tuple(sorted(value for value in present if value is not None))
+    position = {category: float(k) for k, category in enumerate(known)}
+    # One more at the end, which the place -1 of a missing value finds.
+    found = [np.nan if v is None else position.get(v, np.nan) for v in [*values, None]]
+    positions[:] = np.array(found)[places]
+    return known
+
+
+def _recode(
+    table: CodedTable, categories: Categories | None
+) -> tuple[npt.NDArray[np.float64], Categories]:
+    """Give the matrix of a coded table in terms of the categories at fit."""
+    if categories is None:
+        check_text(table.names, table.categories)
+    if categories is None or categories == table.categories:
+        return table.matrix, table.categories
+    matrix = table.matrix.copy(order="K")
+    for j, (name, own, known) in enumerate(
+        zip(table.names, table.categories, categories, strict=True)
+    ):
+        if own == known or np.isnan(matrix[:, j]).all():
+            continue
+        if own is None or known is None:
+            kinds = "numeric", "categorical"
+            was, now = kinds if known is None else kinds[::-1]
+            raise InvalidData(f"columns that were {was} at fit must be so, {name!r} is {now}")
+        position = {category: float(k) for k, category in enumerate(known)}
+        places = np.array([position.get(category, np.nan) for category in own])
+        matrix[:, j] = _look_up(matrix[:, j], places)
+    return matrix, categories
+
+
+def _look_up(
+    positions: npt.NDArray[np.float64], places: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Give the new place of each position; NaN stays."""
+    missing = np.isnan(positions)
+    looked_up = np.full(len(positions), np.nan)
+    looked_up[~missing] = places[positions[~missing].astype(np.intp)]
+    return looked_up
+
+
+def column_names(table: Any) -> Any:
+    """Give an object whose column names scikit-learn reads: the table, or an empty one like it."""
+    if not isinstance(table, CodedTable):
+        return table
+    return pa.table(dict.fromkeys(table.names, pa.nulls(0)))

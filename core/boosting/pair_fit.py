@@ -9,6 +9,7 @@ from core.errors import InvalidParameter
 from core.pairs import check_pairs
 from core.parameters import check_values
 from core.ranker import Callback, Floats, ignore
+from core.table import keep_present
 
 from .booster import Booster
 from .loop import Found, Path, SoFar, boost
@@ -67,6 +68,7 @@ class PairBooster(Booster):
         self.check_pair_parameters()
         matrix = self._matrix(X, reset=True)
         listed = number_items(check_pairs(pairs, pair_weight, len(matrix)), len(matrix))
+        matrix, self.categories_ = keep_present(matrix, self.categories_, listed.rows)
         if hasattr(self, "classes_"):
             del self.classes_  # of an earlier fit
         self._look_at_pairs(listed)

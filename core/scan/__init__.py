@@ -47,7 +47,7 @@ C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between Ad
 RankBoost", JMLR 10, 2009.
 """
 
-from .bins import MAX_BINS, MISSING, N_CODES, Bins, fit_bins
+from .bins import MAX_BINS, MISSING, N_CODES, Bins, Codes, fit_bins, missing_code
 from .histogram import PARALLEL_LOCK, change_histograms, fill_histograms
 from .labels import find_label_peak
 from .peak import Criterion, Peak, find_peak
@@ -60,6 +60,7 @@ __all__ = [
     "N_CODES",
     "PARALLEL_LOCK",
     "Bins",
+    "Codes",
     "Criterion",
     "Peak",
     "Team",
@@ -70,6 +71,7 @@ __all__ = [
     "find_label_peak",
     "find_peak",
     "fit_bins",
+    "missing_code",
     "two_sided",
     "youden_threshold",
 ]

@@ -3,18 +3,28 @@
 A column with at most `max_bins` distinct values keeps them all: its codes are exact. Any other is
 cut at weighted quantiles. An edge is always a value of the data, the left end `a` of a gap, and
 the test is `x > a`: a midpoint could round onto the right end of the gap and lose the split.
+
+A categorical column has no order until a scan gives it one (`categories`). Each category has a bin
+of its own, unless there are more than `max_bins`: then the lightest share the last bin.
+
+Codes are uint8 up to 255 bins and uint16 up to 65,535; their greatest value is the missing one's.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-MAX_BINS = 255
-MISSING = 255  # the code of NaN: above every bin, in a bin of its own
+Codes = npt.NDArray[Any]
+"""uint8 or uint16: one type for mypy, since kernels are compiled for both."""
+
+MAX_BINS = 65_535
+MAX_NARROW = 255  # bins that uint8 has room for
+MISSING = 255  # the code of NaN as uint8: above every bin, in a bin of its own
 N_CODES = 256
 
 COLUMNS_AT_ONCE = 4  # read together: a cache line of a row-major table holds eight values
@@ -25,24 +35,58 @@ PARALLEL_CELLS = 200_000
 
 @dataclass(frozen=True)
 class Bins:
-    """Edges of the bins of each column.
+    """What the bins of each column hold.
 
     Attributes
     ----------
     edges : tuple of ndarray of float64, one per feature
         Strictly increasing. Bin c of a feature holds the values x with edges[c-1] < x <= edges[c];
-        so code(x) > c is the same as x > edges[c], for every float64 x.
+        so code(x) > c is the same as x > edges[c], for every float64 x. Empty for a categorical
+        feature.
     has_missing : ndarray of shape (n_features,), bool
         Whether the column held a NaN.
+    category_bins : tuple of ndarray of int64, one per feature, or None
+        For a categorical feature the bin of each category, -1 where no row has it; None for a
+        numeric one.
+    dtype : numpy.dtype
+        Of the codes.
     """
 
     edges: tuple[npt.NDArray[np.float64], ...]
     has_missing: npt.NDArray[np.bool_]
+    category_bins: tuple[npt.NDArray[np.int64] | None, ...]
+    dtype: np.dtype[Any]
 
     @property
     def n_bins(self) -> npt.NDArray[np.int64]:
-        """Number of bins per feature, the missing one apart: 0 where every value is missing."""
-        return np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
+        """Number of bins per feature, the missing one apart; at least 1."""
+        return np.array(
+            [
+                len(edges) + 1 if bins is None else max(int(bins.max(initial=-1)) + 1, 1)
+                for edges, bins in zip(self.edges, self.category_bins, strict=True)
+            ],
+            dtype=np.int64,
+        )
+
+    @property
+    def is_categorical(self) -> npt.NDArray[np.bool_]:
+        """Which features are categorical."""
+        return np.array([bins is not None for bins in self.category_bins], dtype=np.bool_)
+
+    @property
+    def n_slots(self) -> int:
+        """Length of a histogram: a slot per code, the last one for the missing.
+
+        For uint8 always 256, a code's slot being itself. For uint16 no more than there are bins.
+        """
+        if self.dtype == np.uint8:
+            return N_CODES
+        return int(self.n_bins.max()) + 1
+
+
+def missing_code(dtype: npt.DTypeLike) -> int:
+    """Give the code of a missing value, the greatest that there is: 255 or 65,535."""
+    return int(np.iinfo(dtype).max)
 
 
 def fit_bins(
@@ -50,46 +94,89 @@ def fit_bins(
     rows: npt.NDArray[np.int64],
     weight: npt.NDArray[np.float64],
     max_bins: int,
-) -> tuple[Bins, npt.NDArray[np.uint8]]:
+    n_categories: npt.NDArray[np.int64] | None = None,
+) -> tuple[Bins, Codes]:
     """Learn the bins of every column and code the rows with them.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features), float64
-        Finite values or NaN.
+        Finite values or NaN; of a categorical feature the positions of categories.
     rows : ndarray of shape (n_rows,), int64
         Which rows to take, in which order.
     weight : ndarray of shape (n_rows,), float64
         Positive weight of each row of `rows`; a weight k bins as k equal rows do.
     max_bins : int
-        At most 255; the missing bin comes on top.
+        At most 65,535; the missing bin comes on top.
+    n_categories : ndarray of shape (n_features,), int64, optional
+        Number of categories of each feature, 0 for a numeric one. None: all are numeric.
 
     Returns
     -------
     bins : Bins
-    codes : ndarray of shape (n_features, n_rows), uint8
-        Column-major; 255 is missing.
+    codes : ndarray of shape (n_features, n_rows), uint8 if max_bins <= 255, else uint16
+        Column-major; the greatest value is missing.
 
     Notes
     -----
-    O(n_features · n_rows log n_rows): one sort per column. Columns are shared out among as many
-    threads as numba is set to use; each is done by one, so the result does not depend on them.
+    O(n_features · n_rows log n_rows): one sort per numeric column. Columns are shared out among as
+    many threads as numba is set to use; each is done by one, so the result does not depend on them.
     """
     n_features = X.shape[1]
-    codes = np.empty((n_features, len(rows)), dtype=np.uint8)
+    dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW else np.uint16)
+    codes: Codes = np.empty((n_features, len(rows)), dtype=dtype)
     weighted = bool((weight != weight[0]).any())
     edges: list[npt.NDArray[np.float64]] = [np.empty(0)] * n_features
+    category_bins: list[npt.NDArray[np.int64] | None] = [None] * n_features
     has_missing = np.zeros(n_features, dtype=np.bool_)
 
     def fit_columns(first: int) -> None:
         columns = np.empty((min(COLUMNS_AT_ONCE, n_features - first), len(rows)))
         gather_columns(X, rows, first, columns)
         for j, column in enumerate(columns, start=first):
-            edges[j] = fit_edges(column, weight if weighted else None, max_bins)
-            has_missing[j] = encode(column, edges[j], codes[j])
+            if n_categories is not None and n_categories[j] > 0:
+                bins = fit_categories(column, weight, int(n_categories[j]), max_bins)
+                category_bins[j] = bins
+                has_missing[j] = encode_categories(column, bins, missing_code(dtype), codes[j])
+            else:
+                edges[j] = fit_edges(column, weight if weighted else None, max_bins)
+                has_missing[j] = encode(column, edges[j], missing_code(dtype), codes[j])
 
     _share_out(fit_columns, range(0, n_features, COLUMNS_AT_ONCE), codes.size)
-    return Bins(tuple(edges), has_missing), codes
+    return Bins(tuple(edges), has_missing, tuple(category_bins), dtype), codes
+
+
+def fit_categories(
+    column: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+    n_categories: int,
+    max_bins: int,
+) -> npt.NDArray[np.int64]:
+    """Give each category its bin.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n_rows,), float64
+        Positions of categories, or NaN.
+    weight : ndarray of shape (n_rows,), float64
+    n_categories : int
+    max_bins : int
+
+    Returns
+    -------
+    ndarray of shape (n_categories,), int64
+        Bins in the order of the categories; -1 for a category that no row has. With more than
+        `max_bins` the heaviest, and of equals the first, have bins of their own, all but one.
+    """
+    known = ~np.isnan(column)
+    mass = np.bincount(column[known].astype(np.int64), weight[known], n_categories)
+    own = np.flatnonzero(mass > 0.0)
+    bins = np.full(n_categories, -1, dtype=np.int64)
+    if len(own) > max_bins:
+        bins[own] = max_bins - 1
+        own = np.sort(own[np.argsort(-mass[own], kind="stable")[: max_bins - 1]])
+    bins[own] = np.arange(len(own))
+    return bins
 
 
 def fit_edges(
@@ -209,24 +296,50 @@ def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    numba.boolean(numba.float64[::1], numba.float64[::1], numba.uint8[::1]),
+    [
+        numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint8[::1]),
+        numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint16[::1]),
+    ],
     nogil=True,
     cache=True,
 )
-def encode(column, edges, codes):  # type: ignore[no-untyped-def]
+def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
     """Write the code of each value, its number of edges below, and return whether one is NaN."""
-    padded = np.full(N_CODES, np.inf)
+    size = 1
+    while size <= len(edges):
+        size *= 2
+    padded = np.full(size, np.inf)
     padded[: len(edges)] = edges
     has_missing = False
     for i in range(len(column)):
         value = column[i]
         code = 0
-        step = N_CODES // 2
+        step = size // 2
         while step > 0:  # a binary search without branches to mispredict
             code += step if padded[code + step - 1] < value else 0
             step //= 2
         if np.isnan(value):
-            code = MISSING
+            code = missing
             has_missing = True
         codes[i] = code
+    return has_missing
+
+
+@numba.njit(
+    [
+        numba.boolean(numba.float64[::1], numba.int64[::1], numba.int64, numba.uint8[::1]),
+        numba.boolean(numba.float64[::1], numba.int64[::1], numba.int64, numba.uint16[::1]),
+    ],
+    nogil=True,
+    cache=True,
+)
+def encode_categories(column, bins, missing, codes):  # type: ignore[no-untyped-def]
+    """Write the bin of each category, and return whether one is NaN."""
+    has_missing = False
+    for i in range(len(column)):
+        if np.isnan(column[i]):
+            codes[i] = missing
+            has_missing = True
+        else:
+            codes[i] = bins[np.int64(column[i])]
     return has_missing

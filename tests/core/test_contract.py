@@ -262,9 +262,9 @@ BAD_DATA = {
     "one dimension": (lambda X, y: (X[:, 0], y), "2D"),
     "no rows": (lambda X, y: (X[:0], y[:0]), "0 sample"),
     "no columns": (lambda X, y: (X[:, :0], y), "0 feature"),
-    "text columns": (
-        lambda X, y: (pd.DataFrame(X, columns=list("abcde")).assign(b="x", d="y"), y),
-        r"columns must be numeric, got 'b' \(String\), 'd' \(String\)",
+    "dates as columns": (
+        lambda X, y: (pd.DataFrame(X, columns=list("abcde")).assign(b=pd.Timestamp(0)), y),
+        r"columns must be numeric, boolean or text, got 'b' \(Datetime",
     ),
     "infinity in a table": (
         lambda X, y: (pd.DataFrame(np.where(X > 2, np.inf, X)), y), "X contains infinity",
@@ -348,6 +348,7 @@ def test_foreign_state_is_refused(algorithm):
         "n_features_in": [0, -1, 5.0, "5", None, 4],
         "feature_names_in": [["a"], [1, 2, 3, 4, 5], 5, "abc"],
         "stop_reason": ["tired", None, []],
+        "categories": [[None] * 5, [["a"]], "abcde", [["b", "a"], *[None] * 4], [[1], *[None] * 4]],
     }.items():
         for value in values:
             with pytest.raises(ArtifactError):

@@ -10,7 +10,16 @@ import pyarrow as pa
 import pytest
 
 from core.errors import InvalidData
-from core.table import is_table, to_matrix
+from core.table import (
+    MAX_CATEGORIES,
+    MAX_CATEGORY_TEXT,
+    CodedTable,
+    is_table,
+    keep_present,
+    to_matrix,
+)
+
+nan = math.nan
 
 
 def test_arrays_are_no_tables():
@@ -19,6 +28,7 @@ def test_arrays_are_no_tables():
     assert not is_table(pd.Series([1]))
     assert is_table(pd.DataFrame({"a": [1]}))
     assert is_table(pa.table({"a": [1]}))
+    assert is_table(CodedTable(np.zeros((1, 1)), ("a",), (None,)))
 
 
 def test_numbers_booleans_and_nulls():
@@ -33,13 +43,14 @@ def test_numbers_booleans_and_nulls():
             "no text": pa.array([None, None, None], pa.string()),
         }
     )
-    nan = math.nan
     expected = [
         [1, 0.1, 1, np.float32(0.1), 1.5, nan, nan],
         [nan, nan, nan, np.float32(0.2), nan, nan, nan],
         [3, nan, 0, nan, 2, nan, nan],
     ]
-    np.testing.assert_array_equal(to_matrix(table), expected)
+    matrix, categories = to_matrix(table)
+    np.testing.assert_array_equal(matrix, expected)
+    assert categories == (None,) * 6 + ((),)
 
 
 def test_pandas_types():
@@ -51,24 +62,152 @@ def test_pandas_types():
             "7": [0.5, np.nan],
         }
     )
-    np.testing.assert_array_equal(to_matrix(frame), [[1, 1, 1, 0.5], [np.nan, 0, 2, np.nan]])
+    matrix, categories = to_matrix(frame)
+    np.testing.assert_array_equal(matrix, [[1, 1, 1, 0.5], [nan, 0, 2, nan]])
+    assert categories == (None,) * 4
+
+
+TEXT = ["b", None, "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"t": TEXT}),
+        pa.table({"t": pa.array(TEXT, pa.large_string())}),
+        pa.table({"t": pa.array(TEXT).dictionary_encode()}),
+        pa.table({"t": pa.array(["c", *TEXT]).dictionary_encode()[1:]}),  # c is in no row
+        pa.concat_tables([pa.table({"t": pa.array(part).dictionary_encode()}) for part in ("b", [None, "a"], "b")]),
+        pa.table({"t": pa.DictionaryArray.from_arrays(pa.array([1, 0, None, 1]), ["a", "b"]).take([0, 2, 1, 3])}),
+        pa.table({"t": pa.DictionaryArray.from_arrays(pa.array([1, 2, 0, 1], pa.uint8()), pa.array(["a", "b", None]))}),
+        pd.DataFrame({"t": TEXT}),
+        pd.DataFrame({"t": pd.array(TEXT, dtype="string")}),
+        pd.DataFrame({"t": pd.Categorical(TEXT, categories=["z", "b", "a"])}),
+        CodedTable(np.array([[1.0], [nan], [0.0], [1.0]]), ("t",), (("a", "b"),)),
+    ],
+)  # fmt: skip
+def test_categories_of_every_kind_of_column(table):
+    matrix, categories = to_matrix(table)
+    assert categories == (("a", "b"),)
+    np.testing.assert_array_equal(matrix, [[1], [nan], [0], [1]])
+    known, given = to_matrix(table, (("b", "c"),))  # a was not there at fit
+    assert given == (("b", "c"),)
+    np.testing.assert_array_equal(known, [[0], [nan], [nan], [0]])
+
+
+def test_a_polars_table():
+    polars = pytest.importorskip("polars")
+    matrix, categories = to_matrix(polars.DataFrame({"t": TEXT, "n": [1, 2, None, 4]}))
+    assert categories == (("a", "b"), None)
+    np.testing.assert_array_equal(matrix, [[1, 1], [nan, 2], [0, nan], [1, 4]])
+
+
+def test_categories_are_text_whatever_their_type():
+    frame = pd.DataFrame(
+        {"c": pd.Categorical([10, 9, None, 10]), "d": pd.Categorical([0.5, 1, 1, 1])}
+    )
+    matrix, categories = to_matrix(frame)
+    assert categories == (("10", "9"), ("0.5", "1.0"))  # sorted as text
+    np.testing.assert_array_equal(matrix, [[0, 0], [1, 1], [nan, 1], [0, 1]])
+
+
+def test_a_column_without_values_fits_a_numeric_and_a_categorical_one():
+    learnt = (("a",), None)
+    for nulls in (
+        pa.table({"t": pa.nulls(2), "n": pa.nulls(2)}),
+        pa.table({"t": pa.nulls(2, pa.float64()), "n": pa.nulls(2, pa.string())}),
+        pd.DataFrame({"t": [None, None], "n": [None, None]}),
+        pd.DataFrame({"t": [nan, nan], "n": pd.Categorical([None, None])}),
+        CodedTable(np.full((2, 2), nan), ("t", "n"), (None, ())),
+    ):
+        matrix, _ = to_matrix(nulls, learnt)
+        assert np.isnan(matrix).all()
+    assert to_matrix(pd.DataFrame({"t": [None, None]}))[1] == (None,)
+    assert to_matrix(pa.table({"t": pa.nulls(2, pa.string())}))[1] == ((),)
+
+
+def test_a_column_of_another_kind_than_at_fit_is_refused():
+    text, number = pa.table({"a column": ["1", "2"]}), pa.table({"a column": [1, 2]})
+    with pytest.raises(InvalidData, match=r"numeric at fit .* got 'a column' \(String\)"):
+        to_matrix(text, (None,))
+    with pytest.raises(InvalidData, match=r"categorical at fit .* got 'a column' \(Int64\)"):
+        to_matrix(number, (("1", "2"),))
+    coded = CodedTable(np.array([[0.0]]), ("a column",), (("1",),))
+    with pytest.raises(InvalidData, match="numeric at fit must be so, 'a column' is categorical"):
+        to_matrix(coded, (None,))
+    with pytest.raises(InvalidData, match="categorical at fit must be so, 'a column' is numeric"):
+        to_matrix(CodedTable(np.array([[0.5]]), ("a column",), (None,)), (("1", "2"),))
 
 
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
-        (["1", "2"], "String"),
         ([date(2020, 1, 1), None], "Date"),
-        (pa.array(["u", "v"]).dictionary_encode(), "Categorical"),
         ([[1], [2]], "List"),
+        ([b"x", b"y"], "Binary"),
     ],
 )
 def test_other_columns_are_refused_by_name(column, kind):
-    table = pa.table({"good": [1, 2], "bad one": column, "worse": ["x", "y"]})
+    table = pa.table({"good": [1, 2], "bad one": column, "worse": [[1], [2]]})
     with pytest.raises(
-        InvalidData, match=rf"numeric, got 'bad one' \({kind}.*\), 'worse' \(String\)"
+        InvalidData, match=rf"boolean or text, got 'bad one' \({kind}.*\), 'worse' \(List"
     ):
         to_matrix(table)
+
+
+def test_text_that_is_none_is_refused():
+    with pytest.raises(InvalidData, match="'c' cannot be read as text"):
+        to_matrix(pd.DataFrame({"c": pd.Categorical([1, "a"])}))
+    with pytest.raises(InvalidData, match="'s' cannot be read as text"):
+        to_matrix(pd.DataFrame({"s": pd.Series(["\ud800", "a"], dtype=object)}))
+
+
+def test_too_many_categories_are_refused():
+    names = [f"{k:06}" for k in range(MAX_CATEGORIES + 1)]
+    with pytest.raises(InvalidData, match="at most 65535 distinct values, 'id' has 65536"):
+        to_matrix(pa.table({"id": names}))
+    assert len(to_matrix(pa.table({"id": names[1:]}))[1][0]) == MAX_CATEGORIES
+    long = pa.table({"text": ["x" * MAX_CATEGORY_TEXT]})
+    with pytest.raises(InvalidData, match="at most 3145728 bytes as JSON, got 31457"):
+        to_matrix(long)
+
+
+def test_absent_categories_are_forgotten():
+    matrix = np.array([[0.0, 7.0], [2.0, 8.0], [nan, 9.0], [3.0, 1.0]])
+    categories = (("a", "b", "c", "d"), None)
+    kept, names = keep_present(matrix, categories)
+    assert names == (("a", "c", "d"), None)
+    np.testing.assert_array_equal(kept, [[0, 7], [1, 8], [nan, 9], [2, 1]])
+    kept, names = keep_present(matrix, categories, np.array([1, 2]))
+    assert names == (("c",), None)
+    np.testing.assert_array_equal(kept, [[nan, 7], [0, 8], [nan, 9], [nan, 1]])
+    assert matrix[1, 0] == 2.0
+    same, _ = keep_present(kept, names)
+    assert same is kept
+
+
+@pytest.mark.parametrize(
+    ("matrix", "names", "categories", "message"),
+    [
+        (np.zeros(2), ("a",), (None,), "two dimensions"),
+        (np.zeros((1, 1), dtype=int), ("a",), (None,), "float64"),
+        (np.zeros((1, 2)), ("a",), (None, None), "as many names and categories, got 1 and 2"),
+        (np.zeros((1, 2)), ("a", "a"), (None, None), "each once"),
+        (np.zeros((1, 1)), (1,), (None,), "text"),
+        (np.zeros((1, 1)), ("a",), (("y", "x"),), "categories of 'a' must be ascending"),
+        (np.zeros((1, 1)), ("a",), (("x", "x"),), "ascending, each once"),
+        (np.zeros((1, 1)), ("a",), ((1, 2),), "list of texts"),
+        (np.zeros((1, 1)), ("a",), ("xy",), "list of texts"),
+        (np.zeros((1, 1)), ("a",), (("\ud800",),), "valid Unicode"),
+        (np.full((1, 1), 2.0), ("a",), (("x", "y"),), "'a' must hold positions 0 to 1"),
+        (np.full((1, 1), -1.0), ("a",), (("x", "y"),), "positions"),
+        (np.full((1, 1), 0.5), ("a",), (("x", "y"),), "positions"),
+        (np.full((1, 1), np.inf), ("a",), (("x", "y"),), "positions"),
+    ],
+)
+def test_coded_tables_that_do_not_fit_are_refused(matrix, names, categories, message):
+    with pytest.raises(InvalidData, match=message):
+        CodedTable(matrix, names, categories)
 
 
 @pytest.mark.parametrize(
@@ -91,4 +230,4 @@ def test_objects_are_refused():
 def test_names_of_mixed_types_are_refused():
     with pytest.raises(InvalidData, match=r"all text or none, got \['a', 7\]"):
         to_matrix(pd.DataFrame([[1, 2]], columns=["a", 7]))
-    assert to_matrix(pd.DataFrame([[1, 2]])).tolist() == [[1, 2]]
+    assert to_matrix(pd.DataFrame([[1, 2]]))[0].tolist() == [[1, 2]]

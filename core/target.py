@@ -1,0 +1,100 @@
+"""What a ranker learns from besides X: two labels, and the weight of each row."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import column_or_1d
+
+from .errors import InvalidData
+
+Floats = npt.NDArray[np.float64]
+
+GREATEST_WEIGHT = 1e150  # in all, so that sums over pairs stay finite
+
+LABEL_TYPES = frozenset(
+    {"bool", "object", "str", "float16", "float32", "float64"}
+    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+)
+
+
+def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Give the two classes in order, and which rows belong to the greater one."""
+    try:
+        labels = column_or_1d(y, warn=True)
+    except ValueError as error:
+        raise InvalidData(str(error)) from error
+    if len(labels) != n_samples:
+        raise InvalidData(f"y must hold one label per row of X ({n_samples}), got {len(labels)}")
+    if labels.dtype.kind not in "biufUO":
+        raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
+    missing = _missing_labels(labels)
+    if missing.any():
+        raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
+    try:
+        classes = np.unique(labels)
+    except TypeError as error:
+        raise InvalidData(f"y must hold two values that can be ordered: {error}") from error
+    if len(classes) < 2:
+        raise InvalidData(f"y must hold two classes, got {len(classes)} class: {classes.tolist()}")
+    if len(classes) > 2:
+        kind = "continuous" if labels.dtype.kind == "f" and (classes % 1).any() else "multiclass"
+        shown = ", ".join(repr(value) for value in classes[:3].tolist())
+        raise InvalidData(
+            f"Only binary classification is supported. The type of the target is {kind}: "
+            f"y must hold two values, got {len(classes)} ({shown}, ...)"
+        )
+    return classes, np.asarray(labels == classes[1])
+
+
+def _missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind == "O":
+        return np.array([_is_missing(value) for value in labels], dtype=np.bool_)
+    return np.zeros(len(labels), dtype=np.bool_)
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124 - only NaN differs from itself
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def check_weights(
+    sample_weight: Any, positive: npt.NDArray[np.bool_], classes: npt.NDArray[Any]
+) -> Floats:
+    """Give finite weights >= 0 that leave rows of both classes; ones when there are none.
+
+    With several labels a row counts for a class that one of its labels belongs to.
+    """
+    n_samples = len(positive)
+    if sample_weight is None:
+        return np.ones(n_samples)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidData(f"sample_weight must hold numbers: {error}") from error
+    if weight.ndim == 0:
+        weight = np.full(n_samples, weight)
+    if weight.shape != (n_samples,):
+        raise InvalidData(
+            f"sample_weight must hold one weight per row of X ({n_samples}), "
+            f"got shape {weight.shape}"
+        )
+    wrong = ~(np.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InvalidData(
+            f"sample_weight must be finite and not negative, got {weight[row]} at row {row}"
+        )
+    for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
+        if not weight[rows.reshape(n_samples, -1).any(axis=1)].any():
+            raise InvalidData(
+                f"sample_weight must leave both classes, but every weight is zero in class {value!r}"
+            )
+    total = weight.sum()
+    if total > GREATEST_WEIGHT:
+        raise InvalidData(f"sample_weight must sum to at most {GREATEST_WEIGHT:g}, got {total:g}")
+    return weight
