@@ -2,15 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from core.errors import ArtifactError
+from core.arrays import check_array
+from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Callback, Combination, Floats, Ranker
 
-from .ensemble import Ensemble, check_array
+from .ensemble import Ensemble
 from .kinds import KINDS, Kind
 from .loop import Path, SoFar, StopReason, boost
 from .rules import RankingRule, Rule, losses_of
@@ -40,6 +41,9 @@ class Booster(Ranker):
         After each round that was tried, those dropped by early stopping too; NaN where it was not
         computed. Empty without early stopping.
     """
+
+    path_parameter: ClassVar[str | None] = "n_rounds"
+    """The parameter whose lesser values one fit holds; see `core.selection`."""
 
     n_rounds: int
     weak_ranker: Any
@@ -100,6 +104,14 @@ class Booster(Ranker):
         rule = self._rule()
         for log_f, scores in zip(self._log_f[1:], self._ensemble.staged(rows), strict=True):
             yield scores + rule.intercept(log_f)
+
+    def check_path_parameters(self) -> None:
+        """Raise InvalidParameter for parameters under which a fit holds no path of rounds."""
+        if self.early_stopping_rounds is not None:
+            raise InvalidParameter(
+                "early_stopping_rounds must be None where n_rounds is searched, for both choose "
+                f"the number of rounds; got {self.early_stopping_rounds}"
+            )
 
     def combination(self) -> Combination | None:
         """Give the weak rankers' weights; see `Ranker.combination`."""

@@ -1,6 +1,8 @@
 """`fit_pairs`: learning from listed pairs instead of two classes."""
 
 from abc import abstractmethod
+from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -12,9 +14,25 @@ from core.ranker import Callback, Floats, ignore
 from core.table import keep_present
 
 from .booster import Booster
-from .loop import Found, Path, SoFar, boost
+from .kinds import CollectingLearner
+from .loop import Path, SoFar, boost
+from .pair_trees import start_trees
+from .pair_validation import PairPart, split_off_pairs
 from .pairs import ItemPairs, PairStumpLearner, number_items
 from .rules import RankingRule
+from .validation import Watch
+
+
+def _start_stumps(
+    booster: Booster, rule: RankingRule, X: Floats, pairs: ItemPairs
+) -> CollectingLearner:
+    return PairStumpLearner(rule, X, pairs, booster.max_bins)
+
+
+PAIR_KINDS: MappingProxyType[str, Callable[[Any, Any, Floats, ItemPairs], CollectingLearner]] = (
+    MappingProxyType({"stump": _start_stumps, "tree": start_trees})
+)
+"""Of the kinds of weak ranker those that can do with listed pairs."""
 
 
 class PairBooster(Booster):
@@ -41,8 +59,9 @@ class PairBooster(Booster):
         pair_weight : array-like of float, shape (n_pairs,), optional
             Finite, not negative. A pair of weight k counts as k pairs.
         callback : callable (step, of, info) -> None, optional
-            Called after each round, counted from 1, with the loss. What it raises stops the fit
-            and reaches the caller.
+            Called after each round, counted from 1, with the loss, and, where they were computed,
+            the shares of pairs in order, "training_auc" and "validation_auc". What it raises stops
+            the fit and reaches the caller.
 
         Returns
         -------
@@ -53,16 +72,21 @@ class PairBooster(Booster):
         Raises
         ------
         InvalidParameter
-            A parameter breaks its rule, or has no meaning for pairs: early stopping, and weak
-            rankers other than stumps.
+            A parameter breaks its rule, or has no meaning for pairs: columns as weak rankers, and
+            a push.
         InvalidData
             X, pairs or pair_weight break one of the rules above.
 
         Notes
         -----
         With all pairs of a positive and a negative it finds the rounds that `fit` does, in
-        O(n_rounds · n_features · n_pairs) instead of O(n_rounds · n_features · n_samples). Memory
+        O(n_rounds · n_features · n_pairs) instead of O(n_rounds · n_features · n_samples); trees,
+        which look at items, in the time that `fit` takes and O(n_rounds · n_pairs) beside. Memory
         is linear in the pairs.
+
+        Early stopping holds out items, and with them all their pairs: see
+        `pair_validation.split_off_pairs`. `validation_auc_` is the weighted share of the held-out
+        pairs in order.
         """
         check_values(type(self), self.get_params(deep=False))
         self.check_pair_parameters()
@@ -71,18 +95,25 @@ class PairBooster(Booster):
         matrix, self.categories_ = keep_present(matrix, self.categories_, listed.rows)
         if hasattr(self, "classes_"):
             del self.classes_  # of an earlier fit
+        validation = None
+        if self.early_stopping_rounds is not None:
+            listed, held = split_off_pairs(listed, self.validation_fraction, self.random_state)
+            validation = PairPart.of(matrix, held).alone()
         self._look_at_pairs(listed)
         rule = self._rule()
-        learner = PairStumpLearner(rule, matrix, listed, self.max_bins)
+        learner = PAIR_KINDS[self.weak_ranker](self, rule, matrix, listed)
         start = np.array([learner.log_f_plus, learner.log_f_minus])
-        tell = callback or ignore
 
-        def watch(taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
-            tell(taken, self.n_rounds, {"loss": rule.loss(np.array(so_far[:2]), start)})
-            return False
+        def loss(so_far: SoFar) -> float:
+            return rule.loss(np.array(so_far[:2]), start)
 
+        patience = self.early_stopping_rounds or self.n_rounds
+        training = PairPart.of(matrix, listed)
+        watch = Watch(self.n_rounds, callback or ignore, loss, training, validation, patience)
         path = boost(learner, rule, self.n_rounds, watch)
-        self.validation_auc_ = np.empty(0)
+        if validation is not None:
+            path = path.cut(watch.best_round or len(path.found))
+        self.validation_auc_ = np.array(watch.validation_auc, dtype=np.float64)
         self._take(learner.collect(path), path.log_f, path.stop_reason)
         self._look_back_on_pairs(matrix, listed, path)
         return self
@@ -90,15 +121,14 @@ class PairBooster(Booster):
     def check_pair_parameters(self) -> None:
         """Raise InvalidParameter for what `fit_pairs` cannot do, or for parameters at odds."""
         self._check_parameters()
-        if self.weak_ranker != "stump":
+        if self.weak_ranker not in PAIR_KINDS:
+            able = " or ".join(repr(kind) for kind in PAIR_KINDS)
             raise InvalidParameter(
-                f"weak_ranker must be 'stump' to learn from pairs, got {self.weak_ranker!r}"
+                f"weak_ranker must be {able} to learn from pairs, got {self.weak_ranker!r}"
             )
-        if self.early_stopping_rounds is not None:
-            raise InvalidParameter(
-                "early_stopping_rounds must be None to learn from pairs, "
-                f"got {self.early_stopping_rounds}"
-            )
+        push = getattr(self, "push", 1.0)
+        if push != 1.0:
+            raise InvalidParameter(f"push must be 1 to learn from pairs, got {push}")
 
     def _look_at_pairs(self, pairs: ItemPairs) -> None:
         """Note what the rule needs to know of the pairs, before the first round."""

@@ -125,6 +125,8 @@ class PAUCBoost(Booster):
     the list", JMLR 10, 2009 (`push`).
     """
 
+    path_parameter = None  # the finish takes the last rounds, wherever they are
+
     def __init__(
         self,
         *,

@@ -1,8 +1,8 @@
-"""What is told after each round, and when to stop: AUC on training and validation rows."""
+"""What is told after each round, and when to stop: AUC on training and on validation data."""
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,35 @@ from core.ranker import Callback, Floats, ignore
 
 from .loop import Found, SoFar
 
-# The training AUC is told on so many rows at most, and so many times in a run.
+# The training AUC is told on so many rows or pairs at most, and so many times in a run.
 SAMPLE_ROWS = 5_000
 TIMES_TOLD = 100
 
-# The validation AUC costs a sort: after each round, on more rows than this less often.
+# The validation AUC costs a sort: after each round, on more rows or pairs than this less often.
 ROWS_A_ROUND = 50_000
 
 # An AUC counts as higher only if it is so by more than rounding.
 LEAST_RISE = 1e-9
+
+
+class Judged(Protocol):
+    """Rows, and what tells how good a ranking of them is."""
+
+    @property
+    def X(self) -> Floats: ...  # noqa: N802 - a table's name, here as everywhere
+
+    @property
+    def size(self) -> int:
+        """What one AUC costs: the number of rows, or of pairs."""
+
+    def sample(self) -> Self:
+        """Take evenly spaced ones, few enough for an AUC after a round to be cheap."""
+
+    def zeros(self) -> Floats:
+        """Give the scores before the first round."""
+
+    def auc(self, scores: Floats) -> float:
+        """Give the AUC of scores."""
 
 
 class Part(NamedTuple):
@@ -30,6 +50,30 @@ class Part(NamedTuple):
     X: Floats
     positive: npt.NDArray[np.bool_]
     weight: Floats
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.positive)
+
+    def sample(self) -> "Part":
+        """Take evenly spaced rows of each class."""
+        step = math.ceil(len(self.positive) / SAMPLE_ROWS)
+        if step == 1:
+            return self
+        taken = np.zeros(len(self.positive), dtype=np.bool_)
+        for rows in _strata(self):
+            taken[rows[::step]] = True
+        return _take(self, taken)
+
+    def zeros(self) -> Floats:
+        """Give a score of 0 per row, or per row and label."""
+        return np.zeros(self.positive.shape)
+
+    def auc(self, scores: Floats) -> float:
+        """Give the AUC of scores; of several labels, over all (row, label) pairs."""
+        weight = np.repeat(self.weight, self.positive.size // len(self.positive))
+        return auc(self.positive.ravel(), scores.ravel(), weight)
 
 
 def _strata(part: Part) -> list[npt.NDArray[np.int64]]:
@@ -81,32 +125,21 @@ def _take(part: Part, rows: npt.NDArray[np.bool_] | slice) -> Part:
     return Part(part.X[rows], part.positive[rows], part.weight[rows])
 
 
-def sample(part: Part) -> Part:
-    """Take evenly spaced rows of each class, few enough for an AUC after a round to be cheap."""
-    step = math.ceil(len(part.positive) / SAMPLE_ROWS)
-    if step == 1:
-        return part
-    taken = np.zeros(len(part.positive), dtype=np.bool_)
-    for rows in _strata(part):
-        taken[rows[::step]] = True
-    return _take(part, taken)
-
-
 class Followed:
     """The scores of some rows, as f grows."""
 
-    def __init__(self, part: Part) -> None:
-        self._part = part._replace(X=np.ascontiguousarray(part.X))
-        self._scores = np.zeros(part.positive.shape)
-        self._weight = np.repeat(part.weight, part.positive.size // len(part.positive))
+    def __init__(self, part: Judged) -> None:
+        self._part = part
+        self._X = np.ascontiguousarray(part.X)
+        self._scores = part.zeros()
 
     def add(self, found: Found, alpha: float) -> None:
         """Let f grow by alpha h."""
-        self._scores += alpha * found.values(self._part.X)
+        self._scores += alpha * found.values(self._X)
 
     def auc(self) -> float:
-        """Give the AUC of the scores so far; of several labels, over all (row, label) pairs."""
-        return auc(self._part.positive.ravel(), self._scores.ravel(), self._weight)
+        """Give the AUC of the scores so far."""
+        return self._part.auc(self._scores)
 
 
 class Watch:
@@ -116,11 +149,11 @@ class Watch:
     ----------
     n_rounds : int
     callback : callable (step, of, info) -> None
-        Told the loss after each round; the training AUC, on a sample of the rows, and the
+        Told the loss after each round; the training AUC, on a sample of the data, and the
         validation AUC when they were computed.
     loss : callable so_far -> float
-    training : Part
-    validation : Part or None
+    training : Judged
+    validation : Judged or None
     patience : int
         Rounds without a higher validation AUC before the run ends.
 
@@ -138,18 +171,18 @@ class Watch:
         n_rounds: int,
         callback: Callback,
         loss: Callable[[SoFar], float],
-        training: Part,
-        validation: Part | None,
+        training: Judged,
+        validation: Judged | None,
         patience: int,
     ) -> None:
         self._n_rounds = n_rounds
         self._callback = callback
         self._loss = loss
-        self._training = None if callback is ignore else Followed(sample(training))
+        self._training = None if callback is ignore else Followed(training.sample())
         self._validation = None if validation is None else Followed(validation)
         self._patience = patience
         self._every = math.ceil(n_rounds / TIMES_TOLD)
-        n_held = 0 if validation is None else len(validation.positive)
+        n_held = 0 if validation is None else validation.size
         self._validated_every = math.ceil(n_held / ROWS_A_ROUND)
         self._best = -math.inf
         self.validation_auc: list[float] = []

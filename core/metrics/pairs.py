@@ -108,8 +108,9 @@ def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | Non
     O(n_pairs).
     """
     listed, right, tied = _outcomes(scores, pairs, pair_weight)
-    total = float(listed.weight.sum())
-    return float(listed.weight @ (right + 0.5 * tied)) / total
+    # No product of vectors: its last bits would depend on the number of BLAS's threads.
+    in_order = float((listed.weight * (right + 0.5 * tied)).sum())
+    return in_order / float(listed.weight.sum())
 
 
 def pair_misrank_fraction(

@@ -275,7 +275,11 @@ def test_the_ranker_is_one_like_any_other(algorithm):
         frame, pairs, weight, callback=lambda *news: told.append(news)
     )
     assert [step for step, _, _ in told] == list(range(1, 13))
-    assert told[-1][1:] == (12, {"loss": ranker.loss_[-1]})
+    in_order = pair_order(ranker.decision_function(frame), pairs, weight)
+    assert told[-1][1:] == (
+        12,
+        {"loss": ranker.loss_[-1], "training_auc": pytest.approx(in_order)},
+    )
     assert list(ranker.feature_names_in_) == list("abcd")
     again = load(save(ranker))
     assert save(again) == save(ranker)
@@ -321,10 +325,13 @@ def test_bad_input_is_named():
         RankBoost().fit_pairs([[np.inf], [0.0]], [(0, 1)])
     with pytest.raises(InvalidParameter, match="n_rounds"):
         RankBoost(n_rounds=0).fit_pairs(X, [(0, 1)])
-    with pytest.raises(InvalidParameter, match="weak_ranker must be 'stump' to learn from pairs"):
-        RankBoost(weak_ranker="tree").fit_pairs(X, [(0, 1)])
-    with pytest.raises(InvalidParameter, match="early_stopping_rounds must be None"):
-        RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1)])
+    for algorithm in (RankBoost, CoordinateRankBoost, SmoothMarginRank):
+        with pytest.raises(InvalidParameter, match="'stump' or 'tree' to learn from pairs"):
+            algorithm(weak_ranker="column").fit_pairs(X, [(0, 1)])
+    with pytest.raises(InvalidParameter, match="weak_ranker must be one of 'stump', 'column'"):
+        CoordinateRankBoost(weak_ranker="tree").fit_pairs(X, [(0, 1)])
+    with pytest.raises(InvalidParameter, match="push must be 1 to learn from pairs, got 2"):
+        RankBoost(weak_ranker="tree", push=2.0).fit_pairs(X, [(0, 1)])
 
 
 def test_a_bad_artifact_is_refused():

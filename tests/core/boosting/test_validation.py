@@ -71,7 +71,7 @@ def test_progress_tells_the_training_auc(algorithm):
 def test_the_training_auc_is_a_samples(monkeypatch):
     monkeypatch.setattr(validation, "SAMPLE_ROWS", 50)
     X, y = noisy_table()
-    part = validation.sample(Part(X, y == 1, np.ones(len(y))))
+    part = Part(X, y == 1, np.ones(len(y))).sample()
     assert len(part.positive) <= 52
     assert part.positive.mean() == pytest.approx((y == 1).mean(), abs=0.03)
 

@@ -1,0 +1,142 @@
+"""Early stopping on listed pairs: what is held out, and what is kept."""
+
+import numpy as np
+import pytest
+from test_fit_pairs import two_classes
+
+from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
+from core.boosting import pair_validation, validation
+from core.boosting.pair_validation import split_off_pairs
+from core.boosting.pairs import number_items
+from core.errors import InvalidData
+from core.metrics import pair_order
+from core.pairs import check_pairs
+
+ALGORITHMS = pytest.mark.parametrize(
+    "algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank]
+)
+
+
+def noisy_pairs(n=120, n_pairs=1500, seed=0):
+    """Pairs of items, right in two cases of three."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    ends = rng.integers(0, n, (n_pairs, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    worth = (X[:, 0] + X[:, 1])[ends] + 3 * rng.normal(size=ends.shape)
+    pairs = np.where((worth[:, 0] > worth[:, 1])[:, None], ends, ends[:, ::-1])
+    return X, pairs, rng.integers(1, 4, len(pairs)).astype(float)
+
+
+def split(pairs, weight, n, fraction=0.2, seed=0):
+    """The rows and weights of both parts."""
+    listed = number_items(check_pairs(pairs, weight, n), n)
+    parts = split_off_pairs(listed, fraction, seed)
+    return [
+        (np.column_stack([p.rows[p.better], p.rows[p.worse]]).tolist(), p.weight.tolist())
+        for p in parts
+    ]
+
+
+def test_items_are_held_out_with_all_their_pairs():
+    X, pairs, weight = noisy_pairs()
+    (learnt, _), (held, _) = split(pairs, weight, len(X))
+    judges, teaches = set(np.ravel(held)), set(np.ravel(learnt))
+    assert not judges & teaches
+    assert len(judges) == 24  # a fifth of the items
+    listed = {tuple(pair) for pair in pairs.tolist()}
+    assert {tuple(p) for p in held} == {p for p in listed if set(p) <= judges}
+    assert {tuple(p) for p in learnt} == {p for p in listed if not set(p) & judges}
+
+
+def test_few_items_are_split_by_pairs_both_directions_together(monkeypatch):
+    X, pairs, weight = noisy_pairs(n=12, n_pairs=200)
+    monkeypatch.setattr(pair_validation, "LEAST_PAIRS", 10**6)
+    (learnt, w), (held, v) = split(pairs, weight, len(X))
+    units = [{frozenset(pair) for pair in part} for part in (learnt, held)]
+    assert not units[0] & units[1]
+    assert len(units[1]) == round(0.2 * len(units[0] | units[1]))
+    assert sum(w) + sum(v) == weight.sum()  # nothing is lost
+
+
+def test_neither_order_nor_repetition_of_the_list_matters():
+    X, pairs, weight = noisy_pairs()
+    order = np.random.default_rng(1).permutation(len(pairs))
+    assert split(pairs, weight, len(X)) == split(pairs[order], weight[order], len(X))
+    twice = np.concatenate([pairs, pairs])
+    halves = np.concatenate([weight, weight]) / 2
+    assert split(twice, halves, len(X)) == split(pairs, weight, len(X))
+    assert split(pairs, weight, len(X), seed=1) != split(pairs, weight, len(X))
+
+
+@ALGORITHMS
+def test_the_best_rounds_are_kept(algorithm):
+    X, pairs, weight = noisy_pairs()
+    seen = []
+    ranker = algorithm(n_rounds=200, early_stopping_rounds=8, random_state=3).fit_pairs(
+        X, pairs, weight, callback=lambda *report: seen.append(report)
+    )
+    assert ranker.stop_reason_ == "validation"
+    areas = ranker.validation_auc_
+    n_kept = len(ranker.rounds_)
+    assert [info["validation_auc"] for *_, info in seen] == areas.tolist()
+    assert len(areas) == n_kept + 8
+    assert n_kept == int(np.argmax(areas > areas.max() - 1e-9)) + 1
+    (learnt, w), (held, v) = split(pairs, weight, len(X), seed=3)
+    value = pair_order(ranker.decision_function(X), held, v)
+    assert value == pytest.approx(areas[n_kept - 1], abs=1e-9)
+    plain = algorithm(n_rounds=n_kept).fit_pairs(X, learnt, w)
+    assert (ranker.decision_function(X) == plain.decision_function(X)).all()
+    assert ranker.loss_.tolist() == plain.loss_.tolist()
+    if algorithm is SmoothMarginRank:
+        assert ranker.margin_.tolist() == plain.margin_.tolist()
+    assert save(load(save(ranker))) == save(ranker)
+
+
+def test_trees_stop_early_too():
+    X, pairs, weight = noisy_pairs()
+    ranker = RankBoost(weak_ranker="tree", n_rounds=200, early_stopping_rounds=8)
+    ranker.fit_pairs(X, pairs, weight)
+    assert ranker.stop_reason_ == "validation"
+    (learnt, w), _ = split(pairs, weight, len(X))
+    plain = RankBoost(weak_ranker="tree", n_rounds=len(ranker.rounds_)).fit_pairs(X, learnt, w)
+    assert (ranker.decision_function(X) == plain.decision_function(X)).all()
+
+
+def test_many_held_out_pairs_are_asked_less_often(monkeypatch):
+    monkeypatch.setattr(validation, "ROWS_A_ROUND", 20)
+    X, pairs, weight = noisy_pairs()
+    ranker = RankBoost(n_rounds=100, early_stopping_rounds=6).fit_pairs(X, pairs, weight)
+    every = -(-len(split(pairs, weight, len(X))[1][1]) // 20)
+    assert every > 1
+    computed = np.flatnonzero(~np.isnan(ranker.validation_auc_)) + 1
+    assert (computed % every == 0).all()
+
+
+def test_the_training_share_is_a_samples(monkeypatch):
+    monkeypatch.setattr(validation, "SAMPLE_ROWS", 100)
+    X, pairs, weight = noisy_pairs()
+    told = []
+    ranker = RankBoost(n_rounds=5).fit_pairs(
+        X, pairs, weight, callback=lambda step, of, info: told.append(info["training_auc"])
+    )
+    assert told[-1] == pytest.approx(
+        pair_order(ranker.decision_function(X), pairs, weight), abs=0.1
+    )
+
+
+def test_pairs_of_two_items_cannot_be_split():
+    X = np.arange(4.0)[:, None]
+    with pytest.raises(InvalidData, match="pairs of at least 3 items, got pairs of 2"):
+        RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 0)])
+    RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 2)])
+
+
+def test_two_classes_are_held_out_as_fit_would():
+    """Holding out items of two classes leaves the pairs of some rows of each with one another."""
+    X, _, _ = noisy_pairs()
+    y = (X[:, 0] > 0).astype(int)
+    (learnt, _), (held, _) = split(two_classes(y), None, len(X))
+    for part in (learnt, held):
+        better, worse = {i for i, _ in part}, {k for _, k in part}
+        assert len(part) == len(better) * len(worse)

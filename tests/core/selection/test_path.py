@@ -1,0 +1,76 @@
+"""One fit holds the ranker of every lesser number of rounds; the best of them is chosen."""
+
+import numpy as np
+import pytest
+
+from core.errors import InvalidParameter
+from core.metrics import auc
+from core.registry import ALGORITHMS
+from core.selection import Candidate, choose, path_parameter, walk_path
+
+ROUNDS = [1, 4, 9, 25]
+ON_A_PATH = {name: it for name, it in ALGORITHMS.items() if path_parameter(it)}
+
+
+def noisy_table(target, n=160, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    signal = np.nan_to_num(X[:, :2]) + rng.normal(size=(n, 2))
+    return X, (signal > 0).astype(int) if target == "multilabel" else (signal.sum(1) > 0) * 1
+
+
+@pytest.mark.parametrize("name", ON_A_PATH)
+def test_what_lies_on_the_path_is_what_so_many_rounds_fit(name):
+    algorithm = ALGORITHMS[name]
+    assert path_parameter(algorithm) == "n_rounds"
+    X, y = noisy_table(algorithm.target)
+    learnt, held = slice(0, 100), slice(100, None)
+
+    def judge(scores):
+        return auc(y[held].ravel(), scores.ravel())
+
+    longest = algorithm(n_rounds=max(ROUNDS)).fit(X[learnt], y[learnt])
+    found = walk_path(longest, X[held], ROUNDS[::-1], judge)
+    assert [candidate.parameters for candidate in found] == [{"n_rounds": k} for k in ROUNDS]
+    for k, candidate in zip(ROUNDS, found, strict=True):
+        alone = algorithm(n_rounds=k).fit(X[learnt], y[learnt])
+        assert candidate.value == pytest.approx(judge(alone.decision_function(X[held])), abs=1e-9)
+
+
+def test_a_fit_that_ends_early_is_worth_what_it_ended_with():
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+    perfect = ALGORITHMS["smooth_margin_rank"](n_rounds=50).fit(X, y)
+    assert len(perfect.rounds_) < 20
+    found = walk_path(perfect, X, [1, 20, 50], lambda scores: auc(y, scores))
+    assert [candidate.value for candidate in found] == [1.0, 1.0, 1.0]
+    nothing = ALGORITHMS["rankboost"](n_rounds=5).fit(np.zeros((4, 1)), y)
+    assert nothing.stop_reason_ == "no_edge"
+    assert [c.value for c in walk_path(nothing, X, [2, 5], lambda f: auc(y, f))] == [0.5, 0.5]
+
+
+def test_each_candidate_is_judged_once():
+    X, y = noisy_table("binary")
+    ranker = ALGORITHMS["rankboost"](n_rounds=30).fit(X, y)
+    judged = []
+    walk_path(ranker, X, [3, 30], lambda scores: judged.append(scores) or 0.0)
+    assert len(judged) == 2
+    assert judged[1] == pytest.approx(ranker.decision_function(X), abs=1e-12)
+
+
+def test_the_first_of_the_best_is_chosen():
+    values = [0.7, 0.9, 0.9 + 1e-12, 0.8]
+    found = [Candidate({"n_rounds": k}, value) for k, value in enumerate(values, 1)]
+    assert choose(found).parameters == {"n_rounds": 2}
+    assert choose(found[:1]).parameters == {"n_rounds": 1}
+
+
+def test_early_stopping_leaves_no_path():
+    ranker = ALGORITHMS["rankboost"](early_stopping_rounds=5)
+    with pytest.raises(InvalidParameter, match="early_stopping_rounds must be None where n_rounds"):
+        ranker.check_path_parameters()
+    ALGORITHMS["rankboost"]().check_path_parameters()
+
+
+def test_a_finish_in_the_last_rounds_leaves_no_path():
+    assert path_parameter(ALGORITHMS["paucboost"]) is None
