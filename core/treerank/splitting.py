@@ -1,14 +1,15 @@
 """What growth asks of a splitting rule: given cells, which of their rows go to the top child, and why."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Floats
 
-from .tree import Booleans, Integers, Rules
+from .preorder import Booleans, Integers
+from .tree import Rules
 
 
 class Sample(NamedTuple):
@@ -74,3 +75,73 @@ class Splitter(Protocol):
 
     def collect(self, rules: Sequence[Any]) -> Rules:
         """Put the rules of the splits that were taken, in the order of the nodes, into flat arrays."""
+
+
+class Massive(Protocol):
+    """Whatever a division knows of a cell: growth asks for its masses only."""
+
+    @property
+    def positive(self) -> float:
+        """Mass of positives."""
+
+    @property
+    def negative(self) -> float:
+        """Mass of negatives."""
+
+
+C = TypeVar("C", bound=Massive)
+
+
+class Divided(NamedTuple, Generic[C]):
+    """A cell, divided.
+
+    Attributes
+    ----------
+    top, bottom : cells
+    rule : Any
+        What it was divided by, for `Division.collect`.
+    """
+
+    top: C
+    bottom: C
+    rule: Any
+
+
+class Division(Protocol[C]):
+    """What growth stands on: cells of one sample, and a way to divide them."""
+
+    root: C
+
+    def divide(self, cells: Sequence[C]) -> list[Divided[C] | None]:
+        """Divide cells, none of them pure, so that each gains most; None where there is no way."""
+
+    def collect(self, rules: Sequence[Any]) -> Rules:
+        """Put the rules that were taken, in the order of the nodes, into flat arrays."""
+
+
+class RowDivision:
+    """Divides cells by a `Splitter`, which is asked about one after the other."""
+
+    def __init__(self, sample: Sample, splitter: Splitter) -> None:
+        self._sample = sample
+        self._splitter = splitter
+        self.root = self._cell(np.arange(len(sample.positive)))
+
+    def divide(self, cells: Sequence[Cell]) -> list[Divided[Cell] | None]:
+        """Divide cells; see `Division`."""
+        return [self._divide(cell) for cell in cells]
+
+    def collect(self, rules: Sequence[Any]) -> Rules:
+        """Put rules into flat arrays; see `Division`."""
+        return self._splitter.collect(rules)
+
+    def _divide(self, cell: Cell) -> Divided[Cell] | None:
+        split = self._splitter.split(cell)
+        if split is None:
+            return None
+        top, bottom = self._cell(cell.rows[split.top]), self._cell(cell.rows[~split.top])
+        return Divided(top, bottom, split.rule)
+
+    def _cell(self, rows: Integers) -> Cell:
+        weight, positive = self._sample.weight[rows], self._sample.positive[rows]
+        return Cell(rows, float(weight[positive].sum()), float(weight[~positive].sum()))

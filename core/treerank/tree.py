@@ -19,11 +19,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from . import preorder
+from .preorder import Booleans, Integers
 
 MAX_DEPTH = 62  # so that a node's place in its level, below 2**depth, fits an int64
 
@@ -91,6 +92,9 @@ class Rules(ABC):
             An array is of another type or length, or its values describe no rules.
         """
 
+    def prepare(self, tree: "Tree") -> Any:
+        """Make, once for a tree, what `find_leaves` wants as `tree.prepared`; by default nothing."""
+
     def find_leaves(self, tree: "Tree", X: Floats) -> Integers:
         """Say in which leaf of the tree each row ends; a kind with a faster way overrides this."""
         leaf = np.empty(len(X), dtype=np.int64)
@@ -141,20 +145,15 @@ class Tree:
 
     @cached_property
     def _links(self) -> tuple[Integers, Integers]:
-        """Give each node's parent and its bottom child, -1 where there is none."""
-        parent = np.full(self.n_nodes, -1)
-        bottom = np.full(self.n_nodes, -1)
-        open_nodes: list[int] = []  # inside nodes that still lack their bottom child
-        for node, rule in enumerate(self.rule.tolist()):
-            if node > 0:
-                if self.rule[node - 1] >= 0:
-                    parent[node] = node - 1
-                else:
-                    parent[node] = open_nodes.pop()
-                    bottom[parent[node]] = node
-            if rule >= 0:
-                open_nodes.append(node)
+        parent, bottom = np.empty_like(self.rule), np.empty_like(self.rule)
+        preorder.link(self.rule < 0, parent, bottom)
         return parent, bottom
+
+    @cached_property
+    def _places(self) -> tuple[Integers, Integers]:
+        depth, k = np.empty_like(self.rule), np.empty_like(self.rule)
+        preorder.place(*self._links, depth, k)
+        return depth, k
 
     @property
     def parent(self) -> Integers:
@@ -171,21 +170,15 @@ class Tree:
         """By node: the child that ranks lower; -1 for a leaf."""
         return self._links[1]
 
-    @cached_property
+    @property
     def depth(self) -> Integers:
         """By node: d of the paper's (d, k); 0 for the root."""
-        depth = np.zeros(self.n_nodes, dtype=np.int64)
-        for node, parent in enumerate(self.parent[1:].tolist(), start=1):
-            depth[node] = depth[parent] + 1
-        return depth
+        return self._places[0]
 
-    @cached_property
+    @property
     def k(self) -> Integers:
         """By node: k of the paper's (d, k), its place from the top among 2**d of its level."""
-        k = np.zeros(self.n_nodes, dtype=np.int64)
-        for node, parent in enumerate(self.parent[1:].tolist(), start=1):
-            k[node] = 2 * k[parent] + int(self.bottom[parent] == node)
-        return k
+        return self._places[1]
 
     @cached_property
     def leaves(self) -> Integers:
@@ -210,9 +203,7 @@ class Tree:
     def _sum_up(self, of_leaves: Floats) -> Floats:
         mass = np.zeros(self.n_nodes)
         mass[self.leaves] = of_leaves
-        for node in range(self.n_nodes - 1, -1, -1):  # children come after their parents
-            if self.rule[node] >= 0:
-                mass[node] = mass[node + 1] + mass[self.bottom[node]]
+        preorder.sum_up(self.bottom, mass)
         return mass
 
     @cached_property
@@ -266,6 +257,11 @@ class Tree:
         """
         d, k = self.depth[self.leaves], self.k[self.leaves]
         return np.asarray(np.exp2(float(d.max())) - np.exp2((d.max() - d).astype(np.float64)) * k)
+
+    @cached_property
+    def prepared(self) -> Any:
+        """What the rules made of this tree for walking it."""
+        return self.rules.prepare(self)
 
     def find_leaves(self, X: Floats) -> Integers:
         """Say in which leaf each row ends.
@@ -334,15 +330,12 @@ class Tree:
             raise ArtifactError(
                 f"is_leaf must hold booleans in one dimension, got {is_leaf.dtype} {is_leaf.shape}"
             )
-        # How many nodes are still owed, which must be none only after the last.
-        owed = 1 + np.cumsum(np.where(is_leaf, -1, 1))
-        if not len(owed) or owed[-1] != 0 or (owed[:-1] <= 0).any():
+        if not preorder.are_trees(is_leaf) or 2 * is_leaf.sum() != len(is_leaf) + 1:
             raise ArtifactError("is_leaf must describe one tree in preorder")
         n_leaves = int(is_leaf.sum())
         for name in ("leaf_positive", "leaf_negative"):
             mass = arrays[name]
-            if mass.dtype != np.float64 or mass.shape != (n_leaves,):
-                raise ArtifactError(f"{name} must hold {n_leaves} float64, got {mass.shape}")
+            check_array(name, mass, np.float64, (n_leaves,))
             if not ((mass >= 0) & (mass <= GREATEST_MASS)).all() or not mass.sum() > 0:
                 raise ArtifactError(f"{name} must be finite, not negative, and not all 0")
         rule = np.where(is_leaf, -1, np.cumsum(~is_leaf) - 1)

@@ -1,0 +1,296 @@
+"""Rules made of cuts along the axes: one cut, or LeafRank's tree of them with a side for each leaf.
+
+The cut trees of all rules follow one another, each in preorder; a cut's first child holds what is
+above it. A cut asks a feature x whether x > threshold, or, where x is a category, whether it is one
+of a set; a missing x goes where the cut says.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import check_array
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats
+
+from . import preorder, walking
+from .preorder import Booleans, Integers
+from .tree import GREATEST_MASS, Rules, Tree
+
+WORD_BITS = 64
+
+# What each cut node has, beside the words of sets: see `CutRules`.
+_DTYPES: dict[str, Any] = {
+    "feature": np.int64,
+    "threshold": np.float64,
+    "missing_above": np.bool_,
+    "speaks_of_missing": np.bool_,
+    "n_words": np.int64,
+    "to_top": np.bool_,
+    "leaf_positive": np.float64,
+    "leaf_negative": np.float64,
+}
+
+
+@dataclass(frozen=True)
+class CutRules(Rules):
+    """Rules by cut trees.
+
+    Attributes
+    ----------
+    n_leaves : ndarray of shape (n_rules,), int64
+        Of each cut tree; a single cut has 2.
+    feature : ndarray of shape (n_cut_nodes,), int64
+        By cut node, n_cut_nodes = Σ (2 n_leaves - 1): what the cut asks; -1 for a leaf.
+    threshold : ndarray of shape (n_cut_nodes,), float64
+        Above is x > threshold; -inf sets the missing apart from all values. 0 for leaves and sets.
+    missing_above, speaks_of_missing : ndarray of shape (n_cut_nodes,), bool
+        Where a missing x goes, and whether x was ever missing at fit, so that a reader wants to know.
+    n_words : ndarray of shape (n_cut_nodes,), int64
+        Where x is a category: how many of `words` are its set's; else 0.
+    to_top : ndarray of shape (n_cut_nodes,), bool
+        Of a leaf: whether its rows go to the ranking tree's top child.
+    leaf_positive, leaf_negative : ndarray of shape (n_cut_leaves,), float64
+        Mass of each class of the training rows in each leaf.
+    words : ndarray of uint64
+        The sets, in the order of the nodes: bit c % 64 of word c // 64 tells whether category c is above.
+    """
+
+    kind: ClassVar[str] = "cuts"
+
+    n_leaves: Integers
+    feature: Integers
+    threshold: Floats
+    missing_above: Booleans
+    speaks_of_missing: Booleans
+    n_words: Integers
+    to_top: Booleans
+    leaf_positive: Floats
+    leaf_negative: Floats
+    words: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.n_leaves)
+
+    @cached_property
+    def start(self) -> Integers:
+        """Where each rule's cut nodes start, and those of the last one end."""
+        return np.concatenate([[0], np.cumsum(2 * self.n_leaves - 1)])
+
+    @cached_property
+    def word(self) -> Integers:
+        """By cut node: where in `words` its set starts; -1 where there is none."""
+        return np.where(self.n_words > 0, np.cumsum(self.n_words) - self.n_words, -1)
+
+    @cached_property
+    def below(self) -> Integers:
+        """By cut node: the child that holds what is not above; -1 for a leaf."""
+        parent, second = np.empty_like(self.feature), np.empty_like(self.feature)
+        preorder.link(self.feature < 0, parent, second)
+        return second
+
+    @cached_property
+    def above(self) -> Integers:
+        """By cut node: the child that holds what is above; -1 for a leaf."""
+        return np.where(self.feature >= 0, np.arange(1, len(self.feature) + 1), -1)
+
+    @cached_property
+    def positive(self) -> Floats:
+        """By cut node: mass of positives among the training rows."""
+        return self._sum_up(self.leaf_positive)
+
+    @cached_property
+    def negative(self) -> Floats:
+        """By cut node: mass of negatives."""
+        return self._sum_up(self.leaf_negative)
+
+    def _sum_up(self, of_leaves: Floats) -> Floats:
+        mass = np.zeros(len(self.feature))
+        mass[self.feature < 0] = of_leaves
+        preorder.sum_up(self.below, mass)
+        return mass
+
+    def gains(self, positive: float, negative: float) -> Floats:
+        """Give Λ of each cut, whichever of its sides ranks higher; 0 for leaves.
+
+        Parameters
+        ----------
+        positive, negative : float
+            Mass of each class of all training rows, in shares of which α and β are.
+
+        Returns
+        -------
+        ndarray of shape (n_cut_nodes,), float64
+        """
+        cuts = np.flatnonzero(self.feature >= 0)
+        beta, alpha = self.positive / positive, self.negative / negative
+        gain = np.zeros(len(self.feature))
+        gain[cuts] = np.abs(alpha[cuts] * beta[cuts + 1] - beta[cuts] * alpha[cuts + 1])
+        return gain
+
+    def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
+        """Say which of X[rows] go to the top child; see `Rules.goes_top`."""
+        top = np.empty(len(rows), dtype=np.bool_)
+        waiting = [(int(self.start[rule]), np.arange(len(rows)))]
+        while waiting:
+            node, places = waiting.pop()
+            if self.feature[node] < 0:
+                top[places] = self.to_top[node]
+            else:
+                above = self._is_above(node, X[rows[places], self.feature[node]])
+                waiting.append((node + 1, places[above]))
+                waiting.append((int(self.below[node]), places[~above]))
+        return top
+
+    def _is_above(self, node: int, x: Floats) -> Booleans:
+        missing = np.isnan(x)
+        if self.word[node] < 0:
+            above = x > self.threshold[node]
+        else:
+            category = np.where(missing, 0.0, x).astype(np.uint64)
+            word = self.words[self.word[node] + (category // WORD_BITS).astype(np.int64)]
+            above = (word >> (category % np.uint64(WORD_BITS))) & np.uint64(1) == 1
+        return np.asarray(np.where(missing, self.missing_above[node], above))
+
+    def prepare(self, tree: Tree) -> walking.Links:
+        """Link the cuts of all nodes to one tree; see `Rules.prepare`."""
+        return walking.link(tree, self)
+
+    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
+        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
+        leaf = np.empty(len(X), dtype=np.int64)
+        walking.find_leaves(X, tree.prepared, leaf)
+        return leaf
+
+    def take(self, rules: Integers) -> "CutRules":
+        """Give some of the rules, in the order asked for; see `Rules.take`."""
+        nodes = _ranges(self.start[rules], self.start[rules + 1])
+        leaves = (np.cumsum(self.feature < 0) - 1)[nodes[self.feature[nodes] < 0]]
+        first = np.cumsum(self.n_words) - self.n_words
+        words = _ranges(first[nodes], (first + self.n_words)[nodes])
+        kept = {
+            name: getattr(self, name)[leaves if name.startswith("leaf") else nodes]
+            for name in _DTYPES
+        }
+        return CutRules(self.n_leaves[rules], **kept, words=self.words[words])
+
+    @classmethod
+    def join(cls, parts: Sequence["CutRules"]) -> "CutRules":
+        """Put rules one after the other."""
+        empty = {name: np.empty(0, dtype=dtype) for name, dtype in _DTYPES.items()}
+        none = cls(np.empty(0, dtype=np.int64), **empty, words=np.empty(0, dtype=np.uint64))
+        every = [none, *parts]
+        return cls(*(np.concatenate([getattr(p, f.name) for p in every]) for f in fields(cls)))
+
+    def describe(
+        self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
+    ) -> dict[str, Any]:
+        """Describe a rule: in words, and as a list of the ways to the top; see `Rules.describe`."""
+        ways = [
+            " and ".join(conditions) for conditions in self._ways_to_top(rule, name, categories)
+        ]
+        words = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)
+        return {"words": words, "cuts": int(self.n_leaves[rule]) - 1}
+
+    def _ways_to_top(
+        self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
+    ) -> list[list[str]]:
+        ways = []
+        waiting: list[tuple[int, list[str]]] = [(int(self.start[rule]), [])]
+        while waiting:
+            node, so_far = waiting.pop()
+            if self.feature[node] >= 0:
+                above, below = self._words(node, name, categories)
+                waiting.append((int(self.below[node]), [*so_far, below]))
+                waiting.append((node + 1, [*so_far, above]))
+            elif self.to_top[node]:
+                ways.append(so_far)
+        return ways
+
+    def _words(
+        self, node: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
+    ) -> tuple[str, str]:
+        """Say what holds above a cut, and what below it."""
+        feature = int(self.feature[node])
+        x, texts = name(feature), categories[feature]
+        if self.threshold[node] == -math.inf:
+            return f"{x} is known", f"{x} is missing"
+        above, below = f"{x} > {self.threshold[node]:.10g}", f"{x} <= {self.threshold[node]:.10g}"
+        if texts is not None:
+            held = self._is_above(node, np.arange(len(texts), dtype=np.float64))
+            above, below = (
+                f"{x} in {{{', '.join(t for t, h in zip(texts, held, strict=True) if h == side)}}}"
+                for side in (True, False)
+            )
+        if self.speaks_of_missing[node]:
+            above += " or missing" * bool(self.missing_above[node])
+            below += " or missing" * (not self.missing_above[node])
+        return above, below
+
+    def arrays(self) -> Arrays:
+        """Give the state as arrays; see `Rules.arrays`."""
+        return {f"cut_{field.name}": getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
+    ) -> "CutRules":
+        """Rebuild rules from `arrays()`; see `Rules.from_arrays`."""
+        n_leaves = _checked(arrays, "n_leaves", np.int64, n_rules)
+        n_nodes = arrays["cut_feature"].size
+        if not ((n_leaves >= 2) & (n_leaves <= n_nodes)).all():
+            raise ArtifactError("cut_n_leaves must be at least 2")
+        if int((2 * n_leaves - 1).sum()) != n_nodes:
+            raise ArtifactError("cut_feature must hold a value per node of the cut trees")
+        n_cut_leaves = int(n_leaves.sum())
+        read = {
+            name: _checked(
+                arrays, name, dtype, n_cut_leaves if name.startswith("leaf") else n_nodes
+            )
+            for name, dtype in _DTYPES.items()
+        }
+        words = _checked(arrays, "words", np.uint64, arrays["cut_words"].size)
+        rules = cls(n_leaves, **read, words=words)
+        rules._check(n_categories)
+        return rules
+
+    def _check(self, n_categories: Integers) -> None:
+        is_leaf = self.feature < 0
+        for rule in range(len(self)):
+            flags = is_leaf[self.start[rule] : self.start[rule + 1]]
+            if not preorder.are_trees(flags) or 2 * flags.sum() != len(flags) + 1:
+                raise ArtifactError("cut_feature must describe a tree in preorder for each rule")
+        asked = self.feature[~is_leaf]
+        if (self.feature < -1).any() or (asked >= len(n_categories)).any():
+            raise ArtifactError(f"cut_feature must be from -1 to {len(n_categories) - 1}")
+        if not (self.threshold < np.inf).all():
+            raise ArtifactError("cut_threshold must be a number below infinity")
+        n_words = np.zeros(len(is_leaf), dtype=np.int64)
+        n_words[~is_leaf] = -(-n_categories[asked] // WORD_BITS)
+        if (self.n_words != n_words).any():
+            raise ArtifactError("cut_n_words must be what each feature's categories need")
+        if len(self.words) != self.n_words.sum():
+            raise ArtifactError(f"cut_words must hold {self.n_words.sum()} words")
+        for mass in (self.leaf_positive, self.leaf_negative):
+            if not ((mass >= 0) & (mass <= GREATEST_MASS)).all():
+                raise ArtifactError("masses of cut leaves must be finite and not negative")
+
+
+def _ranges(starts: Integers, stops: Integers) -> Integers:
+    """Join the ranges from each start to its stop."""
+    lengths = stops - starts
+    before = np.cumsum(lengths) - lengths
+    return np.asarray(np.arange(lengths.sum()) + np.repeat(starts - before, lengths))
+
+
+def _checked(
+    arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: Any, length: int
+) -> npt.NDArray[Any]:
+    array = arrays[f"cut_{name}"]
+    check_array(f"cut_{name}", array, dtype, (length,))
+    return array.copy()

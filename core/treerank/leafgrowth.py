@@ -1,0 +1,395 @@
+"""Growing cut trees in many cells at once, and merging their leaves to two sides.
+
+A cell starts as leaf c of its own number. A split leaves what is above in its leaf and moves what
+is below to a new one. In each round every leaf that may be split is (or of each cell the one that
+gains most, where there is a limit to its leaves), the smaller child's histogram is added up, and
+the sibling's is what remains of the parent's.
+
+Growth goes through phases. The work of each is cut into pieces that write to places of their own
+and may be shared out to threads; what comes between them is quick. Sums over the rows of a leaf go
+by runs of fixed length and are added in order, so that the trees are the same whatever the number
+of threads.
+"""
+
+import numba
+import numpy as np
+
+from core.scan.by_row import CELLS, COLUMNS
+
+from .peaks import TIE, find_cut, write_above
+from .rows import add_rows, divide_rows, gather_rows, sum_rows
+from .workspace import (
+    ABOVE,
+    ADDED,
+    BELOW,
+    CELL,
+    CLASS,
+    CUT,
+    DEPTH,
+    FEATURE,
+    FIRST_RUN,
+    FROM,
+    LAST_PLACE,
+    LAST_RUN,
+    LEAF,
+    MIDDLE,
+    MISSING_ABOVE,
+    N_ABOVE,
+    NEW,
+    OLD,
+    OPEN,
+    PLACE,
+    RUN_ROWS,
+    SIBLING,
+    SPARE,
+    SPLIT,
+    START,
+    STOP,
+    TO,
+    WORK_TYPE,
+)
+
+ADD, FIND, DIVIDE, GATHER, SETTLE = range(5)
+
+
+@numba.njit(
+    numba.void(numba.int64[::1], numba.int64, numba.float64, WORK_TYPE), nogil=True, cache=True
+)
+def _find(pair, block, least_mass, work):  # type: ignore[no-untyped-def]
+    """Finish a block of the histograms of two siblings and find the best cut of each."""
+    own = work.histograms[work.leaves[pair[ADDED], PLACE], block]
+    for r in range(pair[FIRST_RUN], pair[LAST_RUN]):
+        run = work.runs[r]
+        if run[SPARE] >= 0:
+            half, part = own[run[CLASS]], work.spare[run[SPARE], block]
+            for cell in range(CELLS):
+                half[cell] += part[cell]
+    if pair[SIBLING] >= 0:
+        other = work.histograms[work.leaves[pair[SIBLING], PLACE], block]
+        for half in range(2):
+            for cell in range(CELLS):
+                other[half, cell] -= own[half, cell]
+    for leaf in (pair[ADDED], pair[SIBLING]):
+        if leaf >= 0 and work.leaves[leaf, OPEN] != 0:
+            find_cut(
+                work.histograms[work.leaves[leaf, PLACE], block],
+                work.blocks[block, 1],
+                work.blocks[block, 2] != 0,
+                work.n_unordered[block],
+                work.allowed[work.leaves[leaf, CELL], block],
+                work.masses[leaf, 0],
+                work.masses[leaf, 1],
+                least_mass,
+                work.found[leaf, block],
+            )
+            work.found[leaf, block, 1] += block * COLUMNS
+
+
+@numba.njit(numba.void(numba.int64, WORK_TYPE), nogil=True, cache=True)
+def _gather(r, work):  # type: ignore[no-untyped-def]
+    """Put the parts of a divided run in their places, and add up their mass."""
+    run = work.runs[r]
+    middle = run[FROM] + run[N_ABOVE]
+    n_below = run[TO] - middle
+    gather_rows(work.divided, run[FROM], middle, run[TO], work.rows, run[ABOVE], run[BELOW])
+    work.run_masses[r, 0] = sum_rows(work.rows, work.weights, run[ABOVE], run[ABOVE] + run[N_ABOVE])
+    work.run_masses[r, 1] = sum_rows(work.rows, work.weights, run[BELOW], run[BELOW] + n_below)
+
+
+@numba.njit(numba.void(numba.int64[::1], WORK_TYPE), nogil=True, cache=True)
+def _order_leaves(own, work):  # type: ignore[no-untyped-def]
+    """Sort leaves by β/α, the greatest first; those without negatives come first of all."""
+    for i in range(1, len(own)):  # few, and nearly always of like order
+        leaf = own[i]
+        p, n = work.masses[leaf]
+        k = i - 1
+        while k >= 0 and p * work.masses[own[k], 1] > work.masses[own[k], 0] * n:
+            own[k + 1] = own[k]
+            k -= 1
+        own[k + 1] = leaf
+
+
+@numba.njit(
+    numba.void(numba.int64, numba.int64[::1], numba.int64, WORK_TYPE), nogil=True, cache=True
+)
+def _regroup(cell, own, n_top, work):  # type: ignore[no-untyped-def]
+    """Put the rows of the leaves that go to the top before the others, positives first in each."""
+    start = work.leaves[own, START].min()
+    at = start
+    for side in range(2):
+        leaves = own[:n_top] if side == 0 else own[n_top:]
+        work.cells[cell, 3 * side] = at
+        for half in range(2):
+            for leaf in leaves:
+                first = work.leaves[leaf, START + half]
+                last = work.leaves[leaf, START + half + 1]
+                work.divided[at : at + last - first] = work.rows[first:last]
+                at += last - first
+            work.cells[cell, 3 * side + half + 1] = at
+    work.rows[start:at] = work.divided[start:at]
+
+
+@numba.njit(numba.void(numba.int64, numba.int64, WORK_TYPE), nogil=True, cache=True)
+def _settle(cell, n_leaves, work):  # type: ignore[no-untyped-def]
+    """Merge a cell's leaves to the two sides that gain most, and put its rows in their order.
+
+    The partition-based rule (Fig. 4): by β/α, cut at the best prefix, the shortest among equals.
+    """
+    own = np.flatnonzero(work.leaves[:n_leaves, CELL] == cell)
+    _order_leaves(own, work)
+    total_p = total_n = 0.0
+    for leaf in own:
+        total_p += work.masses[leaf, 0]
+        total_n += work.masses[leaf, 1]
+    p = n = top_p = top_n = 0.0
+    n_top = 0
+    gain = TIE * total_p * total_n  # less than this is rounding
+    for k in range(len(own) - 1):
+        p += work.masses[own[k], 0]
+        n += work.masses[own[k], 1]
+        if p * total_n - n * total_p > gain * (1.0 + TIE):
+            gain = p * total_n - n * total_p
+            n_top, top_p, top_n = k + 1, p, n
+    out = work.gains[cell]
+    out[0] = gain if n_top > 0 else 0.0
+    out[1], out[2] = top_p, top_n
+    out[3] = out[4] = 0.0
+    for k in range(n_top, len(own)):
+        out[3] += work.masses[own[k], 0]
+        out[4] += work.masses[own[k], 1]
+    for k in range(len(own)):
+        work.sides[own[k]] = k < n_top
+    if n_top > 0:
+        _regroup(cell, own, n_top, work)
+
+
+@numba.njit(
+    numba.void(numba.int64, numba.int64, numba.int64, numba.float64, WORK_TYPE),
+    nogil=True,
+    cache=True,
+)
+def _do(phase, t, n_leaves, least_mass, work):  # type: ignore[no-untyped-def]
+    """Do one piece of a phase. No two pieces write to the same place."""
+    n_blocks = len(work.blocks)
+    if phase == ADD:
+        run, block = work.runs[t // n_blocks], t % n_blocks
+        if run[SPARE] >= 0:
+            histogram = work.spare[run[SPARE], block]
+        else:
+            histogram = work.histograms[work.leaves[run[LEAF], PLACE], block, run[CLASS]]
+        histogram[:] = 0.0
+        n_words = work.blocks[block, 0]
+        add_rows(work.words[block], work.rows, work.weights, run[FROM], run[TO], n_words, histogram)
+    elif phase == FIND:
+        _find(work.pairs[t // n_blocks], t % n_blocks, least_mass, work)
+    elif phase == DIVIDE:
+        run = work.runs[t]
+        leaf = work.leaves[run[LEAF]]
+        run[N_ABOVE] = divide_rows(
+            work.words[leaf[FEATURE] // COLUMNS],
+            leaf[FEATURE] % COLUMNS,
+            work.above[leaf[SPLIT]],
+            run[FROM],
+            run[TO],
+            work.rows,
+            work.divided,
+        )
+    elif phase == GATHER:
+        _gather(t, work)
+    else:
+        _settle(t, n_leaves, work)
+
+
+@numba.njit(
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.float64,
+        WORK_TYPE,
+    ),
+    nogil=True,
+    cache=True,
+)
+def do_pieces(first, step, n, phase, n_leaves, least_mass, work):  # type: ignore[no-untyped-def]
+    """Do every step-th piece of a phase."""
+    for t in range(first, n, step):
+        _do(phase, t, n_leaves, least_mass, work)
+
+
+@numba.njit(numba.int64(numba.int64, numba.int64, WORK_TYPE, numba.int64), nogil=True, cache=True)
+def _list_runs(leaf, half, work, n):  # type: ignore[no-untyped-def]
+    """List the runs of a class of a leaf from the n-th on; return how many there are then."""
+    start, stop = work.leaves[leaf, START + half], work.leaves[leaf, START + half + 1]
+    while start < stop:
+        work.runs[n, LEAF] = leaf
+        work.runs[n, FROM] = start
+        start = min(start + RUN_ROWS, stop)
+        work.runs[n, TO] = start
+        work.runs[n, CLASS] = half
+        n += 1
+    return n
+
+
+@numba.njit(numba.int64(WORK_TYPE, numba.int64), nogil=True, cache=True)
+def list_additions(work, n_pairs):  # type: ignore[no-untyped-def]
+    """List the runs of the leaf to add up of each pair; return how many."""
+    n = n_spare = 0
+    for pair in work.pairs[:n_pairs]:
+        pair[FIRST_RUN] = n
+        for half in range(2):
+            first = n
+            n = _list_runs(pair[ADDED], half, work, n)
+            if n == first:  # no rows: its half of the histogram is still to be cleared
+                work.runs[n, LEAF] = pair[ADDED]
+                work.runs[n, FROM] = work.runs[n, TO] = 0
+                work.runs[n, CLASS] = half
+                n += 1
+            for r in range(first, n):
+                work.runs[r, SPARE] = -1
+                if r > first:
+                    work.runs[r, SPARE] = n_spare
+                    n_spare += 1
+        pair[LAST_RUN] = n
+    return n
+
+
+@numba.njit(numba.void(numba.int64, WORK_TYPE), nogil=True, cache=True)
+def _choose(leaf, work):  # type: ignore[no-untyped-def]
+    """Take the best of the blocks' cuts, the lowest block among equals; its gain goes last."""
+    found, last = work.found[leaf], len(work.blocks)
+    found[last, 0] = -1.0
+    slack = 10.0 * TIE * work.masses[leaf, 0] * work.masses[leaf, 1]
+    for block in range(last):
+        if found[block, 0] > found[last, 0] + slack:
+            found[last] = found[block]
+    for k in range(3):
+        work.leaves[leaf, FEATURE + k] = np.int64(found[last, 1 + k])
+
+
+@numba.njit(
+    numba.int64(WORK_TYPE, numba.int64, numba.int64, numba.int64, numba.int64[::1]),
+    nogil=True,
+    cache=True,
+)
+def _list_batch(work, n_pairs, n_leaves, n_cells, batch):  # type: ignore[no-untyped-def]
+    """List the leaves to split: all, or with n_cells > 0 of each cell the best; return how many."""
+    last = len(work.blocks)
+    for pair in work.pairs[:n_pairs]:
+        for leaf in (pair[ADDED], pair[SIBLING]):
+            if leaf >= 0 and work.leaves[leaf, OPEN] != 0:
+                _choose(leaf, work)
+    best = np.full(n_cells, -1, dtype=np.int64)
+    n = 0
+    for leaf in range(n_leaves):
+        gain = work.found[leaf, last, 0]
+        if gain < 0.0:
+            continue
+        if n_cells == 0:
+            batch[n] = leaf
+            n += 1
+        else:
+            own = best[work.leaves[leaf, CELL]]
+            if own < 0 or gain > work.found[own, last, 0] * (1.0 + TIE):
+                best[work.leaves[leaf, CELL]] = leaf
+    for leaf in best:
+        if leaf >= 0:
+            batch[n] = leaf
+            n += 1
+    return n
+
+
+@numba.njit(
+    numba.types.UniTuple(numba.int64, 2)(
+        WORK_TYPE, numba.int64, numba.int64, numba.int64, numba.int64, numba.int64[::1]
+    ),
+    nogil=True,
+    cache=True,
+)
+def list_divisions(work, n_pairs, n_leaves, n_cells, n_splits, batch):  # type: ignore[no-untyped-def]
+    """Choose the leaves to split and note their splits; return how many, and of how many runs."""
+    n = _list_batch(work, n_pairs, n_leaves, n_cells, batch)
+    n_runs = 0
+    for b in range(n):
+        old = batch[b]
+        leaf = work.leaves[old]
+        block, column = leaf[FEATURE] // COLUMNS, leaf[FEATURE] % COLUMNS
+        work.splits[n_splits + b, OLD] = old
+        work.splits[n_splits + b, NEW] = n_leaves + b
+        work.splits[n_splits + b, 2:] = leaf[FEATURE : MISSING_ABOVE + 1]
+        leaf[SPLIT] = n_splits + b
+        write_above(
+            work.histograms[leaf[PLACE], block],
+            column,
+            work.n_unordered[block, column],
+            leaf[CUT],
+            leaf[MISSING_ABOVE] != 0,
+            work.above[leaf[SPLIT]],
+        )
+        work.pairs[b, FIRST_RUN] = n_runs
+        for half in range(2):
+            n_runs = _list_runs(old, half, work, n_runs)
+        work.pairs[b, LAST_RUN] = n_runs
+    return n, n_runs
+
+
+@numba.njit(numba.void(WORK_TYPE, numba.int64, numba.int64[::1]), nogil=True, cache=True)
+def place_divisions(work, n_leaves, batch):  # type: ignore[no-untyped-def]
+    """Give each part of a divided run its place, and the parts below to leaves from n_leaves on."""
+    for b in range(len(batch)):
+        old, new = work.leaves[batch[b]], work.leaves[n_leaves + b]
+        runs = work.runs[work.pairs[b, FIRST_RUN] : work.pairs[b, LAST_RUN]]
+        n_above = np.zeros(2, dtype=np.int64)
+        for run in runs:
+            n_above[run[CLASS]] += run[N_ABOVE]
+        n_positive_below = old[MIDDLE] - old[START] - n_above[0]
+        above = np.array([old[START], old[START] + n_above[0]])
+        middle = above[1] + n_above[1]
+        below = np.array([middle, middle + n_positive_below])
+        new[START], new[MIDDLE], new[STOP] = middle, below[1], old[STOP]
+        old[MIDDLE], old[STOP] = above[1], middle
+        for run in runs:
+            half = run[CLASS]
+            run[ABOVE], run[BELOW] = above[half], below[half]
+            above[half] += run[N_ABOVE]
+            below[half] += run[TO] - run[FROM] - run[N_ABOVE]
+
+
+@numba.njit(
+    numba.int64(WORK_TYPE, numba.int64, numba.int64[::1], numba.int64, numba.float64),
+    nogil=True,
+    cache=True,
+)
+def pair_up(work, n_leaves, batch, max_depth, least_mass):  # type: ignore[no-untyped-def]
+    """Sum up the children just made, and list the pairs of which one may be split; return how many."""
+    n_pairs = 0
+    last = len(work.blocks)
+    for b in range(len(batch)):
+        children = (batch[b], n_leaves + b)
+        old, new = work.leaves[children[0]], work.leaves[children[1]]
+        new[CELL] = old[CELL]
+        new[DEPTH] = old[DEPTH] = old[DEPTH] + 1
+        masses = np.zeros((2, 2))
+        for r in range(work.pairs[b, FIRST_RUN], work.pairs[b, LAST_RUN]):
+            for k in range(2):
+                masses[k, work.runs[r, CLASS]] += work.run_masses[r, k]
+        for k in range(2):
+            work.masses[children[k]] = masses[k]
+            work.found[children[k], last, 0] = -1.0
+            may = masses[k].min() > 0.0 and masses[k].sum() >= 2.0 * least_mass
+            work.leaves[children[k], OPEN] = may and old[DEPTH] < max_depth
+        if old[OPEN] == 0 and new[OPEN] == 0:
+            continue
+        # what is added up takes a new place, what remains the parent's
+        cell = work.cells[old[CELL]]
+        old_is_less = old[STOP] - old[START] < new[STOP] - new[START]
+        added, sibling = (children[0], children[1]) if old_is_less else (children[1], children[0])
+        work.leaves[sibling, PLACE] = old[PLACE]
+        work.leaves[added, PLACE] = cell[LAST_PLACE]
+        cell[LAST_PLACE] += 1
+        work.pairs[n_pairs, ADDED] = added
+        work.pairs[n_pairs, SIBLING] = sibling
+        n_pairs += 1
+    return n_pairs

@@ -1,0 +1,213 @@
+"""LeafRank: split a cell by a tree of axis cuts whose leaves are merged to two sides (Fig. 5)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from core.ranker import Floats
+from core.scan.by_row import CELLS, COLUMNS
+from core.scan.team import Team
+
+from . import leafgrowth
+from .coding import CodedTable
+from .cut_trees import CutTree, join
+from .cuts import CutRules
+from .leafgrowth import ADD, DIVIDE, FIND, GATHER, SETTLE
+from .preorder import Integers
+from .splitting import Divided
+from .workspace import (
+    ADDED,
+    CELL,
+    DEPTH,
+    LAST_PLACE,
+    MIDDLE,
+    N_CELL_COLUMNS,
+    N_LEAF_COLUMNS,
+    N_PAIR_COLUMNS,
+    N_RUN_COLUMNS,
+    N_SPLIT_COLUMNS,
+    OPEN,
+    PLACE,
+    RUN_ROWS,
+    SIBLING,
+    START,
+    STOP,
+    Work,
+)
+
+HISTOGRAM_BYTES = 1 << 24  # that cells looked at together may take: more would leave the cache
+
+
+class Shape(NamedTuple):
+    """How large a cut tree may be.
+
+    Attributes
+    ----------
+    max_depth : int
+        1 for a single cut.
+    max_leaves : int
+        Where fewer than 2**max_depth, the leaf that gains most is split first.
+    least_mass : float
+        Least mass of a leaf.
+    """
+
+    max_depth: int
+    max_leaves: int
+    least_mass: float
+
+
+class Rows(NamedTuple):
+    """A cell: where its rows are.
+
+    Attributes
+    ----------
+    start, middle, stop : int
+        Of its positives and its negatives in the order of rows.
+    positive, negative : float
+        Mass of each class.
+    """
+
+    start: int
+    middle: int
+    stop: int
+    positive: float
+    negative: float
+
+
+class LeafRank:
+    """Divides cells of one table; holds the memory for it.
+
+    Parameters
+    ----------
+    table : CodedTable
+    rows : ndarray of shape (n_rows_in_use,), int64
+        Rows of the table to grow on, ascending, of weight above 0.
+    weight : ndarray of shape (n_rows,), float64
+        Of the table's rows, in its order.
+    shape : Shape
+    team : Team
+
+    Notes
+    -----
+    Memory beside the table: 16 bytes per row at most, and 16 MiB of histograms.
+    """
+
+    def __init__(
+        self,
+        table: CodedTable,
+        rows: Integers,
+        weight: Floats,
+        shape: Shape,
+        team: Team,
+    ) -> None:
+        self._table = table
+        self._shape = shape
+        self._team = team
+        n_blocks, n_rows = len(table.blocks), len(rows)
+        self._n_places = min(2 ** (shape.max_depth - 1), shape.max_leaves - 1)
+        cell_bytes = self._n_places * n_blocks * 2 * CELLS * 8
+        self.n_cells = n_cells = max(1, HISTOGRAM_BYTES // cell_bytes)
+        n_leaves = n_cells * min(2**shape.max_depth, shape.max_leaves)
+        n_runs = 2 * (n_rows // RUN_ROWS + n_leaves) + 2
+        self._work = Work(
+            table.words,
+            table.blocks,
+            table.n_unordered,
+            weight if (weight[rows] != 1.0).any() else np.empty(0),
+            rows.astype(np.uint32),
+            np.empty(n_rows, dtype=np.uint32),
+            np.empty((n_cells * self._n_places, n_blocks, 2, CELLS)),
+            np.empty((2 * (n_rows // RUN_ROWS) + 2, n_blocks, CELLS)),
+            np.zeros((n_cells, n_blocks, COLUMNS), dtype=np.bool_),
+            np.zeros((n_leaves, N_LEAF_COLUMNS), dtype=np.int64),
+            np.zeros((n_leaves, 2)),
+            np.zeros((n_leaves, n_blocks + 1, 4)),
+            np.zeros((n_leaves, 256), dtype=np.uint8),
+            np.zeros((n_runs, N_RUN_COLUMNS), dtype=np.int64),
+            np.zeros((n_runs, 2)),
+            np.zeros((n_leaves, N_PAIR_COLUMNS), dtype=np.int64),
+            np.zeros((n_leaves, N_SPLIT_COLUMNS), dtype=np.int64),
+            np.zeros(n_leaves, dtype=np.uint8),
+            np.zeros((n_cells, N_CELL_COLUMNS), dtype=np.int64),
+            np.zeros((n_cells, 5)),
+        )
+        self._work.allowed.reshape(n_cells, -1)[:, : table.n_features] = True
+        self._batch = np.zeros(n_leaves, dtype=np.int64)
+        middle = int(np.searchsorted(rows, table.n_positives))
+        masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
+        self.root = Rows(0, middle, n_rows, *masses)
+
+    def divide(self, cells: Sequence[Rows]) -> list[Divided[Rows] | None]:
+        """Find the best way to divide each cell; None where none gains. See `splitting.Division`."""
+        divided: list[Divided[Rows] | None] = []
+        for first in range(0, len(cells), self.n_cells):
+            divided += self._divide(cells[first : first + self.n_cells])
+        return divided
+
+    def collect(self, trees: Sequence[CutTree]) -> CutRules:
+        """Put cut trees into flat arrays."""
+        return join(trees, self._table)
+
+    def _divide(self, cells: Sequence[Rows]) -> list[Divided[Rows] | None]:
+        n_leaves, n_splits = self._grow(cells)
+        self._run(SETTLE, len(cells), n_leaves)
+        work = self._work
+        cell_of_leaf = work.leaves[:n_leaves, CELL]
+        cell_of_split = cell_of_leaf[work.splits[:n_splits, 0]]
+        divided: list[Divided[Rows] | None] = []
+        for c in range(len(cells)):
+            gain, *masses = work.gains[c].tolist()
+            if gain == 0.0:
+                divided.append(None)
+                continue
+            bounds = work.cells[c].tolist()
+            leaves = np.flatnonzero(cell_of_leaf == c)
+            chosen = np.flatnonzero(cell_of_split == c)
+            splits = work.splits[chosen].copy()
+            splits[:, :2] = np.searchsorted(leaves, splits[:, :2])
+            tree = CutTree(splits, work.above[chosen], work.masses[leaves], work.sides[leaves] != 0)
+            top, bottom = Rows(*bounds[:3], *masses[:2]), Rows(*bounds[3:6], *masses[2:])
+            divided.append(Divided(top, bottom, tree))
+        return divided
+
+    def _run(self, phase: int, n_pieces: int, n_leaves: int = 0) -> None:
+        self._team.run(
+            leafgrowth.do_pieces, n_pieces, phase, n_leaves, self._shape.least_mass, self._work
+        )
+
+    def _grow(self, cells: Sequence[Rows]) -> tuple[int, int]:
+        """Grow the cut tree of each cell; return how many leaves and splits there are in all."""
+        work, shape = self._work, self._shape
+        n_pairs = self._start(cells)
+        n_leaves, n_splits = len(cells), 0
+        best_first = shape.max_leaves < 2**shape.max_depth
+        for _ in range(shape.max_leaves - 1 if best_first else shape.max_depth):
+            self._run(ADD, leafgrowth.list_additions(work, n_pairs) * len(work.blocks))
+            self._run(FIND, n_pairs * len(work.blocks))
+            n_batch, n_runs = leafgrowth.list_divisions(
+                work, n_pairs, n_leaves, len(cells) if best_first else 0, n_splits, self._batch
+            )
+            if n_batch == 0:
+                break
+            self._run(DIVIDE, n_runs)
+            batch = self._batch[:n_batch]
+            leafgrowth.place_divisions(work, n_leaves, batch)
+            self._run(GATHER, n_runs)
+            n_pairs = leafgrowth.pair_up(work, n_leaves, batch, shape.max_depth, shape.least_mass)
+            n_leaves += n_batch
+            n_splits += n_batch
+        return n_leaves, n_splits
+
+    def _start(self, cells: Sequence[Rows]) -> int:
+        """Make each cell the first leaf of its cut tree; return the number of pairs to find cuts for."""
+        work = self._work
+        for c, cell in enumerate(cells):
+            leaf = work.leaves[c]
+            leaf[[START, MIDDLE, STOP]] = cell[:3]
+            leaf[[PLACE, DEPTH, CELL, OPEN]] = c * self._n_places, 0, c, 1
+            work.masses[c] = cell[3:]
+            work.found[c, -1, 0] = -1.0
+            work.cells[c, LAST_PLACE] = c * self._n_places + 1
+            work.pairs[c, [ADDED, SIBLING]] = c, -1
+        return len(cells)
