@@ -1,0 +1,245 @@
+"""Splits by any classifier: each node asks one that was fitted to its rows, at a cost of the node's own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import has_fit_parameter
+
+from core.classifiers import ClassifierName, ForestStack, LinearStack, Stack, fit_classifier
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.ranker import Arrays, Floats
+
+from .preorder import Booleans, Integers
+from .splitting import Cell, Sample, Split
+from .tree import Rules
+
+
+def cost_weights(sample: Sample, cell: Cell) -> Floats:
+    """Weigh the rows of a cell by the weighted classification error L_ω, ω its share of positives.
+
+    Parameters
+    ----------
+    sample : Sample
+    cell : Cell
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), float64
+        ω times the weight of a negative and 1 - ω times that of a positive: each class sums up to
+        the same. So the least error is the greatest AUC of the split (eq. 9).
+
+    References
+    ----------
+    Clémençon, Depecker & Vayatis 2011, §3.3, Fig. 6.
+    """
+    omega = cell.positive / (cell.positive + cell.negative)
+    cost = np.where(sample.positive[cell.rows], 1 - omega, omega)
+    return np.asarray(sample.weight[cell.rows] * cost)
+
+
+class ClassifierSplitter:
+    """Weighted ERM by a classifier that is kept in a format of our own.
+
+    Parameters
+    ----------
+    name : {"linear_svm", "logistic", "random_forest"}
+    sample : Sample
+    seed : int
+        Key of what a forest draws; with a cell's rows it names each draw.
+    """
+
+    def __init__(self, name: ClassifierName, sample: Sample, seed: int) -> None:
+        self._name: ClassifierName = name
+        self._sample = sample
+        self._seed = seed
+
+    def split(self, cell: Cell) -> Split | None:
+        """Fit the classifier to the cell; its rule is the fitted one."""
+        rows = cell.rows
+        draw = np.random.SeedSequence([self._seed, int(rows[0]), len(rows)])
+        fitted = fit_classifier(
+            self._name,
+            self._sample.X[rows],
+            self._sample.positive[rows],
+            cost_weights(self._sample, cell),
+            self._sample.n_categories,
+            int(draw.generate_state(1)[0]),
+        )
+        return Split(fitted.score(0, self._sample.X[rows]) > 0, fitted)
+
+    def collect(self, rules: Sequence[Any]) -> "ClassifierRules":
+        """Put the fitted classifiers one after the other."""
+        rules_class = CLASSIFIER_RULES[self._name]
+        return rules_class(rules_class.stack_class.join(rules, self._sample.n_categories))
+
+
+@dataclass(frozen=True)
+class ClassifierRules(Rules):
+    """A classifier's positive rows go to the top.
+
+    Attributes
+    ----------
+    stack : Stack
+        A classifier per rule.
+    """
+
+    kind: ClassVar[str] = "classifier"
+    stack_class: ClassVar[type[Stack]]
+
+    stack: Stack
+
+    def __len__(self) -> int:
+        """Number of rules."""
+        return len(self.stack)
+
+    def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
+        """Say which rows the classifier takes for positive; see `Rules.goes_top`."""
+        return self.stack.score(rule, X[rows]) > 0
+
+    def take(self, rules: Integers) -> Self:
+        """Give some of the rules."""
+        return type(self)(self.stack.take(rules))
+
+    def describe(
+        self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
+    ) -> dict[str, Any]:
+        """Describe the classifier; a category is a column of its own."""
+        names = []
+        for feature, texts in enumerate(categories):
+            if texts is None:
+                names.append(name(feature))
+            else:
+                names += [f"{name(feature)}={text}" for text in texts]
+        return {"kind": self.kind, "format": self.stack.format} | self.stack.describe(
+            rule, names.__getitem__
+        )
+
+    def arrays(self) -> Arrays:
+        """Give the state as arrays."""
+        return self.stack.arrays()
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
+    ) -> Self:
+        """Rebuild rules from `arrays()`; see `Rules.from_arrays`."""
+        return cls(cls.stack_class.from_arrays(arrays, n_rules, n_categories))
+
+
+class LinearRules(ClassifierRules):
+    """By linear classifiers."""
+
+    stack_class = LinearStack
+
+
+class ForestRules(ClassifierRules):
+    """By forests."""
+
+    stack_class = ForestStack
+
+
+CLASSIFIER_RULES: MappingProxyType[ClassifierName, type[ClassifierRules]] = MappingProxyType(
+    {"linear_svm": LinearRules, "logistic": LinearRules, "random_forest": ForestRules}
+)
+"""By the splitter's name: what its rules are kept in."""
+
+
+class EstimatorSplitter:
+    """Weighted ERM by a scikit-learn classifier that the caller brought.
+
+    Parameters
+    ----------
+    template : estimator
+        A classifier with `predict`, whose `fit` takes sample weights; cloned for each node. It sees X
+        as it is: missing values as NaN, and no categorical columns.
+    sample : Sample
+    """
+
+    def __init__(self, template: BaseEstimator, sample: Sample) -> None:
+        name = type(template).__name__
+        if not hasattr(template, "predict") or not has_fit_parameter(template, "sample_weight"):
+            raise InvalidParameter(
+                f"splitter must have predict, and a fit that takes sample_weight, {name} has not"
+            )
+        if sample.n_categories.any():
+            raise InvalidData(f"the splitter {name} takes numeric columns only")
+        self._template = template
+        self._sample = sample
+
+    def split(self, cell: Cell) -> Split | None:
+        """Fit a clone to the cell; its rule is the fitted one."""
+        X, positive = self._sample.X[cell.rows], self._sample.positive[cell.rows]
+        weight = cost_weights(self._sample, cell)
+        estimator = clone(self._template)
+        try:
+            # The mean weight is 1, as estimators with a penalty expect.
+            estimator.fit(X, positive.astype(np.int64), sample_weight=weight / weight.mean())
+        except ValueError as error:
+            raise InvalidData(
+                f"the splitter {type(estimator).__name__} refused a node: {error}"
+            ) from error
+        return Split(_takes(estimator, X), estimator)
+
+    def collect(self, rules: Sequence[Any]) -> "EstimatorRules":
+        """Keep the fitted estimators."""
+        return EstimatorRules(tuple(rules), type(self._template).__name__)
+
+
+def _takes(estimator: Any, X: Floats) -> Booleans:
+    return np.asarray(estimator.predict(X) == 1)
+
+
+@dataclass(frozen=True)
+class EstimatorRules(Rules):
+    """Rows that a scikit-learn classifier takes for positive go to the top.
+
+    Attributes
+    ----------
+    estimators : tuple of estimator
+        One per rule.
+    class_name : str
+    """
+
+    kind: ClassVar[str] = "estimator"
+
+    estimators: tuple[Any, ...]
+    class_name: str
+
+    def __len__(self) -> int:
+        """Number of rules."""
+        return len(self.estimators)
+
+    def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
+        """Say which rows the classifier takes for positive; see `Rules.goes_top`."""
+        if not len(rows):  # which scikit-learn refuses
+            return np.zeros(0, dtype=np.bool_)
+        return _takes(self.estimators[rule], X[rows])
+
+    def take(self, rules: Integers) -> Self:
+        """Give some of the rules."""
+        return type(self)(tuple(self.estimators[rule] for rule in rules), self.class_name)
+
+    def describe(
+        self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
+    ) -> dict[str, Any]:
+        """Name the class: what is inside is the caller's."""
+        return {"kind": self.kind, "words": f"{self.class_name} says so", "class": self.class_name}
+
+    def arrays(self) -> Arrays:
+        """Refuse: an artifact holds no foreign code."""
+        raise ArtifactError(
+            "only splitters named by a text can be saved, got an object of class "
+            f"{self.class_name}; {', '.join(CLASSIFIER_RULES)} are classifiers with formats of our own"
+        )
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
+    ) -> Self:
+        """Refuse: an artifact holds no foreign code."""
+        raise ArtifactError("an artifact cannot hold estimators")

@@ -1,0 +1,196 @@
+"""The three classifiers: in our arrays they say what scikit-learn's say, and nothing odd is read."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from core.classifiers import CLASSIFIERS, ForestStack, LinearStack, fit_classifier
+from core.classifiers.design import count_columns, expand
+from core.errors import ArtifactError
+
+NUMERIC = np.zeros(3, dtype=np.int64)
+
+
+def table(n=400, seed=0, scale=(1.0, 1000.0, 1e-3)):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * scale + np.array([0, 5000.0, 0])
+    z = (X - [0, 5000, 0]) / scale
+    positive = z[:, 0] + z[:, 1] * z[:, 2] + 0.5 * rng.normal(size=n) > 0
+    return X, positive, rng.integers(1, 4, n).astype(float)
+
+
+def standardised(X, weight):
+    mean = np.average(X, axis=0, weights=weight)
+    return (X - mean) / np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+
+
+@pytest.mark.parametrize(
+    ("name", "estimator"),
+    [("logistic", LogisticRegression(max_iter=1000)), ("linear_svm", LinearSVC(dual=False))],
+)
+def test_a_linear_one_scores_as_scikit_learn_does(name, estimator):
+    X, positive, weight = table()
+    stack = fit_classifier(name, X, positive, weight, NUMERIC, 0)
+    Z = standardised(X, weight)
+    estimator.fit(Z, positive, sample_weight=weight / weight.mean())
+    assert stack.score(0, X) == pytest.approx(estimator.decision_function(Z), abs=1e-9)
+
+
+def test_a_forest_scores_as_scikit_learn_does():
+    X, positive, weight = table()
+    X[::7, 1] = np.nan
+    stack = fit_classifier("random_forest", X, positive, weight, NUMERIC, 5)
+    present = ~np.isnan(X[:, 1])
+    Z = standardised(np.where(np.isnan(X), 0.0, X), weight)
+    shift = np.average(X[present, 1], weights=weight[present])
+    spread = np.sqrt(np.average((X[present, 1] - shift) ** 2, weights=weight[present]))
+    Z[:, 1] = (X[:, 1] - shift) / spread
+    forest = RandomForestClassifier(
+        n_estimators=50, max_depth=5, min_weight_fraction_leaf=0.01, random_state=5
+    ).fit(Z, positive, sample_weight=weight / weight.mean())
+    expected = forest.predict_proba(Z)[:, 1] - 0.5
+    # It rounds to float32 before it compares: a row on a threshold may fall either way.
+    assert np.isclose(stack.score(0, X), expected, atol=1e-9).mean() > 0.99
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_row_scores_alone_as_among_others(name):
+    X, positive, weight = table(9000)
+    stack = fit_classifier(name, X[:300], positive[:300], weight[:300], NUMERIC, 0)
+    scores = stack.score(0, X)
+    for i in range(0, 9000, 501):
+        assert stack.score(0, X[i : i + 1])[0] == scores[i]
+    assert stack.score(0, X[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_threads_change_no_bit(name):
+    X, positive, weight = table(2000)
+    states = []
+    for limit in (1, 2):
+        with threadpool_limits(limits=limit):
+            states.append(fit_classifier(name, X, positive, weight, NUMERIC, 0).arrays())
+    assert all(states[0][part].tobytes() == states[1][part].tobytes() for part in states[0])
+
+
+def test_weights_count_as_repeated_rows():
+    X, positive, weight = table(200)
+    many = weight.astype(int)
+    one = fit_classifier("logistic", X, positive, weight, NUMERIC, 0)
+    # The penalty is beside the mean weight: as many rows, each of the mean weight, weigh the same.
+    repeated = X.repeat(many, axis=0), positive.repeat(many)
+    other = fit_classifier("logistic", *repeated, np.ones(many.sum()), NUMERIC, 0)
+    assert one.center == pytest.approx(other.center)
+    assert np.corrcoef(one.score(0, X), other.score(0, X))[0, 1] > 0.9999
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_missing_values_and_categories(name):
+    rng = np.random.default_rng(0)
+    colour = rng.integers(0, 4, 600).astype(float)
+    positive = np.isin(colour, [0, 2]) ^ (rng.random(600) < 0.05)
+    X = np.column_stack([rng.normal(size=600), colour])
+    X[:40] = np.nan
+    stack = fit_classifier(name, X, positive, np.ones(600), np.array([0, 4]), 0)
+    says = [stack.score(0, np.array([[np.nan, float(c)]]))[0] > 0 for c in range(4)]
+    assert says == [True, False, True, False]
+    assert np.isfinite(stack.score(0, X)).all()
+    described = stack.describe(0, ["age", "blue", "green", "red", "white"].__getitem__)
+    assert "blue" in described["words"]
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize(
+    "values",
+    [[1.7e308, -1.7e308], [1.7e308] * 9 + [-1.7e308], [1e-320, 0], [3.0], [np.nan]],
+    ids=["wide", "lopsided", "subnormal", "constant", "missing"],
+)
+@pytest.mark.filterwarnings("error")
+def test_odd_scales(name, values):
+    X = np.column_stack([np.resize(values, 100), np.arange(100.0), np.zeros(100)])
+    stack = fit_classifier(name, X, np.arange(100) >= 50, np.ones(100), NUMERIC, 0)
+    assert ((stack.score(0, X) > 0) == (np.arange(100) >= 50)).mean() > 0.9
+    wild = np.array([[1.7e308, -1.7e308, 1.7e308], [np.nan] * 3])
+    assert stack.score(0, wild).shape == (2,)
+
+
+def test_expand_by_hand():
+    X = np.array([[7.0, 1, np.nan], [np.nan, np.nan, 0]])
+    counts = np.array([0, 2, 1])
+    columns = expand(X, counts)
+    assert count_columns(counts) == columns.shape[1] == 4
+    expected = [[7, 0, 1, 0], [np.nan, 0, 0, 1]]
+    assert np.array_equal(columns, expected, equal_nan=True)
+
+
+def two(kind):
+    X, positive, weight = table()
+    names = {"linear": ("logistic", "linear_svm"), "forest": ("random_forest",) * 2}[kind]
+    fitted = [
+        fit_classifier(name, X, positive, weight, NUMERIC, seed) for seed, name in enumerate(names)
+    ]
+    return X, fitted, type(fitted[0]).join(fitted, NUMERIC)
+
+
+@pytest.mark.parametrize("kind", ["linear", "forest"])
+def test_stacks_are_joined_taken_apart_and_rebuilt(kind):
+    X, fitted, both = two(kind)
+    again = type(both).from_arrays(both.arrays(), 2, NUMERIC)
+    turned = both.take(np.array([1, 0]))
+    for number in range(2):
+        scores = fitted[number].score(0, X)
+        for stack, place in ((both, number), (again, number), (turned, 1 - number)):
+            assert np.array_equal(stack.score(place, X), scores)
+    assert [len(stack) for stack in (both, again, turned, both.take(np.array([1])))] == [2, 2, 2, 1]
+    none = type(both).join([], NUMERIC)
+    assert len(none) == len(type(both).from_arrays(none.arrays(), 0, NUMERIC)) == 0
+    assert all(array.dtype.kind != "O" for array in both.arrays().values())
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("linear_coef", lambda a: a[:1]),
+        ("linear_coef", lambda a: a[:, :2]),
+        ("linear_coef", lambda a: a * np.nan),
+        ("linear_center", lambda a: a.astype(np.float32)),
+        ("linear_scale", lambda a: a * 0),
+        ("linear_scale", lambda a: a * np.inf),
+        ("linear_intercept", lambda a: a[:, np.newaxis]),
+    ],
+)
+def test_other_linear_states_are_refused(name, change):
+    arrays = two("linear")[2].arrays()
+    with pytest.raises(ArtifactError, match="linear_"):
+        LinearStack.from_arrays(arrays | {name: change(arrays[name])}, 2, NUMERIC)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("forest_n_trees", lambda a: a[:1]),
+        ("forest_n_trees", lambda a: a * 0),
+        ("forest_n_trees", lambda a: a + 1),
+        ("forest_n_trees", lambda a: a * 2**40),
+        ("forest_n_nodes", lambda a: a + 1),
+        ("forest_n_nodes", lambda a: -a),
+        ("forest_column", lambda a: a + 3),
+        ("forest_column", lambda a: a - 1),
+        ("forest_column", lambda a: np.where(a < 0, 0, a)),
+        ("forest_column", lambda a: a[:-1]),
+        ("forest_second", lambda a: a * 0),
+        ("forest_second", lambda a: -a),
+        ("forest_second", lambda a: a + 10_000),
+        ("forest_second", lambda a: a * 2**55),
+        ("forest_threshold", lambda a: a * np.nan),
+        ("forest_value", lambda a: a + 1),
+        ("forest_missing_first", lambda a: a.astype(np.int64)),
+    ],
+)
+def test_other_forest_states_are_refused(name, change):
+    arrays = two("forest")[2].arrays()
+    with pytest.raises(ArtifactError, match="forest_"):
+        ForestStack.from_arrays(arrays | {name: change(arrays[name])}, 2, NUMERIC)

@@ -1,0 +1,180 @@
+"""Splits by classifiers: the node's own cost, any estimator, and rules that are arrays."""
+
+import numpy as np
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.metrics import auc
+from core.treerank.classifiers import (
+    CLASSIFIER_RULES,
+    ClassifierSplitter,
+    EstimatorSplitter,
+    cost_weights,
+)
+from core.treerank.splitting import Cell, Sample
+from core.treerank.tree import Tree
+
+
+def oblique(n=500, seed=0, share=0.2):
+    """Few positives, most of them beyond a slanted line."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    score = X[:, 0] + X[:, 1] + 0.4 * rng.normal(size=n)
+    positive = score > np.quantile(score, 1 - share)
+    return Sample(X, positive, rng.integers(1, 4, n).astype(float), np.zeros(3, dtype=np.int64))
+
+
+def cell_of(sample, rows=None):
+    rows = np.arange(len(sample.X)) if rows is None else rows
+    mass = sample.weight[rows]
+    positive = sample.positive[rows]
+    return Cell(rows, mass[positive].sum(), mass[~positive].sum())
+
+
+def gain(sample, split):
+    weight = sample.weight
+    tops = (
+        weight[split.top & some].sum() / weight[some].sum()
+        for some in (sample.positive, ~sample.positive)
+    )
+    beta, alpha = tops
+    return beta - alpha
+
+
+def test_the_cost_is_the_cells_own_share_of_positives():
+    sample = Sample(np.zeros((4, 1)), np.array([1, 0, 0, 0], bool), np.array([2.0, 1, 2, 3]), None)
+    assert cost_weights(sample, Cell(np.arange(4), 2.0, 6.0)) == pytest.approx(
+        [1.5, 0.25, 0.5, 0.75]  # ω = ¼: the classes weigh the same
+    )
+    assert cost_weights(sample, Cell(np.array([0, 2]), 2.0, 2.0)).tolist() == [1.0, 1.0]
+
+
+def test_the_least_weighted_error_is_the_greatest_auc():
+    """Eq. 9 on all splits of a few rows."""
+    rng = np.random.default_rng(1)
+    sample = Sample(
+        np.zeros((7, 1)), np.arange(7) < 3, rng.integers(1, 5, 7).astype(float), np.zeros(1)
+    )
+    cell = cell_of(sample)
+    cost = cost_weights(sample, cell)
+    p = cell.positive / (cell.positive + cell.negative)
+    for number in range(2**7):
+        top = (number >> np.arange(7)) % 2 == 1
+        error = 2 * cost[top != sample.positive].sum() / sample.weight.sum()
+        area = auc(sample.positive, top.astype(float), sample.weight)
+        assert error == pytest.approx(4 * p * (1 - p) * (1 - area))
+
+
+@pytest.mark.parametrize("name", CLASSIFIER_RULES)
+def test_a_slanted_line_is_one_split(name):
+    sample = oblique()
+    splitter = ClassifierSplitter(name, sample, 0)
+    split = splitter.split(cell_of(sample))
+    assert gain(sample, split) > 0.65
+    rules = splitter.collect([split.rule])
+    rows = np.arange(0, 500, 3)
+    assert np.array_equal(rules.goes_top(0, sample.X, rows), split.top[rows])
+
+
+@pytest.mark.parametrize("name", CLASSIFIER_RULES)
+def test_the_same_split_whatever_came_before(name):
+    sample = oblique()
+    rows = np.flatnonzero(sample.X[:, 0] > 0)
+    splitter = ClassifierSplitter(name, sample, 3)
+    splitter.split(cell_of(sample))
+    later = splitter.split(cell_of(sample, rows))
+    first = ClassifierSplitter(name, sample, 3).split(cell_of(sample, rows))
+    for part, array in first.rule.arrays().items():
+        assert array.tobytes() == later.rule.arrays()[part].tobytes()
+
+
+def two_levels(splitter, sample):
+    """A tree of two splits: the root's, and one of its bottom child."""
+    root = splitter.split(cell_of(sample))
+    rows = np.flatnonzero(~root.top)
+    second = splitter.split(cell_of(sample, rows))
+    leaf = np.where(root.top, 0, 2)
+    leaf[rows[second.top]] = 1
+    masses = [
+        np.bincount(leaf, weights=np.where(some, sample.weight, 0), minlength=3)
+        for some in (sample.positive, ~sample.positive)
+    ]
+    rules = splitter.collect([root.rule, second.rule])
+    return Tree(np.array([0, -1, 1, -1, -1]), *masses, rules), leaf
+
+
+@pytest.mark.parametrize("name", CLASSIFIER_RULES)
+def test_the_state_makes_the_same_rules(name):
+    sample = oblique()
+    tree, leaf = two_levels(ClassifierSplitter(name, sample, 0), sample)
+    assert np.array_equal(tree.find_leaves(sample.X), leaf)
+    again = Tree.from_arrays(tree.arrays(), CLASSIFIER_RULES[name], sample.n_categories)
+    assert np.array_equal(again.find_leaves(sample.X), leaf)
+    pruned = tree.collapse(np.array([False, False, True, False, False]))
+    assert np.array_equal(pruned.find_leaves(sample.X), np.minimum(leaf, 1))
+    described = again.rules.describe(1, ["a", "b", "c"].__getitem__, [None] * 3)
+    assert described["kind"] == "classifier"
+    assert "a" in described["words"]
+
+
+def test_categories_are_named():
+    rng = np.random.default_rng(0)
+    colour = rng.integers(0, 3, 200).astype(float)
+    sample = Sample(
+        np.column_stack([rng.normal(size=200), colour]), colour == 1, np.ones(200), np.array([0, 3])
+    )
+    splitter = ClassifierSplitter("logistic", sample, 0)
+    rules = splitter.collect([splitter.split(cell_of(sample)).rule])
+    words = rules.describe(0, ["age", "colour"].__getitem__, [None, ["blue", "red", "white"]])
+    assert "·colour=red" in words["words"]
+
+
+@pytest.mark.parametrize("template", [DecisionTreeClassifier(max_depth=3), LogisticRegression()])
+def test_any_estimator_splits(template):
+    sample = oblique()
+    splitter = EstimatorSplitter(template, sample)
+    tree, leaf = two_levels(splitter, sample)
+    assert np.array_equal(tree.find_leaves(sample.X), leaf)
+    assert tree.auc > 0.8
+    assert tree.find_leaves(sample.X[:1]).shape == (1,)
+    described = tree.rules.describe(0, str, [None] * 3)
+    assert described["words"] == f"{type(template).__name__} says so"
+    assert len(tree.collapse(np.array([False, False, True, False, False])).rules) == 1
+
+
+def test_an_estimator_is_fitted_to_the_weighted_error():
+    sample = oblique()
+    cell = cell_of(sample)
+    split = EstimatorSplitter(LogisticRegression(), sample).split(cell)
+    weight = cost_weights(sample, cell)
+    expected = LogisticRegression().fit(
+        sample.X, sample.positive, sample_weight=weight / weight.mean()
+    )
+    assert np.array_equal(split.top, expected.predict(sample.X))
+
+
+def test_foreign_estimators_cannot_be_saved():
+    sample = oblique()
+    tree, _ = two_levels(EstimatorSplitter(LogisticRegression(), sample), sample)
+    with pytest.raises(ArtifactError, match="object of class LogisticRegression"):
+        tree.arrays()
+    with pytest.raises(ArtifactError, match="cannot hold estimators"):
+        type(tree.rules).from_arrays({}, 2, sample.n_categories)
+
+
+def test_what_cannot_split_is_refused():
+    sample = oblique()
+    with pytest.raises(InvalidParameter, match="KNeighborsClassifier has not"):
+        EstimatorSplitter(KNeighborsClassifier(), sample)
+    with pytest.raises(InvalidParameter, match="LinearDiscriminantAnalysis has not"):
+        EstimatorSplitter(LinearDiscriminantAnalysis(), sample)
+    coded = sample._replace(n_categories=np.array([0, 0, 2]))
+    with pytest.raises(InvalidData, match="LogisticRegression takes numeric columns only"):
+        EstimatorSplitter(LogisticRegression(), coded)
+    holed = sample._replace(X=np.where(sample.X > 1, np.nan, sample.X))
+    with pytest.raises(InvalidData, match="LogisticRegression refused a node: Input X contains"):
+        EstimatorSplitter(LogisticRegression(), holed).split(cell_of(holed))

@@ -1,0 +1,231 @@
+"""The partition-based splitting rule against every union there is, and the grid that it is used on."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from core.errors import ArtifactError
+from core.treerank.grid import MISSING_SLICE, Grid, GridRules, GridSplitter
+from core.treerank.partition_rule import best_union
+from core.treerank.splitting import Cell, Sample
+from core.treerank.tree import Tree
+
+
+def test_the_check_value():
+    masses = np.array([(3, 1), (0, 2), (0, 0), (2, 0), (2, 3), (1, 4)], dtype=float)
+    union = best_union(*masses.T)
+    assert union.order.tolist() == [3, 0, 4, 5, 1, 2]
+    assert union.n_top == 2
+    assert union.gain == pytest.approx(0.525)
+
+
+def gains_of_all_unions(positive, negative):
+    """The Youden index of each union of cells."""
+    n = len(positive)
+    for size in range(n + 1):
+        for cells in combinations(range(n), size):
+            some = list(cells)
+            gain = positive[some].sum() / positive.sum() - negative[some].sum() / negative.sum()
+            yield size, gain
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_union_is_better(seed):
+    rng = np.random.default_rng(seed)
+    positive, negative = rng.integers(0, 5, (2, 7)).astype(float)
+    positive[0] += 1
+    negative[1] += 1
+    union = best_union(positive, negative)
+    best = max(gain for _, gain in gains_of_all_unions(positive, negative))
+    assert union.gain == pytest.approx(best, abs=1e-12)
+    top = union.order[: union.n_top]
+    reached = positive[top].sum() / positive.sum() - negative[top].sum() / negative.sum()
+    assert reached == pytest.approx(best, abs=1e-12)
+
+
+def test_cells_without_negatives_lead_and_empty_ones_come_last():
+    union = best_union(np.array([0.0, 1, 0, 9, 1]), np.array([0.0, 0, 5, 9, 0]))
+    assert union.order.tolist() == [1, 4, 3, 2, 0]
+
+
+def test_of_several_best_the_least():
+    # The second cell has β = α: with it and without it Λ is the same.
+    union = best_union(np.array([2.0, 1, 0]), np.array([0.0, 1, 2]))
+    assert union.n_top == 1
+    assert union.gain == pytest.approx(2 / 3)
+
+
+def test_cells_all_alike_gain_nothing():
+    union = best_union(np.array([1.0, 2, 0]), np.array([3.0, 6, 0]))
+    assert (union.n_top, union.gain) == (0, 0.0)
+
+
+def sample_of(X, positive, weight=None, n_categories=None):
+    X = np.asarray(X, dtype=float)
+    return Sample(
+        X,
+        np.asarray(positive, dtype=bool),
+        np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float),
+        np.zeros(X.shape[1], dtype=np.int64) if n_categories is None else np.array(n_categories),
+    )
+
+
+def whole(sample):
+    return Cell(
+        np.arange(len(sample.X)),
+        sample.weight[sample.positive].sum(),
+        sample.weight[~sample.positive].sum(),
+    )
+
+
+def test_slices_hold_their_lower_end():
+    X = np.array([[0.0], [0.24], [0.25], [0.5], [0.99], [1.0], [-7.0], [8.0], [np.nan]])
+    grid = Grid(2, np.zeros(1), np.ones(1), np.zeros(1, dtype=np.int64))
+    assert grid.locate(X).ravel().tolist() == [0, 0, 1, 2, 3, 3, 0, 3, MISSING_SLICE]
+
+
+def test_the_grid_spans_the_rows_whatever_their_scale():
+    X = np.array([[-1.7e308, 3.0, np.nan], [1.7e308, 3.0, np.nan]])
+    grid = Grid.of(sample_of(X, [0, 1]), 3)
+    assert np.isfinite(grid.edges(0)).all()
+    assert grid.locate(X).tolist() == [[0, 7, MISSING_SLICE], [7, 7, MISSING_SLICE]]
+
+
+def checkerboard(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    X[0], X[1] = 0, 1  # so that the grid is that of the unit square
+    return X, ((X > 0.5).sum(axis=1) == 1) ^ (rng.random(n) < 0.1)
+
+
+def test_xor_is_one_split():
+    X, positive = checkerboard()
+    sample = sample_of(X, positive)
+    split = GridSplitter(sample, 1).split(whole(sample))
+    assert np.array_equal(split.top, (X >= 0.5).sum(axis=1) == 1)
+
+
+def test_a_cell_splits_by_its_own_rows():
+    X, positive = checkerboard()
+    sample = sample_of(X, positive)
+    rows = np.flatnonzero(X[:, 0] < 0.5)
+    inner = rows[positive[rows]], rows[~positive[rows]]
+    split = GridSplitter(sample, 1).split(Cell(rows, *map(len, inner)))
+    assert np.array_equal(split.top, X[rows, 1] >= 0.5)
+
+
+def test_weights_count_as_repeated_rows():
+    X, positive = checkerboard(80)
+    weight = np.random.default_rng(1).integers(1, 5, 80)
+    weighted = sample_of(X, positive, weight)
+    repeated = sample_of(X.repeat(weight, axis=0), positive.repeat(weight))
+    one = GridSplitter(weighted, 3).split(whole(weighted))
+    other = GridSplitter(repeated, 3).split(whole(repeated))
+    assert np.array_equal(one.top.repeat(weight), other.top)
+
+
+def test_what_cannot_be_split_is_not():
+    sample = sample_of(np.zeros((4, 2)), [0, 1, 0, 1])
+    assert GridSplitter(sample, 4).split(whole(sample)) is None
+
+
+def test_missing_values_and_categories_are_slices():
+    X = [[0.0, 0], [0.0, 1], [0.0, 2], [np.nan, 0], [np.nan, 1], [np.nan, np.nan]]
+    sample = sample_of(X, [0, 1, 0, 1, 0, 1], n_categories=[0, 3])
+    split = GridSplitter(sample, 2).split(whole(sample))
+    assert split.top.tolist() == [False, True, False, True, False, True]
+
+
+def grown():
+    """A tree of two splits: the root's, and one of its bottom child."""
+    X, positive = checkerboard()
+    X = np.column_stack([X, np.random.default_rng(2).integers(0, 3, len(X))])
+    X[5, 0], X[6, 2] = np.nan, np.nan
+    sample = sample_of(X, positive, n_categories=[0, 0, 3])
+    splitter = GridSplitter(sample, 2)
+    root = splitter.split(whole(sample))
+    rows = np.flatnonzero(~root.top)
+    second = splitter.split(Cell(rows, positive[rows].sum(), (~positive[rows]).sum()))
+    rules = splitter.collect([root.rule, second.rule])
+    leaf = np.where(root.top, 0, 2)
+    leaf[rows[second.top]] = 1
+    masses = (np.bincount(leaf, weights=some.astype(float)) for some in (positive, ~positive))
+    return Tree(np.array([0, -1, 1, -1, -1]), *masses, rules), X, leaf
+
+
+def test_rows_end_where_training_put_them():
+    tree, X, leaf = grown()
+    assert np.array_equal(tree.find_leaves(X), leaf)
+    one_by_one = [tree.find_leaves(X[i : i + 1])[0] for i in range(0, 600, 7)]
+    assert one_by_one == leaf[::7].tolist()
+    assert np.array_equal(super(GridRules, tree.rules).find_leaves(tree, X), leaf)
+    assert tree.find_leaves(X[:0]).shape == (0,)
+
+
+def test_a_cube_without_training_rows_goes_to_the_bottom():
+    sample = sample_of([[0.0], [0.1], [0.9], [1.0]], [0, 1, 1, 1])
+    splitter = GridSplitter(sample, 2)
+    rules = splitter.collect([splitter.split(whole(sample)).rule])
+    assert rules.goes_top(0, np.array([[0.0], [0.4], [0.9], [np.nan]]), np.arange(4)).tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_the_state_makes_the_same_rules():
+    tree, X, leaf = grown()
+    again = Tree.from_arrays(tree.arrays(), GridRules, np.array([0, 0, 3]))
+    assert np.array_equal(again.find_leaves(X), leaf)
+    for name, array in tree.arrays().items():
+        assert np.array_equal(array, again.arrays()[name])
+    pruned = tree.collapse(np.array([False, False, True, False, False]))
+    assert np.array_equal(pruned.find_leaves(X), np.minimum(leaf, 1))
+
+
+def test_the_words_name_the_cubes():
+    sample = sample_of([[0.0, 0], [4.0, 1], [np.nan, 1]], [0, 1, 1], n_categories=[0, 2])
+    splitter = GridSplitter(sample, 1)
+    rules = splitter.collect([splitter.split(whole(sample)).rule])
+    described = rules.describe(0, ["age", "colour"].__getitem__, [None, ["blue", "red"]])
+    assert described["words"] == (
+        "(age >= 2 and colour is red) or (age is missing and colour is red)"
+    )
+    assert (described["top_cubes"], described["known_cubes"]) == (2, 3)
+    tree, _, _ = grown()
+    many = tree.rules.describe(0, str, [None, None, ["a", "b", "c"]])
+    assert many["words"].endswith("more cubes")
+    assert many["words"].count(") or (") == 4
+    assert "1 in [0.5, 0.75)" in many["words"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("grid_resolution", lambda a: np.array([0]), "from 1 to 16, got 0"),
+        ("grid_resolution", lambda a: np.array([17]), "from 1 to 16, got 17"),
+        ("grid_resolution", lambda a: np.array([2.0]), "must be int64"),
+        ("grid_low", lambda a: a[:2], "shape"),
+        ("grid_low", lambda a: np.array([np.nan, 0, 0]), "must be finite"),
+        ("grid_low", lambda a: a + 1e9, "must not exceed"),
+        ("grid_cubes", lambda a: a[::-1].copy(), "in order"),
+        ("grid_cubes", lambda a: np.repeat(a, 2, axis=0), "without repeats"),
+        ("grid_cubes", lambda a: a[:0], "at least one cube"),
+        ("grid_cubes", lambda a: a + np.uint32(3), "slices of the grid"),
+        ("grid_cubes", lambda a: a.astype(np.int64), "must be uint32"),
+        ("grid_start", lambda a: a[:-1], "shape"),
+        ("grid_start", lambda a: a * 0, "must rise"),
+        ("grid_start", lambda a: np.array([0, a[-1], a[-1]]), "must rise"),
+        ("grid_start", lambda a: np.array([0, -1, a[-1]]), "must rise"),
+        ("grid_top", lambda a: a[::-1].copy(), "must rise within"),
+        ("grid_top", lambda a: a - 1, "numbers of cubes"),
+        ("grid_top", lambda a: a + 1000, "numbers of cubes"),
+    ],
+)
+def test_other_states_are_refused(name, change, message):
+    tree, _, _ = grown()
+    arrays = tree.arrays()
+    with pytest.raises(ArtifactError, match=message):
+        Tree.from_arrays(arrays | {name: change(arrays[name])}, GridRules, np.array([0, 0, 3]))
