@@ -228,6 +228,7 @@ class Model(Base):
     validation: Mapped[Json]
     optimised_for: Mapped[Json]
     selected_by: Mapped[Json | None]
+    search: Mapped[Json | None]
     features: Mapped[list[Json]]
     label: Mapped[str | None]
     positive: Mapped[str | None]

@@ -14,7 +14,7 @@ from app.db.tables import Dataset, DatasetKind, DatasetStatus, Job, Json
 from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id
 from app.infra.settings import Settings
-from app.services import jobs
+from app.services import jobs, search
 from core.errors import InvalidParameter
 from core.parameters import check_values, list_parameters
 from core.ranker import Ranker
@@ -43,6 +43,7 @@ class TrainRequest:
     algorithm: Mapping[str, Any]
     objective: Mapping[str, Any]
     validation: Mapping[str, Any]
+    search: Mapping[str, Any] | None = None
     name: str | None = None
     seed: int = 0
     timeout_seconds: float | None = None
@@ -54,8 +55,14 @@ def refuse_later_features(job: Any) -> None:
     """Say plainly what is planned but not offered yet; raises Invalid."""
     if not isinstance(job, Mapping):
         return
-    if "search" in job:
-        raise _invalid("/search", "search is not offered yet", code="unsupported")
+    asked = job.get("search")
+    method = asked.get("method") if isinstance(asked, Mapping) else None
+    if isinstance(method, str) and method not in search.METHODS:
+        raise _invalid(
+            "/search/method",
+            f"search.method must be {' or '.join(search.METHODS)}, got {_shown(method)}",
+            code="unsupported",
+        )
     validation = job.get("validation")
     method = validation.get("method") if isinstance(validation, Mapping) else None
     if isinstance(method, str) and method not in VALIDATION_METHODS:
@@ -70,7 +77,7 @@ def refuse_later_features(job: Any) -> None:
 def check(session: Session, owner: str, request: TrainRequest) -> Json:
     """Check everything and return the resolved spec; raises Invalid, NotFound or Conflict. Changes nothing."""
     objective = _resolve_objective(request.objective)
-    algorithm = _resolve_algorithm(request.algorithm, objective, request.seed)
+    algorithm = _resolve_algorithm(request.algorithm, objective, request.seed, request.search)
     name = request.name or algorithm["name"]
     if not re.fullmatch(NAME_PATTERN, name) or is_id(name, "mdl"):
         raise _invalid(
@@ -91,6 +98,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         "algorithm": algorithm,
         "objective": objective,
         "validation": validation,
+        "search": None if request.search is None else dict(request.search),
         "seed": request.seed,
         "model_name": name,
     }
@@ -127,6 +135,10 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) ->
     else:
         labels = len(dataset.labels or [None])
         seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
+    if (
+        spec["search"] is not None
+    ):  # a fit of all rounds on a part, and at worst as many on the whole
+        seconds *= 2.0 - spec["search"]["fraction"]
     return {"seconds": round(seconds, 3), "memory_bytes": memory}
 
 
@@ -148,7 +160,12 @@ def _resolve_objective(objective: Mapping[str, Any]) -> Json:
     return dict(objective)
 
 
-def _resolve_algorithm(algorithm: Mapping[str, Any], objective: Json, seed: int) -> Json:
+def _resolve_algorithm(
+    algorithm: Mapping[str, Any],
+    objective: Json,
+    seed: int,
+    searched: Mapping[str, Any] | None,
+) -> Json:
     given = dict(algorithm)
     name = given.pop("name", None)
     if not isinstance(name, str) or name not in ALGORITHMS:
@@ -174,15 +191,21 @@ def _resolve_algorithm(algorithm: Mapping[str, Any], objective: Json, seed: int)
             code="invalid_parameter",
             errors=errors,
         )
+    if searched is not None:
+        parameter, values = search.check(searched, algorithm)
+        given[parameter] = max(values)
     window = {"fpr_min": 0.0, "fpr_max": 1.0}  # the whole AUC, unless the objective says otherwise
     window |= {k: v for k, v in objective.items() if k in FILLED}
     filled = {"random_state": seed, **window}
     known_parameters = {parameter.name for parameter in list_parameters(estimator)}
     parameters = {**own, **given, **{k: v for k, v in filled.items() if k in known_parameters}}
     try:
-        estimator(**parameters)._check_parameters()
+        ranker = estimator(**parameters)
+        ranker._check_parameters()
     except InvalidParameter as error:
         raise _invalid("/algorithm", str(error), code="invalid_parameter") from error
+    if searched is not None:
+        search.check_path(ranker)
     return {"name": name, "parameters": parameters}
 
 

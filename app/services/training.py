@@ -21,7 +21,7 @@ from app.errors import Conflict, Invalid
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import queue
+from app.services import queue, search
 from app.services.staging import publish
 from app.services.submission import check_pairs_ready, label_values, show_labels
 from app.services.trials import KINDS, Trial
@@ -114,7 +114,13 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     features = payload["table"]["features"]
     names = [feature["name"] for feature in features]
     trial = KINDS[payload["dataset_kind"]].start(payload, names)
-    ranker, seconds, notes = _fit(spec["algorithm"], trial, callback)
+    algorithm, selection = spec["algorithm"], None
+    if spec.get("search") is not None:  # jobs of earlier versions have no such entry
+        selection = search.run(spec, trial, callback)
+        callback = search.after(spec["search"], callback)
+        parameters = algorithm["parameters"] | selection["chosen"]
+        algorithm = algorithm | {"parameters": parameters}
+    ranker, seconds, notes = _fit(algorithm, trial, callback)
     parts = trial.judge(ranker, spec["objective"], workdir)
     ranker.feature_names_in_ = np.array(names, dtype=object)  # so that the artifact explains itself
     data = artifact.save(ranker)
@@ -136,8 +142,11 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         "label": payload["table"]["label"],
         "pair": payload["pair"],
         "labels": payload["labels"],
+        "parameters": algorithm["parameters"],
+        "search": selection,
         "fit_seconds": seconds,
         "warnings": [
+            *(selection.pop("notes") if selection else []),
             *trial.notes,
             *notes,
             *_note_empty([n for n, (_, empty) in zip(names, missing, strict=True) if empty]),
@@ -202,11 +211,12 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             dataset_id=claim.dataset_id,
             kind=kind,
             algorithm=spec["algorithm"]["name"],
-            parameters=spec["algorithm"]["parameters"],
+            parameters=result["parameters"],
             objective=spec["objective"],
             validation=spec["validation"],
             optimised_for=_optimised_for(spec),
-            selected_by=None,  # nothing is selected yet: a search will say by what
+            selected_by=spec["objective"] if result["search"] else None,
+            search=result["search"],
             features=result["features"],
             label=result["label"],
             negative=result["pair"][0],

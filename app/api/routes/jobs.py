@@ -82,6 +82,7 @@ def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict
         "algorithm": {"name": algorithm["name"], **algorithm["parameters"]},
         "objective": spec["objective"],
         "validation": spec["validation"],
+        "search": spec["search"],
         "seed": spec["seed"],
         "estimate": estimate,
     }

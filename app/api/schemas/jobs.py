@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_vali
 
 from app.api.schemas.common import Body, Rate, Resource, Tags, Text, Timestamp
 from app.db.tables import Job as JobRow
+from app.services import search
 from app.services.submission import NAME_PATTERN, TrainRequest, refuse_later_features
 
 DAY = 86_400.0
@@ -47,6 +48,28 @@ class NoValidation(Body):
     method: Literal["none"]
 
 
+class GridSearch(Body):
+    """Try several numbers of rounds for the price of one fit, and train with the best.
+
+    A fit with the greatest number learns from the first share of the training part; on the rest every candidate is
+    judged by the job's objective. The ranker that is served is fitted on the whole training part with the number
+    chosen. The rows by which the model is judged have no part in the choice.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"method": "grid", "space": {"n_rounds": [50, 100, 200]}}]}
+    )
+
+    method: Literal["grid"]
+    space: dict[str, list[JsonValue]] = Field(
+        description="The parameter and its values: `n_rounds`, 2 to 100 of them."
+    )
+    fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=search.FRACTION,
+        description="Share of the training part that judges the candidates.",
+    )
+
+
 class JobRequest(Body):
     """A ranker to train. Only `dataset_id` and `algorithm.name` are required."""
 
@@ -62,7 +85,13 @@ class JobRequest(Body):
                     "seed": 0,
                     "timeout_seconds": 3600,
                     "tags": {"team": "risk"},
-                }
+                },
+                {
+                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "name": "churn",
+                    "algorithm": {"name": "rankboost", "weak_ranker": "tree"},
+                    "search": {"method": "grid", "space": {"n_rounds": [50, 100, 200]}},
+                },
             ]
         }
     )
@@ -78,6 +107,7 @@ class JobRequest(Body):
     validation: Annotated[Holdout | OtherDataset | NoValidation, Field(discriminator="method")] = (
         Holdout(method="holdout")
     )
+    search: GridSearch | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
         default=None, description="Longest run. Default: the service's own."
@@ -101,6 +131,7 @@ class JobRequest(Body):
             name=self.name,
             objective=self.objective.model_dump(),
             validation=self.validation.model_dump(),
+            search=None if self.search is None else self.search.model_dump(),
             seed=self.seed,
             timeout_seconds=self.timeout_seconds,
             priority=self.priority,
@@ -132,6 +163,7 @@ class Job(Resource):
                     "algorithm": {"name": "rankboost", "n_rounds": 200, "max_bins": 255},
                     "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
                     "validation": {"method": "holdout", "fraction": 0.25},
+                    "search": None,
                     "seed": 0,
                     "timeout_seconds": 3600,
                     "priority": 0,
@@ -163,9 +195,12 @@ class Job(Resource):
         description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."
     )
     dataset_id: str | None
-    algorithm: dict[str, Any] | None = Field(description="With every parameter resolved.")
+    algorithm: dict[str, Any] | None = Field(
+        description="With every parameter resolved; the greatest value of one that is searched."
+    )
     objective: dict[str, Any] | None
     validation: dict[str, Any] | None
+    search: dict[str, Any] | None
     seed: int | None
     timeout_seconds: float
     priority: int
@@ -196,6 +231,7 @@ class Job(Resource):
             algorithm=algorithm and {"name": algorithm["name"], **algorithm["parameters"]},
             objective=spec.get("objective"),
             validation=spec.get("validation"),
+            search=spec.get("search"),
             seed=spec.get("seed"),
             timeout_seconds=row.timeout_seconds,
             priority=row.priority,
@@ -227,6 +263,7 @@ class JobCheck(Resource):
     algorithm: dict[str, Any]
     objective: dict[str, Any]
     validation: dict[str, Any]
+    search: dict[str, Any] | None
     seed: int
     estimate: Estimate
 

@@ -36,6 +36,28 @@ class Artifact(Resource):
     bytes: int
 
 
+class Candidate(Resource):
+    """Values that a search has tried."""
+
+    parameters: dict[str, Any]
+    value: float = Field(description="Of `selected_by`, on the rows that chose; higher is better.")
+
+
+class Search(Resource):
+    """What was tried, on a split of the training part, and chosen. These rows are not those of any metrics."""
+
+    method: str
+    space: dict[str, list[Any]]
+    fraction: float = Field(description="Share of the training part that judged the candidates.")
+    candidates: list[Candidate]
+    chosen: dict[str, Any] = Field(
+        description="The best, the fewest rounds among equals; with it the whole training part was fitted anew."
+    )
+    seconds: float = Field(
+        description="Time of the search, beside `fit_seconds` of the model's own fit."
+    )
+
+
 class ModelSummary(Resource):
     """A model in a list."""
 
@@ -46,7 +68,9 @@ class ModelSummary(Resource):
     objective: dict[str, Any]
     validation: dict[str, Any]
     optimised_for: dict[str, Any]
-    selected_by: dict[str, Any] | None
+    selected_by: dict[str, Any] | None = Field(
+        description="The objective by which a search chose parameters; null without a search."
+    )
     dataset_id: str
     kind: str = Field(description="Of the dataset: `bipartite`, `preferences` or `multilabel`.")
     job_id: str
@@ -70,7 +94,7 @@ class Model(ModelSummary):
                     "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
                     "validation": {"method": "holdout", "fraction": 0.25},
                     "optimised_for": {"metric": "auc"},
-                    "selected_by": None,
+                    "selected_by": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
                     "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
                     "kind": "bipartite",
                     "job_id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
@@ -84,6 +108,18 @@ class Model(ModelSummary):
                     "positive": "yes",
                     "negative": "no",
                     "labels": None,
+                    "search": {
+                        "method": "grid",
+                        "space": {"n_rounds": [50, 100, 200]},
+                        "fraction": 0.25,
+                        "candidates": [
+                            {"parameters": {"n_rounds": 50}, "value": 0.61},
+                            {"parameters": {"n_rounds": 100}, "value": 0.63},
+                            {"parameters": {"n_rounds": 200}, "value": 0.64},
+                        ],
+                        "chosen": {"n_rounds": 200},
+                        "seconds": 0.11,
+                    },
                     "warnings": [],
                     "fit_seconds": 0.12,
                     "artifact": {
@@ -102,6 +138,7 @@ class Model(ModelSummary):
     positive: str | None
     negative: str | None
     labels: list[LabelValues] | None = Field(description="Of a model with several labels.")
+    search: Search | None
     warnings: list[str]
     fit_seconds: float
     artifact: Artifact
@@ -124,6 +161,7 @@ def model_of(row: ModelRow, aliases: list[str]) -> Model:
         labels=None
         if row.labels is None
         else [LabelValues.model_validate(label) for label in row.labels],
+        search=None if row.search is None else Search.model_validate(row.search),
         warnings=row.warnings,
         fit_seconds=row.fit_seconds,
         artifact=Artifact(sha256=row.artifact_sha256, bytes=row.artifact_bytes),

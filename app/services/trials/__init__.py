@@ -17,6 +17,16 @@ class Trial(Protocol):
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
 
+    def inner(self, fraction: float, seed: int) -> Trial:
+        """A trial on the training part alone, of which it holds out a share: for choosing among rankers."""
+
+    @property
+    def held_out(self) -> Any:
+        """What a ranker scores of the validation part."""
+
+    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
+        """What scores of the validation part are worth by the objective; higher is better."""
+
     def judge(
         self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path
     ) -> dict[str, dict[str, Any]]:

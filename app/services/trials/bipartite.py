@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from app.errors import Invalid
 from app.services import margins
 from app.services.tables import Columns, Table, check_classes, read_table, split
 from app.services.trials.scores import score
-from core.metrics import Summary, summarise
-from core.ranker import Callback, Ranker
+from core.metrics import Summary, partial_auc, summarise
+from core.ranker import Callback, Floats, Ranker
 
 DEFAULT_WINDOW = (0.0, 0.05)
 Json = dict[str, Any]
@@ -27,11 +28,31 @@ class BipartiteTrial:
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
         self._train, self._validation = _parts(payload, names)
         self._features = payload["table"]["features"]
+        self._names = names
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
         train = self._train
         ranker.fit(train.X, train.y, train.weight, callback=callback)
+
+    def inner(self, fraction: float, seed: int) -> BipartiteTrial:
+        """A trial on the training part alone, of which it holds out a share."""
+        inner = copy(self)
+        rows = split(self._train, self._names, fraction, seed)
+        inner._train, inner._validation = (self._train.take(part) for part in rows)
+        return inner
+
+    @property
+    def held_out(self) -> Any:
+        """What a ranker scores of the validation part."""
+        assert self._validation is not None
+        return self._validation.X
+
+    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
+        """The AUC of scores of the validation part, or the partial AUC in the objective's window."""
+        held = self._validation
+        assert held is not None
+        return value_of(held.y, scores, held.weight, objective)
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         """Measure the ranker on each part, and write its curves beside."""
@@ -98,6 +119,16 @@ def windows_of(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
         if own not in windows:
             windows.append(own)
     return windows
+
+
+def value_of(
+    y: npt.NDArray[np.int8], scores: Floats, weight: Floats | None, objective: Mapping[str, Any]
+) -> float:
+    """What scores are worth by the objective: their AUC, or the partial AUC in its window."""
+    window = (0.0, 1.0)
+    if objective["metric"] == "pauc":
+        window = (float(objective["fpr_min"]), float(objective["fpr_max"]))
+    return partial_auc(y, scores, *window, sample_weight=weight)
 
 
 def _metrics(summary: Summary) -> Json:

@@ -8,6 +8,7 @@ features; with several labels there is no one class to stratify by.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from app.services.tables import (
     hash_units,
     read_table,
 )
-from app.services.trials.bipartite import windows_of
+from app.services.trials.bipartite import value_of, windows_of
 from app.services.trials.scores import score_labels
 from core.metrics import summarise
 from core.ranker import Callback, Floats, Ranker
@@ -63,15 +64,37 @@ class MultilabelTrial:
 
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
         self._labels = [label["name"] for label in payload["labels"]]
-        self._train, self._validation = self._divide(payload, names)
-        self._check(self._train, "the training part")
-        if self._validation is not None:
-            self._check(self._validation, "the validation part")
+        self._names = names
+        self._train, self._validation = self._parts(payload)
+        self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
         train = self._train
         ranker.fit(train.table.X, train.has, train.table.weight, callback=callback)
+
+    def inner(self, fraction: float, seed: int) -> MultilabelTrial:
+        """A trial on the training part alone, of which it holds out a share."""
+        inner = copy(self)
+        inner._train, inner._validation = self._divide(self._train, fraction, seed)
+        inner._check_parts()
+        return inner
+
+    @property
+    def held_out(self) -> Any:
+        """What a ranker scores of the validation part."""
+        assert self._validation is not None
+        return self._validation.table.X
+
+    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
+        """The mean over the labels that can be judged of their AUC, or partial AUC in the objective's window."""
+        held = self._validation
+        assert held is not None
+        values = [
+            value_of(held.has[:, k], scores[:, k], held.table.weight, objective)
+            for k in np.flatnonzero(held.judged()).tolist()
+        ]
+        return sum(values) / len(values)
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         """Measure the scores of every label on each part."""
@@ -105,26 +128,28 @@ class MultilabelTrial:
             f"validation part, and so no AUC there: {shown}"
         ]
 
-    def _divide(self, payload: Mapping[str, Any], names: list[str]) -> tuple[Part, Part | None]:
+    def _parts(self, payload: Mapping[str, Any]) -> tuple[Part, Part | None]:
         spec = payload["spec"]
         validation = spec["validation"]
-        whole = self._read(payload["table"], names)
+        whole = self._read(payload["table"], self._names)
         match validation["method"]:
             case "none":
                 return whole, None
             case "holdout":
-                fraction = validation["fraction"]
-                hashes = hash_units(whole.table, names, fraction, spec["seed"])
-                units, counts = np.unique(hashes, return_counts=True)  # a random order
-                held = np.isin(hashes, units[: cut(counts, fraction)])
-                return whole.take(np.flatnonzero(~held)), whole.take(np.flatnonzero(held))
+                return self._divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
-                return whole, self._read(payload["validation_table"], names)
+                return whole, self._read(payload["validation_table"], self._names)
         raise Invalid(
             "validation.method must be holdout, dataset or none in this version, "
             f"got {validation['method']!r}",
             code="unsupported",
         )
+
+    def _divide(self, part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
+        hashes = hash_units(part.table, self._names, fraction, seed)
+        units, counts = np.unique(hashes, return_counts=True)  # a random order
+        held = np.isin(hashes, units[: cut(counts, fraction)])
+        return part.take(np.flatnonzero(~held)), part.take(np.flatnonzero(held))
 
     def _read(self, table: Mapping[str, Any], names: list[str]) -> Part:
         path = Path(table["path"])
@@ -132,6 +157,11 @@ class MultilabelTrial:
         labels = pq.read_table(path, columns=self._labels)
         has = np.stack([labels.column(label).to_numpy() for label in self._labels], axis=1)
         return Part(rows, has)
+
+    def _check_parts(self) -> None:
+        self._check(self._train, "the training part")
+        if self._validation is not None:
+            self._check(self._validation, "the validation part")
 
     def _check(self, part: Part, what: str) -> None:
         if not part.judged().any():

@@ -12,6 +12,7 @@ equal items stay together, and the split does not depend on any order.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -25,7 +26,7 @@ from app.errors import Invalid
 from app.services import margins
 from app.services.tables import Columns, Hashes, Table, cut, hash_units, mix, read_table
 from app.services.trials.scores import score
-from core.metrics import summarise_pairs
+from core.metrics import pair_order, summarise_pairs
 from core.ranker import Callback, Floats, Ranker
 
 LEAST_PAIRS = 30
@@ -64,6 +65,7 @@ class PreferenceTrial:
         spec = payload["spec"]
         validation = spec["validation"]
         self._features = payload["table"]["features"]
+        self._names = names
         self.notes: list[str] = []
         self._table, self._train = _read(payload["table"], names)
         self._judge_table = self._table
@@ -71,8 +73,7 @@ class PreferenceTrial:
         if validation["method"] == "dataset":
             self._judge_table, self._validation = _read(payload["validation_table"], names)
         elif validation["method"] == "holdout":
-            hashes = hash_units(self._table, names, validation["fraction"], spec["seed"])
-            self._split(hashes, validation["fraction"])
+            self._split(validation["fraction"], spec["seed"])
         elif validation["method"] != "none":
             raise Invalid(
                 "validation.method must be holdout, dataset or none in this version, "
@@ -84,6 +85,23 @@ class PreferenceTrial:
         """Learn from the training pairs."""
         assert isinstance(ranker, PairLearner)  # else the job was refused
         ranker.fit_pairs(self._table.X, self._train.rows, self._train.weight, callback=callback)
+
+    def inner(self, fraction: float, seed: int) -> PreferenceTrial:
+        """A trial on the training pairs alone, of whose items, or which, it holds out a share."""
+        inner = copy(self)
+        inner.notes, inner._judge_table = [], self._table
+        inner._split(fraction, seed)
+        return inner
+
+    @property
+    def held_out(self) -> Any:
+        """What a ranker scores of the items that validation pairs are made of."""
+        return self._judge_table.X
+
+    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
+        """The weighted share of validation pairs that the scores put in order."""
+        assert self._validation is not None
+        return pair_order(scores, self._validation.rows, self._validation.weight)
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         """Measure the ranker on the pairs of each part."""
@@ -104,8 +122,9 @@ class PreferenceTrial:
         values: Floats = self._table.X[np.unique(self._train.rows), feature]
         return values
 
-    def _split(self, hashes: Hashes, fraction: float) -> None:
+    def _split(self, fraction: float, seed: int) -> None:
         pairs = self._train
+        hashes = hash_units(self._table, self._names, fraction, seed)
         held = _hold_out_items(hashes, pairs, fraction)
         train, validation = (
             pairs.take(~(held[:, 0] | held[:, 1])),

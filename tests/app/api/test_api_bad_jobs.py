@@ -13,6 +13,10 @@ from refusals import job, refused
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
+def grid(space: Any) -> dict[str, Any]:
+    return {"method": "grid", "space": space}
+
+
 @pytest.fixture
 def client(small: Service) -> httpx.Client:
     return small.client(small.key())
@@ -109,7 +113,98 @@ def client(small: Service) -> httpx.Client:
             "/validation/dataset_id",
             ["dataset_id is required"],
         ),
-        ({"search": {"method": "grid"}}, "unsupported", "/search", ["search is not offered yet"]),
+        (
+            {"search": {"method": "luck"}},
+            "unsupported",
+            "/search/method",
+            ["search.method must be grid, got 'luck'"],
+        ),
+        ({"search": {"method": "grid"}}, "invalid", "/search/space", ["space is required"]),
+        ({"search": {}}, "invalid", "/search/method", ["method is required"]),
+        ({"search": []}, "invalid", "/search", ["search"]),
+        (
+            {"search": grid({"n_rounds": [5, 6]}) | {"fraction": 1}},
+            "invalid",
+            "/search/fraction",
+            ["fraction must be less than 1, got 1"],
+        ),
+        ({"search": grid({"n_rounds": 5})}, "invalid", "/search/space/n_rounds", ["list"]),
+        ({"search": grid([])}, "invalid", "/search/space", ["space"]),
+        (
+            {"search": grid({})},
+            "unsupported",
+            "/search/space",
+            ["must hold n_rounds alone", "got nothing"],
+        ),
+        (
+            {"search": grid({"n_rounds": [5, 6], "learning_rate": [0.1, 1]})},
+            "unsupported",
+            "/search/space",
+            ["must hold n_rounds alone, whose values one fit gives", "'n_rounds', 'learning_rate'"],
+        ),
+        (
+            {"search": grid({"max_bins": [5, 6]})},
+            "unsupported",
+            "/search/space",
+            ["must hold n_rounds alone", "got 'max_bins'"],
+        ),
+        (
+            {"algorithm": {"name": "paucboost"}, "search": grid({"n_rounds": [5, 6]})},
+            "unsupported",
+            "/search",
+            ["a fit of paucboost with fewer rounds is another ranker", "rankboost"],
+        ),
+        (
+            {"search": grid({"n_rounds": [5]})},
+            "invalid",
+            "/search/space/n_rounds",
+            ["must hold 2 to 100 values, got 1"],
+        ),
+        (
+            {"search": grid({"n_rounds": list(range(1, 102))})},
+            "invalid",
+            "/search/space/n_rounds",
+            ["must hold 2 to 100 values, got 101"],
+        ),
+        (
+            {"search": grid({"n_rounds": [5, 6, 5]})},
+            "invalid",
+            "/search/space/n_rounds/2",
+            ["must hold each value once, 5 comes again"],
+        ),
+        *[
+            (
+                {"search": grid({"n_rounds": [5, wrong]})},
+                "invalid_parameter",
+                "/search/space/n_rounds/1",
+                ["n_rounds must be"],
+            )
+            for wrong in (0, -1, 100_001, 10**400, 1.5, True, None, "6", [6], {"a": 6}, {})
+        ],
+        (
+            {
+                "algorithm": {"name": "rankboost", "n_rounds": 5},
+                "search": grid({"n_rounds": [5, 6]}),
+            },
+            "invalid_parameter",
+            "/algorithm/n_rounds",
+            ["n_rounds comes from the search"],
+        ),
+        (
+            {
+                "algorithm": {"name": "rankboost", "early_stopping_rounds": 5},
+                "search": grid({"n_rounds": [5, 6]}),
+            },
+            "invalid_parameter",
+            "/algorithm",
+            ["early_stopping_rounds must be None where n_rounds is searched"],
+        ),
+        (
+            {"algorithm": {"name": "x"}, "search": grid({"n_rounds": [5, 6]})},
+            "unknown_algorithm",
+            "/algorithm/name",
+            ["'x'"],
+        ),
         ({"seed": -1}, "invalid", "/seed", ["seed must be greater than or equal to 0, got -1"]),
         ({"seed": 1.5}, "invalid", "/seed", ["seed", "1.5"]),
         ({"seed": 2**64}, "invalid", "/seed", ["seed must be less than or equal to"]),

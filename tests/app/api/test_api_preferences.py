@@ -223,9 +223,14 @@ def test_jobs_that_pairs_cannot_do(service: Service, client: httpx.Client) -> No
             "no false positive rate",
         ),
         (
-            {"algorithm": {"name": "rankboost", "early_stopping_rounds": 5}},
+            {"algorithm": {"name": "rankboost", "weak_ranker": "column"}},
             "/algorithm",
-            "early_stopping_rounds must be None to learn from pairs",
+            "weak_ranker must be 'stump' or 'tree' to learn from pairs",
+        ),
+        (
+            {"algorithm": {"name": "rankboost", "weak_ranker": "tree", "push": 2}},
+            "/algorithm",
+            "push must be 1 to learn from pairs, got 2",
         ),
     ]
     for changes, pointer, words in wrong:

@@ -127,11 +127,16 @@ def test_the_dataset_must_be_there_and_ready(bench: Workbench) -> None:
 
 
 def test_what_is_planned_is_said_to_be(bench: Workbench) -> None:
-    for job in ({"search": {}}, {"validation": {"method": "cross_validation"}}):
-        with pytest.raises(ServiceError, match="not offered yet") as caught:
+    for job, words in (
+        ({"search": {"method": "random"}}, "search.method must be grid, got 'random'"),
+        ({"validation": {"method": "cross_validation"}}, "not offered yet"),
+    ):
+        with pytest.raises(ServiceError, match=words) as caught:
             submission.refuse_later_features(job)
         assert caught.value.code == "unsupported"
     for job in (None, [], {}, {"validation": 3}, {"validation": {"method": 3}}, {"validation": {}}):
+        submission.refuse_later_features(job)
+    for job in ({"search": 3}, {"search": {"method": 3}}, {"search": {}}, {"search": None}):
         submission.refuse_later_features(job)
 
 

@@ -1,0 +1,191 @@
+"""Searching for the number of rounds: who chooses, what is chosen, and what is served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
+from workbench import OWNER, Workbench
+
+from app.db.session import Database
+from app.db.tables import Dataset, JobState, Model, ModelMetrics
+from app.services import execution, jobs
+from app.services.tables import Columns, Table, read_table, split
+from app.services.trials.multilabel import MultilabelTrial, Part
+from app.services.trials.preferences import PreferenceTrial
+from core import artifact
+from core.metrics import auc, pair_order, partial_auc
+from core.registry import ALGORITHMS
+
+GRID = {"method": "grid", "space": {"n_rounds": [40, 5, 1]}, "fraction": 0.25}
+WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.3}
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    return Workbench(db, tmp_path)
+
+
+def noisy(rows: int = 300, seed: int = 0) -> str:
+    """Many useless features: more rounds than a few learn noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 8)).round(3)
+    y = X[:, 0] + 1.5 * rng.normal(size=rows) > 0
+    head = ",".join([*"abcdefgh", "y"])
+    lines = (",".join([*map(str, x), str(int(label))]) for x, label in zip(X, y, strict=True))
+    return "\n".join([head, *lines, ""])
+
+
+def read(bench: Workbench, dataset: Dataset, label: str | None) -> tuple[Table, list[str]]:
+    names = [column["name"] for column in dataset.columns if column["role"] == "feature"]
+    assert dataset.table_key
+    return read_table(bench.blobs.path(dataset.table_key), Columns(names, label, None, None)), names
+
+
+def served_scores(bench: Workbench, model: Model, X: np.ndarray) -> np.ndarray:
+    key = f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
+    ranker = artifact.load(bench.blobs.path(key).read_bytes())
+    return ranker.score_rows(np.ascontiguousarray(X))
+
+
+def found(model: Model) -> list[float]:
+    assert model.search
+    assert [c["parameters"]["n_rounds"] for c in model.search["candidates"]] == [1, 5, 40]
+    return [candidate["value"] for candidate in model.search["candidates"]]
+
+
+@pytest.mark.parametrize("objective", [{"metric": "auc"}, WINDOW], ids=["auc", "pauc"])
+def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[str, Any]) -> None:
+    dataset = bench.ready(noisy())
+    model = bench.model(
+        bench.work_on(
+            dataset, algorithm={"name": "rankboost"}, objective=objective, search=GRID, seed=4
+        )
+    )
+    table, names = read(bench, dataset, "y")
+    outer, judging = split(table, names, 0.25, seed=4)
+    training = table.take(outer)
+    learnt, choosing = (training.take(rows) for rows in split(training, names, 0.25, 4 + 2**32))
+    window = (0.0, 0.3) if objective["metric"] == "pauc" else (0.0, 1.0)
+    values = []
+    for n_rounds in (1, 5, 40):
+        ranker = ALGORITHMS["rankboost"](n_rounds=n_rounds, random_state=4).fit(learnt.X, learnt.y)
+        values.append(partial_auc(choosing.y, ranker.decision_function(choosing.X), *window))
+    assert found(model) == pytest.approx(values, abs=1e-9)
+    chosen = [1, 5, 40][int(np.argmax(values))]
+    assert model.search["chosen"] == {"n_rounds": chosen}
+    assert model.search["space"] == GRID["space"]
+    assert model.search["seconds"] > 0
+    assert (model.selected_by, model.optimised_for) == (objective, {"metric": "auc"})
+
+    # What is served learnt from the whole training part, and the rows that judge it chose nothing.
+    assert model.parameters["n_rounds"] == chosen
+    anew = ALGORITHMS["rankboost"](n_rounds=chosen, random_state=4).fit(training.X, training.y)
+    scores = served_scores(bench, model, table.X)
+    assert np.array_equal(scores, anew.decision_function(table.X))
+    with bench.db.read() as session:
+        metrics = session.get_one(ModelMetrics, (model.id, "validation"))
+    assert metrics.auc == pytest.approx(auc(table.y[judging], scores[judging]))
+
+
+def test_groups_stay_on_one_side_of_the_inner_split(bench: Workbench) -> None:
+    """Rows of a group are copies: had they been on both sides, more rounds would always win."""
+    head, *rows = noisy(60).splitlines()
+    copies = [f"{row},q{i}" for i, row in enumerate(rows) for _ in range(8)]
+    body = "\n".join([f"{head},q", *copies, ""])
+    dataset = bench.ready(body, label="y", group="q")
+    search = GRID | {"space": {"n_rounds": [2, 400]}}
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "rankboost"}, search=search))
+    assert model.search["candidates"][1]["value"] < 0.9
+
+
+def test_pairs_choose_by_their_order(bench: Workbench) -> None:
+    dataset, X, worth = upload_items(bench, 120)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 3000)))
+    job = bench.submit(dataset, algorithm={"name": "coordinate_rankboost"}, search=GRID, seed=2)
+    claim = bench.claim()
+    payload = bench.prepare(claim)
+    trial = PreferenceTrial(payload, ["a", "b", "c"])
+    inner = trial.inner(0.25, 2 + 2**32)
+    held, learnt = inner._validation, inner._train
+    assert held is not None
+    assert not set(held.rows.ravel()) & set(learnt.rows.ravel())
+    assert {*map(tuple, held.rows)} | {*map(tuple, learnt.rows)} <= {*map(tuple, trial._train.rows)}
+    bench.complete(claim, execution.run(payload, lambda *step: None))
+    model = bench.model(jobs.get(bench.db, OWNER, job.id))
+    values = []
+    for n_rounds in (1, 5, 40):
+        ranker = ALGORITHMS["coordinate_rankboost"](n_rounds=n_rounds).fit_pairs(X, learnt.rows)
+        values.append(pair_order(ranker.decision_function(X), held.rows))
+    assert found(model) == pytest.approx(values, abs=1e-9)
+    assert model.selected_by == {"metric": "pair_order"}
+    assert metrics_of(bench, model).value > 0.5
+
+
+def test_labels_choose_by_their_mean(bench: Workbench) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)).round(3)
+    has = X[:, :2] + rng.normal(size=(300, 2)) > 0
+    rare = np.arange(300) == 7  # one row: no part can judge this label
+    lines = [
+        ",".join(map(str, [*x, *h.astype(int), int(r)]))
+        for x, h, r in zip(X, has, rare, strict=True)
+    ]
+    dataset = bench.ready("\n".join(["a,b,c,u,v,w", *lines]), kind="multilabel", labels="u,v,w")
+    job = bench.work_on(dataset, algorithm={"name": "adaboost_mr"}, objective=WINDOW, search=GRID)
+    model = bench.model(job)
+    table, names = read(bench, dataset, None)
+    both = np.column_stack([has, rare]).astype(int)
+    trial = object.__new__(MultilabelTrial)
+    trial._labels, trial._names = ["u", "v", "w"], names
+    training, _ = trial._divide(Part(table, both.astype(np.int8)), 0.25, 0)
+    learnt, held = trial._divide(training, 0.25, 2**32)
+    values = []
+    for n_rounds in (1, 5, 40):
+        ranker = ALGORITHMS["adaboost_mr"](n_rounds=n_rounds).fit(learnt.table.X, learnt.has)
+        scores = ranker.decision_function(held.table.X)
+        each = [partial_auc(held.has[:, k], scores[:, k], 0.0, 0.3) for k in (0, 1)]
+        values.append(sum(each) / 2)
+    assert found(model) == pytest.approx(values, abs=1e-9)
+    assert any(w.startswith("to choose n_rounds: 1 labels have fewer") for w in model.warnings)
+
+
+def test_without_validation_all_rows_may_choose(bench: Workbench) -> None:
+    dataset = bench.ready(noisy())
+    job = bench.work_on(
+        dataset, algorithm={"name": "rankboost"}, validation={"method": "none"}, search=GRID
+    )
+    model = bench.model(job)
+    assert len(found(model)) == 3
+    table, _ = read(bench, dataset, "y")
+    anew = ALGORITHMS["rankboost"](**model.parameters).fit(table.X, table.y)
+    scores = served_scores(bench, model, table.X)
+    assert np.array_equal(scores, anew.decision_function(table.X))
+
+
+def test_too_few_rows_to_choose_by(bench: Workbench) -> None:
+    body = "x,y\n" + "".join(f"{i},{int(i % 2)}\n" for i in range(6))
+    job = bench.work_on(
+        bench.ready(body),
+        algorithm={"name": "rankboost"},
+        validation={"method": "none"},
+        search=GRID,
+    )
+    assert job.state == JobState.FAILED
+    assert job.error["code"] == "too_few_rows"
+    assert job.error["detail"].startswith("the search divides the training part once more: ")
+
+
+def test_progress_counts_both_fits(bench: Workbench) -> None:
+    dataset = bench.ready(noisy())
+    bench.submit(dataset, algorithm={"name": "rankboost"}, search=GRID)
+    claim = bench.claim()
+    steps: list[tuple[int, int]] = []
+    result = execution.run(bench.prepare(claim), lambda step, of, info: steps.append((step, of)))
+    chosen = result["search"]["chosen"]["n_rounds"]
+    assert steps == [(k, 80) for k in range(1, 41)] + [
+        (40 + k, 40 + chosen) for k in range(1, chosen + 1)
+    ]
