@@ -1,0 +1,130 @@
+"""What MartiRank and SampledMartiRank share: scores, state and structure of fitted programs."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+from annotated_doc import Doc
+from annotated_types import Ge, Le
+
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats, Ranker
+from core.scan import youden_threshold
+
+from .program import Output, Program, arrays_of, read_programs
+
+# Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
+BLOCK_ROWS = 1 << 16
+
+NLayers = Annotated[
+    int,
+    Ge(1),
+    Le(200),
+    Doc("T, the layers of the program: layer t has t nodes, each a weak ranker with its cut."),
+]
+MaxBins = Annotated[
+    int,
+    Ge(2),
+    Le(255),
+    Doc("Most bins per feature; with no more distinct values than bins, none are merged."),
+]
+OutputOption = Annotated[
+    Output,
+    Doc(
+        "What a row scores: 'position', its expected position after the last layer over T; or "
+        "'vote', the probability that the position is at least T/2, the paper's majority vote."
+    ),
+]
+
+
+class ProgramRanker(Ranker):
+    """Rows are walked through layered branching programs; what they reach on average is the score.
+
+    Attributes
+    ----------
+    nodes_ : structured ndarray of shape (n_programs · T(T+1)/2,)
+        Program by program, layer by layer, by position; see `node.NODE`.
+    intercept_ : float
+        What every score holds alike: less the score that best parts the training classes (greatest
+        TPR - FPR), where `predict` cuts.
+    """
+
+    n_rounds: int
+    output: Output
+
+    nodes_: npt.NDArray[np.void]
+    intercept_: float
+    _programs: Sequence[Program]
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Score rows without any check; see `Ranker.score_rows`."""
+        return self._mean_output(X) + self.intercept_
+
+    def expected_position(self, X: Any) -> Floats:
+        """Give E[j]/T of each row, or with output='vote' P(j >= T/2).
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            In [0, 1]; decision_function(X) - intercept_.
+        """
+        return self._mean_output(self._checked_rows(X))
+
+    def structure(self) -> dict[str, Any]:
+        """Describe the programs: layers of nodes, each a rule in words with its masses and error."""
+        return {
+            "type": "branching_programs",
+            "layers": self.n_rounds,
+            "output": self.output,
+            "intercept": self.intercept_,
+            "programs": [
+                program.describe(self._feature_name, self.categories_) for program in self._programs
+            ],
+        }
+
+    def takes_categories(self) -> bool:
+        """Whether it can be fitted on categorical columns."""
+        return True
+
+    def _mean_output(self, X: Floats) -> Floats:
+        total = np.zeros(len(X))
+        for program in self._programs:
+            total += program.score(X, self.output)
+        return total / len(self._programs)
+
+    @property
+    @abstractmethod
+    def _n_programs(self) -> int:
+        """How many programs a fit makes."""
+
+    def _take(self, programs: Sequence[Program], intercept: float) -> None:
+        self._programs = programs
+        self.nodes_ = np.concatenate([program.nodes for program in programs])
+        self.intercept_ = intercept
+
+    def _find_cut(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> float:
+        """Find the score of greatest TPR - FPR on the training rows."""
+        scores = np.concatenate(
+            [
+                self._mean_output(np.ascontiguousarray(X[start : start + BLOCK_ROWS]))
+                for start in range(0, len(X), BLOCK_ROWS)
+            ]
+        )
+        cut = youden_threshold(scores, positive, weight)
+        return 0.0 if cut is None else cut.value
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        return arrays_of(self._programs), {"intercept": self.intercept_}
+
+    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        programs = read_programs(arrays, self._n_programs, self.n_rounds, self._n_categories())
+        intercept = meta["intercept"]
+        if type(intercept) is not float or not -1.0 <= intercept <= 0.0:
+            raise ArtifactError(f"intercept must be from -1 to 0, got {intercept!r}")
+        self._take(programs, intercept)

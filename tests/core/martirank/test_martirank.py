@@ -1,0 +1,200 @@
+"""MartiRank against enumerated coins, Lemmas 4 and 5, and the design's check values."""
+
+import numba
+import numpy as np
+import pytest
+
+from core.martirank import MartiRank
+from core.martirank.node import Mass, split
+from core.martirank.passes import POSITIONS, add_layer, n_blocks, take_step
+from core.metrics import auc
+
+
+def table(seed=0, n=200, d=4):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 8, (n, d)).astype(float)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = (np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) + 6 * rng.normal(size=n) > 12).astype(int)
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+def is_above(node, x):
+    value = x[node["feature"]]
+    return bool(node["missing_above"]) if np.isnan(value) else value > node["threshold"]
+
+
+def rise(node, x):
+    if node["feature"] < 0 or not is_above(node, x):
+        return node["rise_below"]
+    return node["rise_above"]
+
+
+def ends(nodes, n_layers, x, layer=0, position=0):
+    """Every run of coins: (probability, position after the last layer)."""
+    if layer == n_layers:
+        return [(1.0, position)]
+    p = rise(nodes[layer * (layer + 1) // 2 + position], x)
+    runs = []
+    for step, chance in ((1, p), (0, 1.0 - p)):
+        if chance:
+            runs += [
+                (chance * q, end) for q, end in ends(nodes, n_layers, x, layer + 1, position + step)
+            ]
+    return runs
+
+
+def test_the_check_values():
+    X = np.arange(8.0)[:, None]
+    y = np.array([0, 0, 1, 0, 1, 0, 1, 1])
+    ranker = MartiRank(n_rounds=3).fit(X, y)
+    expected = [0, 0, 0.65795207, 0.51309610, 0.51309610, 0.51309610, 0.81103848, 0.81103848]
+    assert ranker.expected_position(X) == pytest.approx(expected, abs=1e-8)
+    assert auc(y, ranker.decision_function(X)) == 0.9375
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 5])
+def test_scores_are_means_over_all_coins(n_layers):
+    X, y, weight = table()
+    position = MartiRank(n_rounds=n_layers).fit(X, y, weight)
+    vote = MartiRank(n_rounds=n_layers, output="vote").fit(X, y, weight)
+    for i in range(40):
+        runs = ends(position.nodes_, n_layers, X[i])
+        mean = sum(p * end for p, end in runs) / n_layers
+        majority = sum(p for p, end in runs if 2 * end >= n_layers)
+        assert position.expected_position(X[i : i + 1])[0] == pytest.approx(mean, abs=1e-12)
+        assert vote.expected_position(X[i : i + 1])[0] == pytest.approx(majority, abs=1e-12)
+
+
+def test_each_node_errs_alike_on_both_classes_of_the_rows_that_reach_it():
+    X, y, weight = table()
+    n_layers = 6
+    ranker = MartiRank(n_rounds=n_layers).fit(X, y, weight)
+    mass = np.zeros((n_layers + 1, len(y)))
+    mass[0] = weight
+    for t in range(n_layers):
+        for position in range(t, -1, -1):
+            node = ranker.nodes_[t * (t + 1) // 2 + position]
+            rises = np.array([rise(node, x) for x in X])
+            here = mass[position]
+            shares = [here[y == b].sum() / weight[y == b].sum() for b in (1, 0)]
+            assert [node["positive"], node["negative"]] == pytest.approx(shares, abs=1e-12)
+            if node["feature"] >= 0:
+                fallen = (here * (1 - rises))[y == 1].sum() / here[y == 1].sum()
+                risen = (here * rises)[y == 0].sum() / here[y == 0].sum()
+                assert node["error"] == pytest.approx(fallen, abs=1e-9)
+                assert node["error"] == pytest.approx(risen, abs=1e-9)
+            mass[position + 1] += here * rises
+            mass[position] = here * (1 - rises)
+
+
+def test_the_first_layer_is_the_best_stump_and_its_auc_keeps_lemma_5():
+    X, y, weight = table()
+    ranker = MartiRank(n_rounds=1).fit(X, y, weight)
+    (node,) = ranker.nodes_
+    best = 0.0
+    for x in X.T:
+        for cut in [-np.inf, *np.unique(x[~np.isnan(x)])]:
+            for missing_above in (False, True):
+                above = np.where(np.isnan(x), missing_above, x > cut)
+                tpr, fpr = (np.average(above[y == b], weights=weight[y == b]) for b in (1, 0))
+                best = max(best, abs(tpr - fpr))
+    above = np.array([is_above(node, x) for x in X])
+    tpr, fpr = (np.average(above[y == b], weights=weight[y == b]) for b in (1, 0))
+    assert abs(tpr - fpr) == pytest.approx(best, abs=1e-12)
+    assert auc(y, ranker.decision_function(X), weight) >= 1 - node["error"] - 1e-12
+    assert node["error"] <= 0.5 - best / 4 + 1e-12
+
+
+def test_masses_are_added_and_moved_as_a_loop_would():
+    rng = np.random.default_rng(0)
+    n, d, n_positives, n_nodes = 20_000, 3, 7_000, 6
+    codes = rng.integers(0, 256, (d, n)).astype(np.uint8)
+    masses = np.zeros((n_blocks(n_nodes + 1), n, POSITIONS))
+    plain = rng.random((n_nodes, n))
+    for position in range(n_nodes):
+        masses[position // POSITIONS, :, position % POSITIONS] = plain[position]
+    masses = masses.reshape(len(masses), -1)
+    histograms = np.zeros((len(masses), d, 2, 256 * POSITIONS))
+    for first in range(2):
+        add_layer(first, 2, d, codes, masses, n_positives, histograms)
+    for position in range(n_nodes):
+        found = histograms[position // POSITIONS, ..., position % POSITIONS :: POSITIONS]
+        for j in range(d):
+            for half, rows in enumerate((slice(n_positives), slice(n_positives, None))):
+                sums = np.bincount(codes[j, rows], plain[position, rows], 256)
+                assert found[j, half] == pytest.approx(sums, rel=1e-12)
+    features, rises = rng.integers(0, d, n_nodes), rng.random((n_nodes, 256))
+    take_step(0, 1, -(-n // 8192), codes, features, rises, masses)
+    moved = np.zeros((n_nodes + 1, n))
+    for position in range(n_nodes):
+        p = rises[position, codes[features[position]]]
+        moved[position + 1] += plain[position] * p
+        moved[position] += plain[position] * (1 - p)
+    for position in range(n_nodes + 1):
+        found = masses[position // POSITIONS, position % POSITIONS :: POSITIONS]
+        assert found == pytest.approx(moved[position], rel=1e-12)
+
+
+def test_a_cut_that_prefers_the_lower_side_is_turned():
+    sides = split(Mass(1.0, 3.0), Mass(3.0, 1.0))
+    assert sides.rise_above < sides.rise_below
+    assert sides.error == pytest.approx(0.25)
+
+
+def test_a_node_of_one_class_sends_all_its_way():
+    X = np.array([[0.0], [0.0], [1.0], [1.0]])
+    ranker = MartiRank(n_rounds=4).fit(X, [0, 0, 1, 1])
+    assert ranker.expected_position(X).tolist() == [0.0, 0.0, 1.0, 1.0]
+    alone = ranker.nodes_[ranker.nodes_["feature"] < 0]
+    assert set(alone["rise_below"]) <= {0.0, 1.0}
+
+
+def test_constant_columns_tie_all_rows():
+    scores = (
+        MartiRank(n_rounds=5).fit(np.ones((6, 2)), [0, 1] * 3).expected_position(np.ones((2, 2)))
+    )
+    assert scores == pytest.approx([0.5, 0.5])
+
+
+def test_a_weight_of_k_is_k_rows():
+    X, y, weight = table()
+    repeated = np.repeat(np.arange(len(y)), weight.astype(int))
+    one = MartiRank(n_rounds=8).fit(X, y, weight).expected_position(X)
+    other = MartiRank(n_rounds=8).fit(X[repeated], y[repeated]).expected_position(X)
+    assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_one_row_scores_as_among_many():
+    X, y, weight = table(n=300)
+    ranker = MartiRank(n_rounds=9).fit(X, y, weight)
+    scores = ranker.decision_function(X)
+    assert [ranker.decision_function(X[i : i + 1])[0] for i in range(len(X))] == scores.tolist()
+
+
+def test_threads_change_nothing():
+    X, y, weight = table(n=70_000)
+    before = numba.get_num_threads()
+    try:
+        nodes = []
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            nodes.append(MartiRank(n_rounds=6).fit(X, y, weight).nodes_)
+    finally:
+        numba.set_num_threads(before)
+    assert nodes[0].tobytes() == nodes[1].tobytes()
+
+
+def test_progress_tells_the_error_of_each_layer():
+    X, y, _ = table()
+    told = []
+    MartiRank(n_rounds=4).fit(X, y, callback=lambda *report: told.append(report))
+    assert [(step, of) for step, of, _ in told] == [(t, 4) for t in range(1, 5)]
+    assert all(0.0 <= info["error"] <= 0.5 for _, _, info in told)
+
+
+def test_the_structure_tells_the_rules():
+    X, y, _ = table()
+    layers = MartiRank(n_rounds=3).fit(X, y).structure()["programs"][0]
+    assert [len(nodes) for nodes in layers] == [1, 2, 3]
+    assert layers[0][0]["condition"].startswith("x0 > ")
+    assert layers[0][0]["positive"] == pytest.approx(1.0)
