@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -276,6 +277,21 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
             for k, window in enumerate(windows)
         ],
     }
+
+
+def find_label(labels: Sequence[str] | None, name: str | None) -> int:
+    """The position of a label that is to be looked at alone; a model with one score a row takes no name."""
+    if labels is None and name is None:
+        return 0
+    known = labels or []
+    if name not in known:
+        rule = f"must be one of {', '.join(map(repr, known[:20]))}"
+        if labels is None:
+            rule = "cannot be given: the model has one score a row"
+        got = "it is missing" if name is None else f"got {name[:100]!r}"
+        detail = f"label {rule}; {got}"
+        raise Invalid(detail, errors=[{"parameter": "label", "detail": detail}])
+    return known.index(name)
 
 
 def _mean(values: list[float]) -> float | None:

@@ -104,17 +104,21 @@ def partial_dependence(
     if sample_weight is not None:
         weight = check_weights(sample_weight, len(rows))
     numbers = _check_features(ranker, features)
-    categories = getattr(ranker, "categories_", None) or [None] * rows.shape[1]
-    axes = []
-    for j in numbers:
-        known = categories[j]
-        n_categories = 0 if known is None else len(known)
-        axes.append(make_axis(j, rows[:, j], weight, n_points, n_categories))
+    axes = [
+        make_axis(j, rows[:, j], weight, n_points, len(ranker.categories_[j] or ()))
+        for j in numbers
+    ]
     return PartialDependence(tuple(axes), score_grid(ranker.score_rows, rows, weight, axes))
 
 
 def make_axis(
-    feature: int, column: Floats, weight: Floats, n_points: int, n_categories: int = 0
+    feature: int,
+    column: Floats,
+    weight: Floats,
+    n_points: int,
+    n_categories: int = 0,
+    *,
+    most_categories: int | None = None,
 ) -> Axis:
     """Choose the values that a feature is set to; see `partial_dependence`.
 
@@ -127,6 +131,8 @@ def make_axis(
     n_points : int
     n_categories : int, default=0
         0 for a numeric feature; a categorical one is set to 0, 1, ..., n_categories - 1.
+    most_categories : int, optional
+        With more categories only so many, those with the most weight.
 
     Returns
     -------
@@ -135,7 +141,7 @@ def make_axis(
     column, weight = column[weight > 0], weight[weight > 0]
     missing = np.isnan(column)
     if n_categories:
-        values = np.arange(n_categories, dtype=np.float64)
+        values = _heaviest(column[~missing], weight[~missing], n_categories, most_categories)
     else:
         values = _quantiles(column[~missing], weight[~missing], n_points)
     if missing.any():
@@ -200,6 +206,13 @@ def _weighted_sums(
     weighted = by_point * share.reshape(1, -1, *(1,) * (scores.ndim - 1))
     sums: Floats = weighted.sum(axis=1)
     return sums
+
+
+def _heaviest(codes: Floats, weight: Floats, n_categories: int, most: int | None) -> Floats:
+    """Give the categories, only the heaviest where there are more than most."""
+    mass = np.bincount(codes.astype(np.int64), weights=weight, minlength=n_categories)
+    heaviest = np.argsort(-mass, kind="stable")[:most]
+    return np.sort(heaviest).astype(np.float64)
 
 
 def _quantiles(values: Floats, weight: Floats, n_points: int) -> Floats:

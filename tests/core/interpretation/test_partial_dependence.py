@@ -105,6 +105,9 @@ def test_axes(column, weight, n_points, expected):
 def test_a_category_is_a_point_however_rare():
     axis = make_axis(0, np.array([0.0, 0, 4]), np.ones(3), 2, n_categories=6)
     assert axis.values.tolist() == [0, 1, 2, 3, 4, 5]
+    column = np.array([3.0, 1, 3, 0, 2, 2])
+    axis = make_axis(0, column, np.ones(6), 2, n_categories=5, most_categories=3)
+    assert axis.values.tolist() == [0, 2, 3]  # 0 and 1 weigh the same
     axis = make_axis(0, np.array([0.0, np.nan]), np.ones(2), 2, n_categories=2)
     assert np.array_equal(axis.values, [0, 1, np.nan], equal_nan=True)
 
