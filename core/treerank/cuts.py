@@ -195,7 +195,7 @@ class CutRules(Rules):
             " and ".join(conditions) for conditions in self._ways_to_top(rule, name, categories)
         ]
         words = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)
-        return {"words": words, "cuts": int(self.n_leaves[rule]) - 1}
+        return {"kind": self.kind, "words": words, "cuts": int(self.n_leaves[rule]) - 1}
 
     def _ways_to_top(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]

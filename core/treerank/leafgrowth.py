@@ -96,35 +96,20 @@ def _gather(r, work):  # type: ignore[no-untyped-def]
     work.run_masses[r, 1] = sum_rows(work.rows, work.weights, run[BELOW], run[BELOW] + n_below)
 
 
-@numba.njit(numba.void(numba.int64[::1], WORK_TYPE), nogil=True, cache=True)
-def _order_leaves(own, work):  # type: ignore[no-untyped-def]
-    """Sort leaves by β/α, the greatest first; those without negatives come first of all."""
-    for i in range(1, len(own)):  # few, and nearly always of like order
-        leaf = own[i]
-        p, n = work.masses[leaf]
-        k = i - 1
-        while k >= 0 and p * work.masses[own[k], 1] > work.masses[own[k], 0] * n:
-            own[k + 1] = own[k]
-            k -= 1
-        own[k + 1] = leaf
-
-
-@numba.njit(
-    numba.void(numba.int64, numba.int64[::1], numba.int64, WORK_TYPE), nogil=True, cache=True
-)
-def _regroup(cell, own, n_top, work):  # type: ignore[no-untyped-def]
+@numba.njit(numba.void(numba.int64, numba.int64[::1], WORK_TYPE), nogil=True, cache=True)
+def _regroup(cell, own, work):  # type: ignore[no-untyped-def]
     """Put the rows of the leaves that go to the top before the others, positives first in each."""
     start = work.leaves[own, START].min()
     at = start
     for side in range(2):
-        leaves = own[:n_top] if side == 0 else own[n_top:]
         work.cells[cell, 3 * side] = at
         for half in range(2):
-            for leaf in leaves:
-                first = work.leaves[leaf, START + half]
-                last = work.leaves[leaf, START + half + 1]
-                work.divided[at : at + last - first] = work.rows[first:last]
-                at += last - first
+            for leaf in own:
+                if work.sides[leaf] != side:
+                    first = work.leaves[leaf, START + half]
+                    last = work.leaves[leaf, START + half + 1]
+                    work.divided[at : at + last - first] = work.rows[first:last]
+                    at += last - first
             work.cells[cell, 3 * side + half + 1] = at
     work.rows[start:at] = work.divided[start:at]
 
@@ -133,34 +118,27 @@ def _regroup(cell, own, n_top, work):  # type: ignore[no-untyped-def]
 def _settle(cell, n_leaves, work):  # type: ignore[no-untyped-def]
     """Merge a cell's leaves to the two sides that gain most, and put its rows in their order.
 
-    The partition-based rule (Fig. 4): by β/α, cut at the best prefix, the shortest among equals.
+    The partition-based rule (Fig. 4) sorts by β/α and cuts at the best prefix, the shortest among
+    equals. Along that order a leaf adds β - α, so the prefix is all leaves where β > α.
     """
     own = np.flatnonzero(work.leaves[:n_leaves, CELL] == cell)
-    _order_leaves(own, work)
-    total_p = total_n = 0.0
-    for leaf in own:
-        total_p += work.masses[leaf, 0]
-        total_n += work.masses[leaf, 1]
-    p = n = top_p = top_n = 0.0
+    total_p, total_n = work.masses[own, 0].sum(), work.masses[own, 1].sum()
+    rounding = TIE * total_p * total_n
+    sums = np.zeros((2, 2))
     n_top = 0
-    gain = TIE * total_p * total_n  # less than this is rounding
-    for k in range(len(own) - 1):
-        p += work.masses[own[k], 0]
-        n += work.masses[own[k], 1]
-        if p * total_n - n * total_p > gain * (1.0 + TIE):
-            gain = p * total_n - n * total_p
-            n_top, top_p, top_n = k + 1, p, n
-    out = work.gains[cell]
-    out[0] = gain if n_top > 0 else 0.0
-    out[1], out[2] = top_p, top_n
-    out[3] = out[4] = 0.0
-    for k in range(n_top, len(own)):
-        out[3] += work.masses[own[k], 0]
-        out[4] += work.masses[own[k], 1]
-    for k in range(len(own)):
-        work.sides[own[k]] = k < n_top
-    if n_top > 0:
-        _regroup(cell, own, n_top, work)
+    for leaf in own:
+        p, n = work.masses[leaf]
+        is_top = p * total_n - n * total_p > rounding
+        work.sides[leaf] = is_top
+        n_top += is_top
+        sums[0 if is_top else 1] += work.masses[leaf]
+    gains = work.gains[cell]
+    gains[0] = sums[0, 0] * total_n - sums[0, 1] * total_p
+    gains[1:] = sums.ravel()
+    if 0 < n_top < len(own):
+        _regroup(cell, own, work)
+    else:
+        gains[0] = 0.0
 
 
 @numba.njit(

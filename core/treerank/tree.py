@@ -94,6 +94,7 @@ class Rules(ABC):
 
     def prepare(self, tree: "Tree") -> Any:
         """Make, once for a tree, what `find_leaves` wants as `tree.prepared`; by default nothing."""
+        return None
 
     def find_leaves(self, tree: "Tree", X: Floats) -> Integers:
         """Say in which leaf of the tree each row ends; a kind with a faster way overrides this."""

@@ -1,0 +1,90 @@
+"""Parameters of ranking trees, each with its bounds and its sentence."""
+
+from typing import Annotated, Literal
+
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le, Lt
+from sklearn.base import BaseEstimator
+
+from core.classifiers import ClassifierName
+
+from .tree import MAX_DEPTH
+
+SplitterName = Literal["leafrank", "axis", "grid"] | ClassifierName
+
+Splitting = Annotated[
+    SplitterName | BaseEstimator,
+    Doc(
+        "How a node is split: 'leafrank', a small tree of axis cuts whose leaves are merged to two "
+        "sides; 'axis', one cut; 'grid', the best union of dyadic cubes; or a classifier with the "
+        "node's own costs: 'logistic', 'linear_svm', 'random_forest', in Python any scikit-learn "
+        "classifier that takes sample weights."
+    ),
+]
+MaxDepth = Annotated[
+    int, Ge(1), Le(MAX_DEPTH), Doc("Most splits on the way from the root to a leaf.")
+]
+MaxLeaves = Annotated[
+    int | None,
+    Ge(2),
+    Le(100_000),
+    Doc(
+        "Most leaves; the one that gains most is split first. None: level by level down to "
+        "max_depth."
+    ),
+]
+MinSamplesLeaf = Annotated[
+    float,
+    Gt(0),
+    Le(1e100),
+    Doc(
+        "Least weight of a leaf, of the ranking tree and of the small trees in its nodes: rows, "
+        "where a row of weight k counts as k."
+    ),
+]
+LeafRankDepth = Annotated[
+    int, Ge(1), Le(8), Doc("LeafRank: most cuts on the way through the small tree in a node.")
+]
+LeafRankMaxLeaves = Annotated[
+    int | None,
+    Ge(2),
+    Le(256),
+    Doc(
+        "LeafRank: most leaves of the small tree; the one that gains most is cut first. None: as "
+        "many as leafrank_depth allows."
+    ),
+]
+GridResolution = Annotated[
+    int,
+    Ge(1),
+    Le(16),
+    Doc("Grid: J; each feature's range is cut into 2**J equal slices."),
+]
+MaxBins = Annotated[
+    int,
+    Ge(2),
+    Le(255),
+    Doc("Most bins per feature; with no more distinct values than bins, none are merged."),
+]
+Pruning = Annotated[
+    Literal["cv", "holdout"] | None,
+    Doc(
+        "How the grown tree is pruned: 'cv', by a penalty per leaf that cross-validation chooses; "
+        "'holdout', to the subtree that ranks best on rows held out; None, not at all."
+    ),
+]
+Folds = Annotated[int, Ge(2), Le(100), Doc("Number of folds of cross-validation.")]
+ValidationFraction = Annotated[
+    float, Gt(0), Lt(1), Doc("Share of the rows of each class held out by pruning='holdout'.")
+]
+Order = Annotated[
+    Literal["tree", "concave", "validation"],
+    Doc(
+        "How leaves rank: 'tree', from its top to its bottom; 'concave', by their share of "
+        "positives, which helps on some tables and harms on others; 'validation': whichever ranks "
+        "better on the rows that pruning holds out."
+    ),
+]
+RandomState = Annotated[
+    int, Ge(0), Le(2**32 - 1), Doc("Seed of whatever is drawn: folds, rows held out, classifiers.")
+]

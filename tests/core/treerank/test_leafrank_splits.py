@@ -1,0 +1,164 @@
+"""LeafRank and axis splits against brute force."""
+
+import numpy as np
+import pytest
+from treerank_oracle import make_rows, masses, treerank
+
+from core.ranker import ignore
+from core.scan.team import Team
+from core.treerank.coding import code
+from core.treerank.growth import Limits, grow
+from core.treerank.leafrank import LeafRank, Shape
+from core.treerank.splitting import Sample
+from core.treerank.tree import Rules
+
+
+def grow_cuts(rows, limits, shape, taken=None, n_threads_worth=0):
+    sample = Sample(*rows)
+    table = code(sample, 255)
+    taken = np.ones(len(rows.positive), bool) if taken is None else taken
+    places = np.flatnonzero(taken[table.order])
+    division = LeafRank(table, places, sample.weight[table.order], shape, Team(n_threads_worth))
+    return grow(division, limits, ignore)
+
+
+def leaf_masks(tree, rows):
+    leaf = tree.find_leaves(np.ascontiguousarray(rows.X))
+    return [leaf == k for k in range(tree.n_leaves)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("max_depth", "max_leaves"), [(1, 2), (2, 4), (3, 8), (3, 3), (4, 5)], ids=str
+)
+def test_equals_brute_force(seed, max_depth, max_leaves):
+    rows = make_rows(60, seed=seed)
+    tree = grow_cuts(rows, Limits(3, None, 2.0), Shape(max_depth, max_leaves, 2.0))
+    leaves, gain = treerank(rows, 3, max_depth, max_leaves, 2.0)
+    assert [mask.tolist() for mask in leaf_masks(tree, rows)] == [mask.tolist() for mask in leaves]
+    assert tree.auc == pytest.approx(0.5 + 0.5 * gain, abs=1e-12)
+    assert tree.leaf_positive == pytest.approx([masses(rows, leaf)[0] for leaf in leaves])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_categories_equal_brute_force_over_all_sets(seed):
+    rows = make_rows(50, seed=seed, n_categories=5)
+    tree = grow_cuts(rows, Limits(2, None, 2.0), Shape(1, 2, 2.0))
+    leaves, gain = treerank(rows, 2, 1, 2, 2.0)
+    assert tree.auc == pytest.approx(0.5 + 0.5 * gain, abs=1e-12)
+    assert [mask.tolist() for mask in leaf_masks(tree, rows)] == [mask.tolist() for mask in leaves]
+
+
+def test_kernel_and_rules_one_by_one_agree():
+    rows = make_rows(400, d=5, n_categories=70, values=50)
+    tree = grow_cuts(rows, Limits(5, None, 3.0), Shape(3, 8, 3.0))
+    new = make_rows(300, d=5, seed=1, n_categories=70, values=50)
+    X = np.ascontiguousarray(new.X)
+    assert (tree.rules.word >= 0).any()
+    assert (tree.find_leaves(X) == Rules.find_leaves(tree.rules, tree, X)).all()
+
+
+def test_rows_of_a_part_are_those_grown_on():
+    rows = make_rows(300, d=4)
+    taken = np.random.default_rng(0).random(300) < 0.6
+    tree = grow_cuts(rows, Limits(4, None, 3.0), Shape(2, 4, 3.0), taken)
+    leaves = leaf_masks(tree, rows)
+    assert tree.leaf_negative == pytest.approx([masses(rows, leaf & taken)[1] for leaf in leaves])
+
+
+def test_more_columns_than_a_block_and_the_best_one_far_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 70))
+    positive = X[:, 69] > 0.3
+    rows = make_rows(200)._replace(
+        X=X, positive=positive, weight=np.ones(200), n_categories=np.zeros(70, np.int64)
+    )
+    tree = grow_cuts(rows, Limits(2, None, 1.0), Shape(2, 4, 1.0))
+    assert tree.n_leaves == 2
+    assert tree.auc == 1.0
+    assert tree.rules.feature.tolist() == [69, -1, -1]
+    assert tree.rules.threshold[0] == X[~positive, 69].max()
+
+
+XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=float)
+
+
+@pytest.mark.parametrize("n", [1, 25])
+def test_leafrank_sees_an_exclusive_or_where_one_cut_cannot(n):
+    X = np.repeat(XOR, n, axis=0)
+    positive = X[:, 0] != X[:, 1]
+    rows = make_rows(4 * n)._replace(
+        X=X, positive=positive, weight=np.ones(4 * n), n_categories=np.zeros(2, np.int64)
+    )
+    assert grow_cuts(rows, Limits(5, None, 1.0), Shape(1, 2, 1.0)).n_leaves == 1
+    assert grow_cuts(rows, Limits(5, None, 1.0), Shape(2, 4, 1.0)).auc == 1.0
+
+
+def test_a_noisy_exclusive_or():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 2))
+    positive = (X[:, 0] > 0) != (X[:, 1] > 0)
+    rows = make_rows(2000)._replace(
+        X=X, positive=positive, weight=np.ones(2000), n_categories=np.zeros(2, np.int64)
+    )
+    naive = grow_cuts(rows, Limits(1, None, 5.0), Shape(1, 2, 5.0))
+    assert naive.auc < 0.6
+    assert grow_cuts(rows, Limits(1, None, 5.0), Shape(3, 8, 5.0)).auc > 0.7
+
+
+def test_cuts_that_decide_nothing_are_left_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)).round(1)
+    rows = make_rows(500)._replace(
+        X=X, positive=X[:, 0] > 0, weight=np.ones(500), n_categories=np.zeros(3, np.int64)
+    )
+    tree = grow_cuts(rows, Limits(3, None, 1.0), Shape(3, 8, 1.0))
+    assert tree.auc == 1.0
+    assert tree.rules.n_leaves.tolist() == [2]
+
+
+@pytest.mark.parametrize("max_leaves", [None, 40])
+def test_same_bits_whatever_the_threads(max_leaves):
+    rng = np.random.default_rng(0)
+    n = 80_000  # several runs of rows, and enough for threads
+    X = rng.normal(size=(n, 8))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    positive = np.nan_to_num(X[:, 0] * X[:, 1]) + rng.normal(size=n) > 0
+    rows = make_rows(n)._replace(
+        X=X, positive=positive, weight=rng.uniform(0.1, 2.0, n), n_categories=np.zeros(8, np.int64)
+    )
+    one, many = (
+        grow_cuts(rows, Limits(6, max_leaves, 20.0), Shape(3, 8, 20.0), n_threads_worth=cells)
+        for cells in (0, 10**9)
+    )
+    for name, array in one.arrays().items():
+        assert array.tobytes() == many.arrays()[name].tobytes(), name
+
+
+def test_limits_hold():
+    rows = make_rows(500, d=4, values=30)
+    tree = grow_cuts(rows, Limits(9, 8, 12.0), Shape(2, 4, 12.0))
+    assert tree.n_leaves == 8
+    assert (tree.leaf_positive + tree.leaf_negative).min() >= 12.0
+    assert grow_cuts(rows, Limits(3, None, 1.0), Shape(2, 4, 1.0)).depth.max() == 3
+
+
+def test_columns_without_a_cut():
+    rows = make_rows(40)
+    constant = np.full((40, 1), 3.0)
+    nothing = np.full((40, 1), np.nan)
+    for column in (constant, nothing):
+        alone = rows._replace(X=column, n_categories=np.zeros(1, np.int64))
+        tree = grow_cuts(alone, Limits(4, None, 1.0), Shape(3, 8, 1.0))
+        assert tree.n_leaves == 1
+        assert tree.auc == 0.5
+    known = np.where(rows.positive, 3.0, np.nan)[:, None]  # only whether it is missing tells
+    tree = grow_cuts(
+        rows._replace(X=known, n_categories=np.zeros(1, np.int64)),
+        Limits(4, None, 1.0),
+        Shape(3, 8, 1.0),
+    )
+    assert tree.auc == 1.0
+    assert tree.rules.threshold[0] == -np.inf
+    words = tree.rules.describe(0, lambda j: "age", [None])["words"]
+    assert words == "age is known"

@@ -1,0 +1,205 @@
+"""The arithmetic of ranking trees: places, masses, Λ, curve, scores, pruning."""
+
+import numpy as np
+import pytest
+
+from core.errors import ArtifactError
+from core.metrics import auc
+from core.treerank import preorder, pruning
+from core.treerank.cuts import CutRules
+from core.treerank.tree import Tree
+
+
+def make_tree(shape, seed=0, whole=True):
+    """A tree of a shape in preorder ("i" inside, "l" leaf), each rule a cut of one feature."""
+    rng = np.random.default_rng(seed)
+    is_leaf = np.array([flag == "l" for flag in shape])
+    n_leaves = int(is_leaf.sum())
+    n_rules = len(is_leaf) - n_leaves
+    draw = rng.integers(0, 9, (2, n_leaves)) if whole else rng.random((2, n_leaves))
+    positive, negative = draw + 0.0
+    positive[0] += 1.0
+    negative[-1] += 1.0
+    nodes = 3 * n_rules
+    feature = np.tile([0, -1, -1], n_rules)
+    cut_masses = np.ones(2 * n_rules)
+    rules = CutRules(
+        np.full(n_rules, 2),
+        feature,
+        np.repeat(rng.normal(size=n_rules), 3) * (feature >= 0),
+        np.zeros(nodes, bool),
+        np.zeros(nodes, bool),
+        np.zeros(nodes, np.int64),
+        np.tile([False, True, False], n_rules),
+        cut_masses,
+        cut_masses,
+        np.empty(0, np.uint64),
+    )
+    return Tree(np.where(is_leaf, -1, np.cumsum(~is_leaf) - 1), positive, negative, rules)
+
+
+def random_shape(n_inside, seed):
+    rng = np.random.default_rng(seed)
+    shape = "l"
+    for _ in range(n_inside):
+        leaves = [k for k, flag in enumerate(shape) if flag == "l"]
+        k = rng.choice(leaves)
+        shape = shape[:k] + "ill" + shape[k + 1 :]
+    return shape
+
+
+SHAPES = ["l", "ill", "iilll", "ilill", "iillill"] + [random_shape(n, n) for n in (5, 9, 14)]
+
+
+def test_places_by_hand():
+    tree = make_tree("iilllll"[:5])  # the root's top child is inside
+    assert tree.parent.tolist() == [-1, 0, 1, 1, 0]
+    assert tree.top.tolist() == [1, 2, -1, -1, -1]
+    assert tree.bottom.tolist() == [4, 3, -1, -1, -1]
+    assert tree.depth.tolist() == [0, 1, 2, 2, 1]
+    assert tree.k.tolist() == [0, 0, 0, 1, 1]
+    assert tree.leaves.tolist() == [2, 3, 4]
+    assert tree.leaf_number[[2, 3, 4]].tolist() == [0, 1, 2]
+    # eq. 10 with D = 2: 4 - 0, 4 - 1, 4 - 2
+    assert tree.paper_scores().tolist() == [4.0, 3.0, 2.0]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gains_add_up_to_the_area(shape):
+    tree = make_tree(shape)
+    leaf = np.concatenate([np.arange(tree.n_leaves)] * 2)
+    label = np.repeat([1, 0], tree.n_leaves)
+    weight = np.concatenate([tree.leaf_positive, tree.leaf_negative])
+    expected = auc(label, -leaf.astype(float), weight)
+    assert tree.auc == pytest.approx(expected, abs=1e-14)
+    fpr, tpr = tree.roc_knots
+    assert np.trapezoid(tpr, fpr) == pytest.approx(expected, abs=1e-14)
+    order = np.argsort(-tree.paper_scores(), kind="stable")
+    assert order.tolist() == list(range(tree.n_leaves))
+    # the concave order falls in β/α, whose greatest area no other has (Theorem 1)
+    order = tree.concave_order
+    p, n = tree.leaf_positive[order], tree.leaf_negative[order]
+    assert (p[:-1] * n[1:] >= p[1:] * n[:-1]).all()
+
+
+def test_the_paper_sums_the_last_level_only():
+    """Fig. 2's output, ½ + ½ Σ of the last level, leaves out what the levels above have gained."""
+    tree = make_tree("iillill", seed=3)
+    last_level = tree.gain[tree.depth == 1].sum()
+    assert tree.auc - (0.5 + 0.5 * last_level) == pytest.approx(tree.gain[0] / 2)
+    assert abs(tree.gain[0]) > 0.01
+
+
+def subtrees(tree, node=0):
+    """Every way to collapse what hangs below a node: sets of inside nodes that stay."""
+    yield frozenset()
+    if tree.rule[node] >= 0:
+        for top in subtrees(tree, node + 1):
+            for bottom in subtrees(tree, int(tree.bottom[node])):
+                yield top | bottom | {node}
+
+
+def rising(tree):
+    """The same tree with what growth guarantees: each split gains."""
+    share = np.linspace(0.95, 0.05, tree.n_leaves)
+    mass = tree.leaf_positive + tree.leaf_negative + 1.0
+    return Tree(tree.rule, mass * share, mass * (1 - share), tree.rules)
+
+
+@pytest.mark.parametrize("shape", SHAPES[:-1])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_weakest_links_equal_dynamic_programming(shape, seed):
+    tree = rising(make_tree(shape, seed, whole=False))
+    critical = pruning.critical_penalties(tree)
+    path = pruning.trace_path(tree, critical)
+    assert path.n_leaves[0] == tree.n_leaves
+    assert path.n_leaves[-1] == 1
+    assert (np.diff(path.n_leaves) < 0).all()
+    assert path.auc[0] == pytest.approx(tree.auc)
+    every = [(sum(tree.gain[list(kept)]) / 2, len(kept) + 1) for kept in subtrees(tree)]
+    middle = pruning.middles(path.penalty)
+    for penalty in (*path.penalty, *middle):
+        best = max(gain - penalty * leaves for gain, leaves in every)
+        smallest = min(n for gain, n in every if gain - penalty * n >= best - 1e-12)
+        kept = tree.collapse(critical <= penalty)
+        assert kept.auc - 0.5 - penalty * kept.n_leaves == pytest.approx(best, abs=1e-12)
+        if penalty in middle:
+            assert kept.n_leaves == smallest
+    for k, penalty in enumerate(path.penalty):
+        kept = tree.collapse(critical <= penalty)
+        assert kept.n_leaves == path.n_leaves[k]
+        assert kept.auc == pytest.approx(path.auc[k], abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES[:-1])
+def test_best_subtree_on_other_rows_equals_trying_all(shape):
+    tree = make_tree(shape)
+    gain = np.random.default_rng(1).normal(size=tree.n_nodes) * (tree.rule >= 0)
+    kept = tree.collapse(pruning.best_subtree(tree, gain))
+    best = max(sum(gain[list(inside)]) for inside in subtrees(tree))
+    inside = np.ones(tree.n_nodes, bool)
+    for node in range(1, tree.n_nodes):
+        parent = tree.parent[node]
+        inside[node] = inside[parent] and not pruning.best_subtree(tree, gain)[parent]
+    inside &= (tree.rule >= 0) & ~pruning.best_subtree(tree, gain)
+    assert gain[inside].sum() == pytest.approx(best)
+    assert kept.n_leaves == inside.sum() + 1
+
+
+def test_collapse_keeps_rules_and_masses():
+    tree = make_tree("iillill")
+    gone = np.zeros(7, bool)
+    gone[1] = True
+    kept = tree.collapse(gone)
+    assert kept.rule.tolist() == [0, -1, 1, -1, -1]
+    assert kept.leaf_positive.tolist() == [tree.positive[1], *tree.leaf_positive[2:]]
+    assert kept.rules.threshold.tolist() == tree.rules.threshold[[0, 1, 2, 6, 7, 8]].tolist()
+    assert len(tree.collapse(np.ones(7, bool)).rules) == 0
+
+
+@pytest.mark.parametrize("flags", ["", "i", "li", "il", "ll", "illl", "iill"])
+def test_flags_that_are_no_tree(flags):
+    tree = make_tree("ill")
+    is_leaf = np.array([flag == "l" for flag in flags], dtype=bool)
+    with pytest.raises(ArtifactError, match="one tree in preorder"):
+        Tree.from_arrays(tree.arrays() | {"is_leaf": is_leaf}, CutRules, np.zeros(1, np.int64))
+
+
+def test_several_trees_follow_one_another():
+    assert preorder.are_trees(np.array([False, True, True, True]))
+    assert not preorder.are_trees(np.array([False, True, True, False, True]))
+
+
+def test_a_tree_too_deep_is_refused():
+    shape = "i" * 63 + "l" * 64
+    tree = make_tree(shape)
+    with pytest.raises(ArtifactError, match="at most 62 deep, got 63"):
+        Tree.from_arrays(tree.arrays(), CutRules, np.zeros(1, np.int64))
+
+
+BAD = {
+    "is_leaf": (lambda a: a.astype(int), "is_leaf must hold booleans"),
+    "leaf_positive": (lambda a: a * np.nan, "leaf_positive must be finite"),
+    "leaf_negative": (lambda a: a * 0, "leaf_negative must be finite, not negative, and not all 0"),
+    "cut_feature": (lambda a: a + (a >= 0), "cut_feature must be from -1 to 0"),
+    "cut_threshold": (lambda a: a + np.inf, "cut_threshold must be a number below infinity"),
+    "cut_n_words": (lambda a: a + 1, "cut_n_words must be what"),
+    "cut_words": (lambda a: np.zeros(1, np.uint64), "cut_words must hold 0 words"),
+    "cut_n_leaves": (lambda a: a - 1, "cut_n_leaves must be at least 2"),
+    "cut_leaf_positive": (lambda a: -a, "masses of cut leaves"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arrays_are_refused_by_name(name):
+    break_, message = BAD[name]
+    arrays = make_tree("iillill").arrays()
+    with pytest.raises(ArtifactError, match=message):
+        Tree.from_arrays(arrays | {name: break_(arrays[name])}, CutRules, np.zeros(1, np.int64))
+
+
+def test_arrays_round_trip():
+    tree = make_tree("iillill")
+    again = Tree.from_arrays(tree.arrays(), CutRules, np.zeros(1, np.int64))
+    X = np.random.default_rng(0).normal(size=(50, 1))
+    assert (again.find_leaves(X) == tree.find_leaves(X)).all()
