@@ -7,11 +7,13 @@ from .boosting import (
     AdaBoostMR,
     AUCBoost,
     CoordinateRankBoost,
+    KomoriEguchiBoost,
     LogitBoost,
     PAUCBoost,
     RankBoost,
     SmoothMarginRank,
 )
+from .linear import GreedyPairs
 
 __all__ = [
     "AUCBoost",
@@ -19,6 +21,8 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMR",
     "CoordinateRankBoost",
+    "GreedyPairs",
+    "KomoriEguchiBoost",
     "LogitBoost",
     "PAUCBoost",
     "RankBoost",

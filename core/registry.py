@@ -8,11 +8,13 @@ from .boosting import (
     AdaBoostMR,
     AUCBoost,
     CoordinateRankBoost,
+    KomoriEguchiBoost,
     LogitBoost,
     PAUCBoost,
     RankBoost,
     SmoothMarginRank,
 )
+from .linear import GreedyPairs
 from .ranker import Ranker
 
 ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
@@ -24,6 +26,8 @@ ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
         "aucboost": AUCBoost,
         "logitboost": LogitBoost,
         "paucboost": PAUCBoost,
+        "komori_eguchi_boost": KomoriEguchiBoost,
+        "greedy_pairs": GreedyPairs,
         "adaboost_mh": AdaBoostMH,
         "adaboost_mr": AdaBoostMR,
     }

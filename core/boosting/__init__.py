@@ -15,6 +15,9 @@ or ±1, and what it gets right), `step` (alpha), `loss` and `intercept`.
   `tree` the kind "tree", `columns` the kind "column" (steps by `line` search where values are real);
   `label_sum`, stumps with a vote per label, and `estimators` serve `multilabel` and `aucboost` only.
 
+`komori_eguchi` stands apart: it climbs the smoothed partial AUC of `smooth` by splines of one feature,
+with a slope per row in place of a weight.
+
 `weights` holds the weights of all crucial pairs as one weight per row and class. `stumps` folds a
 sum of stumps into one step function per feature for scoring.
 """
@@ -22,6 +25,7 @@ sum of stumps into one step function per feature for scoring.
 from .adaboost import AdaBoost
 from .aucboost import AUCBoost
 from .coordinate_rankboost import CoordinateRankBoost
+from .komori_eguchi import KomoriEguchiBoost
 from .logitboost import LogitBoost
 from .multilabel import AdaBoostMH, AdaBoostMR
 from .paucboost import PAUCBoost
@@ -34,6 +38,7 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMR",
     "CoordinateRankBoost",
+    "KomoriEguchiBoost",
     "LogitBoost",
     "PAUCBoost",
     "RankBoost",

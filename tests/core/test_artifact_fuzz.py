@@ -27,7 +27,9 @@ fuzz = settings(
 def small(request):
     """The artifact of a ranker of few rounds, some of them dropped by early stopping."""
     name, parameters = VARIANTS[request.param]
-    ranker = ALGORITHMS[name](n_rounds=4, **parameters)
+    ranker = ALGORITHMS[name](**parameters)
+    if "n_rounds" in ranker.get_params():
+        ranker.set_params(n_rounds=4)
     if "early_stopping_rounds" in ranker.get_params():
         ranker.set_params(early_stopping_rounds=2)
     return save(ranker.fit(*table_for(type(ranker))))

@@ -37,7 +37,9 @@ def bench(db: Database, tmp_path: Path) -> Workbench:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_from_job_to_score(bench: Workbench, variant: str) -> None:
-    algorithm = {"n_rounds": 15} | VARIANTS[variant]
+    algorithm = VARIANTS[variant]
+    if "n_rounds" in ALGORITHMS[algorithm["name"]]().get_params():
+        algorithm = {"n_rounds": 15} | algorithm
     dataset = bench.ready(breast_cancer(), positive="malignant")
     job = bench.work_on(dataset, name="m", algorithm=algorithm, seed=5)
     assert job.state == JobState.SUCCEEDED, job.error

@@ -1,0 +1,324 @@
+"""Boosting for the partial AUC by splines, after Komori & Eguchi 2010."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+from annotated_doc import Doc
+from annotated_types import Ge, Le
+
+from core.arrays import check_array
+from core.errors import ArtifactError
+from core.metrics.window import check_window
+from core.ranker import Arrays, Callback, Floats, Ranker
+from core.scan import youden_threshold
+
+from .ensemble import join_fields, split_fields
+from .paucboost import FprMax, FprMin
+from .smooth import (
+    GREATEST_VALUE,
+    AdditiveFunction,
+    ColumnShapes,
+    SmoothArea,
+    Smoothed,
+    lay_out,
+)
+
+SplineOrStump = Annotated[
+    Literal["spline", "stump"],
+    Doc(
+        "What a round adds: a natural cubic spline of one feature, a step where a feature has few "
+        "values; or steps only."
+    ),
+]
+Rounds = Annotated[
+    int, Ge(1), Le(10_000), Doc("Number of rounds, each of which adds one spline or step.")
+]
+Penalty = Annotated[
+    float,
+    Ge(0),
+    Le(1e6),
+    Doc("Price of roughness: of a spline's bends, of the differences of successive steps."),
+]
+NKnots = Annotated[
+    int,
+    Ge(1),
+    Le(100),
+    Doc("Knots, or steps, per feature; where it has more values, at quantiles of them."),
+]
+
+StopReason = Literal["n_rounds", "no_edge", "perfect_ranker"]
+
+ROUND = np.dtype([("feature", np.int64), ("knot", np.float64), ("alpha", np.float64)])
+"""One round: the score grows by alpha times the shape of a feature that bends at the knot; NaN: the
+step of the missing."""
+
+# For the window of all rates no direction of unit variance bends the area by more: 4 φ(1).
+STEEPEST = 4.0 * math.exp(-0.5) / math.sqrt(2.0 * math.pi)
+
+# No round moves two rows further apart, in units of the noise; nor may all scores spread further.
+GREATEST_MOVE = 8.0
+GREATEST_SPREAD = 10_000.0
+
+# A step must bring this share of what its slope promises (Armijo), and more than rounding.
+LEAST_SHARE = 1e-4
+LEAST_RISE = 1e-12
+HALVINGS = 20
+
+
+class _Found(NamedTuple):
+    """The shape that a round adds: of which column, which one, and the objective's slope along it."""
+
+    column: int
+    shape: int
+    slope: float
+
+
+class KomoriEguchiBoost(Ranker):
+    """Boost sums of splines of single features by Newton steps on a smoothed partial AUC.
+
+    The objective is A(f) - penalty · Σ_j roughness(f_j), where f = Σ_j f_j(x_j) and A is the partial
+    AUC from fpr_min to fpr_max of scores that carry normal noise; see `smooth.area`. Each round
+    takes the shape of one feature that promises the greatest rise, and makes one Newton step
+    along it, halved until the objective rises.
+
+    Attributes
+    ----------
+    rounds_ : structured ndarray of shape (n_taken,)
+        feature, knot, alpha: see `ROUND`.
+    smooth_pauc_ : ndarray of shape (n_taken,), float64
+        A after each round, over the training rows.
+    loss_ : ndarray of shape (n_taken,), float64
+        1 - A + penalty · roughness after each round; it falls in every round.
+    offset_ : float
+        The training rows' weighted mean score; `predict` cuts at their Youden point, score 0.
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker"}
+        Why there are no more rounds; "no_edge": no shape raises the objective any more.
+
+    Notes
+    -----
+    Written from the published abstract (natural cubic splines for continuous markers, decision stumps
+    for discrete ones, combined componentwise to maximise the partial AUC) and from a public
+    implementation of the first author's method for the full AUC, whose objective this is for the window of
+    all rates: Φ in place of the step, on differences of scores in a unit that the penalty sets, and the
+    stumps' penalty. What is our own: the window enters through noise on every score, not on
+    differences, so that thresholds are smooth and ties do no harm; which splines span a feature's
+    space; the shape of a round is the one of the greatest assured rise slope²/(2 L), with
+    L a bound of the curvature, rather than the best after a trial of each; a step for
+    the missing; splines stay constant outside of the training range.
+
+    The unit of scores is the noise: with penalty 0 they grow without end, and A tends to the
+    empirical partial AUC.
+
+    O(n_rounds · n_features · n_samples), after a sort of each column. One thread.
+
+    References
+    ----------
+    O. Komori and S. Eguchi, "A boosting method for maximizing the partial area under the ROC curve",
+    BMC Bioinformatics 11:314, 2010.
+    O. Komori, "A boosting method for maximization of the area under the ROC curve", Annals of the
+    Institute of Statistical Mathematics 63, 2011.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_rounds: Rounds = 100,
+        fpr_min: FprMin = 0.0,
+        fpr_max: FprMax = 0.1,
+        weak_ranker: SplineOrStump = "spline",
+        penalty: Penalty = 1e-3,
+        n_knots: NKnots = 10,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.fpr_min = fpr_min
+        self.fpr_max = fpr_max
+        self.weak_ranker = weak_ranker
+        self.penalty = penalty
+        self.n_knots = n_knots
+
+    rounds_: npt.NDArray[np.void]
+    smooth_pauc_: Floats
+    loss_: Floats
+    offset_: float
+    stop_reason_: str
+    _function: AdditiveFunction
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Score rows without any check; see `Ranker.score_rows`."""
+        return np.asarray(self._function.contributions(X).sum(axis=1) + self.offset_)
+
+    def contributions(self, X: Any) -> Floats:
+        """Say how each row differs from the average training row, feature by feature.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+            decision_function(X) is offset_, the mean training score, plus the sum of each row.
+        """
+        return self._function.contributions(self._checked_rows(X))
+
+    def structure(self) -> dict[str, Any]:
+        """Describe the sum: each feature's function at its breaks, as the papers' score plots."""
+        return {
+            "type": "splines",
+            "offset": self.offset_,
+            "rounds": len(self.rounds_),
+            "stop_reason": self.stop_reason_,
+            "smooth_pauc": float(self.smooth_pauc_[-1]) if len(self.smooth_pauc_) else None,
+            "features": list(self._function.describe(self._feature_name)),
+        }
+
+    def _check_parameters(self) -> None:
+        check_window(self.fpr_min, self.fpr_max)
+
+    def _fit(
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    ) -> None:
+        area = SmoothArea(positive, weight, self.fpr_min, self.fpr_max)
+        balanced = area.weights.mean(axis=0)
+        columns = lay_out(X, balanced, self.n_knots, splines=self.weak_ranker == "spline")
+        climb = _Climb(area, columns, self.penalty)
+        rounds, areas, losses = [], [], []
+        reason: StopReason = "n_rounds"
+        for taken in range(1, self.n_rounds + 1):
+            added = climb.advance()
+            if added is None:
+                reason = "no_edge"
+                break
+            rounds.append(added)
+            areas.append(climb.reached.value)
+            losses.append(1.0 - climb.reached.value + climb.price)
+            callback(taken, self.n_rounds, {"loss": losses[-1], "smooth_pauc": areas[-1]})
+            if areas[-1] >= 1.0 - LEAST_RISE:
+                reason = "perfect_ranker"
+                break
+        self.rounds_ = np.array(rounds, dtype=ROUND)
+        self.smooth_pauc_, self.loss_ = np.array(areas), np.array(losses)
+        self.stop_reason_ = reason
+        function = AdditiveFunction.combine([c.pieces for c in columns], climb.theta)
+        self._centre(function, X, positive, weight, balanced)
+
+    def _centre(
+        self,
+        function: AdditiveFunction,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        balanced: Floats,
+    ) -> None:
+        """Let each feature's function be 0 on average, and the score 0 at the Youden point."""
+        rows = np.ascontiguousarray(X)
+        parts = function.contributions(rows)
+        share = weight / weight.max()
+        means = share @ parts / share.sum()
+        self._function = function.shifted(-means)
+        cut = youden_threshold(self._function.contributions(rows).sum(axis=1), positive, balanced)
+        self.offset_ = 0.0 if cut is None else -cut.value
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays = self._function.arrays() | split_fields(self.rounds_)
+        arrays |= {"smooth_pauc": self.smooth_pauc_, "loss": self.loss_}
+        return arrays, {"offset": self.offset_, "stop_reason": self.stop_reason_}
+
+    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        n_rounds = arrays["loss"].size
+        if n_rounds > self.n_rounds:
+            raise ArtifactError(f"loss must hold at most {self.n_rounds} values, got {n_rounds}")
+        for name in ("loss", "smooth_pauc"):
+            check_array(name, arrays[name], np.float64, (n_rounds,))
+            if not np.isfinite(arrays[name]).all():
+                raise ArtifactError(f"{name} must be finite")
+        offset = meta["offset"]
+        if type(offset) is not float or not abs(offset) <= GREATEST_VALUE:
+            raise ArtifactError(f"offset must be a finite number, got {offset!r}")
+        if meta["stop_reason"] not in get_args(StopReason):
+            raise ArtifactError(f"stop_reason is unknown: {meta['stop_reason']!r}")
+        rounds = join_fields(arrays, ROUND, n_rounds)
+        features = rounds["feature"]
+        if n_rounds and (features.min() < 0 or features.max() >= self.n_features_in_):
+            raise ArtifactError(f"feature must be from 0 to {self.n_features_in_ - 1}")
+        self._function = AdditiveFunction.from_arrays(arrays, self.n_features_in_)
+        self.rounds_ = rounds
+        self.loss_, self.smooth_pauc_ = arrays["loss"], arrays["smooth_pauc"]
+        self.offset_ = offset
+        self.stop_reason_ = meta["stop_reason"]
+
+
+class _Climb:
+    """The ascent: what has been reached, and the next round from there.
+
+    Attributes
+    ----------
+    theta : list of ndarray
+        Weights of each column's shapes.
+    reached : Smoothed
+        The area at the present scores.
+    price : float
+        The penalty times the roughness so far.
+    """
+
+    def __init__(self, area: SmoothArea, columns: list[ColumnShapes], penalty: float) -> None:
+        self._area = area
+        self._columns = columns
+        self._penalty = penalty
+        self._scores = np.zeros(len(area.positive))
+        self.theta = [np.zeros(len(column.variance)) for column in columns]
+        self.reached: Smoothed = area.at(self._scores)
+        self.price = 0.0
+
+    def advance(self) -> tuple[int, float, float] | None:
+        """Take a round; give feature, knot and step, or None where nothing rises any more."""
+        found = self._find()
+        if found is None:
+            return None
+        column = self._columns[found.column]
+        h = column.values(found.shape)
+        curve = 2.0 * self._penalty * column.pieces.penalty[found.shape, found.shape]
+        bend = self.reached.curvature(h) - curve
+        if bend >= 0.0:  # no maximum in sight: go as far as is sure to rise
+            bend = -(STEEPEST * column.variance[found.shape] + curve)
+        alpha = -found.slope / bend
+        alpha = math.copysign(min(abs(alpha), GREATEST_MOVE / float(np.ptp(h))), alpha)
+        for _ in range(HALVINGS):
+            scores = self._scores + alpha * h
+            if np.ptp(scores) > GREATEST_SPREAD:
+                return None
+            reached = self._area.at(scores)
+            price = self._price_of(found, alpha, curve)
+            rise = reached.value - self.reached.value - price
+            if rise > max(LEAST_SHARE * alpha * found.slope, LEAST_RISE):
+                self._scores, self.reached = scores, reached
+                self.price += price
+                self.theta[found.column][found.shape] += alpha
+                return found.column, float(column.pieces.knots[found.shape]), alpha
+            alpha *= 0.5
+        return None
+
+    def _find(self) -> _Found | None:
+        """Find the shape with the greatest assured rise: slope² over a bound of the curvature."""
+        gradient = self.reached.gradient()
+        best, found = LEAST_RISE, None
+        for j, (column, theta) in enumerate(zip(self._columns, self.theta, strict=True)):
+            if not len(theta):
+                continue
+            roughness = column.pieces.penalty
+            slopes = column.slopes(gradient) - 2.0 * self._penalty * roughness @ theta
+            bound = STEEPEST * column.variance + 2.0 * self._penalty * roughness.diagonal()
+            rises = slopes**2 / (2.0 * bound)
+            shape = int(rises.argmax())
+            if rises[shape] > best * (1.0 + LEAST_RISE):  # equal but for rounding: the lower column
+                best, found = rises[shape], _Found(j, shape, float(slopes[shape]))
+        return found
+
+    def _price_of(self, found: _Found, alpha: float, curve: float) -> float:
+        """Give what a step along a shape adds to the penalty."""
+        roughness = self._columns[found.column].pieces.penalty[found.shape]
+        slope = 2.0 * self._penalty * float(roughness @ self.theta[found.column])
+        return alpha * slope + 0.5 * alpha**2 * curve
