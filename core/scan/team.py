@@ -26,6 +26,11 @@ class Team:
         self._n_threads = numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1
         self._others = ThreadPoolExecutor(max(self._n_threads - 1, 1))
 
+    @property
+    def n_threads(self) -> int:
+        """How many threads share a piece of work."""
+        return self._n_threads
+
     def run(self, kernel: Callable[..., None], n_pieces: int, *arguments: object) -> None:
         """Call kernel(first, step, n_pieces, *arguments) so that each piece is done once.
 

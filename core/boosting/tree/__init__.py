@@ -4,8 +4,9 @@ For leaves l of masses P_l and N_l (each class summing to 1) the sum over pairs 
 values of all leaves, ½ ln(P_l/N_l), multiply F̃ by (Σ_l √(P_l N_l))². So a cut gains
 √(PN) - √(P₁N₁) - √(P₂N₂), whatever the other leaves are, and no pair is ever listed.
 
-`layout` holds the table, `rows` and `splits` the kernels of a leaf, `growth` the phases of a tree in
-its `workspace`, which `grower` walks through; `passes`, `routing` and `drawing` go over all rows;
-`losses` says what is descended, `rules` how far; `learner` is what the loop
-of boosting sees, and `tree_sum` with `walking` and `words` what remains.
+`coding` makes of a matrix the coded table that `layout` describes. `rows`, `splits` and `sides` are
+the kernels of a leaf, by what a side of a cut is worth (`worth`); `growth` has the phases of a tree in
+its `workspace`, which `grower` walks through. `passes`, `routing` and `drawing` go over all rows.
+`losses` says what is descended, `rules` how far; `learner` is what the loop of boosting sees, and
+`tree_sum` with `walking` and `words` what remains.
 """

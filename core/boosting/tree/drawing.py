@@ -25,15 +25,15 @@ class Drawn(NamedTuple):
 
     Attributes
     ----------
-    rows : ndarray of shape (n_drawn,), uint32
-        Positives first, each class ascending.
+    rows : ndarray of shape (n_drawn,), uint32, or None
+        Positives first, each class ascending; None is all of them.
     n_positives : int
         How many of them are positive.
     weights : ndarray of shape (1 or 2, n_rows), float64
         Their weights, in the places of the rows.
     """
 
-    rows: npt.NDArray[np.uint32]
+    rows: npt.NDArray[np.uint32] | None
     n_positives: int
     weights: Floats
 

@@ -1,13 +1,37 @@
 """The memory in which trees are grown, and the door to `growth`."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
+from core.errors import InvalidParameter
 from core.scan import Team
+from core.scan.by_row import COLUMNS
 
 from .growth import END_TREE, START_TREE, do_pieces, next_phase
-from .layout import CELLS, COLUMNS, Floats, Integers, Table
-from .workspace import N_LEAVES, N_SPLIT_COLUMNS, RUN_ROWS, Rule, State, Work
+from .layout import N_CODES, Floats, Integers, Table
+from .workspace import N_LEAVES, N_SPLIT_COLUMNS, ROWS_PER_CODE, RUN_ROWS, Rule, State, Work
+
+
+class Splits(NamedTuple):
+    """A tree as growth gives it; see `growth`.
+
+    Attributes
+    ----------
+    cuts : ndarray of shape (n_leaves - 1, 4), int64
+        Of each split the leaf, the feature, the cut (codes greater than it lie above) and whether
+        the missing lie above.
+    sides : ndarray of shape (n_leaves - 1, n_codes), uint8
+        Where the cut is BY_SIDES, 1 for the codes above.
+    """
+
+    cuts: Integers
+    sides: npt.NDArray[np.uint8]
+
+
+# Of histograms. 31 leaves of 255 bins × 30 columns take 4 MB, of 65,535 bins a gigabyte.
+MOST_BYTES = 4 << 30
 
 
 class Grower:
@@ -24,9 +48,15 @@ class Grower:
     max_leaves : int or None
         None grows level by level.
 
+    Raises
+    ------
+    InvalidParameter
+        The histograms of so many leaves and bins would take too much memory.
+
     Notes
     -----
-    Memory: 8 bytes per row for the order of rows, and 128 KiB per leaf and block of 32 columns.
+    Memory: 8 bytes per row for the order of rows, and 512 bytes per leaf, bin and block of 32
+    columns; only what a tree comes to use is ever touched.
     """
 
     def __init__(
@@ -37,20 +67,32 @@ class Grower:
         self._max_depth = max_depth
         self._best_first = max_leaves is not None
         n_leaves = max_leaves or 2**max_depth
-        n_blocks, n_rows = len(table.blocks), table.n_rows
-        n_runs = 2 * (n_rows // RUN_ROWS + 2 * n_leaves + 2)
+        n_blocks, n_rows, n_cells = len(table.blocks), table.n_rows, table.n_cells
+        n_bytes = min(n_leaves, n_rows) * 2 * n_cells * 8
+        if n_bytes > MOST_BYTES:
+            raise InvalidParameter(
+                f"max_bins or the trees' size must be less: histograms of {n_leaves} leaves and "
+                f"{n_cells * 2:,} cells take {n_bytes / 1e9:.1f} GB, at most {MOST_BYTES / 1e9:.1f}"
+            )
+        most_codes = int(table.blocks[:, N_CODES].max())
+        n_sided = most_codes if table.categorical.any() else 0
+        run_rows = max(RUN_ROWS, ROWS_PER_CODE * most_codes)
+        n_runs = 2 * (n_rows // run_rows + 2 * n_leaves + 2)
         self._work = Work(
-            table.codes,
             table.words,
+            table.per_word,
             table.blocks,
+            table.categorical,
+            run_rows,
             np.zeros((n_blocks, COLUMNS), dtype=np.bool_),
             np.empty(n_rows, dtype=np.uint32),
             np.empty(n_rows, dtype=np.uint32),
             np.empty((n_weights, 0)),
-            np.empty((n_leaves, n_blocks, 2, CELLS)),
-            np.empty((2 * (n_rows // RUN_ROWS) + 2, n_blocks, CELLS)),
+            np.empty((n_leaves, 2 * n_cells)),
+            np.empty((2 * (n_rows // run_rows) + 2, n_cells)),
             np.zeros((n_leaves, 9), dtype=np.int64),
             np.zeros((n_leaves, n_blocks + 1, 4)),
+            np.zeros((n_leaves, n_blocks + 1, n_sided), dtype=np.uint8),
             np.zeros((n_runs, 6), dtype=np.int64),
             np.zeros((n_leaves, 4), dtype=np.int64),
         )
@@ -58,22 +100,23 @@ class Grower:
             np.zeros(3, dtype=np.int64),
             np.zeros(n_leaves, dtype=np.int64),
             np.zeros((n_leaves - 1, N_SPLIT_COLUMNS), dtype=np.int64),
+            np.zeros((n_leaves - 1, n_sided), dtype=np.uint8),
         )
 
     def grow(
         self,
-        rows: npt.NDArray[np.uint32],
+        rows: npt.NDArray[np.uint32] | None,
         n_positives: int,
         weights: Floats,
         features: npt.NDArray[np.bool_],
         rule: Rule,
-    ) -> Integers:
+    ) -> Splits:
         """Grow one tree.
 
         Parameters
         ----------
-        rows : ndarray of shape (n_drawn,), uint32
-            The rows to grow on, positives first, each class ascending.
+        rows : ndarray of shape (n_drawn,), uint32, or None
+            The rows to grow on, positives first, each class ascending; None is all of them.
         n_positives : int
             How many of `rows` are positive.
         weights : ndarray of shape (n_weights, n_rows), float64
@@ -83,9 +126,8 @@ class Grower:
 
         Returns
         -------
-        ndarray of shape (n_leaves - 1, 4), int64
-            Of each split the leaf, the feature, the cut (codes greater than it lie above) and
-            whether the missing lie above. Empty where no cut has a gain.
+        Splits
+            Empty where no cut has a gain.
 
         Notes
         -----
@@ -94,15 +136,22 @@ class Grower:
         """
         work = self._work._replace(weights=weights)
         work.allowed.reshape(-1)[: len(features)] = features
-        work.rows[: len(rows)] = rows
+        if rows is None:
+            n_drawn = len(work.rows)
+            for start in range(0, n_drawn, RUN_ROWS):  # without as many bytes again
+                stop = min(start + RUN_ROWS, n_drawn)
+                work.rows[start:stop] = np.arange(start, stop)
+        else:
+            n_drawn = len(rows)
+            work.rows[:n_drawn] = rows
         if len(weights) == 2:  # gradients tell the classes apart themselves
             n_positives = 0
-        work.leaves[0] = (0, n_positives, n_positives, len(rows), 0, 0, -1, 0, 0)
+        work.leaves[0] = (0, n_positives, n_positives, n_drawn, 0, 0, -1, 0, 0)
         phase, n_pieces = START_TREE, 0
         while phase != END_TREE:
             self._team.run(do_pieces, n_pieces, phase, work, rule)
             phase, n_pieces = next_phase(
                 phase, work, self._max_depth, self._best_first, self._state
             )
-        splits: Integers = self._state.splits[: self._state.counts[N_LEAVES] - 1].copy()
-        return splits
+        n_splits = self._state.counts[N_LEAVES] - 1
+        return Splits(self._state.splits[:n_splits].copy(), self._state.sides[:n_splits].copy())

@@ -13,15 +13,16 @@ of threads.
 import numba
 import numpy as np
 
-from core.scan import MISSING
+from core.scan.by_row import COLUMNS
 
-from .layout import CELLS, COLUMNS
+from .layout import FIRST_CELL, HAS_MISSING, N_CODES, N_WORDS
 from .rows import add_rows, divide_rows, gather_rows
 from .splits import find_cut
 from .workspace import (
     ABOVE,
     ADDED,
     BELOW,
+    BY_SIDES,
     CUT,
     DEPTH,
     FEATURE,
@@ -37,7 +38,6 @@ from .workspace import (
     N_RUNS,
     PLACE,
     RULE_TYPE,
-    RUN_ROWS,
     SIBLING,
     SPARE,
     START,
@@ -51,34 +51,57 @@ from .workspace import (
 START_TREE, _ADD, _FINISH, _DIVIDE, _GATHER, END_TREE = range(6)
 
 
+@numba.njit(numba.float64[:, ::1](WORK_TYPE, numba.int64, numba.int64), nogil=True, cache=True)
+def histogram_of(work, leaf, block):  # type: ignore[no-untyped-def]
+    """Give a block's part of a leaf's histogram: (2, n_codes * 32)."""
+    n_cells, first = work.blocks[block, N_CODES] * COLUMNS, 2 * work.blocks[block, FIRST_CELL]
+    part = work.histograms[work.leaves[leaf, PLACE], first : first + 2 * n_cells]
+    return part.reshape(2, n_cells)
+
+
+@numba.njit(numba.float64[::1](WORK_TYPE, numba.int64[::1], numba.int64), nogil=True, cache=True)
+def _spare_of(work, run, block):  # type: ignore[no-untyped-def]
+    """Give a block's part of the spare histogram that takes a run's sum."""
+    first = work.blocks[block, FIRST_CELL]
+    return work.spare[run[SPARE], first : first + work.blocks[block, N_CODES] * COLUMNS]
+
+
+@numba.njit(numba.uint8[::1](WORK_TYPE, numba.int64, numba.int64), nogil=True, cache=True)
+def _codes_above(work, at, n_codes):  # type: ignore[no-untyped-def]
+    """Give a 1 for each code above a leaf's cut."""
+    leaf = work.leaves[at]
+    if leaf[CUT] == BY_SIDES:
+        return work.sides[at, len(work.blocks), :n_codes]
+    above = np.zeros(n_codes, dtype=np.uint8)
+    above[leaf[CUT] + 1 : n_codes - 1] = 1
+    above[n_codes - 1] = leaf[MISSING_ABOVE]
+    return above
+
+
 @numba.njit(numba.void(numba.int64[::1], numba.int64, WORK_TYPE, RULE_TYPE), nogil=True, cache=True)
 def _finish(pair, block, work, rule):  # type: ignore[no-untyped-def]
     """Finish the histograms of two siblings and find the best cut of each."""
-    own = work.histograms[work.leaves[pair[ADDED], PLACE], block]
+    own = histogram_of(work, pair[ADDED], block)
     for r in range(pair[FIRST_RUN], pair[LAST_RUN]):
         run = work.runs[r]
         if run[SPARE] >= 0:
-            half, part = own[run[HALF]], work.spare[run[SPARE], block]
-            for cell in range(CELLS):
+            half, part = own[run[HALF]], _spare_of(work, run, block)
+            for cell in range(len(half)):
                 half[cell] += part[cell]
     if pair[SIBLING] >= 0:
-        other = work.histograms[work.leaves[pair[SIBLING], PLACE], block]
+        other = histogram_of(work, pair[SIBLING], block)
         for half in range(2):
-            for cell in range(CELLS):
+            for cell in range(own.shape[1]):
                 other[half, cell] -= own[half, cell]
-    n_bins, has_missing = work.blocks[block, 1], work.blocks[block, 2] != 0
     for leaf in (pair[ADDED], pair[SIBLING]):
         if leaf >= 0:
-            histogram = work.histograms[work.leaves[leaf, PLACE], block]
             gain, column, cut, missing_above = find_cut(
-                histogram,
-                n_bins,
-                has_missing,
+                histogram_of(work, leaf, block),
+                work.blocks[block, HAS_MISSING] != 0,
+                work.categorical[block],
                 work.allowed[block],
-                rule.least_mass,
-                rule.objective,
-                rule.push,
-                rule.smoothing,
+                rule,
+                work.sides[leaf, block],
             )
             found = work.found[leaf, block]
             found[0] = gain
@@ -93,12 +116,17 @@ def _do(phase, t, work, rule):  # type: ignore[no-untyped-def]
     n_blocks = len(work.blocks)
     if phase == _DIVIDE:
         run = work.runs[t]
-        leaf = work.leaves[run[LEAF]]
-        first = leaf[CUT] + 1
-        width = MISSING - 1 + leaf[MISSING_ABOVE] - first
-        column = work.codes[leaf[FEATURE]]
+        feature = work.leaves[run[LEAF], FEATURE]
+        block, column = feature // COLUMNS, feature % COLUMNS
         run[N_ABOVE] = divide_rows(
-            column, np.uint8(first), np.uint8(width), run[FROM], run[TO], work.rows, work.divided
+            work.words[block],
+            work.per_word,
+            column,
+            _codes_above(work, run[LEAF], work.blocks[block, N_CODES]),
+            run[FROM],
+            run[TO],
+            work.rows,
+            work.divided,
         )
     elif phase == _GATHER:
         run = work.runs[t]
@@ -106,13 +134,20 @@ def _do(phase, t, work, rule):  # type: ignore[no-untyped-def]
         gather_rows(work.divided, run[FROM], middle, run[TO], work.rows, run[ABOVE], run[BELOW])
     elif phase == _ADD:
         run, block = work.runs[t // n_blocks], t % n_blocks
+        histogram = histogram_of(work, run[LEAF], block)[run[HALF]]
         if run[SPARE] >= 0:
-            histogram = work.spare[run[SPARE], block]
-        else:
-            histogram = work.histograms[work.leaves[run[LEAF], PLACE], block, run[HALF]]
+            histogram = _spare_of(work, run, block)
         histogram[:] = 0.0
-        weights, n_words = work.weights[run[WEIGHTS]], work.blocks[block, 0]
-        add_rows(work.words[block], work.rows, weights, run[FROM], run[TO], n_words, histogram)
+        add_rows(
+            work.words[block],
+            work.per_word,
+            work.rows,
+            work.weights[run[WEIGHTS]],
+            run[FROM],
+            run[TO],
+            work.blocks[block, N_WORDS],
+            histogram,
+        )
     else:
         _finish(work.pairs[t // n_blocks], t % n_blocks, work, rule)
 
@@ -129,15 +164,17 @@ def do_pieces(first, step, n, phase, work, rule):  # type: ignore[no-untyped-def
 
 
 @numba.njit(
-    numba.int64(numba.int64, numba.int64, numba.int64, numba.int64[:, ::1]), nogil=True, cache=True
+    numba.int64(numba.int64, numba.int64, numba.int64, numba.int64, numba.int64[:, ::1]),
+    nogil=True,
+    cache=True,
 )
-def _list_runs(leaf, start, stop, runs):  # type: ignore[no-untyped-def]
+def _list_runs(leaf, start, stop, length, runs):  # type: ignore[no-untyped-def]
     """Cut rows[start:stop] of a leaf into runs; return how many."""
     n = 0
     while start < stop:
         runs[n, LEAF] = leaf
         runs[n, FROM] = start
-        start = min(start + RUN_ROWS, stop)
+        start = min(start + length, stop)
         runs[n, TO] = start
         n += 1
     return n
@@ -150,7 +187,7 @@ def _list_divisions(work, batch):  # type: ignore[no-untyped-def]
     for leaf in batch:
         for k in range(2):
             start, stop = work.leaves[leaf, START + 2 * k], work.leaves[leaf, STOP + 2 * k]
-            n += _list_runs(leaf, start, stop, work.runs[n:])
+            n += _list_runs(leaf, start, stop, work.run_rows, work.runs[n:])
     return n
 
 
@@ -162,7 +199,7 @@ def _place_divisions(work, batch, next_leaf):  # type: ignore[no-untyped-def]
         parent, child = work.leaves[leaf], work.leaves[next_leaf + b]
         for k in range(2):
             start, stop = parent[START + 2 * k], parent[STOP + 2 * k]
-            first, last = last, last + (stop - start + RUN_ROWS - 1) // RUN_ROWS
+            first, last = last, last + (stop - start + work.run_rows - 1) // work.run_rows
             middle = start + work.runs[first:last, N_ABOVE].sum()
             above, below = start, middle
             for r in range(first, last):
@@ -175,9 +212,10 @@ def _place_divisions(work, batch, next_leaf):  # type: ignore[no-untyped-def]
             child[STOP + 2 * k] = stop
 
 
-@numba.njit(numba.void(numba.int64[::1], numba.float64[:, ::1]), nogil=True, cache=True)
-def _choose(leaf, found):  # type: ignore[no-untyped-def]
-    """Take the best of the blocks' cuts, the lowest block among equals; its gain goes last."""
+@numba.njit(numba.void(WORK_TYPE, numba.int64), nogil=True, cache=True)
+def _choose(work, at):  # type: ignore[no-untyped-def]
+    """Take the best of the blocks' cuts, the lowest block among equals; it goes last."""
+    leaf, found, sides = work.leaves[at], work.found[at], work.sides[at]
     last = len(found) - 1
     gain = 0.0
     leaf[FEATURE] = -1
@@ -187,6 +225,7 @@ def _choose(leaf, found):  # type: ignore[no-untyped-def]
             leaf[FEATURE] = np.int64(found[block, 1])
             leaf[CUT] = np.int64(found[block, 2])
             leaf[MISSING_ABOVE] = np.int64(found[block, 3])
+            sides[last] = sides[block]
     found[last, 0] = gain
 
 
@@ -203,7 +242,7 @@ def _list_additions(work, n_pairs):  # type: ignore[no-untyped-def]
             for k in range(2):
                 if k == half or two_weights:
                     start, stop = leaf[START + 2 * k], leaf[STOP + 2 * k]
-                    n += _list_runs(pair[ADDED], start, stop, work.runs[n:])
+                    n += _list_runs(pair[ADDED], start, stop, work.run_rows, work.runs[n:])
             if n == first:  # no rows: the histogram is still to be cleared
                 work.runs[n, LEAF] = pair[ADDED]
                 work.runs[n, FROM] = work.runs[n, TO] = 0
@@ -262,17 +301,19 @@ def _pair_up(work, batch, next_leaf):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    numba.void(WORK_TYPE, numba.int64[::1], numba.int64, numba.int64[:, ::1]),
+    numba.void(WORK_TYPE, numba.int64[::1], numba.int64, STATE_TYPE),
     nogil=True,
     cache=True,
 )
-def _split_leaves(work, batch, n_leaves, splits):  # type: ignore[no-untyped-def]
+def _split_leaves(work, batch, n_leaves, state):  # type: ignore[no-untyped-def]
     """Note the splits of some leaves, and make their new leaves."""
     last = len(work.blocks)
     for b, at in enumerate(batch):
         leaf, child = work.leaves[at], work.leaves[n_leaves + b]
-        splits[n_leaves - 1 + b, 0] = at
-        splits[n_leaves - 1 + b, 1:] = leaf[FEATURE : MISSING_ABOVE + 1]
+        split = state.splits[n_leaves - 1 + b]
+        split[0] = at
+        split[1:] = leaf[FEATURE : MISSING_ABOVE + 1]
+        state.sides[n_leaves - 1 + b] = work.sides[at, last]
         leaf[DEPTH] += 1
         child[DEPTH] = leaf[DEPTH]
         child[PLACE] = n_leaves + b
@@ -310,14 +351,14 @@ def next_phase(done, work, max_depth, best_first, state):  # type: ignore[no-unt
     for pair in work.pairs[: counts[N_BATCH]]:
         for leaf in (pair[ADDED], pair[SIBLING]):
             if leaf >= 0:
-                _choose(work.leaves[leaf], work.found[leaf])
+                _choose(work, leaf)
     most = len(state.splits) + 1
     while counts[N_LEAVES] < most:
         n = _list_batch(work, counts[N_LEAVES], max_depth, best_first, state.batch)
         if n == 0:
             break
         batch = state.batch[:n]
-        _split_leaves(work, batch, counts[N_LEAVES], state.splits)
+        _split_leaves(work, batch, counts[N_LEAVES], state)
         if counts[N_LEAVES] + n < most and work.leaves[batch[0], DEPTH] < max_depth:
             counts[N_BATCH] = n
             counts[N_RUNS] = _list_divisions(work, batch)

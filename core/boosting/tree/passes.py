@@ -6,10 +6,12 @@ import numpy as np
 
 from core.ranker import Floats
 from core.scan import Team
+from core.scan.by_row import COLUMNS
 
 from . import drawing, routing
 from .drawing import Drawn
-from .layout import Integers, Table
+from .grower import Splits
+from .layout import N_CODES, Table
 from .workspace import MAX_LEAVES, RUN_ROWS
 
 
@@ -42,7 +44,6 @@ class Passes:
         self.runs = np.array(bounds, dtype=np.int64)
         self.leaves = np.zeros(n, dtype=np.uint8)
         self.sample_weight = weight if (weight != 1.0).any() else np.empty(0)
-        self._all_rows = np.arange(n, dtype=np.uint32)
         self._rows = np.empty(0, dtype=np.uint32)
         self._drawn: Floats | None = None
         self._sums = np.empty((len(bounds), 3, MAX_LEAVES))
@@ -51,7 +52,7 @@ class Passes:
         """Run a kernel of `routing` or `drawing` over all runs."""
         self._team.run(kernel, len(self.runs), *arrays)
 
-    def sum_leaves(self, splits: Integers, weights: Floats) -> Floats:
+    def sum_leaves(self, splits: Splits, weights: Floats) -> Floats:
         """Send every row to its leaf and sum up the leaves.
 
         Returns
@@ -61,21 +62,27 @@ class Passes:
         """
         self.run(
             routing.sum_leaves,
-            self.table.codes,
-            splits,
+            self._route(splits),
             self.runs,
             weights,
             self.sample_weight,
             self.leaves,
             self._sums,
         )
-        sums: Floats = self._sums[:, :, : len(splits) + 1].sum(axis=0)
+        sums: Floats = self._sums[:, :, : len(splits.cuts) + 1].sum(axis=0)
         return sums
+
+    def _route(self, splits: Splits) -> routing.Route:
+        features, asked = np.unique(splits.cuts[:, 1], return_inverse=True)
+        missing = self.table.blocks[features // COLUMNS, N_CODES] - 1
+        return routing.Route(
+            self.table.words, self.table.per_word, *splits, features, asked, missing[asked]
+        )
 
     def draw(self, weights: Floats, share: float, key: int) -> Drawn:
         """Draw a share of the rows by their weights; see `drawing`."""
         if share == 1.0:
-            return Drawn(self._all_rows, self.table.n_positives, weights)
+            return Drawn(None, self.table.n_positives, weights)
         if self._drawn is None:
             self._drawn = np.empty_like(weights)
             self._rows = np.empty(self.table.n_rows, dtype=np.uint32)

@@ -6,75 +6,215 @@ there are.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from core.scan import MISSING
+from core.scan.by_row import COLUMNS
+
+from .layout import NARROW
+from .workspace import BY_SIDES
 
 ROWS_AT_ONCE = 1024  # their codes of thirty columns stay in the first-level cache
 
 _RUNS = numba.int64[:, ::1]
+_LEAVES = numba.uint8[::1]
 
 
 @numba.njit(
-    numba.void(
-        numba.uint8[::1], numba.uint8, numba.uint8, numba.uint8, numba.uint8, numba.uint8[::1]
-    ),
+    [
+        numba.void(numba.uint8[::1], numba.int64, numba.int64, numba.uint8, numba.uint8, _LEAVES),
+        numba.void(numba.uint16[::1], numba.int64, numba.int64, numba.uint8, numba.uint8, _LEAVES),
+    ],
     nogil=True,
     cache=True,
 )
-def _move(column, first, width, leaf, new, leaves):  # type: ignore[no-untyped-def]
+def _move(codes, first, width, leaf, new, leaves):  # type: ignore[no-untyped-def]
     """Move the rows of a leaf whose code is not within `width` of `first` to a new one."""
+    at, most = codes.dtype.type(first), codes.dtype.type(width)
     for i in range(len(leaves)):
-        below = np.uint8(column[i] - first) > width
+        below = codes.dtype.type(codes[i] - at) > most
         leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
 
 
 @numba.njit(
-    numba.void(
-        numba.uint8[:, ::1], numba.int64[:, ::1], numba.int64, numba.int64, numba.uint8[::1]
-    ),
+    [
+        numba.void(numba.uint8[::1], numba.uint8[::1], numba.uint8, numba.uint8, _LEAVES),
+        numba.void(numba.uint16[::1], numba.uint8[::1], numba.uint8, numba.uint8, _LEAVES),
+    ],
     nogil=True,
     cache=True,
 )
-def route(codes, splits, start, stop, leaves):  # type: ignore[no-untyped-def]
-    """Write the leaf of each row in start:stop; splits as from `Grower.grow`.
+def _move_by_sides(codes, above, leaf, new, leaves):  # type: ignore[no-untyped-def]
+    """Move the rows of a leaf whose code has no 1 in `above` to a new one."""
+    for i in range(len(leaves)):
+        below = above[codes[i]] == 0
+        leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
 
-    A block of rows meets each split once: those in the split leaf and below its cut move on. That
-    is a handful of vector instructions on bytes, whatever the depth.
+
+@numba.njit(
+    numba.void(numba.uint64[::1], numba.uint64[::1], numba.uint64, numba.uint64),
+    nogil=True,
+    cache=True,
+)
+def _exchange(first, second, shift, low):  # type: ignore[no-untyped-def]
+    """Exchange the high parts of the first words and the low parts of the second."""
+    for i in range(len(first)):
+        a, b = first[i], second[i]
+        exchanged = ((a >> shift) ^ b) & low
+        first[i] = a ^ (exchanged << shift)
+        second[i] = b ^ exchanged
+
+
+@numba.njit(
+    numba.void(numba.uint64[::1], numba.int64, numba.uint64[:, ::1]), nogil=True, cache=True
+)
+def turn(words, per_word, turned):  # type: ignore[no-untyped-def]
+    """Turn rows of codes into columns of codes.
+
+    `words` of a block of rows go, cut into `per_word` equal parts, to the rows of `turned`. Then
+    word i of row k holds the k-th codes of all parts' i-th words: for each i a square of codes is
+    transposed by exchanging ever larger squares in it (Warren, Hacker's Delight, section 7-3).
     """
+    flat = turned.reshape(-1)
+    for i in range(len(words)):
+        flat[i] = words[i]
+    bits = np.uint64(64 // per_word)
+    distance = 1
+    while distance < per_word:
+        shift = bits * np.uint64(distance)
+        low = ~np.uint64(0) // ((np.uint64(1) << shift) + np.uint64(1))
+        for a in range(per_word):
+            if a & distance == 0:
+                _exchange(turned[a], turned[a + distance], shift, low)
+        distance *= 2
+
+
+class Route(NamedTuple):
+    """A tree as questions to a coded table; see `Grower.grow` for splits and sides.
+
+    Attributes
+    ----------
+    words, per_word
+        Of the table; see `layout.Table`.
+    splits : ndarray of shape (n_splits, 4), int64
+    sides : ndarray of shape (n_splits, n_codes), uint8
+    features : ndarray of int64
+        Those that are asked for, ascending.
+    asked : ndarray of shape (n_splits,), int64
+        Of each split the place of its feature in `features`.
+    missing : ndarray of shape (n_splits,), int64
+        Of each split the missing code of its feature.
+    """
+
+    words: Any
+    per_word: Any
+    splits: Any
+    sides: Any
+    features: Any
+    asked: Any
+    missing: Any
+
+
+_I1 = numba.int64[::1]
+ROUTE_TYPE = numba.types.NamedTuple(
+    (
+        numba.uint64[:, ::1],
+        numba.int64,
+        numba.int64[:, ::1],
+        numba.uint8[:, ::1],
+        _I1,
+        _I1,
+        _I1,
+    ),
+    Route,
+)
+
+
+@numba.njit(
+    numba.void(ROUTE_TYPE, numba.int64, numba.int64, numba.uint64[:, ::1], numba.uint64[:, ::1]),
+    nogil=True,
+    cache=True,
+)
+def _take_columns(route, low, n_rows, turned, columns):  # type: ignore[no-untyped-def]
+    """Write the codes of the features asked for, of a block of rows in the order of `turn`."""
+    per_word = route.per_word
+    row_words = COLUMNS // per_word
+    turned_block = -1
+    for u, feature in enumerate(route.features):
+        block, column = feature // COLUMNS, feature % COLUMNS
+        if block != turned_block:
+            words = route.words[block, low * row_words : (low + n_rows) * row_words]
+            turn(words, per_word, turned)
+            turned_block = block
+        codes, at = turned[column % per_word], column // per_word
+        for i in range(columns.shape[1]):
+            columns[u, i] = codes[i * row_words + at]
+
+
+@numba.njit(
+    [
+        numba.void(numba.uint8[:, ::1], ROUTE_TYPE, _LEAVES),
+        numba.void(numba.uint16[:, ::1], ROUTE_TYPE, _LEAVES),
+    ],
+    nogil=True,
+    cache=True,
+)
+def _ask(columns, route, at):  # type: ignore[no-untyped-def]
+    """Let a block of rows meet each split once: those in its leaf and below its cut move on."""
+    at[:] = 0
+    for s in range(len(route.splits)):
+        split, codes, new = route.splits[s], columns[route.asked[s]], np.uint8(s + 1)
+        if split[2] == BY_SIDES:
+            _move_by_sides(codes, route.sides[s], np.uint8(split[0]), new, at)
+        else:
+            # The missing code, the greatest, ends the interval of those above or follows it.
+            first = split[2] + 1
+            width = route.missing[s] - 1 + split[3] - first
+            _move(codes, first, width, np.uint8(split[0]), new, at)
+
+
+@numba.njit(numba.void(ROUTE_TYPE, numba.int64, numba.int64, _LEAVES), nogil=True, cache=True)
+def send(route, start, stop, leaves):  # type: ignore[no-untyped-def]
+    """Write the leaf of each row in start:stop.
+
+    A split costs a handful of vector instructions on the codes of a block of rows, whatever the
+    depth.
+    """
+    per_word = route.per_word
+    part = ROWS_AT_ONCE // per_word  # rows that `turn` keeps together
+    # zeros, as the last block leaves a part as it is: nothing there may be more than a code
+    turned = np.zeros((per_word, part * (COLUMNS // per_word)), dtype=np.uint64)
+    columns = np.empty((len(route.features), part), dtype=np.uint64)
+    at = np.empty(ROWS_AT_ONCE, dtype=np.uint8)
     for low in range(start, stop, ROWS_AT_ONCE):
-        high = min(low + ROWS_AT_ONCE, stop)
-        leaves[low:high] = 0
-        for s in range(len(splits)):
-            first = splits[s, 2] + 1
-            width = MISSING - 1 + splits[s, 3] - first
-            _move(
-                codes[splits[s, 1], low:high],
-                np.uint8(first),
-                np.uint8(width),
-                np.uint8(splits[s, 0]),
-                np.uint8(s + 1),
-                leaves[low:high],
-            )
+        n_rows = min(ROWS_AT_ONCE, stop - low)
+        _take_columns(route, low, n_rows, turned, columns)
+        if per_word == NARROW:
+            _ask(columns.view(np.uint8), route, at)
+        else:
+            _ask(columns.view(np.uint16), route, at)
+        for k in range(per_word):
+            first = k * part
+            for i in range(min(part, n_rows - first)):
+                leaves[low + first + i] = at[i * per_word + k]
 
 
 _SUM_RUN = (
-    numba.uint8[:, ::1],
-    numba.int64[:, ::1],
+    ROUTE_TYPE,
     _RUNS,
     numba.float64[:, ::1],
     numba.float64[::1],
-    numba.uint8[::1],
+    _LEAVES,
     numba.float64[:, :, ::1],
 )
 
 
 @numba.njit(numba.void(numba.int64, *_SUM_RUN), nogil=True, cache=True)
-def _sum_run(r, codes, splits, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
+def _sum_run(r, route, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
     start, stop, in_class = runs[r, 0], runs[r, 1], runs[r, 2]
-    route(codes, splits, start, stop, leaves)
+    send(route, start, stop, leaves)
     sums[r] = 0.0
     first = sums[r, in_class] if len(weights) == 1 else sums[r, 0]
     second, counts = sums[r, 1], sums[r, 2]
@@ -88,14 +228,14 @@ def _sum_run(r, codes, splits, runs, weights, sample_weight, leaves, sums):  # t
 
 
 @numba.njit(numba.void(numba.int64, numba.int64, numba.int64, *_SUM_RUN), nogil=True, cache=True)
-def sum_leaves(first, step, n, codes, splits, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
+def sum_leaves(first, step, n, route, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
     """For every step-th run write each row's leaf, and sums of weights to sums[run, half, leaf].
 
     One weight per row is summed by class; of two, each has a half of its own. Sample weights, all 1
     if there are none, go to sums[run, 2, leaf].
     """
     for r in range(first, n, step):
-        _sum_run(r, codes, splits, runs, weights, sample_weight, leaves, sums)
+        _sum_run(r, route, runs, weights, sample_weight, leaves, sums)
 
 
 _RESCALE_RUN = (

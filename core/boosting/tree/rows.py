@@ -7,34 +7,39 @@ order, so that no figure depends on how many threads share them out.
 import numba
 import numpy as np
 
-from .layout import COLUMNS, WORDS, prefetch
+from core.scan.by_row import COLUMNS, prefetch
 
-AHEAD = 24  # rows between asking for a row and using it: about the time that memory takes
+# Rows between asking for a row and using it: about the time that memory takes. Adding a row takes
+# thirty times as long as dividing one off.
+AHEAD_OF_ADDING = 24
+AHEAD_OF_DIVIDING = 256
 
 _COLUMNS = np.uint64(COLUMNS)
-_WORDS = np.uint64(WORDS)
-_ONE_CODE = np.uint64(255)
 
 
 @numba.njit(inline="always")
-def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
+def _add_rows(words, rows, weights, start, stop, n_words, per_word, histogram):  # type: ignore[no-untyped-def]
     last = stop - 1
+    bits = np.uint64(64 // per_word)
+    one_code = (np.uint64(1) << bits) - np.uint64(1)
+    row_words = np.uint64(COLUMNS // per_word)
     for i in range(start, stop):
-        ahead = np.int64(rows[np.uint64(min(i + AHEAD, last))])
-        prefetch(words, ahead * WORDS)
+        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_ADDING, last))])
+        prefetch(words, ahead * np.int64(row_words))
         prefetch(weights, ahead)
         row = np.uint64(rows[np.uint64(i)])
         weight = weights[row]
         for q in range(n_words):
-            word = words[row * _WORDS + np.uint64(q)]
-            for k in range(8):
-                code = (word >> np.uint64(8 * k)) & _ONE_CODE
-                histogram[code * _COLUMNS + np.uint64(8 * q + k)] += weight
+            word = words[row * row_words + np.uint64(q)]
+            for k in range(per_word):
+                code = (word >> (bits * np.uint64(k))) & one_code
+                histogram[code * _COLUMNS + np.uint64(per_word * q + k)] += weight
 
 
 @numba.njit(
     numba.void(
         numba.uint64[::1],
+        numba.int64,
         numba.uint32[::1],
         numba.float64[::1],
         numba.int64,
@@ -45,24 +50,27 @@ def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: i
     nogil=True,
     cache=True,
 )
-def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
+def add_rows(words, per_word, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
     """Add the weights of rows[start:stop] to histogram[code * 32 + column] of a block."""
-    # With a constant for the number of words the compiler unrolls all 32 additions of a row.
-    if n_words == 4:
-        _add_rows(words, rows, weights, start, stop, 4, histogram)
+    # With constants for the numbers of words the compiler unrolls all additions of a row.
+    if per_word == 4:
+        _add_rows(words, rows, weights, start, stop, n_words, 4, histogram)
+    elif n_words == 4:
+        _add_rows(words, rows, weights, start, stop, 4, 8, histogram)
     elif n_words == 3:
-        _add_rows(words, rows, weights, start, stop, 3, histogram)
+        _add_rows(words, rows, weights, start, stop, 3, 8, histogram)
     elif n_words == 2:
-        _add_rows(words, rows, weights, start, stop, 2, histogram)
+        _add_rows(words, rows, weights, start, stop, 2, 8, histogram)
     else:
-        _add_rows(words, rows, weights, start, stop, 1, histogram)
+        _add_rows(words, rows, weights, start, stop, 1, 8, histogram)
 
 
 @numba.njit(
     numba.int64(
+        numba.uint64[::1],
+        numba.int64,
+        numba.int64,
         numba.uint8[::1],
-        numba.uint8,
-        numba.uint8,
         numba.int64,
         numba.int64,
         numba.uint32[::1],
@@ -71,22 +79,31 @@ def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ig
     nogil=True,
     cache=True,
 )
-def divide_rows(column, first, width, start, stop, rows, divided):  # type: ignore[no-untyped-def]
-    """Divide rows[start:stop] by a cut; return how many lie above it.
+def divide_rows(words, per_word, column, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
+    """Divide rows[start:stop] by the codes of a column of a block; return how many lie above.
 
-    Those whose code is within `width` of `first`, modulo 256, go to the front of
+    `above` holds a 1 for each code above, a 0 for the others. Rows above go to the front of
     divided[start:stop] in their order, the others to its back in reverse.
     """
+    row_words = np.uint64(COLUMNS // per_word)
+    bits = np.uint64(64 // per_word)
+    one_code = (np.uint64(1) << bits) - np.uint64(1)
+    at = np.uint64(column // per_word)
+    shift = bits * np.uint64(column % per_word)
     low = np.uint64(start)
     high = np.uint64(stop - 1)
+    last = stop - 1
     for i in range(start, stop):
+        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_DIVIDING, last))])
+        prefetch(words, ahead * np.int64(row_words) + np.int64(at))
         row = rows[np.uint64(i)]
         # written to both ends, one of which is written again: no branch to mispredict
         divided[low] = row
         divided[high] = row
-        above = np.uint64(np.uint8(column[np.uint64(row)] - first) <= width)
-        low += above
-        high -= np.uint64(1) - above
+        code = (words[np.uint64(row) * row_words + at] >> shift) & one_code
+        is_above = np.uint64(above[code])
+        low += is_above
+        high -= np.uint64(1) - is_above
     return np.int64(low) - start
 
 

@@ -9,9 +9,13 @@ MAX_LEAVES = 256  # so that a leaf's number fits a byte
 RUN_ROWS = 1 << 15
 """Rows of a run: what one thread does at a time. Runs are summed apart, then added in order."""
 
+ROWS_PER_CODE = 128
+"""So many rows at least per code of a run's histogram, so that its cells stay few beside its rows."""
+
 # Columns of a split: the leaf, the feature, codes greater than which cut lie above, and whether the
-# missing do.
+# missing do. Where the feature is categorical, an array of sides says which codes lie above.
 N_SPLIT_COLUMNS = 4
+BY_SIDES = -2  # instead of a cut
 
 # Columns of `leaves`: where a leaf's rows of the first class start and stop (two further on, those of
 # the second), the place of its histogram, its depth, its best cut.
@@ -40,13 +44,16 @@ class Rule(NamedTuple):
     smoothing : float
         λ of the Newton objectives.
     least_mass : float
-        Least mass of each side.
+        Least mass of each side, and of a category that is to have a side of its own.
+    category_charge : float
+        What each further category must gain; see `sides`.
     """
 
     objective: int
     push: float
     smoothing: float
     least_mass: float
+    category_charge: float
 
 
 class Work(NamedTuple):
@@ -54,8 +61,9 @@ class Work(NamedTuple):
 
     Attributes
     ----------
-    codes, words, blocks
+    words, per_word, blocks, categorical
         Of the table; see `layout.Table`.
+    run_rows : int
     allowed : ndarray of shape (n_blocks, 32), bool
         Which features may be cut.
     rows : ndarray of shape (n_rows,), uint32
@@ -63,20 +71,25 @@ class Work(NamedTuple):
     divided : ndarray of shape (n_rows,), uint32
         Where runs of rows are divided before they are put in their places.
     weights : ndarray of shape (1 or 2, n_rows), float64
-    histograms : ndarray of shape (n_leaves, n_blocks, 2, 256 * 32), float64
-        Both masses per code and column of a leaf.
-    spare : ndarray of shape (n_spare, n_blocks, 256 * 32), float64
+    histograms : ndarray of shape (n_leaves, 2 * n_cells), float64
+        Of a leaf: of each block both masses per code and column, [half, code * 32 + column].
+    spare : ndarray of shape (n_spare, n_cells), float64
         What further runs of a leaf add to it.
     leaves : ndarray of shape (n_leaves, 9), int64
     found : ndarray of shape (n_leaves, n_blocks + 1, 4), float64
         Gain, feature, cut and side of the missing of each block's best cut; last the best gain.
+    sides : ndarray of shape (n_leaves, n_blocks + 1, n_codes), uint8
+        1 for the codes above each block's best cut of a categorical column; last those of the best
+        cut. No codes where no column is categorical.
     runs : ndarray of shape (n_runs, 6), int64
     pairs : ndarray of shape (n_leaves, 4), int64
     """
 
-    codes: Any
     words: Any
+    per_word: Any
     blocks: Any
+    categorical: Any
+    run_rows: Any
     allowed: Any
     rows: Any
     divided: Any
@@ -85,6 +98,7 @@ class Work(NamedTuple):
     spare: Any
     leaves: Any
     found: Any
+    sides: Any
     runs: Any
     pairs: Any
 
@@ -99,31 +113,39 @@ class State(NamedTuple):
     batch : ndarray of shape (n_leaves,), int64
         The leaves being divided.
     splits : ndarray of shape (n_leaves - 1, 4), int64
+    sides : ndarray of shape (n_leaves - 1, n_codes), uint8
+        Of each split BY_SIDES.
     """
 
     counts: Any
     batch: Any
     splits: Any
+    sides: Any
 
 
-RULE_TYPE = numba.types.NamedTuple((numba.int64, numba.float64, numba.float64, numba.float64), Rule)
+RULE_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 4), Rule)
 _I2 = numba.int64[:, ::1]
 WORK_TYPE = numba.types.NamedTuple(
     (
-        numba.types.Array(numba.uint8, 2, "C", readonly=False),
         numba.uint64[:, ::1],
+        numba.int64,
         _I2,
+        numba.boolean[:, ::1],
+        numba.int64,
         numba.boolean[:, ::1],
         numba.uint32[::1],
         numba.uint32[::1],
         numba.float64[:, ::1],
-        numba.float64[:, :, :, ::1],
-        numba.float64[:, :, ::1],
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
         _I2,
         numba.float64[:, :, ::1],
+        numba.uint8[:, :, ::1],
         _I2,
         _I2,
     ),
     Work,
 )
-STATE_TYPE = numba.types.NamedTuple((numba.int64[::1], numba.int64[::1], _I2), State)
+STATE_TYPE = numba.types.NamedTuple(
+    (numba.int64[::1], numba.int64[::1], _I2, numba.uint8[:, ::1]), State
+)
