@@ -25,8 +25,9 @@ from rich.console import Console
 from sklearn.datasets import load_breast_cancer
 
 from app.cli.api_client import ApiClient
-from app.cli.client import curve_of, wait_for_model
+from app.cli.client import wait_for_model
 from app.cli.plots import svg_plot, terminal_plot
+from app.cli.report import curve_of
 
 OUTPUT = Path("demo-output")
 START_SECONDS = 60.0

@@ -65,6 +65,25 @@ class ApiClient:
         self, path: Path, fields: dict[str, str], on_sent: Callable[[int], object]
     ) -> dict[str, Any]:
         """Stream a file up, and wait until its table is ready or invalid. `on_sent` hears of every chunk's bytes."""
+        dataset = self._send("POST", "/v1/datasets", path, on_sent, params=fields)
+        while dataset["status"] == "processing":
+            time.sleep(POLL_SECONDS)
+            dataset = self.request("GET", f"/v1/datasets/{dataset['id']}")
+        return dataset
+
+    def compare(
+        self, dataset_id: str, path: Path, on_sent: Callable[[int], object]
+    ) -> dict[str, Any]:
+        """Stream the pairs of a dataset up, and wait until they are ready or invalid."""
+        dataset = self._send("PUT", f"/v1/datasets/{dataset_id}/pairs", path, on_sent)
+        while dataset["pairs"]["status"] == "processing":
+            time.sleep(POLL_SECONDS)
+            dataset = self.request("GET", f"/v1/datasets/{dataset_id}")
+        return dataset
+
+    def _send(
+        self, method: str, address: str, path: Path, on_sent: Callable[[int], object], **kwargs: Any
+    ) -> dict[str, Any]:
         headers = {"Prefer": "wait=1", **_content_headers(path)}
 
         def chunks() -> Iterator[bytes]:
@@ -73,14 +92,10 @@ class ApiClient:
                     yield chunk
                     on_sent(len(chunk))
 
-        dataset = self.request(
-            "POST", "/v1/datasets", params=fields, headers=headers, content=chunks()
+        dataset: dict[str, Any] = self.request(
+            method, address, headers=headers, content=chunks(), **kwargs
         )
-        while dataset["status"] == "processing":
-            time.sleep(POLL_SECONDS)
-            dataset = self.request("GET", f"/v1/datasets/{dataset['id']}")
-        result: dict[str, Any] = dataset
-        return result
+        return dataset
 
     def submit(self, job: dict[str, Any]) -> dict[str, Any]:
         """Hand in a training job; returns it as accepted."""

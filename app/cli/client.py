@@ -1,16 +1,18 @@
-"""`rankwright upload | train | score | algorithms`: the service's API from a shell."""
+"""`rankwright upload | train | show | score | algorithms`: the service's API from a shell."""
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -22,9 +24,9 @@ from rich.progress import (
 from rich.table import Table
 
 from app.cli.api_client import ApiClient, ClientError, default_state_dir, describe_faults
-from app.cli.plots import Roc, svg_plot, terminal_plot
+from app.cli.plots import svg_plot
+from app.cli.report import curve_of, has_curve, judged_on, report
 
-CURVE_POINTS = 1000
 ROWS_A_REQUEST = 1000
 
 # Soft wrap: a terminal breaks long lines, a pipe must not.
@@ -39,6 +41,7 @@ Key = Annotated[
     str | None,
     typer.Option("--key", envvar="RANKWRIGHT_API_KEY", help="API key.", show_default=False),
 ]
+Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
 
 
@@ -65,30 +68,96 @@ def upload(
     group: Annotated[
         str | None, typer.Option(help="Column whose equal values stay together.")
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="bipartite, the default: rows with a label of two values; preferences: items to compare; "
+            "multilabel: rows with several labels."
+        ),
+    ] = None,
+    item: Annotated[
+        str | None, typer.Option(help="Of preferences: the column of the items' names.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="Of multilabel: the labels' columns, with commas between.")
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Of preferences: file of the pairs, with columns better, worse and, if you like, weight.",
+        ),
+    ] = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Upload a table and wait until it is ready to train on."""
     fields = {"name": name or table.name.split(".")[0]}
-    given = {"label": label, "positive": positive, "weight": weight, "group": group}
+    given = {
+        "label": label,
+        "positive": positive,
+        "weight": weight,
+        "group": group,
+        "kind": kind,
+        "item": item,
+        "labels": labels,
+    }
     fields |= {field: value for field, value in given.items() if value is not None}
-    columns = (TextColumn("uploading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    if pairs is not None and kind != "preferences":
+        raise typer.BadParameter("--pairs belong to --kind preferences")
     with service(url, key) as client:
-        with Progress(*columns, console=err, transient=True) as progress:
-            bar = progress.add_task("", total=table.stat().st_size)
-            dataset = client.upload(table, fields, lambda sent: progress.advance(bar, sent))
-        if dataset["status"] == "invalid":
-            faults = describe_faults(dataset["errors"])
-            raise ClientError("\n".join([f"{table} was refused:", *faults]))
+        dataset = _send(client, table, pairs, fields)
     if as_json:
         out.print_json(data=dataset)
         return
     features = sum(column["role"] == "feature" for column in dataset["columns"])
     out.print(
-        f"[bold]{dataset['id']}[/]  {dataset['name']}: {dataset['rows']:,} rows, {features} features, "
-        f"{dataset['positives']:,} positive ({dataset['label']} = {dataset['positive']})"
+        f"[bold]{dataset['id']}[/]  {escape(dataset['name'])}: {dataset['rows']:,} rows, {features} features, "
+        f"{escape(_what_is_learnt(dataset))}"
     )
+
+
+def _send(
+    client: ApiClient, table: Path, pairs: Path | None, fields: dict[str, str]
+) -> dict[str, Any]:
+    with _sending(table) as sent:
+        dataset = client.upload(table, fields, sent)
+    _refuse_invalid(table, dataset)
+    if pairs is not None:
+        with _sending(pairs) as sent:
+            dataset = client.compare(dataset["id"], pairs, sent)
+        _refuse_invalid(pairs, dataset["pairs"])
+    return dataset
+
+
+@contextmanager
+def _sending(path: Path) -> Iterator[Callable[[int], None]]:
+    """Show how much of a file has been sent."""
+    columns = (TextColumn("uploading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        bar = progress.add_task("", total=path.stat().st_size)
+        yield lambda sent: progress.advance(bar, sent)
+
+
+def _refuse_invalid(path: Path, state: dict[str, Any]) -> None:
+    if state["status"] == "invalid":
+        faults = describe_faults(state["errors"])
+        raise ClientError("\n".join([f"{path} was refused:", *faults]))
+
+
+def _what_is_learnt(dataset: dict[str, Any]) -> str:
+    match dataset["kind"]:
+        case "preferences":
+            pairs = dataset["pairs"]
+            return (
+                f"{pairs['pairs']:,} pairs of {pairs['items']:,} items" if pairs else "no pairs yet"
+            )
+        case "multilabel":
+            labels = [label["name"] for label in dataset["labels"]]
+            return f"{len(labels)} labels ({', '.join(labels)})"
+    return f"{dataset['positives']:,} positive ({dataset['label']} = {dataset['positive']})"
 
 
 def train(
@@ -105,13 +174,17 @@ def train(
     fpr_max: Annotated[
         float | None, typer.Option(help="Aim at the partial AUC on [0, FPR_MAX].")
     ] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(help="Choose among values on held-out rows, as n_rounds=50,100,200."),
+    ] = None,
+    svg: Svg = None,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a ranker, show its progress, and draw its ROC curve on held-out rows."""
+    """Train a ranker, show its progress, and say how good it is on held-out rows: by its ROC curve, if it has one."""
     job: dict[str, Any] = {"dataset_id": dataset, "algorithm": {"name": algorithm}, "seed": seed}
     if name is not None:
         job["name"] = name
@@ -119,17 +192,38 @@ def train(
         job["objective"] = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
     with service(url, key) as client:
         job["algorithm"] |= dict(_assignment(text) for text in parameters or [])
+        if search is not None:
+            job["search"] = {"method": "grid", "space": dict([_values(search)])}
         model_id = wait_for_model(client, client.submit(job))
-        model = client.model(model_id)
-        metrics = client.model(model_id, "metrics")
-        roc = curve_of(client, model, metrics)
-    if svg is not None:
-        svg.write_text(svg_plot(roc))
+        _show(client, model_id, svg, as_json=as_json)
+
+
+def show(
+    model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
+    *,
+    svg: Svg = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how good a model is on held-out rows or pairs, and draw its ROC curve, if it has one."""
+    with service(url, key) as client:
+        _show(client, model, svg, as_json=as_json)
+
+
+def _show(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) -> None:
+    model = client.model(ref)
+    metrics = client.model(model["id"], "metrics", on=judged_on(model))
+    roc = curve_of(client, model, metrics) if has_curve(model) else None
     if as_json:
         out.print_json(data={"model": model, "metrics": metrics})
-        return
-    out.print(terminal_plot(roc), markup=False)
-    out.print(f"\n[bold]{model['id']}[/]  {model['name']}:{model['version']}")
+    else:
+        out.print(report(model, metrics, roc), markup=False)
+        out.print(f"\n[bold]{model['id']}[/]  {model['name']}:{model['version']}")
+    if svg is not None:
+        if roc is None:
+            raise ClientError(f"{svg} was not written: {model['name']} has no ROC curve")
+        svg.write_text(svg_plot(roc))
 
 
 def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:
@@ -154,24 +248,6 @@ def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:
     return model_id
 
 
-def curve_of(client: ApiClient, model: dict[str, Any], metrics: dict[str, Any]) -> Roc:
-    """Fetch a model's validation curve, with its AUC and partial AUCs as the legend."""
-    points = client.model(model["id"], "roc", max_points=CURVE_POINTS)["points"]
-    legend = [f"AUC  {_interval(metrics['auc'])}"]
-    legend += [
-        f"pAUC {_interval(window)} on FPR [{window['fpr_min']:g}, {window['fpr_max']:g}]"
-        for window in metrics["pauc"]
-    ]
-    return Roc(
-        fpr=[point["fpr"] for point in points],
-        tpr=[point["tpr"] for point in points],
-        title=f"ROC of {model['name']}:{model['version']} on held-out rows "
-        f"({metrics['positives']:,} positive, {metrics['negatives']:,} negative)",
-        legend=legend,
-        fpr_max=metrics["pauc"][0]["fpr_max"] if metrics["pauc"] else None,
-    )
-
-
 def score(
     model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
     features: Annotated[
@@ -184,7 +260,10 @@ def score(
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Score one row given as name=value, or every row of a file (as CSV: score, fpr, tpr)."""
+    """Score one row given as name=value, or every row of a file, as CSV.
+
+    The columns are score, fpr and tpr; of a model with several labels a score for each of them, by its name.
+    """
     if (file is None) == (not features):
         raise typer.BadParameter("give either features as name=value, or --file")
     with service(url, key) as client:
@@ -200,17 +279,29 @@ def _score_file(client: ApiClient, model: str, file: Path) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    wanted = [feature["name"] for feature in client.model(model)["features"]]
+    asked = client.model(model)
+    wanted = [feature["name"] for feature in asked["features"]]
     read = pyarrow.parquet.read_table if file.suffix == ".parquet" else pyarrow.csv.read_csv
     table = read(file)
     columns = [name for name in wanted if name in table.column_names]
-    sys.stdout.write("score,fpr,tpr\n")
+    labels = asked["labels"]
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([label["name"] for label in labels] if labels else ["score", "fpr", "tpr"])
     for batch in table.select(columns).to_batches(max_chunksize=ROWS_A_REQUEST):
         data = [list(row.values()) for row in batch.to_pylist()]
         body = {"columns": columns, "data": data}
-        answer = client.request("POST", f"/v1/models/{model}/score", json=body)
-        for values in zip(answer["scores"], answer["fprs"], answer["tprs"], strict=True):
-            sys.stdout.write(",".join("" if v is None else repr(v) for v in values) + "\n")
+        answer = client.request("POST", f"/v1/models/{asked['id']}/score", json=body)
+        writer.writerows(_rows_of(answer))
+
+
+def _rows_of(answer: dict[str, Any]) -> list[list[float | None]]:
+    """The rows of a CSV file: a model that was judged on no curve places no score on it."""
+    scores = answer["scores"]
+    if "labels" in answer:
+        return list(scores)
+    nowhere = [None] * len(scores)
+    columns = (scores, answer["fprs"] or nowhere, answer["tprs"] or nowhere)
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def algorithms(
@@ -253,13 +344,12 @@ def _assignment(text: str) -> tuple[str, Any]:
         return name, value  # a plain word, such as stump
 
 
-def _interval(value: dict[str, float | None]) -> str:
-    low, high = value["low"], value["high"]
-    bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""
-    return f"{value['value']:.4f}{bounds}"
+def _values(text: str) -> tuple[str, list[Any]]:
+    name, values = _split(text)
+    return name, [_assignment(f"{name}={value}")[1] for value in values.split(",")]
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (upload, train, score, algorithms):
+    for command in (upload, train, show, score, algorithms):
         app.command(rich_help_panel="Use the service")(command)

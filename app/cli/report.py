@@ -1,0 +1,118 @@
+"""What a model is worth, in words and figures for a terminal: a shape for each kind of dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.cli.api_client import ApiClient
+from app.cli.plots import Roc, terminal_plot
+
+CURVE_POINTS = 1000
+
+Json = dict[str, Any]
+
+
+def judged_on(model: Json) -> str:
+    """The part whose figures speak for a model: the held-out one, unless it has none."""
+    return "train" if model["validation"]["method"] == "none" else "validation"
+
+
+def has_curve(model: Json) -> bool:
+    """Whether the model has a ROC curve: models of pairs or of several labels have none, nor those never judged."""
+    return bool(model["kind"] == "bipartite" and judged_on(model) == "validation")
+
+
+def report(model: Json, metrics: Json, roc: Roc | None) -> str:
+    """Say how good a model is, and what a search for its parameters has found."""
+    if roc is not None:
+        shown = terminal_plot(roc)
+    elif model["kind"] == "preferences":
+        shown = _pairs(model, metrics)
+    elif model["kind"] == "multilabel":
+        shown = _labels(model, metrics)
+    else:
+        shown = "\n".join([_title(model, metrics), *_legend(metrics)])
+    return "\n\n".join([shown, *([_search(model)] if model["search"] else [])])
+
+
+def curve_of(client: ApiClient, model: Json, metrics: Json) -> Roc:
+    """Fetch a model's validation curve, with its AUC and partial AUCs as the legend."""
+    points = client.model(model["id"], "roc", max_points=CURVE_POINTS)["points"]
+    return Roc(
+        fpr=[point["fpr"] for point in points],
+        tpr=[point["tpr"] for point in points],
+        title=f"ROC of {_title(model, metrics)}",
+        legend=_legend(metrics),
+        fpr_max=metrics["pauc"][0]["fpr_max"] if metrics["pauc"] else None,
+    )
+
+
+def _title(model: Json, metrics: Json) -> str:
+    return (
+        f"{model['name']}:{model['version']} on {_whose(metrics)} rows "
+        f"({metrics['positives']:,} positive, {metrics['negatives']:,} negative)"
+    )
+
+
+def _legend(metrics: Json) -> list[str]:
+    return [f"AUC  {_interval(metrics['auc'])}"] + [
+        f"pAUC {_interval(window)} on {_window(window)}" for window in metrics["pauc"]
+    ]
+
+
+def _pairs(model: Json, metrics: Json) -> str:
+    return "\n".join(
+        [
+            f"{model['name']}:{model['version']} on {_whose(metrics)} pairs "
+            f"({metrics['pairs']:,} of {metrics['items']:,} items)",
+            f"  in order      {_interval(metrics['pair_order'])}",
+            f"  not in order  {metrics['misrank_fraction']:.4f}, of them tied {metrics['ties']:.4f}",
+        ]
+    )
+
+
+def _labels(model: Json, metrics: Json) -> str:
+    labels = metrics["labels"]
+    width = max(len("mean"), *(len(label["label"]) for label in labels))
+    lines = [
+        f"{model['name']}:{model['version']} on {_whose(metrics)} rows, AUC by label, and partial AUC"
+    ]
+    for label in labels:
+        figures = "too few rows of a class"
+        if label["auc"] is not None:
+            figures = "  ".join([_interval(label["auc"]), *map(_area, label["pauc"])])
+        counts = f"({label['positives']:,} positive, {label['negatives']:,} negative)"
+        lines.append(f"  {label['label']:<{width}}  {figures}  {counts}")
+    if metrics["judged"]:
+        means = [f"{metrics['mean_auc']:.4f}", *map(_area, metrics["mean_pauc"])]
+        lines.append(f"  {'mean':<{width}}  {'  '.join(means)}")
+    return "\n".join(lines)
+
+
+def _search(model: Json) -> str:
+    search, by = model["search"], model["selected_by"]
+    aim = by["metric"] + (f" on {_window(by)}" if by["metric"] == "pauc" else "")
+    lines = [f"tried on {search['fraction']:.0%} of the training part, by {aim}"]
+    for candidate in search["candidates"]:
+        named = ", ".join(f"{name}={value}" for name, value in candidate["parameters"].items())
+        chosen = "  chosen" if candidate["parameters"] == search["chosen"] else ""
+        lines.append(f"  {named}  {candidate['value']:.4f}{chosen}")
+    return "\n".join(lines)
+
+
+def _whose(metrics: Json) -> str:
+    return "held-out" if metrics["on"] == "validation" else "its own training"
+
+
+def _window(window: Json) -> str:
+    return f"FPR [{window['fpr_min']:g}, {window['fpr_max']:g}]"
+
+
+def _area(window: Json) -> str:
+    return f"{window['value']:.4f} on {_window(window)}"
+
+
+def _interval(value: Json) -> str:
+    low, high = value["low"], value["high"]
+    bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""
+    return f"{value['value']:.4f}{bounds}"

@@ -1,0 +1,46 @@
+"""The commands of `rankwright` against a running service, whose worker is a thread of the test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from click.testing import Result
+from pydantic import SecretStr
+from typer.testing import CliRunner
+
+from app.cli import client
+from app.infra.settings import Settings
+from tests.app.api.live_service import running
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path, sqlite_url: str) -> Iterator[Run]:
+    """Run a command as a user types it; it must end with the exit code that is asked for."""
+    commands = typer.Typer()
+    client.register(commands)
+    stop = threading.Event()
+    with running(Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))) as service:
+
+        def work() -> None:
+            while not stop.is_set():
+                service.work()
+                stop.wait(0.02)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        address = {"RANKWRIGHT_URL": service.url, "RANKWRIGHT_API_KEY": service.key()}
+
+        def run(*words: object, code: int = 0) -> Result:
+            result = CliRunner(env=address).invoke(commands, [str(word) for word in words])
+            assert result.exit_code == code, result.output
+            return result
+
+        yield run
+        stop.set()
+        worker.join()

@@ -1,0 +1,151 @@
+"""Upload, train, show and score from a shell, for every kind of dataset."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+
+
+def write(path: Path, head: str, rows: Any) -> Path:
+    path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows), ""]))
+    return path
+
+
+def id_of(output: str) -> str:
+    return next(word for word in output.split() if word.startswith("ds_"))
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    X = np.random.default_rng(0).normal(size=(160, 2)).round(3)
+    left = np.where(X[:, 0] > 0, "yes", "no")
+    return write(tmp_path / "people.csv", "age,income,left", zip(*X.T.tolist(), left, strict=True))
+
+
+@pytest.fixture
+def films(tmp_path: Path) -> tuple[Path, Path]:
+    """Items, and pairs in which the longer film is better."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2)).round(3).tolist()
+    items = write(
+        tmp_path / "films.csv", "film,length,year", ((f"m{i}", *x) for i, x in enumerate(X))
+    )
+    ends = (rng.choice(60, 2, replace=False).tolist() for _ in range(600))
+    pairs = ((i, k) if X[i][0] > X[k][0] else (k, i) for i, k in ends)
+    return items, write(
+        tmp_path / "pairs.csv", "better,worse", ((f"m{i}", f"m{k}") for i, k in pairs)
+    )
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(160, 2)).round(3)
+    has = np.column_stack([X[:, 0] > 0, X[:, 1] > X[:, 0], np.arange(160) == 3]).astype(int)
+    rows = ([*x, *h] for x, h in zip(X.tolist(), has.tolist(), strict=True))
+    return write(tmp_path / "days.csv", 'a,b,"[hot, dry]",big,rare', rows)
+
+
+def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
+    uploaded = run("upload", people, "--label", "left", "--positive", "yes").stdout
+    assert "people: 160 rows, 2 features, " in uploaded
+    assert uploaded.rstrip().endswith("positive (left = yes)")
+    svg = tmp_path / "roc.svg"
+    trained = run("train", id_of(uploaded), "--name", "churn", "--set", "n_rounds=5", "--svg", svg)
+    assert "ROC of churn:1 on held-out rows (" in trained.stdout
+    assert svg.read_text().startswith("<svg")
+    shown = run("show", "churn").stdout
+    assert shown == trained.stdout
+    found = json.loads(run("show", "churn:1", "--json").stdout)
+    assert found["model"]["name"] == "churn"
+    assert f"{found['metrics']['auc']['value']:.4f}" in shown
+    scored = list(csv.DictReader(io.StringIO(run("score", "churn", "--file", people).stdout)))
+    assert len(scored) == 160
+    assert scored[0].keys() == {"score", "fpr", "tpr"}
+    assert all(0 <= float(row["fpr"]) <= 1 for row in scored)
+
+
+def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
+    dataset = id_of(run("upload", people, "--label", "left").stdout)
+    searched = ["train", dataset, "--name", "m", "--search", "n_rounds=3,30,10"]
+    lines = run(*searched, "--fpr-max", "0.2").stdout.splitlines()
+    start = lines.index("tried on 25% of the training part, by pauc on FPR [0, 0.2]")
+    tried = [line.split() for line in lines[start + 1 : start + 4]]
+    assert [name for name, *_ in tried] == ["n_rounds=3", "n_rounds=10", "n_rounds=30"]
+    assert sum(words[2:] == ["chosen"] for words in tried) == 1
+    for wrong, words in (
+        ("n_rounds=3,x", "n_rounds must be an integer, got 'x'"),
+        ("learning_rate=0.1,1", "search.space must hold n_rounds alone"),
+        ("n_rounds=3", "must hold 2 to 100 values, got 1"),
+        ("n_rounds", "must read name=value, got 'n_rounds'"),
+    ):
+        assert words in run("train", dataset, "--search", wrong, code=1).stderr
+
+
+def test_items_and_pairs(run: Run, films: tuple[Path, Path]) -> None:
+    items, pairs = films
+    given = ["upload", items, "--kind", "preferences", "--item", "film"]
+    assert "60 rows, 2 features, no pairs yet" in run(*given).stdout
+    uploaded = run(*given, "--pairs", pairs).stdout
+    assert "60 rows, 2 features, 600 pairs of 60 items" in uploaded
+    dataset = id_of(uploaded)
+    trained = run("train", dataset, "--name", "films", "--search", "n_rounds=2,20").stdout
+    assert "films:1 on held-out pairs (" in trained
+    assert "by pair_order" in trained
+    found = json.loads(run("show", "films", "--json").stdout)["metrics"]
+    assert f"  in order      {found['pair_order']['value']:.4f} [" in run("show", "films").stdout
+    scored = list(csv.DictReader(io.StringIO(run("score", "films", "--file", items).stdout)))
+    assert len(scored) == 60
+    assert (scored[0]["fpr"], scored[0]["tpr"]) == ("", "")
+    tree = ["--set", "weak_ranker=tree", "--set", "early_stopping_rounds=5"]
+    assert "films:2" in run("train", dataset, "--name", "films", *tree).stdout
+
+
+def test_several_labels(run: Run, days: Path, tmp_path: Path) -> None:
+    given = ["upload", days, "--kind", "multilabel"]
+    with_comma = run(*given, "--labels", "[hot, dry],big,rare", code=1)
+    assert "labels" in with_comma.stderr  # a comma parts two names
+    days.write_text(days.read_text().replace('"[hot, dry]"', "[hot]"))
+    uploaded = run(*given, "--labels", "[hot],big,rare").stdout
+    assert "2 features, 3 labels ([hot], big, rare)" in uploaded
+    trained = run("train", id_of(uploaded), "--algorithm", "adaboost_mr", "--name", "days").stdout
+    lines = [line.split() for line in trained.splitlines()]
+    assert [line[0] for line in lines[1:5]] == ["[hot]", "big", "rare", "mean"]
+    assert "too few rows of a class" in trained
+    means = json.loads(run("show", "days", "--json").stdout)["metrics"]
+    assert lines[4][1] == f"{means['mean_auc']:.4f}"
+    scored = list(csv.DictReader(io.StringIO(run("score", "days", "--file", days).stdout)))
+    assert len(scored) == 160
+    assert list(scored[0]) == ["[hot]", "big", "rare"]
+    svg = tmp_path / "roc.svg"
+    refused = run("show", "days", "--svg", svg, code=1)
+    assert "roc.svg was not written: days has no ROC curve" in refused.stderr
+    assert not svg.exists()
+
+
+def test_what_cannot_be_uploaded(
+    run: Run, people: Path, films: tuple[Path, Path], tmp_path: Path
+) -> None:
+    items, pairs = films
+    assert (
+        "--pairs belong to --kind preferences"
+        in run("upload", people, "--pairs", pairs, code=2).stderr
+    )
+    assert "kind must be" in run("upload", people, "--kind", "ranking", code=1).stderr
+    assert "labels" in run("upload", people, "--kind", "multilabel", code=1).stderr
+    wrong = write(tmp_path / "wrong.csv", "better,worse", [("m1", "m2"), ("m1", "nobody")])
+    given = ["upload", items, "--kind", "preferences", "--item", "film"]
+    refused = run(*given, "--pairs", wrong, code=1).stderr
+    assert "wrong.csv was refused:" in refused
+    assert "line 3, column worse: " in refused
+    assert "there is no model 'nobody'" in run("show", "nobody", code=1).stderr
