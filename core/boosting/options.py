@@ -45,6 +45,9 @@ ValidationFraction = Annotated[
     float,
     Gt(0),
     Lt(1),
-    Doc("Share of the rows of each class held out for early stopping; without it, not used."),
+    Doc(
+        "Share of the rows of each class, or of the items of listed pairs, held out for early "
+        "stopping; without it, not used."
+    ),
 ]
 RandomState = Annotated[int, Ge(0), Le(2**32 - 1), Doc("Seed of the draw of the validation part.")]
