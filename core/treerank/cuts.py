@@ -163,9 +163,7 @@ class CutRules(Rules):
 
     def find_leaves(self, tree: Tree, X: Floats) -> Integers:
         """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
-        leaf = np.empty(len(X), dtype=np.int64)
-        walking.find_leaves(X, tree.prepared, leaf)
-        return leaf
+        return walking.find_leaves(X, tree.prepared)
 
     def take(self, rules: Integers) -> "CutRules":
         """Give some of the rules, in the order asked for; see `Rules.take`."""

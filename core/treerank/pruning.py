@@ -135,8 +135,8 @@ def weigh_anew(tree: Tree, X: Floats, positive: Booleans, weight: Floats) -> Tre
     Tree
     """
     leaf = tree.find_leaves(X)
-    of_positives: Floats = np.bincount(leaf, weight * positive, tree.n_leaves)
-    of_negatives: Floats = np.bincount(leaf, weight * ~positive, tree.n_leaves)
+    of_positives = np.asarray(np.bincount(leaf, weight * positive, tree.n_leaves), np.float64)
+    of_negatives = np.asarray(np.bincount(leaf, weight * ~positive, tree.n_leaves), np.float64)
     return Tree(tree.rule, of_positives, of_negatives, tree.rules)
 
 
