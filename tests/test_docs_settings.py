@@ -63,6 +63,8 @@ def _allowed(field: FieldInfo) -> str:
 def _bound(bound: Any) -> str:
     if isinstance(bound, annotated_types.Ge):
         return f"≥ {bound.ge}"
+    if isinstance(bound, annotated_types.Le):
+        return f"and ≤ {bound.le}"
     assert isinstance(bound, annotated_types.Gt), f"teach this table to write {bound!r}"
     return f"> {bound.gt}"
 

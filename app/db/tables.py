@@ -86,6 +86,9 @@ class Dataset(Base):
     group: Mapped[str | None] = mapped_column("group_column")
     item: Mapped[str | None]
     labels: Mapped[list[Json] | None]
+    categorical: Mapped[list[str] | None]
+    drop: Mapped[list[str] | None] = mapped_column("dropped")
+    missing: Mapped[list[str] | None]
     upload_key: Mapped[str]
     table_key: Mapped[str | None]
     bytes: Mapped[int]
@@ -333,10 +336,7 @@ class ModelPairMetrics(Base):
 
 
 class ModelMargins(Base):
-    """The margins of a model's training pairs, for rankers whose theory speaks of margins.
-
-    The spread and the rounds are little-endian float64 columns, read whole. `best` holds ρ where it was looked for.
-    """
+    """Margins of a model's training pairs: little-endian float64 columns, and `best`, ρ where it was looked for."""
 
     __tablename__ = "model_margins"
 
@@ -370,10 +370,7 @@ class ModelLabelMetrics(Base):
 
 
 class ModelCurve(Base):
-    """A ROC curve as three little-endian float64 columns from (0, 0) to (1, 1).
-
-    One row a curve: it is always read whole, and 250,000 points as rows would make the finish minutes long.
-    """
+    """A ROC curve as three little-endian float64 columns from (0, 0) to (1, 1), in one row: it is read whole."""
 
     __tablename__ = "model_curves"
 

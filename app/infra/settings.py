@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -104,6 +104,12 @@ class Settings(BaseSettings):
     )
     max_columns: Annotated[int, Gt(0)] = Field(
         default=2_000, description="Most columns that a table may have."
+    )
+    max_categories: Annotated[int, Ge(2), Le(65_535)] = Field(
+        default=10_000, description="Most categories that a categorical column may have."
+    )
+    max_category_length: Annotated[int, Gt(0)] = Field(
+        default=255, description="Most characters that a category may have."
     )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +27,11 @@ from app.services.ingest import job as ingest_job
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)
-FIELDS = ("name", "label", "positive", "labels", "weight", "group", "item", "kind")
+FIELDS = (
+    *("name", "label", "positive", "labels", "weight", "group", "item", "kind"),
+    *("categorical", "drop", "missing"),
+)
+LISTS = frozenset({"labels", "categorical", "drop", "missing"})
 LONGEST_TEXT = 255
 LONGEST_LIST = 4096
 MOST_LABELS = 100
@@ -60,6 +65,9 @@ class Description:
     item: str | None
     labels: list[str] | None
     kind: str
+    categorical: list[str] | None = None
+    drop: list[str] | None = None
+    missing: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,14 +108,18 @@ def describe(given: Mapping[str, str]) -> Description:
         for field, why in _FOREIGN.get(kind, {}).items()
         if field in given
     ]
-    labels, fault = _read_labels(given.get("labels"), kind)
-    if fault is not None:
-        errors.append({"parameter": "labels", "detail": fault})
-    roles = {role: given[role] for role in _ROLES if role in given}
-    if len(set(roles.values())) < len(roles):
-        named = ", ".join(f"{role}={column!r}" for role, column in roles.items())
+    lists, faults = _read_lists(given, kind)
+    errors += faults
+    roles = [(role, given[role]) for role in _ROLES if role in given]
+    for field in ("drop", "labels", "categorical"):
+        roles += [(field, name) for name in lists.get(field) or ()]
+    if len({name for _, name in roles}) < len(roles):
+        named = ", ".join(f"{role}={column!r}" for role, column in roles[:20])
         errors.append(
-            {"parameter": "label", "detail": f"each role needs a column of its own, got {named}"}
+            {
+                "parameter": "label",
+                "detail": f"each role needs a column of its own, got {named[:1000]}",
+            }
         )
     if errors:
         raise Invalid(errors[0]["detail"], errors=errors)
@@ -118,26 +130,48 @@ def describe(given: Mapping[str, str]) -> Description:
         weight=given.get("weight"),
         group=given.get("group"),
         item=given.get("item"),
-        labels=labels,
+        labels=lists.get("labels"),
         kind=kind,
+        categorical=lists.get("categorical"),
+        drop=lists.get("drop"),
+        missing=lists.get("missing"),
     )
 
 
 def longest(field: str) -> int:
     """Most characters of a field."""
-    return LONGEST_LIST if field == "labels" else LONGEST_TEXT
+    return LONGEST_LIST if field in LISTS else LONGEST_TEXT
 
 
-def _read_labels(given: str | None, kind: str) -> tuple[list[str] | None, str | None]:
-    """The names of the labels, and what is wrong with them."""
-    if kind != DatasetKind.MULTILABEL:
-        return None, None
-    names = [name.strip() for name in (given or "").split(",")]
-    if not all(names):
-        return None, "labels must name the label columns of a multilabel table, as in labels=a,b,c"
-    if len(set(names)) < len(names) or len(names) > MOST_LABELS:
-        return None, f"labels must be at most {MOST_LABELS} different columns, got {len(names)}"
-    return names, None
+def _read_lists(
+    given: Mapping[str, str], kind: str
+) -> tuple[dict[str, list[str]], list[dict[str, str]]]:
+    """The fields that hold several names or values, and what is wrong with them."""
+    lists = {field: _split(given[field]) for field in LISTS if field in given}
+    if kind == DatasetKind.MULTILABEL:
+        lists.setdefault("labels", [""])
+    else:
+        lists.pop("labels", None)  # refused by the kind already
+    if "missing" in lists:  # the empty value is missing anyway
+        lists["missing"] = [token for token in lists["missing"] if token]
+    faults = []
+    for field, names in sorted(lists.items()):
+        what = "the label columns of a multilabel table" if field == "labels" else "columns"
+        if not all(names):
+            faults.append((field, f"{field} must name {what}, as in {field}=a,b,c"))
+        elif field == "labels" and len(names) > MOST_LABELS:
+            detail = f"labels must be at most {MOST_LABELS} columns, got {len(names)}"
+            faults.append((field, detail))
+        elif len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            faults.append((field, f"{field} must name each once, {twice!r} comes again"))
+    return lists, [{"parameter": field, "detail": detail} for field, detail in faults]
+
+
+def _split(text: str) -> list[str]:
+    """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
+    line = " ".join(text.splitlines())
+    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
 
 
 def check_format(content_type: str, content_encoding: str | None) -> Format:
@@ -185,6 +219,9 @@ def accept(
         group=description.group,
         item=description.item,
         labels=description.labels and [{"name": name} for name in description.labels],
+        categorical=description.categorical,
+        drop=description.drop,
+        missing=description.missing,
         upload_key=upload.key,
         bytes=upload.size,
         sha256=upload.sha256,
@@ -216,6 +253,9 @@ def check_table(
             "item": description.item,
             "weight": description.weight,
             "group": description.group,
+            "categorical": description.categorical,
+            "drop": description.drop,
+            "missing": description.missing,
             "limits": ingest_job.limits(settings),
             "workdir": str(workdir),
         }

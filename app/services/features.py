@@ -1,4 +1,8 @@
-"""A model's features by name: rows from query strings and from JSON, each checked by the model's own index."""
+"""A model's features by name: rows from query strings and from JSON, each checked by the model's own index.
+
+A categorical feature takes text and becomes the position of its category; a text that is none of its categories counts
+as missing. A number or a boolean stands for its text: 3 and 3.0 for "3", 2.5 for "2.5", true for "true".
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ import numpy.typing as npt
 import orjson
 
 from app.errors import Invalid
+from app.services.ingest.missing import SPACES
+from app.services.ingest.text import spell_number
 from app.services.plain_query import PlainQuery
 
 Floats = npt.NDArray[np.float64]
@@ -23,25 +29,57 @@ _ABSENT = object()
 _SHOWN = 100
 _MOST_FAULTS = 100
 _LARGEST = sys.float_info.max
-_NUMBER, _BOOLEAN = "a finite number", "true or false"
+_NUMBER, _BOOLEAN, _TEXT = "a finite number", "true or false", "text in UTF-8"
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
 _NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
+_CELLS = _NUMBERS | {type(None)}
+_WORDS = _CELLS | {str, bool}
 _SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
+
+
+class CategoryIndex:
+    """The categories of a feature: turns what a caller sends into their positions."""
+
+    def __init__(self, categories: Sequence[str]) -> None:
+        self._position = {text: float(i) for i, text in enumerate(categories)}
+
+    def find(self, text: str) -> float:
+        """The position of a category; NaN for any other text."""
+        position = self._position.get(text)
+        return self._position.get(text.strip(SPACES), MISSING) if position is None else position
+
+    def find_cell(self, value: str | float | bool | None) -> float:
+        """The same for a value of JSON."""
+        if isinstance(value, str):
+            return self.find(value)
+        if value is None:
+            return MISSING
+        if isinstance(value, bool):
+            return self.find("true" if value else "false")
+        return self.find(spell_number(value))
 
 
 class FeatureIndex:
     """The features in the artifact's order; turns what a caller sends into rows of float64 in that order."""
 
-    def __init__(self, features: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        features: Sequence[Mapping[str, Any]],
+        categories: Sequence[Sequence[str] | None] | None = None,
+    ) -> None:
+        known = categories or [None] * len(features)
         self.names: list[str] = [feature["name"] for feature in features]
         self._position = {name: i for i, name in enumerate(self.names)}
         self._boolean = [feature["type"] == "boolean" for feature in features]
         self._may_miss = [bool(feature["missing"]) for feature in features]
-        self._all_numeric = not any(self._boolean)
+        self._categorical = [None if texts is None else CategoryIndex(texts) for texts in known]
+        # A categorical feature without a category would look there like one of numbers.
+        self._is_plain = not any(self._boolean) and all(texts is None or texts for texts in known)
+        self._all_numeric = not any(self._boolean) and not any(self._categorical)
         self._n_features = len(self.names)
         # A plain query of all features has so many more characters as JSON.
         self._growth = 2 * len(self.names) + 2
-        self._plain = PlainQuery([quote_plus(name) for name in self.names])
+        self._plain = PlainQuery([quote_plus(name) for name in self.names], known)
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
         """One row, of shape (1, n_features), from a raw query string `name=value&…`. An empty value is missing.
@@ -50,9 +88,9 @@ class FeatureIndex:
         every parameter that is unknown, doubled, of the wrong type, or absent.
         """
         row = None
-        if self._all_numeric and query:
+        if self._is_plain and query:
             row = self._plain.read(query)
-            if row is None:
+            if row is None and self._all_numeric:
                 row = self._row_by_json(query)
         return self._decode(query, lenient) if row is None else row
 
@@ -81,7 +119,6 @@ class FeatureIndex:
                 continue
             raw_name, _, raw_value = pair.partition(b"=")
             name = _unquote(raw_name)
-            value = _unquote_bytes(raw_value).strip()
             i = self._position.get(name)
             if i is None:
                 faults.append(_fault("parameter", name, self._unknown(name), "unknown_feature"))
@@ -89,18 +126,23 @@ class FeatureIndex:
                 detail = f"feature {_shown(name)} must be given once"
                 faults.append(_fault("parameter", name, detail, "duplicate_feature"))
             else:
-                # `+` is a space in a form, but in 1e+5 it is what it looks like.
-                exact = raw_value if b"+" in raw_value and b"%" not in raw_value else value
-                row[i], fault = self._parse(i, value, exact)
+                row[i], fault = self._parse(i, raw_value)
                 if fault:
                     faults.append(_fault("parameter", name, fault, "invalid_feature_value"))
         self._fill(row, lenient, "parameter", "", faults)
         return np.array([row], dtype=np.float64)
 
-    def _parse(self, i: int, value: bytes, exact: bytes) -> tuple[float, str | None]:
+    def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
+        unquoted = _unquote_bytes(raw)
+        value = unquoted.strip()
         if not value:
             return MISSING, None
+        # `+` is a space in a form, but in 1e+5 it is what it looks like.
+        exact = raw if b"+" in raw and b"%" not in raw else value
+        categories = self._categorical[i]
         try:
+            if categories is not None:
+                return categories.find(unquoted.decode()), None
             return (_to_boolean if self._boolean[i] else _to_number)(exact), None
         except ValueError:
             return MISSING, self._wrong_type(i, value.decode("utf-8", "replace"))
@@ -159,6 +201,8 @@ class FeatureIndex:
     ) -> Floats:
         """Check the cells' types, all at once where nothing is odd, and put the columns in the features' order."""
         places = [self._position[name] for name in columns]
+        if any(self._categorical[i] for i in places):
+            return self._by_column(table, columns, places, place, by_name)
         kinds = set(map(type, chain.from_iterable(table)))
         if kinds - {int, float, type(None)} or any(self._boolean[i] for i in places):
             self._check_cells(table, columns, places, place, by_name)
@@ -169,6 +213,35 @@ class FeatureIndex:
                 return X
         self._check_cells(table, columns, places, place, by_name)
         raise AssertionError("a cell that does not fit float64 is named above")
+
+    def _by_column(
+        self,
+        table: Sequence[list[Any]],
+        columns: Sequence[str],
+        places: Sequence[int],
+        place: str,
+        by_name: bool,
+    ) -> Floats:
+        """The same column by column, where some are categorical."""
+        X = np.full((len(table), len(self.names)), MISSING)
+        checked = False
+        for i, cells in zip(places, zip(*table, strict=True), strict=False):
+            categories = self._categorical[i]
+            allowed = _CELLS if categories is None else _WORDS
+            if not checked and not allowed.issuperset(map(type, cells)):
+                self._check_cells(table, columns, places, place, by_name)
+                checked = True
+            if categories is not None:
+                X[:, i] = np.fromiter(map(categories.find_cell, cells), np.float64, len(cells))
+                continue
+            try:
+                X[:, i] = np.array(cells, dtype=np.float64)
+            except OverflowError:  # an integer that no float64 can hold
+                X[:, i] = np.inf
+        if np.isinf(X).any():
+            self._check_cells(table, columns, places, place, by_name)
+            raise AssertionError("a cell that does not fit float64 is named above")
+        return X
 
     def _check_cells(
         self,
@@ -182,6 +255,8 @@ class FeatureIndex:
         for number, values in enumerate(table):
             for k, (i, value) in enumerate(zip(places, values, strict=True)):
                 if value is None:
+                    continue
+                if self._categorical[i] is not None and type(value) in _WORDS:
                     continue
                 fits = value in (0, 1) if self._boolean[i] else type(value) is not bool
                 if not fits or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
@@ -224,6 +299,8 @@ class FeatureIndex:
 
     def _wrong_type(self, i: int, value: object) -> str:
         rule = _BOOLEAN if self._boolean[i] else _NUMBER
+        if self._categorical[i] is not None:
+            rule = _TEXT
         return f"feature {_shown(self.names[i])} must be {rule}, got {_shown(value)}"
 
 

@@ -52,6 +52,9 @@ LEAST_NORM = 1e-9
 # ρ is looked for where rows × weak rankers are no more: some 50 ms, where a fit takes as long.
 BEST_MARGIN_CELLS = 50_000
 
+# Of weak rankers: any set of categories is one, and a column of 62 has more sets than SQL's integers count.
+GREATEST_COUNT = 2**62
+
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
 Json = dict[str, Any]
 
@@ -135,13 +138,16 @@ def _weak_rankers(
 ) -> WeakRankers:
     if parameters["weak_ranker"] == "column":
         return column_rankers(len(features))
-    boolean = all(feature["type"] == "boolean" for feature in features)
+    kinds = [feature["type"] for feature in features]
+    if "categorical" in kinds:
+        return WeakRankers(GREATEST_COUNT, "which categories stand together the training rows say")
+    boolean = all(kind == "boolean" for kind in kinds)
     return stump_rankers(parameters["max_bins"] - 1, len(features), boolean=boolean)
 
 
 def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
     """ρ on the training part, where the programme is small."""
-    if train.X.size > BEST_MARGIN_CELLS:
+    if train.X.size > BEST_MARGIN_CELLS or any(train.categories):
         return None
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
     X, positive = train.X[present], train.y[present] == 1

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from app.db import models as rows
 from app.db.session import Database
@@ -27,6 +26,7 @@ from app.services.training import ARTIFACTS, VALIDATION
 from core import artifact
 from core.metrics import RocCurve
 from core.ranker import Ranker
+from core.table import CodedTable
 
 Floats = npt.NDArray[np.float64]
 
@@ -166,10 +166,11 @@ class ModelCache:
                 f"the artifact of model {model.id} is not in the blob store",
                 code="artifact_missing",
             ) from error
+        ranker = artifact.load(data)
         return Served(
             model.id,
-            artifact.load(data),
-            FeatureIndex(model.features),
+            ranker,
+            FeatureIndex(model.features, ranker.categories_),
             None if curve is None else models.curve_of(curve),
             model.artifact_sha256,
             None if model.labels is None else [label["name"] for label in model.labels],
@@ -203,7 +204,7 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[st
         )
     scores, fprs, tprs = served.score(X)
     names = served.features.names
-    parts = contributions(pa.table(dict(zip(names, X.T, strict=True))))
+    parts = contributions(CodedTable(X, tuple(names), served.ranker.categories_))
     offset = served.ranker.offset_  # comes with `contributions`
     if served.labels is not None:
         scores, parts, offset = scores[:, position], parts[..., position], offset[position]

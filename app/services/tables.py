@@ -1,18 +1,24 @@
-"""Ready tables as matrices, and their split into a training and a validation part."""
+"""Ready tables as matrices, and their split into a training and a validation part.
+
+Of a categorical column the matrix holds positions among the categories of the rows that are learnt from: what occurs in
+other rows alone is missing, as it will be when the ranker scores rows to come.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.errors import Invalid
+from core.table import Categories, CodedTable, keep_present, to_matrix
 
 Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
@@ -24,6 +30,7 @@ LEAST_PER_CLASS = 2
 _BLOCK = 1 << 15
 _FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
 _FACTOR_2 = np.uint64(0x94D049BB133111EB)
+_NO_TEXT = 0x9E3779B97F4A7C15  # what a missing category hashes to
 
 
 @dataclass(frozen=True)
@@ -40,12 +47,21 @@ class Columns:
 class Table:
     """A table in memory: X of shape (rows, features) in Fortran order with NaN for missing, y with 1 for positive
     (0 everywhere where there is no label), and weights and hashed groups where it has them.
+
+    In a categorical column X holds positions among `categories`.
     """
 
     X: Floats
     y: npt.NDArray[np.int8]
     weight: Floats | None
     group: Hashes | None
+    names: tuple[str, ...]
+    categories: Categories
+
+    @property
+    def coded(self) -> CodedTable:
+        """The features as rankers take them."""
+        return CodedTable(self.X, self.names, self.categories)
 
     def take(self, rows: Rows) -> Table:
         """Return a copy of some rows, in their order."""
@@ -57,11 +73,24 @@ class Table:
             self.y[rows],
             None if self.weight is None else self.weight[rows],
             None if self.group is None else self.group[rows],
+            self.names,
+            self.categories,
         )
+
+    def known_to(self, rows: Rows | None = None) -> Table:
+        """Return the table with the categories of some rows alone, or of all; others turn into missing values."""
+        X, categories = keep_present(self.X, self.categories, rows)
+        return replace(self, X=X, categories=categories)
+
+    def coded_as(self, other: Table) -> Table:
+        """Return the table with the categories of another; those unknown to it turn into missing values."""
+        X, categories = to_matrix(self.coded, other.categories)
+        return replace(self, X=X, categories=categories)
 
 
 def read_table(path: Path, columns: Columns) -> Table:
     """Read a typed table, row group by row group: beside the matrix only one group is ever in memory."""
+    books: dict[str, _CodeBook] = {}
     numeric = [*columns.features, *([columns.weight] if columns.weight else [])]
     with pq.ParquetFile(path) as file:
         rows = file.metadata.num_rows
@@ -76,7 +105,12 @@ def read_table(path: Path, columns: Columns) -> Table:
             part = file.read_row_group(number, columns=sorted(wanted, key=place.__getitem__))
             end = start + part.num_rows
             for feature, name in enumerate(columns.features):
-                X[start:end, feature] = part.column(name).to_numpy()
+                column = part.column(name)
+                if pa.types.is_dictionary(column.type):
+                    book = books.setdefault(name, _CodeBook())
+                    X[start:end, feature] = book.encode(column)
+                else:
+                    X[start:end, feature] = column.to_numpy()
             if columns.label is not None:
                 y[start:end] = part.column(columns.label).to_numpy()
             if weight is not None:
@@ -84,10 +118,42 @@ def read_table(path: Path, columns: Columns) -> Table:
             if group is not None:
                 group[start:end] = _hash_text(part.column(columns.group))
             start = end
-    return Table(X, y, weight, group)
+    categories: list[tuple[str, ...] | None] = [None] * len(columns.features)
+    for feature, name in enumerate(columns.features):
+        if name in books:
+            categories[feature] = books[name].sort(X[:, feature])
+    table = Table(X, y, weight, group, tuple(columns.features), tuple(categories))
+    return table.known_to()
 
 
-def split(table: Table, names: Sequence[str], fraction: float, seed: int) -> tuple[Rows, Rows]:
+class _CodeBook:
+    """Gives each text of a column a number, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def encode(self, column: pa.ChunkedArray) -> Floats:
+        """Return the numbers of a row group's texts, NaN where there is none."""
+        numbers = []
+        for chunk in column.chunks:
+            texts = chunk.dictionary.to_pylist()
+            own = [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
+            places = chunk.indices.fill_null(len(own)).to_numpy()
+            numbers.append(np.array([*own, np.nan])[places])
+        return np.concatenate(numbers) if numbers else np.empty(0)
+
+    def sort(self, codes: Floats) -> tuple[str, ...]:
+        """Return the texts ascending, and turn the numbers of the column into their positions."""
+        texts = sorted(self._numbers)
+        position = np.empty(len(texts) + 1)
+        position[[self._numbers[text] for text in texts]] = np.arange(len(texts))
+        position[-1] = np.nan
+        missing = np.isnan(codes)
+        codes[:] = position[np.where(missing, len(texts), codes).astype(np.intp)]
+        return tuple(texts)
+
+
+def split(table: Table, fraction: float, seed: int) -> tuple[Rows, Rows]:
     """Divide the rows into training and validation, both in the order of the table.
 
     Rows with equal hash stay together: those of a group, or without groups those of equal features. Such units are
@@ -95,7 +161,7 @@ def split(table: Table, names: Sequence[str], fraction: float, seed: int) -> tup
     the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
     rows or columns. Raises Invalid when a part would lack a class.
     """
-    hashes = hash_units(table, names, fraction, seed)
+    hashes = hash_units(table, fraction, seed)
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -113,11 +179,17 @@ def split(table: Table, names: Sequence[str], fraction: float, seed: int) -> tup
     return train_rows, validation_rows
 
 
-def hash_units(table: Table, names: Sequence[str], fraction: float, seed: int) -> Hashes:
+def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
+    """Return the two parts, both with the categories of the first alone."""
+    learnt = table.take(train).known_to()
+    return learnt, table.take(validation).coded_as(learnt)
+
+
+def hash_units(table: Table, fraction: float, seed: int) -> Hashes:
     """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
     if not 0 < fraction < 1:
         raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
-    hashes = _hash_rows(table.X, names) if table.group is None else table.group
+    hashes = _hash_rows(table) if table.group is None else table.group
     return mix(hashes ^ np.uint64(seed % 2**64))
 
 
@@ -142,18 +214,32 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
     return nearest + 1
 
 
-def _hash_rows(X: Floats, names: Sequence[str]) -> Hashes:
-    """Hash the rows of X: the sum over the columns of their values' bits, each mixed with its column's name."""
-    keys = [int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little") for name in names]
-    hashes = np.zeros(len(X), dtype=np.uint64)
-    for start in range(0, len(X), _BLOCK):  # a block's columns stay in the processor's cache
-        block = X[start : start + _BLOCK]
+def _hash_rows(table: Table) -> Hashes:
+    """Hash the rows: the sum over the columns of their values' bits, or their text's, mixed with the column's name."""
+    keys = [_hash_word(name) for name in table.names]
+    words = [
+        None if texts is None else np.array([*map(_hash_word, texts), _NO_TEXT], dtype=np.uint64)
+        for texts in table.categories
+    ]
+    hashes = np.zeros(len(table.X), dtype=np.uint64)
+    for start in range(0, len(hashes), _BLOCK):  # a block's columns stay in the processor's cache
+        block = table.X[start : start + _BLOCK]
         total = hashes[start : start + _BLOCK]
-        for feature, key in enumerate(keys):
+        for feature, (key, word) in enumerate(zip(keys, words, strict=True)):
             values = block[:, feature] + 0.0  # a copy in which -0.0 is 0.0
-            values[np.isnan(values)] = np.nan
-            total += mix(values.view(np.uint64) ^ np.uint64(key))
+            missing = np.isnan(values)
+            if word is None:
+                values[missing] = np.nan
+                bits = values.view(np.uint64)
+            else:
+                bits = word[np.where(missing, -1.0, values).astype(np.intp)]
+            total += mix(bits ^ np.uint64(key))
     return hashes
+
+
+def _hash_word(text: str) -> int:
+    """The first eight bytes of its SHA-256."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 def mix(values: Hashes) -> Hashes:
@@ -167,11 +253,8 @@ def mix(values: Hashes) -> Hashes:
 
 
 def _hash_text(column: object) -> Hashes:
-    """Hash texts by the first eight bytes of their SHA-256; each distinct one once."""
+    """Hash texts, each distinct one once."""
     coded = pc.dictionary_encode(column).combine_chunks()
-    hashes = [
-        int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
-        for text in coded.dictionary.to_pylist()
-    ]
+    hashes = [_hash_word(text) for text in coded.dictionary.to_pylist()]
     codes: Rows = coded.indices.to_numpy()
     return np.array(hashes, dtype=np.uint64)[codes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from core.registry import ALGORITHMS
 
 ARTIFACTS = "artifacts"
 VALIDATION = "validation"
+MOST_CATEGORIES_SHOWN = 100
 _ARTIFACT_FILE = "ranker.safetensors"
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
@@ -122,7 +123,6 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         algorithm = algorithm | {"parameters": parameters}
     ranker, seconds, notes = _fit(algorithm, trial, callback)
     parts = trial.judge(ranker, spec["objective"], workdir)
-    ranker.feature_names_in_ = np.array(names, dtype=object)  # so that the artifact explains itself
     data = artifact.save(ranker)
     (workdir / _ARTIFACT_FILE).write_bytes(data)
     missing = [_missing_among(trial.training_values(i)) for i in range(len(names))]
@@ -136,8 +136,10 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         },
         "parts": parts,
         "features": [
-            feature | {"missing": any_missing}
-            for feature, (any_missing, _) in zip(features, missing, strict=True)
+            feature | {"missing": any_missing} | _categories_of(texts)
+            for feature, (any_missing, _), texts in zip(
+                features, missing, ranker.categories_, strict=True
+            )
         ],
         "label": payload["table"]["label"],
         "pair": payload["pair"],
@@ -176,6 +178,13 @@ def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
     """Whether any is missing, and whether all are."""
     missing = np.isnan(values)
     return bool(missing.any()), bool(missing.all())
+
+
+def _categories_of(texts: Sequence[str] | None) -> Json:
+    """What is kept of a feature's categories in SQL: the artifact has them all."""
+    if texts is None:
+        return {}
+    return {"categories": list(texts[:MOST_CATEGORIES_SHOWN]), "n_categories": len(texts)}
 
 
 def _note_empty(names: list[str]) -> list[str]:

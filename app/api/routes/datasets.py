@@ -42,6 +42,11 @@ _FIELDS_SCHEMA = {
     "group": "Column whose equal values stay on one side of a split.",
     "item": "Column of the items' names, for `preferences`.",
     "labels": "Columns of the labels with commas between, for `multilabel`.",
+    "categorical": "Columns to be taken as categories though they hold numbers, with commas between; "
+    "a name that holds a comma stands in quotes.",
+    "drop": "Columns that are not to be used, with commas between.",
+    "missing": "What stands for a missing value beside the empty one, with commas between, in any case; "
+    "`NA,N/A,null,NaN,?` unless it is given.",
     "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
     "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
     "`multilabel`: rows with several labels of two values each.",
@@ -57,7 +62,9 @@ _UPLOAD_DOCS: dict[str, Any] = {
         }
         for name, text in _FIELDS_SCHEMA.items()
     ],
-    "requestBody": body_docs("age,income,left\n41,52000,no\n23,31000,yes\n", _FIELDS_SCHEMA),
+    "requestBody": body_docs(
+        "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n", _FIELDS_SCHEMA
+    ),
 }
 
 

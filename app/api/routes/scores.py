@@ -114,7 +114,8 @@ def score_route(context: Context) -> Route:
 SCORE_ROW_DOCS: dict[str, Any] = {
     "tags": ["scoring"],
     "summary": "Score one row",
-    "description": "One query parameter a feature. An empty value is missing. A feature that is absent altogether is "
+    "description": "One query parameter a feature. An empty value is missing, and so is a text that a categorical "
+    "feature did not have in training. A feature that is absent altogether is "
     "refused, unless it had missing values in training or the caller says `Prefer: handling=lenient`. By id the "
     "answer has an ETag; by name or alias it is `no-cache`. Query strings are never logged here, but proxies may: "
     "for personal data prefer POST.",
@@ -135,7 +136,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             "style": "form",
             "explode": True,
             "schema": {"type": "object", "additionalProperties": {"type": "string"}},
-            "example": {"age": "41", "income": "52000"},
+            "example": {"age": "41", "income": "52000", "contract": "two year"},
         },
         {
             "name": "Prefer",

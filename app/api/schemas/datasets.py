@@ -20,11 +20,16 @@ class Column(Resource):
     """One column's profile."""
 
     name: str
-    type: str = Field(description="`numeric` or `boolean`.", examples=["numeric"])
-    role: str = Field(
-        description="`feature`, `label`, `item`, `weight` or `group`.", examples=["feature"]
+    type: str | None = Field(
+        description="`numeric`, `boolean` or `categorical`; null where the column was dropped.",
+        examples=["numeric"],
     )
-    missing: int
+    role: str = Field(
+        description="`feature`, `label`, `item`, `weight` or `group`; `identifier`: text of which nearly every row "
+        "has its own, which is no feature; `dropped`: not read.",
+        examples=["feature"],
+    )
+    missing: int | None
     distinct: int | None = None
     min: float | None = None
     max: float | None = None
@@ -87,6 +92,9 @@ class Dataset(Resource):
                     "group": None,
                     "item": None,
                     "labels": None,
+                    "categorical": None,
+                    "drop": ["row_number"],
+                    "missing": None,
                     "bytes": 48211,
                     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                     "rows": 1000,
@@ -102,7 +110,19 @@ class Dataset(Resource):
                             "min": 18,
                             "max": 91,
                             "mean": 44.2,
-                        }
+                        },
+                        {
+                            "name": "contract",
+                            "type": "categorical",
+                            "role": "feature",
+                            "missing": 0,
+                            "distinct": 3,
+                            "top": [
+                                {"value": "month-to-month", "count": 550},
+                                {"value": "two year", "count": 240},
+                                {"value": "one year", "count": 210},
+                            ],
+                        },
                     ],
                     "errors": [],
                     "pairs": None,
@@ -126,6 +146,11 @@ class Dataset(Resource):
     group: str | None
     item: str | None = Field(description="The column of the items' names.")
     labels: list[Label] | None = Field(description="Of a dataset of kind `multilabel`.")
+    categorical: list[str] | None = Field(description="Columns that were declared categorical.")
+    drop: list[str] | None = Field(description="Columns that were left out.")
+    missing: list[str] | None = Field(
+        description="What was said to stand for a missing value; null where the defaults do."
+    )
     bytes: int
     sha256: str
     rows: int | None

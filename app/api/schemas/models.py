@@ -17,8 +17,14 @@ class Feature(Resource):
     """A feature that the model takes."""
 
     name: str
-    type: str = Field(description="`numeric` or `boolean`.")
+    type: str = Field(description="`numeric`, `boolean` or `categorical`.")
     missing: bool = Field(description="Had missing values in training, so it may be absent.")
+    categories: list[str] | None = Field(
+        default=None,
+        description="Of a categorical feature: its first hundred categories in text order; the artifact has all. "
+        "Any other text counts as missing.",
+    )
+    n_categories: int | None = Field(default=None, description="How many there are.")
 
 
 class LabelValues(Resource):
@@ -103,6 +109,13 @@ class Model(ModelSummary):
                     "features": [
                         {"name": "age", "type": "numeric", "missing": False},
                         {"name": "income", "type": "numeric", "missing": True},
+                        {
+                            "name": "contract",
+                            "type": "categorical",
+                            "missing": False,
+                            "categories": ["month-to-month", "one year", "two year"],
+                            "n_categories": 3,
+                        },
                     ],
                     "label": "left",
                     "positive": "yes",

@@ -8,9 +8,12 @@ from pydantic import Field
 
 from app.api.schemas.common import Resource
 
-_ROW = {"age": 41, "income": 52000}
+_ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
-_VALUE = {"type": ["number", "boolean", "null"]}
+_VALUE = {
+    "type": ["number", "boolean", "string", "null"],
+    "description": "Text for a categorical feature, a number for a numeric one; null is missing.",
+}
 
 ROWS_SCHEMA: dict[str, Any] = {
     "oneOf": [
@@ -46,11 +49,13 @@ ROWS_BODY: dict[str, Any] = {
             "application/json": {
                 "schema": ROWS_SCHEMA,
                 "examples": {
-                    "rows": {"value": {"rows": [_ROW, {"age": 23, "income": None}]}},
+                    "rows": {
+                        "value": {"rows": [_ROW, {"age": 23, "income": None, "contract": None}]}
+                    },
                     "columns": {
                         "value": {
-                            "columns": ["age", "income"],
-                            "data": [[41, 52000], [23, None]],
+                            "columns": ["age", "income", "contract"],
+                            "data": [[41, 52000, "two year"], [23, None, None]],
                         }
                     },
                 },

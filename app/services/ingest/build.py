@@ -5,22 +5,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from app.services.ingest.categories import CategoryLimits
 from app.services.ingest.columnar import ArrowTable, ParquetTable
-from app.services.ingest.convert import Converter, as_text, check_type
-from app.services.ingest.delimited import ExactCsv, FastCsv, Upload, read_layout
+from app.services.ingest.convert import Converter, check_type, holds_text
+from app.services.ingest.delimited import ExactCsv, FastCsv, Upload, plain_numbers, read_layout
+from app.services.ingest.evidence import find_text
 from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
+from app.services.ingest.missing import MissingTokens
 from app.services.ingest.ndjson import NdjsonTable
 from app.services.ingest.roles import Roles, assign, label_type, order_pair
 from app.services.ingest.rows import MAX_NAME, Doubt, Source
 from app.services.ingest.stream import plain_file
+from app.services.ingest.text import as_text
+from app.services.ingest.writer import CATEGORIES, TableWriter
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 
@@ -31,28 +36,28 @@ NDJSON = "application/x-ndjson"
 CONTENT_TYPES = (CSV, PARQUET, ARROW, NDJSON)
 
 LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
-LABELS = "labels"
+LABELS, CATEGORICAL, DROP = "labels", "categorical", "drop"
 TABLE_FILE = "table.parquet"
-ROW_GROUP = 262_144
-_GROUP_BYTES = 1 << 26
-"""A row group of a wide table is cut shorter, to bound the memory it takes."""
 
 
 def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload that the payload describes and write `table.parquet` into its work folder.
 
     The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
-    group, workdir and limits (rows, columns, bytes). Returns what the dataset row needs; raises BadTable with every
-    fault, line and column. Pure: it reads and writes only the files named.
+    group, categorical, drop, missing, workdir and limits (rows, columns, bytes, categories, category_length). Returns
+    what the dataset row needs; raises BadTable with every fault, line and column. Pure: it reads and writes only the
+    files named.
     """
+    missing = MissingTokens(payload["missing"])
     with ExitStack() as stack:
 
-        def features(names: Sequence[str]) -> Collection[str]:
-            return _roles(names, payload).features
+        def numeric(names: Sequence[str]) -> Collection[str]:
+            roles = _roles(names, payload)
+            return [name for name in roles.features if name not in roles.categorical]
 
-        for source in open_sources(payload, stack, features):
+        for source in open_sources(payload, stack, missing, numeric):
             try:
-                return _Build(source, payload, callback).run()
+                return _Build(source, missing, payload, callback).run()
             except Doubt:
                 continue
     raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
@@ -61,19 +66,26 @@ def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
 def open_sources(
     payload: Mapping[str, Any],
     stack: ExitStack,
+    missing: MissingTokens,
     numeric: Callable[[Sequence[str]], Collection[str]],
 ) -> Iterator[Source]:
     """Yield what can read the upload, the fastest first and an exact source last.
 
-    `numeric` tells which columns should hold numbers, given the names of all.
+    `numeric` tells which columns may hold numbers, given the names of all.
     """
     limits = payload["limits"]
     upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
     content_type = payload["content_type"]
     if content_type == CSV:
         layout = read_layout(upload, limits["columns"])
-        yield FastCsv(upload, layout, numeric=set(numeric(layout.names)))
-        yield FastCsv(upload, layout)  # booleans, and spellings that only a second look understands
+        hoped = set(numeric(layout.names)).intersection(layout.names)
+        if hoped:
+            yield FastCsv(upload, layout, missing, hoped)
+        text = FastCsv(upload, layout, missing)
+        likely = plain_numbers(text, hoped)
+        if likely and likely != hoped:
+            yield FastCsv(upload, layout, missing, likely)
+        yield text  # what turns up late, and spellings that only a second look understands
         yield ExactCsv(upload, layout)
     elif content_type == PARQUET:
         workdir = Path(payload["workdir"])
@@ -84,7 +96,11 @@ def open_sources(
     elif content_type == ARROW:
         yield ArrowTable(upload, limits["columns"])
     elif content_type == NDJSON:
-        yield NdjsonTable(upload, limits["columns"])
+        table = NdjsonTable(upload, limits["columns"])
+        quick = copy(table)
+        quick.exact, quick.hasty = False, True
+        yield quick
+        yield table
     else:
         raise BadTable(
             f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"
@@ -92,20 +108,31 @@ def open_sources(
 
 
 def _roles(names: Sequence[str], payload: Mapping[str, Any]) -> Roles:
-    given = {role: payload[role] for role in (LABEL, LABELS, ITEM, WEIGHT, GROUP)}
+    said = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DROP)
+    given = {role: payload[role] for role in said}
     return assign(names, kind=payload["dataset_kind"], **given)
 
 
 class _Build:
     """One attempt at a table by one source."""
 
-    def __init__(self, source: Source, payload: Mapping[str, Any], callback: Callback) -> None:
+    def __init__(
+        self,
+        source: Source,
+        missing: MissingTokens,
+        payload: Mapping[str, Any],
+        callback: Callback,
+    ) -> None:
         self._source = source
+        self._missing = missing
         self._payload = payload
         self._callback = callback
         self._faults = Faults()
         self._roles = _roles(source.names, payload)
         self._path = Path(payload["workdir"]) / TABLE_FILE
+        self._limits = CategoryLimits(
+            payload["limits"]["categories"], payload["limits"]["category_length"]
+        )
 
     def run(self) -> dict[str, Any]:
         """Build the table; raises BadTable, or Doubt if the source is not the last to be asked."""
@@ -116,23 +143,29 @@ class _Build:
             label: order_pair(values, positive) if len(values) == 2 else values
             for label, values in self._label_values().items()
         }
-        converter = Converter(self._roles, pairs, self._faults)
+        converter = Converter(
+            self._roles, pairs, self._find_text(), self._limits, self._missing, self._faults
+        )
         rows = self._write(converter)
+        identifiers = self._judge_text(converter)
         if self._roles.item and not self._faults.total:
             converter.items.report_repeated(self._roles.item, self._faults)
             if self._faults.total and not self._source.exact:
                 raise Doubt
         if self._faults.total:
-            raise self._faults.summarise(converter.text_columns())
+            raise self._faults.summarise()
         self._check_whole(converter, rows)
-        return self._result(converter, rows)
+        if len(identifiers) == len(self._roles.features):
+            raise _no_features(identifiers)
+        return self._result(converter, rows, identifiers)
 
     def _check_types(self, schema: pa.Schema) -> None:
         types = dict(zip(self._source.names, schema.types, strict=True))
         wrong: list[BadTable] = []
-        for name in [*self._roles.features, *([self._roles.weight] if self._roles.weight else [])]:
+        undeclared = [n for n in self._roles.features if n not in self._roles.categorical]
+        for name in [*undeclared, *([self._roles.weight] if self._roles.weight else [])]:
             try:
-                check_type(name, types[name])
+                check_type(name, types[name], text=name != self._roles.weight)
             except BadTable as error:
                 wrong.append(error)
         if wrong:
@@ -146,6 +179,34 @@ class _Build:
             refusal.total = len(wrong)
             raise refusal
 
+    def _find_text(self) -> set[str]:
+        """Return which features are text, as far as the source can tell."""
+        roles, schema = self._roles, self._source.schema
+        undeclared = [name for name in roles.features if name not in roles.categorical]
+        if schema is not None:
+            types = dict(zip(self._source.names, schema.types, strict=True))
+            found = {name for name in undeclared if holds_text(types[name])}
+        else:
+            numeric = getattr(self._source, "numeric", ())
+            open_ones = [name for name in undeclared if name not in numeric]
+            found = find_text(self._source, open_ones, self._missing)
+        return found | roles.categorical
+
+    def _judge_text(self, converter: Converter) -> list[str]:
+        """Check the columns of text now that all rows are read; return those that are identifiers."""
+        identifiers = []
+        for name, column in converter.text.items():
+            guessed = self._source.hasty and name not in self._roles.categorical
+            if guessed and not column.evidence.speaks_for_text():
+                raise Doubt  # the first rows misled
+            if column.is_identifier():
+                identifiers.append(name)
+            else:
+                column.judge(self._faults)
+        if self._faults.total and not self._source.exact:
+            raise Doubt
+        return identifiers
+
     def _label_values(self) -> dict[str, tuple[str, ...]]:
         """Return the first two values of each label in the file, or fewer where there are no two."""
         labels = self._roles.labels
@@ -154,8 +215,9 @@ class _Build:
         for rows in self._source.batches(aside, labels) if labels else ():
             for label, values in seen.items():
                 if len(values) < 2:
-                    text = pc.unique(as_text(rows.batch.column(label))).drop_null().to_pylist()
-                    values.update(dict.fromkeys(text[:2]))
+                    text = as_text(rows.batch.column(label), self._missing)
+                    found = pc.unique(text).drop_null().to_pylist()
+                    values.update(dict.fromkeys(found[:2]))
             if all(len(values) >= 2 for values in seen.values()):
                 break
         return {
@@ -174,8 +236,10 @@ class _Build:
     def _write(self, converter: Converter) -> int:
         limit = self._payload["limits"]["rows"]
         count = 0
-        with _TableWriter(self._path, self._roles) as writer:
-            for rows in self._source.batches(self._faults):
+        dropped = self._roles.dropped
+        columns = [name for name in self._source.names if name not in dropped] if dropped else None
+        with TableWriter(self._path, _fields(self._roles, converter.text)) as writer:
+            for rows in self._source.batches(self._faults, columns):
                 arrays = converter.convert(rows)
                 count += rows.batch.num_rows
                 if self._faults.total and not self._source.exact:
@@ -214,7 +278,9 @@ class _Build:
                 "the sum of the weights is beyond the range of a double", column=self._roles.weight
             )
 
-    def _result(self, converter: Converter, rows: int) -> dict[str, Any]:
+    def _result(
+        self, converter: Converter, rows: int, identifiers: Collection[str]
+    ) -> dict[str, Any]:
         with self._path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         labels = [
@@ -239,15 +305,20 @@ class _Build:
             "positive": single.get("positive"),
             "labels": None if self._payload[LABELS] is None else labels,
             "item": self._roles.item,
-            "columns": self._columns(converter),
+            "columns": self._columns(converter, identifiers),
         }
 
-    def _columns(self, converter: Converter) -> list[dict[str, Any]]:
+    def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
         roles = self._roles
         columns = []
         for name in self._source.names:
             column: dict[str, Any] = {"name": name, "type": "numeric", "role": "feature"}
-            if name in roles.labels:
+            if name in roles.dropped:
+                column |= {"type": None, "role": "dropped", "missing": None}
+            elif name in converter.text:
+                role = "identifier" if name in identifiers else "feature"
+                column |= {"type": "categorical", "role": role} | converter.text[name].summary()
+            elif name in roles.labels:
                 column |= {"type": label_type(converter.pairs[name]), "role": LABEL}
                 column |= converter.label_profiles[name].summary()
             elif name == roles.item:
@@ -262,7 +333,17 @@ class _Build:
         return columns
 
 
-def _fields(roles: Roles) -> list[pa.Field]:
+def _no_features(identifiers: Sequence[str]) -> BadTable:
+    shown = ", ".join(map(show, identifiers[:10])) + (", …" if len(identifiers) > 10 else "")
+    return BadTable(
+        f"a table needs at least one feature column, but nearly every row has its own value in {shown}; "
+        "to learn from such a column declare it categorical",
+        column=identifiers[0],
+        code="no_features",
+    )
+
+
+def _fields(roles: Roles, text: Collection[str]) -> list[pa.Field]:
     """The columns of the typed table, in order."""
     special = (
         *((label, LABEL, pa.int8()) for label in roles.labels),
@@ -270,49 +351,6 @@ def _fields(roles: Roles) -> list[pa.Field]:
         (roles.weight, WEIGHT, pa.float64()),
         (roles.group, GROUP, pa.string()),
     )
-    return [pa.field(name, pa.float64()) for name in roles.features] + [
-        pa.field(name, kind, metadata={"role": role}) for name, role, kind in special if name
-    ]
-
-
-class _TableWriter:
-    """Writes the typed table: features as float64 with NaN for missing, then the columns of other roles."""
-
-    def __init__(self, path: Path, roles: Roles) -> None:
-        fields = _fields(roles)
-        self._schema = pa.schema(fields)
-        width = 8 * len(fields)
-        self._size = max(1, min(ROW_GROUP, _GROUP_BYTES // width))
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
-        floats = [field.name for field in fields if field.type == pa.float64()]
-        self._writer = pq.ParquetWriter(
-            path,
-            self._schema,
-            compression="lz4",
-            use_dictionary=[roles.group] if roles.group else False,
-            use_byte_stream_split=floats,
-            write_statistics=False,
-        )
-
-    def __enter__(self) -> _TableWriter:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self._flush(1)
-        self._writer.close()
-
-    def write(self, arrays: list[pa.Array]) -> None:
-        """Take a batch; a row group is written when it is full."""
-        self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        self._rows += self._waiting[-1].num_rows
-        self._flush(self._size)
-
-    def _flush(self, least: int) -> None:
-        while self._rows >= least and self._rows:
-            table = pa.Table.from_batches(self._waiting, schema=self._schema)
-            self._writer.write_table(table.slice(0, self._size), row_group_size=self._size)
-            rest = table.slice(self._size)
-            self._waiting = rest.to_batches()
-            self._rows = rest.num_rows
+    return [
+        pa.field(name, CATEGORIES if name in text else pa.float64()) for name in roles.features
+    ] + [pa.field(name, kind, metadata={"role": role}) for name, role, kind in special if name]

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.services.ingest.delimited import Upload, check_names
-from app.services.ingest.faults import BadTable, Faults
+from app.services.ingest.faults import BadTable, Faults, show
 from app.services.ingest.rows import Rows
+from app.services.ingest.text import is_text
 
 _BATCH_ROWS = 65_536
 _BATCH_CELLS = 1 << 22
@@ -24,6 +25,7 @@ class ParquetTable:
     """A Parquet file, row group by row group."""
 
     exact = True
+    hasty = False
 
     def __init__(self, path: Path, max_columns: int) -> None:
         try:
@@ -46,7 +48,8 @@ class ParquetTable:
         try:
             for batch in self._file.iter_batches(_batch_rows(len(wanted)), columns=stored):
                 # A dot in a name would select a nested field as well: take the columns by their own names.
-                yield Rows(_named([batch.column(name) for name in stored], wanted), first)
+                arrays = [batch.column(name) for name in stored]
+                yield Rows(_sound(arrays, wanted, first), first)
                 first += batch.num_rows
                 self._done = first
         except (pa.ArrowException, OSError) as error:
@@ -57,6 +60,7 @@ class ArrowTable:
     """An Arrow IPC stream, which may be compressed as a whole."""
 
     exact = True
+    hasty = False
 
     def __init__(self, upload: Upload, max_columns: int) -> None:
         self._upload = upload
@@ -81,7 +85,7 @@ class ArrowTable:
         try:
             with self._upload.open() as stream:
                 for whole in pa.ipc.open_stream(pa.PythonFile(stream, "r")):
-                    batch = _named([whole.column(place) for place in places], wanted)
+                    batch = _sound([whole.column(place) for place in places], wanted, first)
                     for start in range(0, batch.num_rows, size):
                         part = batch.slice(start, size)
                         yield Rows(part, first)
@@ -91,5 +95,25 @@ class ArrowTable:
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {error}") from error
 
 
-def _named(arrays: list[pa.Array], names: Sequence[str]) -> pa.RecordBatch:
+def _sound(arrays: list[pa.Array], names: Sequence[str], first: int) -> pa.RecordBatch:
+    """Return a batch whose text is UTF-8 and whose codes have a value each: a file may claim what it likes."""
+    for name, array in zip(names, arrays, strict=True):
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise _damaged(array, name, first, error) from error
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowInvalid) -> BadTable:
+    """Name the row of the first text that is not UTF-8, or else what Arrow found."""
+    if is_text(array.type):
+        binary = array.cast(pa.large_binary(), safe=False)
+        for row, value in enumerate(binary.to_pylist(), start=first + 1):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError as fault:
+                detail = f"byte 0x{value[fault.start]:02X} is not UTF-8"
+                latin = show(value.decode("latin-1"))
+                return BadTable(f"row {row}: {detail} (as Latin-1 it reads {latin})", column=name)
+    return BadTable(f"column {show(name)} is damaged: {error}", column=name)

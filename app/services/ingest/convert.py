@@ -1,29 +1,36 @@
-"""From what the reader gave, text or typed, to float64, label codes and group text; what does not fit is a fault."""
+"""From what the reader gave, text or typed, to float64, categories, label codes and group text.
+
+What does not fit is a fault.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.services.ingest.categories import CategoryLimits, TextColumn
+from app.services.ingest.evidence import TRUTH
 from app.services.ingest.faults import BadTable, Faults, show
 from app.services.ingest.items import ItemNames
+from app.services.ingest.missing import SPACES, MissingTokens
 from app.services.ingest.profile import ColumnProfile, Floats, TextProfile
 from app.services.ingest.roles import Roles
-from app.services.ingest.rows import MISSING, Rows
+from app.services.ingest.rows import Rows
+from app.services.ingest.text import as_text, is_text
 
 Mask = npt.NDArray[np.bool_]
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITE = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
-_MISSING = pa.array(MISSING)
-_TRUTH = pa.array(["true", "false"])
-_SPACES = " \t"
+_HINT = (
+    ", as nearly all values are: name what stands for a missing value in missing, "
+    "or the column in categorical"
+)
 
 
 @dataclass(frozen=True)
@@ -35,15 +42,13 @@ class Parsed:
     bad: Mask
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a type holds text."""
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+def holds_text(kind: pa.DataType) -> bool:
+    """Tell whether a typed column is categorical by its type."""
+    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
-def check_type(name: str, kind: pa.DataType) -> None:
-    """Raise BadTable unless a typed column can be read as numbers: text, dates and nested values cannot."""
+def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
+    """Raise BadTable unless a typed column can be read as numbers, or where `text` is allowed as categories."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     types = pa.types
@@ -53,17 +58,26 @@ def check_type(name: str, kind: pa.DataType) -> None:
         or types.is_decimal(kind)
         or types.is_boolean(kind)
         or types.is_null(kind)
+        or (text and is_text(kind))
     ):
+        allowed = "numeric, boolean or text" if text else "numeric or boolean"
         raise BadTable(
-            f"column {show(name)} has the type {kind}; a feature or weight must be numeric or boolean "
-            "in this version",
+            f"column {show(name)} has the type {kind}; it must be {allowed}",
             column=name,
-            code="text_column" if is_text(kind) else "unsupported_type",
+            code="unsupported_type",
         )
 
 
-def parse(column: pa.Array) -> Parsed:
+def parse(column: pa.Array, missing: MissingTokens) -> Parsed:
     """Read a column as numbers."""
+    parsed = _parse(column, missing)
+    values = missing.blank(parsed.values)
+    if values is parsed.values:
+        return parsed
+    return replace(parsed, values=np.where(parsed.boolean, parsed.values, values))
+
+
+def _parse(column: pa.Array, missing: MissingTokens) -> Parsed:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     nothing = np.zeros(len(column), dtype=bool)
@@ -71,21 +85,20 @@ def parse(column: pa.Array) -> Parsed:
         try:
             values = _floats(pc.cast(column, pa.float64()))
         except pa.ArrowInvalid:
-            return _parse_untidy(column)
+            return _parse_untidy(missing.tidy(column))
         if np.count_nonzero(np.isfinite(values)) + column.null_count == len(column):
             return Parsed(values, nothing, nothing)
-        return _parse_untidy(column)
+        return _parse_untidy(missing.tidy(column))
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
     values = _floats(pc.cast(column, pa.float64(), safe=False))
     return Parsed(values, nothing, np.isinf(values))
 
 
-def _parse_untidy(column: pa.Array) -> Parsed:
-    text = tidy(column)
+def _parse_untidy(text: pa.Array) -> Parsed:
     lower = pc.utf8_lower(text)
     number = _mask(pc.match_substring_regex(text, _NUMBER))
-    boolean = _mask(pc.is_in(lower, _TRUTH)) & _mask(pc.is_valid(text))
+    boolean = _mask(pc.is_in(lower, TRUTH)) & _mask(pc.is_valid(text))
     values = np.full(len(text), np.nan)
     values[number] = _floats(pc.cast(text.filter(pa.array(number)), pa.float64()))
     values[boolean] = _mask(pc.equal(lower, "true"))[boolean]
@@ -93,49 +106,27 @@ def _parse_untidy(column: pa.Array) -> Parsed:
     return Parsed(values, boolean, bad)
 
 
-def tidy(column: pa.Array) -> pa.Array:
-    """Return text without spaces around, and null where a value is missing."""
-    text = pc.utf8_trim(column.cast(pa.string()), _SPACES)
-    return pc.if_else(pc.is_in(pc.utf8_lower(text), _MISSING), pa.scalar(None, pa.string()), text)
-
-
-def as_text(column: pa.Array) -> pa.Array:
-    """Read a label or group column of any type as text; a whole number has no decimal point."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    try:
-        if is_text(column.type):
-            return tidy(column)
-        if pa.types.is_floating(column.type):
-            return _spell_floats(column.cast(pa.float64()))
-        return column.cast(pa.string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise BadTable(
-            f"a label or group column must hold text, numbers or booleans, not {column.type}"
-        ) from error
-
-
-def _spell_floats(column: pa.Array) -> pa.Array:
-    coded = column.dictionary_encode()
-    spelled = [_spell(value) for value in coded.dictionary.to_pylist()]
-    return pa.DictionaryArray.from_arrays(
-        coded.indices, pa.array(spelled, pa.string())
-    ).dictionary_decode()
-
-
-def _spell(value: float) -> str | None:
-    if math.isnan(value):
-        return None
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-
-
 class Converter:
     """Turns batches into rows of the typed table, and keeps the profile of every column as it goes."""
 
-    def __init__(self, roles: Roles, pairs: Mapping[str, tuple[str, ...]], faults: Faults) -> None:
+    def __init__(
+        self,
+        roles: Roles,
+        pairs: Mapping[str, tuple[str, ...]],
+        text: Collection[str],
+        limits: CategoryLimits,
+        missing: MissingTokens,
+        faults: Faults,
+    ) -> None:
         self.roles = roles
         self.pairs = pairs
         self.faults = faults
+        self.text = {
+            name: TextColumn(name, limits, declared=name in roles.categorical)
+            for name in roles.features
+            if name in text
+        }
+        self._missing = missing
         self.profiles = {name: ColumnProfile() for name in self._numeric}
         self.label_profiles = {label: TextProfile() for label in roles.labels}
         self.group_profile = TextProfile()
@@ -146,22 +137,21 @@ class Converter:
 
     @property
     def _numeric(self) -> list[str]:
-        return self.roles.features + ([self.roles.weight] if self.roles.weight else [])
+        numbers = [name for name in self.roles.features if name not in self.text]
+        return numbers + ([self.roles.weight] if self.roles.weight else [])
 
     def type_of(self, name: str) -> str:
         """Return the type that all rows so far agree on; a column of missing values only counts as numeric."""
         return "boolean" if self._boolean.get(name, False) else "numeric"
 
-    def text_columns(self) -> list[str]:
-        """Return the features in which not one value was a number or a boolean, but some was something else."""
-        return [n for n in self.roles.features if n not in self._boolean and self.faults.has(n)]
-
     def convert(self, rows: Rows) -> list[pa.Array]:
         """Return the columns of the typed table in its order. Meaningless once there are faults."""
         arrays = []
         for name in self.roles.features:
-            values, _ = self._number(rows, name)
-            arrays.append(pa.array(values))
+            if name in self.text:
+                arrays.append(self.text[name].take(rows, self._missing))
+            else:
+                arrays.append(pa.array(self._number(rows, name, _HINT)[0]))
         arrays += [self._label(rows, label) for label in self.roles.labels]
         if self.roles.item:
             arrays.append(self._item(rows, self.roles.item))
@@ -171,10 +161,10 @@ class Converter:
             arrays.append(self._group(rows, self.roles.group))
         return arrays
 
-    def _number(self, rows: Rows, name: str) -> tuple[Floats, Mask]:
+    def _number(self, rows: Rows, name: str, hint: str = "") -> tuple[Floats, Mask]:
         """Return the values, NaN where missing or at fault, and the mask of the faults."""
         column = rows.batch.column(name)
-        parsed = parse(column)
+        parsed = parse(column, self._missing)
         good = ~(parsed.bad | np.isnan(parsed.values))
         boolean = self._boolean.get(name)
         if boolean is None and good.any():
@@ -184,14 +174,16 @@ class Converter:
         bad = parsed.bad | mixed
         values = parsed.values
         if bad.any():
-            self._report(rows, name, bad, lambda row: _what_is_wrong(column[row].as_py(), boolean))
+            self._report(
+                rows, name, bad, lambda row: _what_is_wrong(column[row].as_py(), boolean, hint)
+            )
             values = np.where(bad, np.nan, values)
         self.profiles[name].update(values)
         return values, bad
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
         pair = self.pairs[name]
-        text = as_text(rows.batch.column(name))
+        text = as_text(rows.batch.column(name), self._missing)
         codes = pc.index_in(text, pa.array(pair, pa.string()))
         codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
         bad = _mask(pc.is_null(codes))
@@ -235,7 +227,7 @@ class Converter:
         return text
 
     def _names(self, rows: Rows, name: str, role: str) -> pa.Array:
-        text = as_text(rows.batch.column(name))
+        text = as_text(rows.batch.column(name), self._missing)
         bad = _mask(pc.is_null(text))
         if bad.any():
             self._report(rows, name, bad, lambda _row: f"the {role} must not be missing")
@@ -255,8 +247,8 @@ class Converter:
         self.faults.add_many(name, int(np.count_nonzero(bad)), described)
 
 
-def _what_is_wrong(value: object, boolean: bool | None) -> str:
-    text = str(value).strip(_SPACES)
+def _what_is_wrong(value: object, boolean: bool | None, hint: str) -> str:
+    text = str(value).strip(SPACES)
     if boolean:
         return f"{show(text)} is neither true nor false, as the values above are"
     if text.lower() in _INFINITE:
@@ -266,11 +258,8 @@ def _what_is_wrong(value: object, boolean: bool | None) -> str:
     if _looks_numeric(text):
         return f"{show(text)} is beyond the range of a double"
     comma = text.replace(",", ".", 1)
-    hint = (
-        f"; write the decimal point: {show(comma)}"
-        if comma != text and _looks_numeric(comma)
-        else ""
-    )
+    if comma != text and _looks_numeric(comma):
+        hint = f"; write the decimal point: {show(comma)}"
     return f"{show(text)} is not a number{hint}"
 
 

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from app.services.ingest.faults import BadTable, Fault, Faults, show
-from app.services.ingest.rows import MAX_NAME, MISSING, Doubt, Rows
+from app.services.ingest.missing import MissingTokens
+from app.services.ingest.rows import MAX_NAME, Doubt, Rows
 from app.services.ingest.stream import Stream
 
 MAX_RECORD = 1 << 24
@@ -37,13 +38,6 @@ _FOREIGN = {
     b"PK\x03\x04": "a ZIP archive or a spreadsheet; save it as CSV",
     b"%PDF": "PDF; save the table as CSV",
 }
-_SPELLINGS = sorted(
-    {
-        "".join(letters)
-        for word in MISSING
-        for letters in itertools.product(*((c.lower(), c.upper()) for c in word))
-    }
-)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 csv.field_size_limit(MAX_RECORD)
 
@@ -175,11 +169,20 @@ class FastCsv:
     schema = None
     exact = False
 
-    def __init__(self, upload: Upload, layout: Layout, numeric: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        upload: Upload,
+        layout: Layout,
+        missing: MissingTokens,
+        numeric: Collection[str] = (),
+    ) -> None:
         self.names = layout.names
+        self.numeric = frozenset(numeric)
+        self.hasty = bool(numeric)
         self._types = {
             name: pa.float64() if name in numeric else pa.string() for name in layout.names
         }
+        self._missing = missing.spellings()
         self._upload = upload
         self._layout = layout
         self._stream: Stream | None = None
@@ -221,11 +224,28 @@ class FastCsv:
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=self._types,
                 include_columns=columns,
-                null_values=_SPELLINGS,
+                null_values=self._missing,
                 strings_can_be_null=True,
             ),
         )
         return reader
+
+
+def plain_numbers(source: FastCsv, columns: Collection[str]) -> set[str]:
+    """Return which of the columns begin with rows of nothing but plain numbers."""
+    try:
+        rows = next(source.batches(Faults(), sorted(columns)), None) if columns else None
+    except Doubt:
+        return set()
+    return {name for name in columns if rows is not None and _is_plain(rows.batch.column(name))}
+
+
+def _is_plain(text: pa.Array) -> bool:
+    try:
+        values = pc.cast(text, pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return bool(pc.all(pc.is_finite(values)).as_py() is not False)
 
 
 def _holds_quote(batch: pa.RecordBatch) -> bool:
@@ -243,6 +263,7 @@ class ExactCsv:
 
     schema = None
     exact = True
+    hasty = False
 
     def __init__(self, upload: Upload, layout: Layout) -> None:
         self.names = layout.names
@@ -308,7 +329,8 @@ class ExactCsv:
         try:
             return self._build(chunk, first, columns)
         except UnicodeEncodeError:
-            sound = [row for row in chunk if not self._report_bytes(*row, faults)]
+            wanted = self.names if columns is None else columns
+            sound = [row for row in chunk if not self._report_bytes(*row, wanted, faults)]
             return self._build(sound, first, columns)
 
     def _build(
@@ -320,9 +342,13 @@ class ExactCsv:
         arrays = [pa.array(cells[self.names.index(name)], pa.string()) for name in wanted]
         return Rows(pa.RecordBatch.from_arrays(arrays, names=list(wanted)), first, lines)
 
-    def _report_bytes(self, line: int, record: list[str], faults: Faults) -> bool:
+    def _report_bytes(
+        self, line: int, record: list[str], wanted: Collection[str], faults: Faults
+    ) -> bool:
         found = False
         for name, value in zip(self.names, record, strict=True):
+            if name not in wanted:
+                continue
             bad = next((c for c in value if "\udc80" <= c <= "\udcff"), None)
             if bad is not None:
                 shown = show(value.encode("utf-8", "surrogateescape").decode("latin-1"))

@@ -80,40 +80,19 @@ class Faults:
         room = MAX_FAULTS if column is None else PER_COLUMN
         return room - self._by_column[column]
 
-    def has(self, column: str) -> bool:
-        """Tell whether any fault names this column."""
-        return self._by_column[column] > 0
-
-    def summarise(self, text_columns: Iterable[str]) -> BadTable:
-        """Return the refusal. A column without a single number is one fault: it holds text."""
-        text = list(text_columns)
-        kept: list[Fault] = []
-        seen: set[str] = set()
-        for fault in sorted(self._kept, key=lambda fault: fault.line or fault.place):
-            if fault.column in text and fault.column is not None:
-                if fault.column in seen:
-                    continue
-                seen.add(fault.column)
-                kept.append(Fault(f"{fault.detail}: {TEXT_RULE}", fault.line, fault.column))
-            else:
-                kept.append(fault)
-        refusal = BadTable(self._detail(kept, text), code="text_column" if text else None)
+    def summarise(self) -> BadTable:
+        """Return the refusal."""
+        kept = sorted(self._kept, key=lambda fault: fault.line or fault.place)
+        refusal = BadTable(self._detail(kept[0]))
         refusal.errors = [fault.as_json() for fault in kept[:MAX_FAULTS]]
         refusal.total = self.total
         return refusal
 
-    def _detail(self, kept: list[Fault], text: list[str]) -> str:
-        if text:
-            names = ", ".join(show(name) for name in text[:10]) + (", …" if len(text) > 10 else "")
-            return f"{TEXT_RULE.capitalize()}; remove or encode: {names}"
-        first = kept[0]
+    def _detail(self, first: Fault) -> str:
         places = [f"line {first.line}"] if first.line else []
         places += [f"column {show(first.column)}"] if first.column else []
         more = f" (and {self.total - 1} more)" if self.total > 1 else ""
         return ", ".join(places) + (": " if places else "") + first.detail + more
-
-
-TEXT_RULE = "text columns cannot be features in this version"
 
 
 def show(value: str) -> str:

@@ -40,6 +40,9 @@ def prepare(
         "item": dataset.item,
         "weight": dataset.weight,
         "group": dataset.group,
+        "categorical": dataset.categorical,
+        "drop": dataset.drop,
+        "missing": dataset.missing,
         "limits": limits(settings),
         "workdir": str(blobs.staging_dir()),
     }
@@ -51,6 +54,8 @@ def limits(settings: Settings) -> dict[str, int]:
         "rows": settings.max_rows,
         "columns": settings.max_columns,
         "bytes": settings.max_upload_bytes,
+        "categories": settings.max_categories,
+        "category_length": settings.max_category_length,
     }
 
 

@@ -14,6 +14,7 @@ from app.services.ingest.delimited import MAX_RECORD, Upload, check_names
 from app.services.ingest.faults import BadTable, Fault, Faults
 from app.services.ingest.rows import Rows
 from app.services.ingest.stream import Stream
+from app.services.ingest.text import spell_number
 
 _CELLS = 400_000
 
@@ -22,9 +23,10 @@ class NdjsonTable:
     """The columns are the keys of all lines, in the order of their first appearance."""
 
     schema = None
-    exact = True
+    hasty = False
 
     def __init__(self, upload: Upload, max_columns: int) -> None:
+        self.exact = True
         self._upload = upload
         self._stream: Stream | None = None
         names: dict[str, None] = {}
@@ -44,7 +46,7 @@ class NdjsonTable:
         """Yield the rows, every value as text; lines that are no flat JSON object are faults."""
         wanted = self.names if columns is None else columns
         keys = [self._keys[self.names.index(name)] for name in wanted]
-        records = self._records(faults)
+        records = self._records(faults, keys)
         first = 0
         while chunk := list(itertools.islice(records, max(1, _CELLS // max(1, len(self.names))))):
             lines = np.array([line for line, _ in chunk], dtype=np.int64)
@@ -55,7 +57,11 @@ class NdjsonTable:
             yield Rows(pa.RecordBatch.from_arrays(arrays, names=list(wanted)), first, lines)
             first += len(chunk)
 
-    def _records(self, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _records(
+        self, faults: Faults, keys: Sequence[str] = ()
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the lines that are flat objects, as far as the keys go that are asked for."""
+        flat = set(keys)
         with self._upload.open() as stream:
             self._stream = stream
             for number, line in enumerate(_lines(stream), start=1):
@@ -69,7 +75,9 @@ class NdjsonTable:
                 if not isinstance(record, dict):
                     faults.add(Fault("the line must be a JSON object", number))
                     continue
-                nested = next((k for k, v in record.items() if isinstance(v, dict | list)), None)
+                nested = next(
+                    (k for k, v in record.items() if isinstance(v, dict | list) and k in flat), None
+                )
                 if nested is not None:
                     detail = "a value must be a number, a string, true, false or null"
                     faults.add(Fault(detail, number, nested))
@@ -93,4 +101,4 @@ def _text(value: float | str | bool | None) -> str | None:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return repr(value)
+    return spell_number(value)

@@ -15,13 +15,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.services.ingest.build import Callback, open_sources
-from app.services.ingest.convert import as_text, check_type, parse
+from app.services.ingest.convert import check_type, parse
 from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
+from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Doubt, Rows, Source
+from app.services.ingest.text import as_text
 from core.pairs import GREATEST_TOTAL
 
 BETTER, WORSE, WEIGHT = "better", "worse", "weight"
 PAIRS_FILE = "pairs.parquet"
+
+_MISSING = MissingTokens()
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -38,7 +42,7 @@ def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, An
     items = pq.read_table(payload["items"]["path"], columns=[payload["items"]["column"]])
     names = items.column(0).cast(pa.large_string()).combine_chunks()
     with ExitStack() as stack:
-        for source in open_sources(payload, stack, lambda names: [WEIGHT]):
+        for source in open_sources(payload, stack, _MISSING, lambda names: [WEIGHT]):
             try:
                 return _Build(source, names, payload, callback).run()
             except Doubt:
@@ -67,7 +71,7 @@ class _Build:
         self._check_columns()
         count = self._write()
         if self._faults.total:
-            raise self._faults.summarise([])
+            raise self._faults.summarise()
         if not count and not self._source.exact:
             raise Doubt
         if not count:
@@ -107,7 +111,7 @@ class _Build:
                 )
         if self._weighted and self._source.schema is not None:
             types = dict(zip(given, self._source.schema.types, strict=True))
-            check_type(WEIGHT, types[WEIGHT])
+            check_type(WEIGHT, types[WEIGHT], text=False)
 
     def _write(self) -> int:
         fields = [(BETTER, pa.int64()), (WORSE, pa.int64())]
@@ -146,7 +150,7 @@ class _Build:
 
     def _find(self, rows: Rows, column: str) -> Numbers:
         """Return the row of each item; -1, and a fault, where there is none."""
-        text = as_text(rows.batch.column(column)).cast(pa.large_string())
+        text = as_text(rows.batch.column(column), _MISSING).cast(pa.large_string())
         found = pc.index_in(text, value_set=self._names, skip_nulls=True)
         number: Numbers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         bad = number < 0
@@ -156,7 +160,7 @@ class _Build:
         return number
 
     def _weight(self, rows: Rows) -> npt.NDArray[np.float64]:
-        parsed = parse(rows.batch.column(WEIGHT))
+        parsed = parse(rows.batch.column(WEIGHT), _MISSING)
         values = parsed.values
         bad = parsed.bad | parsed.boolean | np.isnan(values) | (values < 0)
         if bad.any():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.services.ingest.faults import BadTable, show
 
@@ -18,13 +18,18 @@ FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
 
 @dataclass(frozen=True)
 class Roles:
-    """The labels or the item, the optional weight and group, and the features in the order of the file."""
+    """The labels or the item, the optional weight and group, and the features in the order of the file.
+
+    `categorical` are features that were declared so, `dropped` the columns that are not read.
+    """
 
     labels: tuple[str, ...]
     item: str | None
     weight: str | None
     group: str | None
     features: list[str]
+    categorical: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
 
 
 def assign(
@@ -36,6 +41,8 @@ def assign(
     item: str | None,
     weight: str | None,
     group: str | None,
+    categorical: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
 ) -> Roles:
     """Give every column its role: `preferences` have an item column, `multilabel` several labels, all else has one.
 
@@ -43,6 +50,31 @@ def assign(
     """
     named = [("label", label), *(("label", name) for name in labels or ())]
     named += [("item", item), ("weight", weight), ("group", group)]
+    named += [("dropped", name) for name in drop or ()]
+    declared = [("categorical", name) for name in categorical or ()]
+    _check_known([*named, *declared], names)
+    taken = [name for _, name in named if name is not None]
+    if len(set(taken)) < len(taken):
+        given = ", ".join(f"{role} {name!r}" for role, name in named if name is not None)
+        raise BadTable(
+            f"each role needs a column of its own, got {given}", code="column_in_two_roles"
+        )
+    free = [name for name in names if name not in {weight, group, *(drop or ())}]
+    if kind == "preferences":
+        roles = _assign_item(names, item, weight, group, free)
+    else:
+        roles = _assign_labels(names, label, labels, weight, group, free)
+    for name in categorical or ():
+        if name not in roles.features:
+            raise BadTable(
+                f"a categorical column must be a feature, {show(name)} has another role",
+                column=name,
+                code="column_in_two_roles",
+            )
+    return replace(roles, categorical=frozenset(categorical or ()), dropped=frozenset(drop or ()))
+
+
+def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) -> None:
     for role, name in named:
         if name is not None and name not in names:
             shown = ", ".join(show(known) for known in names[:20])
@@ -52,15 +84,16 @@ def assign(
                 column=name,
                 code="unknown_column",
             )
-    taken = [name for _, name in named if name is not None]
-    if len(set(taken)) < len(taken):
-        given = ", ".join(f"{role} {name!r}" for role, name in named if name is not None)
-        raise BadTable(
-            f"each role needs a column of its own, got {given}", code="column_in_two_roles"
-        )
-    free = [name for name in names if name not in (weight, group)]
-    if kind == "preferences":
-        return _assign_item(names, item, weight, group, free)
+
+
+def _assign_labels(
+    names: Sequence[str],
+    label: str | None,
+    labels: Sequence[str] | None,
+    weight: str | None,
+    group: str | None,
+    free: list[str],
+) -> Roles:
     if labels is None and label is None:
         label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
     chosen = tuple(labels) if labels else (label,) if label else ()

@@ -12,9 +12,6 @@ import pyarrow as pa
 
 from app.services.ingest.faults import Fault, Faults
 
-MISSING = ("", "na", "n/a", "null", "nan", "?")
-"""Spellings of a missing value, in lower case: the case does not matter, nor do spaces around."""
-
 MAX_NAME = 255
 
 
@@ -44,6 +41,8 @@ class Source(Protocol):
     names: list[str]
     exact: bool
     """Whether its verdict on a fault is final; if not, `Doubt` sends the table to the next source."""
+    hasty: bool
+    """Whether the first rows tell which columns are text; if any later row says otherwise, there is `Doubt`."""
 
     @property
     def schema(self) -> pa.Schema | None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from app.db.tables import Base, ModelCurve, ModelMetrics, ModelPartialAuc
 from app.errors import Invalid
 from app.services import margins
-from app.services.tables import Columns, Table, check_classes, read_table, split
+from app.services.tables import Columns, Table, check_classes, divide, read_table, split
 from app.services.trials.scores import score
 from core.metrics import Summary, partial_auc, summarise
 from core.ranker import Callback, Floats, Ranker
@@ -28,25 +28,24 @@ class BipartiteTrial:
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
         self._train, self._validation = _parts(payload, names)
         self._features = payload["table"]["features"]
-        self._names = names
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
         train = self._train
-        ranker.fit(train.X, train.y, train.weight, callback=callback)
+        ranker.fit(train.coded, train.y, train.weight, callback=callback)
 
     def inner(self, fraction: float, seed: int) -> BipartiteTrial:
         """A trial on the training part alone, of which it holds out a share."""
         inner = copy(self)
-        rows = split(self._train, self._names, fraction, seed)
-        inner._train, inner._validation = (self._train.take(part) for part in rows)
+        rows = split(self._train, fraction, seed)
+        inner._train, inner._validation = divide(self._train, *rows)
         return inner
 
     @property
     def held_out(self) -> Any:
         """What a ranker scores of the validation part."""
         assert self._validation is not None
-        return self._validation.X
+        return self._validation.coded
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
         """The AUC of scores of the validation part, or the partial AUC in the objective's window."""
@@ -60,7 +59,7 @@ class BipartiteTrial:
         for part, table in (("train", self._train), ("validation", self._validation)):
             if table is None:
                 continue
-            scores = score(ranker, table.X)
+            scores = score(ranker, table)
             summary = summarise(table.y, scores, table.weight, windows_of(objective))
             measured = None
             if part == "train":
@@ -94,13 +93,12 @@ def _parts(payload: Mapping[str, Any], names: list[str]) -> tuple[Table, Table |
         case "none":
             return table, None
         case "holdout":
-            rows = split(table, names, validation["fraction"], spec["seed"])
-            return table.take(rows[0]), table.take(rows[1])
+            return divide(table, *split(table, validation["fraction"], spec["seed"]))
         case "dataset":
             other = payload["validation_table"]
             judge = read_table(Path(other["path"]), _columns(other, names))
             check_classes(judge.y, "the validation dataset")
-            return table, judge
+            return table, judge.coded_as(table)
     raise Invalid(
         f"validation.method must be holdout, dataset or none in this version, got {validation['method']!r}",
         code="unsupported",

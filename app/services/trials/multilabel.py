@@ -22,9 +22,9 @@ from app.errors import Invalid
 from app.services.tables import (
     LEAST_PER_CLASS,
     Columns,
-    Rows,
     Table,
     cut,
+    divide,
     hash_units,
     read_table,
 )
@@ -44,10 +44,6 @@ class Part:
     table: Table
     has: npt.NDArray[np.int8]
 
-    def take(self, rows: Rows) -> Part:
-        """Some rows, in their order."""
-        return Part(self.table.take(rows), self.has[rows])
-
     def judged(self) -> npt.NDArray[np.bool_]:
         """Which labels have enough rows of both classes to be judged by."""
         weight = self.table.weight
@@ -64,14 +60,13 @@ class MultilabelTrial:
 
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
         self._labels = [label["name"] for label in payload["labels"]]
-        self._names = names
-        self._train, self._validation = self._parts(payload)
+        self._train, self._validation = self._parts(payload, names)
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
         train = self._train
-        ranker.fit(train.table.X, train.has, train.table.weight, callback=callback)
+        ranker.fit(train.table.coded, train.has, train.table.weight, callback=callback)
 
     def inner(self, fraction: float, seed: int) -> MultilabelTrial:
         """A trial on the training part alone, of which it holds out a share."""
@@ -84,7 +79,7 @@ class MultilabelTrial:
     def held_out(self) -> Any:
         """What a ranker scores of the validation part."""
         assert self._validation is not None
-        return self._validation.table.X
+        return self._validation.table.coded
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
         """The mean over the labels that can be judged of their AUC, or partial AUC in the objective's window."""
@@ -101,7 +96,7 @@ class MultilabelTrial:
         parts: Json = {}
         for name, part in (("train", self._train), ("validation", self._validation)):
             if part is not None:
-                scores = score_labels(ranker, part.table.X, len(self._labels))
+                scores = score_labels(ranker, part.table, len(self._labels))
                 judged = part.judged()
                 parts[name] = {
                     "labels": [
@@ -128,17 +123,18 @@ class MultilabelTrial:
             f"validation part, and so no AUC there: {shown}"
         ]
 
-    def _parts(self, payload: Mapping[str, Any]) -> tuple[Part, Part | None]:
+    def _parts(self, payload: Mapping[str, Any], names: list[str]) -> tuple[Part, Part | None]:
         spec = payload["spec"]
         validation = spec["validation"]
-        whole = self._read(payload["table"], self._names)
+        whole = self._read(payload["table"], names)
         match validation["method"]:
             case "none":
                 return whole, None
             case "holdout":
                 return self._divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
-                return whole, self._read(payload["validation_table"], self._names)
+                judge = self._read(payload["validation_table"], names)
+                return whole, Part(judge.table.coded_as(whole.table), judge.has)
         raise Invalid(
             "validation.method must be holdout, dataset or none in this version, "
             f"got {validation['method']!r}",
@@ -146,10 +142,12 @@ class MultilabelTrial:
         )
 
     def _divide(self, part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
-        hashes = hash_units(part.table, self._names, fraction, seed)
+        hashes = hash_units(part.table, fraction, seed)
         units, counts = np.unique(hashes, return_counts=True)  # a random order
         held = np.isin(hashes, units[: cut(counts, fraction)])
-        return part.take(np.flatnonzero(~held)), part.take(np.flatnonzero(held))
+        rows = np.flatnonzero(~held), np.flatnonzero(held)
+        train, validation = divide(part.table, *rows)
+        return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
 
     def _read(self, table: Mapping[str, Any], names: list[str]) -> Part:
         path = Path(table["path"])

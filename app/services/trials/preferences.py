@@ -65,7 +65,6 @@ class PreferenceTrial:
         spec = payload["spec"]
         validation = spec["validation"]
         self._features = payload["table"]["features"]
-        self._names = names
         self.notes: list[str] = []
         self._table, self._train = _read(payload["table"], names)
         self._judge_table = self._table
@@ -80,23 +79,25 @@ class PreferenceTrial:
                 f"got {validation['method']!r}",
                 code="unsupported",
             )
+        self._learn_categories()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training pairs."""
         assert isinstance(ranker, PairLearner)  # else the job was refused
-        ranker.fit_pairs(self._table.X, self._train.rows, self._train.weight, callback=callback)
+        ranker.fit_pairs(self._table.coded, self._train.rows, self._train.weight, callback=callback)
 
     def inner(self, fraction: float, seed: int) -> PreferenceTrial:
         """A trial on the training pairs alone, of whose items, or which, it holds out a share."""
         inner = copy(self)
         inner.notes, inner._judge_table = [], self._table
         inner._split(fraction, seed)
+        inner._learn_categories()
         return inner
 
     @property
     def held_out(self) -> Any:
         """What a ranker scores of the items that validation pairs are made of."""
-        return self._judge_table.X
+        return self._judge_table.coded
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
         """The weighted share of validation pairs that the scores put in order."""
@@ -105,7 +106,7 @@ class PreferenceTrial:
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         """Measure the ranker on the pairs of each part."""
-        scores = score(ranker, self._table.X)
+        scores = score(ranker, self._table)
         train = self._train
         measured = margins.measure_listed(
             ranker, self._features, train.rows, train.weight, scores, workdir
@@ -113,7 +114,7 @@ class PreferenceTrial:
         parts: Json = {"train": _metrics(scores, train) | {"margins": measured}}
         if self._validation is not None:
             if self._judge_table is not self._table:
-                scores = score(ranker, self._judge_table.X)
+                scores = score(ranker, self._judge_table)
             parts["validation"] = _metrics(scores, self._validation) | {"margins": None}
         return parts
 
@@ -124,7 +125,7 @@ class PreferenceTrial:
 
     def _split(self, fraction: float, seed: int) -> None:
         pairs = self._train
-        hashes = hash_units(self._table, self._names, fraction, seed)
+        hashes = hash_units(self._table, fraction, seed)
         held = _hold_out_items(hashes, pairs, fraction)
         train, validation = (
             pairs.take(~(held[:, 0] | held[:, 1])),
@@ -142,6 +143,12 @@ class PreferenceTrial:
                 "validation speaks of new pairs of items that training has seen"
             )
         self._train, self._validation = train, validation
+
+    def _learn_categories(self) -> None:
+        """Forget the categories of all items but those that are learnt from."""
+        is_same = self._judge_table is self._table
+        self._table = self._table.known_to(np.unique(self._train.rows))
+        self._judge_table = self._table if is_same else self._judge_table.coded_as(self._table)
 
 
 def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:

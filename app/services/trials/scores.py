@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from app.services.tables import Table
 from core.ranker import Floats, Ranker
+from core.table import to_matrix
 
 _ROWS = 1 << 16
 
 
-def score(ranker: Ranker, X: Floats) -> Floats:
+def score(ranker: Ranker, table: Table) -> Floats:
     """Score in blocks: the ranker reads rows, the table lies in columns, and a whole copy would double its memory."""
-    return _score(ranker, X, np.empty(len(X)))
+    return _score(ranker, table, np.empty(len(table.X)))
 
 
-def score_labels(ranker: Ranker, X: Floats, n_labels: int) -> Floats:
+def score_labels(ranker: Ranker, table: Table, n_labels: int) -> Floats:
     """The same with a score per label, of shape (rows, labels)."""
-    return _score(ranker, X, np.empty((len(X), n_labels)))
+    return _score(ranker, table, np.empty((len(table.X), n_labels)))
 
 
-def _score(ranker: Ranker, X: Floats, scores: Floats) -> Floats:
+def _score(ranker: Ranker, table: Table, scores: Floats) -> Floats:
+    X, _ = to_matrix(table.coded, ranker.categories_)
     for start in range(0, len(X), _ROWS):
         block = np.ascontiguousarray(X[start : start + _ROWS])
         scores[start : start + _ROWS] = ranker.score_rows(block)

@@ -102,7 +102,7 @@ def test_a_label_is_named_where_one_is_looked_at_alone(
 def test_what_does_not_go_together(service: Service, client: httpx.Client) -> None:
     for params, word in (
         ({"kind": "multilabel"}, "labels must name the label columns"),
-        ({"kind": "multilabel", "labels": "a,a"}, "different columns"),
+        ({"kind": "multilabel", "labels": "a,a"}, "labels must name each once"),
         ({"labels": "hot,big"}, "several labels belong to kind=multilabel"),
     ):
         answer = client.post("/v1/datasets", params=params, content=table(), headers=CSV)

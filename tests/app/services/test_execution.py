@@ -46,9 +46,9 @@ def test_upload_becomes_ready(bench: Workbench) -> None:
     [
         ("", {}, {"line": 1, "detail": "the file is empty: a header line and rows are needed"}),
         (
-            "a,y\n1,0\nx,1\n",
+            "a,y\n1,0\ninf,1\n",
             {},
-            {"line": 3, "column": "a", "detail": "'x' is not a number"},
+            {"line": 3, "column": "a", "detail": "'inf' is not a finite number"},
         ),
         (
             "a,y\n1,0\n2,1\n3,2\n",

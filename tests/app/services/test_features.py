@@ -184,7 +184,7 @@ def test_decimals_are_read_as_python_reads_them(texts: list[str]) -> None:
     "query", ["age=41&income=5.5", "age=-0.001&income=", "age=9007199254740992&income=0"]
 )
 def test_the_plainest_queries_take_the_compiled_way(query: str) -> None:
-    row = PlainQuery(TWO.names).read(query.encode())
+    row = PlainQuery(TWO.names, [None, None]).read(query.encode())
     assert row is not None
     np.testing.assert_array_equal(row, TWO._decode(query.encode(), False))
 
@@ -213,7 +213,7 @@ def test_the_plainest_queries_take_the_compiled_way(query: str) -> None:
     ],
 )
 def test_other_queries_are_left_to_the_rules(query: str) -> None:
-    assert PlainQuery(TWO.names).read(query.encode()) is None
+    assert PlainQuery(TWO.names, [None, None]).read(query.encode()) is None
 
 
 @given(st.binary(max_size=60))

@@ -20,10 +20,11 @@ from uploads import LIMITS, Ready, read
 from app.services.ingest import build, ingest
 from app.services.ingest.delimited import ExactCsv
 from app.services.ingest.faults import BadTable
-from app.services.ingest.rows import MISSING
+from app.services.ingest.missing import DEFAULT_TOKENS
 
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60).map(float)
 cells = st.none() | numbers
+MISSING = {token.lower() for token in DEFAULT_TOKENS}
 names = st.text(
     st.characters(codec="utf-8", categories=("L", "N", "P", "S"), include_characters=" "),
     min_size=1,
@@ -124,7 +125,7 @@ def outcome(folder: Path, body: bytes) -> tuple[str, Any]:
 def exact_outcome(folder: Path, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
     """Read by the exact reader alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(build, "FastCsv", lambda upload, layout, **_: ExactCsv(upload, layout))
+        patch.setattr(build, "FastCsv", lambda upload, layout, *_: ExactCsv(upload, layout))
         return outcome(folder, body)
 
 
@@ -203,6 +204,9 @@ def test_progress_is_told_and_may_stop_the_reading(tmp_path: Path) -> None:
         "item": None,
         "weight": None,
         "group": None,
+        "categorical": None,
+        "drop": None,
+        "missing": None,
         "workdir": str(tmp_path),
         "limits": LIMITS,
     }

@@ -89,8 +89,6 @@ def test_types_of_labels_and_groups(
 @pytest.mark.parametrize(
     ("array", "shown"),
     [
-        (pa.array(["1.5", "2", "x"]), "string"),
-        (pa.array(["u", "v", "w"]).dictionary_encode(), "string"),
         (pa.array([datetime.date(2026, 1, 1)] * 3), "date32[day]"),
         (pa.array([[1], [2], [3]]), "list<"),
         (pa.array([{"b": 1}] * 3), "struct<"),
@@ -109,12 +107,12 @@ def test_types_that_are_no_numbers(
 
 
 @typed
-def test_every_text_column_is_named(tmp_path: Path, content_type: str) -> None:
-    table = pa.table({"s": ["u", "v"], "t": ["u", "v"], "a": [1, 2], "y": [0, 1]})
+def test_every_column_of_a_wrong_type_is_named(tmp_path: Path, content_type: str) -> None:
+    table = pa.table({"s": [b"u", b"v"], "t": [[1], [2]], "a": [1, 2], "y": [0, 1]})
     with pytest.raises(BadTable) as caught:
         read(tmp_path, body_of(table, content_type), content_type)
-    assert caught.value.code == "text_column"
-    assert "'s', 't'" in caught.value.detail
+    assert caught.value.code == "unsupported_type"
+    assert "(2 such columns: 's', 't')" in caught.value.detail
     assert [fault["column"] for fault in caught.value.errors] == ["s", "t"]
 
 
@@ -242,7 +240,7 @@ def test_ndjson(tmp_path: Path) -> None:
         ("[1, 2]", None, "the line must be a JSON object"),
         ('{"a": 1, "y": }', None, "the line is not JSON"),
         ('{"a": [1], "y": 1}', "a", "a value must be a number, a string, true, false or null"),
-        ('{"a": "x", "y": 1}', "a", "'x' is not a number"),
+        ('{"a": "1e999", "y": 1}', "a", "'1e999' is beyond the range of a double"),
         ('{"a": 2, "y": 5}', "y", "'5' is a third value of the label, beside '0' and '1'"),
         ('{"a": 2}', "y", "the label is missing"),
         ('{"a": 1e999, "y": 1}', None, "the line is not JSON"),

@@ -59,7 +59,7 @@ def test_the_item_column_is_named_or_called_item_or_id(bench: Workbench) -> None
         ("item\na\nb\n", {}, "at least one feature column"),
         ("item,x\na,1\nb,2\na,3\na,4\n", {}, "line 4, column 'item': item 'a' is in line 2"),
         ("item,x\na,1\n,2\n", {}, "line 3, column 'item': the item must not be missing"),
-        ("item,x\na,1\nb,red\nc,2\n", {}, "line 3, column 'x': 'red' is not a number"),
+        ("item,x\na,1\nb,inf\nc,2\n", {}, "line 3, column 'x': 'inf' is not a finite number"),
         ("item,x\n", {}, "no rows"),
     ],
 )

@@ -48,7 +48,7 @@ def training_part(bench: Workbench, dataset: Dataset, model: Model, label: str) 
     names = [feature["name"] for feature in model.features]
     assert dataset.table_key
     table = read_table(bench.blobs.path(dataset.table_key), Columns(names, label, None, None))
-    return table.take(split(table, names, 0.25, seed=0)[0])
+    return table.take(split(table, 0.25, seed=0)[0])
 
 
 def test_margins_are_those_of_the_artifact_on_the_training_part(bench: Workbench) -> None:

@@ -199,8 +199,8 @@ def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
     [
         ({}, "labels must name the label columns"),
         ({"labels": "a,,b"}, "labels must name the label columns"),
-        ({"labels": "a,b,a"}, "at most 100 different columns, got 3"),
-        ({"labels": ",".join(map(str, range(101)))}, "at most 100 different columns, got 101"),
+        ({"labels": "a,b,a"}, "labels must name each once, 'a' comes again"),
+        ({"labels": ",".join(map(str, range(101)))}, "labels must be at most 100 columns, got 101"),
         ({"labels": "a,b", "label": "a"}, "the labels are named by labels"),
         ({"labels": "a,b", "positive": "1"}, "the labels are named by labels"),
         ({"labels": "a,b", "item": "c"}, "items belong to kind=preferences"),

@@ -39,10 +39,10 @@ def noisy(rows: int = 300, seed: int = 0) -> str:
     return "\n".join([head, *lines, ""])
 
 
-def read(bench: Workbench, dataset: Dataset, label: str | None) -> tuple[Table, list[str]]:
+def read(bench: Workbench, dataset: Dataset, label: str | None) -> Table:
     names = [column["name"] for column in dataset.columns if column["role"] == "feature"]
     assert dataset.table_key
-    return read_table(bench.blobs.path(dataset.table_key), Columns(names, label, None, None)), names
+    return read_table(bench.blobs.path(dataset.table_key), Columns(names, label, None, None))
 
 
 def served_scores(bench: Workbench, model: Model, X: np.ndarray) -> np.ndarray:
@@ -65,10 +65,10 @@ def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[st
             dataset, algorithm={"name": "rankboost"}, objective=objective, search=GRID, seed=4
         )
     )
-    table, names = read(bench, dataset, "y")
-    outer, judging = split(table, names, 0.25, seed=4)
+    table = read(bench, dataset, "y")
+    outer, judging = split(table, 0.25, seed=4)
     training = table.take(outer)
-    learnt, choosing = (training.take(rows) for rows in split(training, names, 0.25, 4 + 2**32))
+    learnt, choosing = (training.take(rows) for rows in split(training, 0.25, 4 + 2**32))
     window = (0.0, 0.3) if objective["metric"] == "pauc" else (0.0, 1.0)
     values = []
     for n_rounds in (1, 5, 40):
@@ -137,10 +137,10 @@ def test_labels_choose_by_their_mean(bench: Workbench) -> None:
     dataset = bench.ready("\n".join(["a,b,c,u,v,w", *lines]), kind="multilabel", labels="u,v,w")
     job = bench.work_on(dataset, algorithm={"name": "adaboost_mr"}, objective=WINDOW, search=GRID)
     model = bench.model(job)
-    table, names = read(bench, dataset, None)
+    table = read(bench, dataset, None)
     both = np.column_stack([has, rare]).astype(int)
     trial = object.__new__(MultilabelTrial)
-    trial._labels, trial._names = ["u", "v", "w"], names
+    trial._labels = ["u", "v", "w"]
     training, _ = trial._divide(Part(table, both.astype(np.int8)), 0.25, 0)
     learnt, held = trial._divide(training, 0.25, 2**32)
     values = []
@@ -160,7 +160,7 @@ def test_without_validation_all_rows_may_choose(bench: Workbench) -> None:
     )
     model = bench.model(job)
     assert len(found(model)) == 3
-    table, _ = read(bench, dataset, "y")
+    table = read(bench, dataset, "y")
     anew = ALGORITHMS["rankboost"](**model.parameters).fit(table.X, table.y)
     scores = served_scores(bench, model, table.X)
     assert np.array_equal(scores, anew.decision_function(table.X))

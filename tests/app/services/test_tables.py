@@ -25,17 +25,21 @@ def make(
     X[rng.random(X.shape) < 0.1] = np.nan
     y = (rng.random(rows) < rate).astype(np.int8)
     group = None if groups is None else rng.integers(0, groups, rows).astype(np.uint64)
-    return Table(X, y, None, group)
+    return numeric(X, y, group)
 
 
-def names_of(table: Table) -> list[str]:
-    """Name the features."""
-    return [f"x{j}" for j in range(table.X.shape[1])]
+def numeric(
+    X: np.ndarray, y: np.ndarray, group: np.ndarray | None = None, names: list[str] | None = None
+) -> Table:
+    """Return a table of numbers; the features are called x0, x1, …"""
+    features = X.shape[1]
+    names = [f"x{j}" for j in range(features)] if names is None else names
+    return Table(X, y, None, group, tuple(names), (None,) * features)
 
 
 def test_parts_are_whole_and_stratified() -> None:
     table = make()
-    train, validation = split(table, names_of(table), 0.25, SEED)
+    train, validation = split(table, 0.25, SEED)
     assert sorted([*train, *validation]) == list(range(2000))
     assert list(train) == sorted(train)
     assert list(validation) == sorted(validation)
@@ -48,17 +52,18 @@ def test_order_of_rows_and_columns_does_not_matter() -> None:
     table = make()
     rng = np.random.default_rng(0)
     rows, columns = rng.permutation(2000), rng.permutation(3)
-    _, expected = split(table, names_of(table), 0.25, SEED)
-    shuffled = Table(np.asfortranarray(table.X[np.ix_(rows, columns)]), table.y[rows], None, None)
-    _, validation = split(shuffled, [f"x{j}" for j in columns], 0.25, SEED)
+    _, expected = split(table, 0.25, SEED)
+    X = np.asfortranarray(table.X[np.ix_(rows, columns)])
+    shuffled = numeric(X, table.y[rows], names=[f"x{j}" for j in columns])
+    _, validation = split(shuffled, 0.25, SEED)
     assert sorted(rows[validation]) == list(expected)
 
 
 def test_seed_matters_and_only_the_seed() -> None:
     table = make()
-    one, two = (split(table, names_of(table), 0.25, seed)[1] for seed in (1, 1))
+    one, two = (split(table, 0.25, seed)[1] for seed in (1, 1))
     assert list(one) == list(two)
-    other = split(table, names_of(table), 0.25, 2)[1]
+    other = split(table, 0.25, 2)[1]
     # Of 500 rows, 125 are expected in both parts by chance.
     assert 60 < len(np.intersect1d(one, other)) < 200
 
@@ -66,9 +71,7 @@ def test_seed_matters_and_only_the_seed() -> None:
 def test_another_seed_is_another_draw_not_a_shift() -> None:
     """Rows that are neighbours under one seed are strangers under the next."""
     table = make(rows=4000, rate=0.5)
-    parts = [
-        np.isin(np.arange(4000), split(table, names_of(table), 0.5, seed)[1]) for seed in range(4)
-    ]
+    parts = [np.isin(np.arange(4000), split(table, 0.5, seed)[1]) for seed in range(4)]
     correlation = np.corrcoef(np.array(parts, dtype=float)) - np.eye(4)
     assert np.abs(correlation).max() < 0.08
 
@@ -78,7 +81,7 @@ def test_duplicates_land_on_one_side_whatever_their_label() -> None:
     X = np.asfortranarray(np.repeat(table.X, 4, axis=0))
     X[::4][X[::4] == 0] = -0.0
     y = np.tile(np.array([0, 0, 1, 0], dtype=np.int8), 300)
-    _, validation = split(Table(X, y, None, None), names_of(table), 0.25, SEED)
+    _, validation = split(numeric(X, y), 0.25, SEED)
     assert len(validation) == 300
     assert np.array_equal(np.unique(validation // 4, return_counts=True)[1], np.full(75, 4))
 
@@ -91,14 +94,14 @@ def test_kinds_of_nothing_are_one() -> None:
     X[:200, 0], X[200:, 0] = 0.0, -0.0
     X[:200, 1], X[200:, 1] = np.nan, payload
     y = np.concatenate([table.y, table.y])
-    _, validation = split(Table(np.asfortranarray(X), y, None, None), names_of(table), 0.25, SEED)
+    _, validation = split(numeric(np.asfortranarray(X), y), 0.25, SEED)
     assert np.array_equal(validation[validation < 200] + 200, validation[validation >= 200])
 
 
 def test_groups_stay_together_though_their_classes_mix() -> None:
     table = make(rows=3000, groups=150)
     assert table.group is not None
-    train, validation = split(table, names_of(table), 0.25, SEED)
+    train, validation = split(table, 0.25, SEED)
     assert not np.intersect1d(table.group[train], table.group[validation]).size
     assert len(validation) / 3000 == pytest.approx(0.25, abs=0.03)
     assert np.mean(table.y[validation]) == pytest.approx(np.mean(table.y), abs=0.02)
@@ -110,7 +113,7 @@ def test_values_under_another_name_are_another_row() -> None:
     a, b = rng.normal(size=(2, 1000))
     X = np.asfortranarray(np.concatenate([np.c_[a, b], np.c_[b, a]]))
     y = np.arange(2000) % 2
-    _, validation = split(Table(X, y.astype(np.int8), None, None), ["x0", "x1"], 0.25, SEED)
+    _, validation = split(numeric(X, y.astype(np.int8)), 0.25, SEED)
     both = np.intersect1d(validation[validation < 1000], validation[validation >= 1000] - 1000)
     assert len(both) < 120
 
@@ -126,7 +129,7 @@ def test_small_tables(rows: list[tuple[int, bool]], fraction: float, seed: int) 
     X = np.array([[float(value)] for value, _ in rows], order="F")
     y = np.array([label for _, label in rows], dtype=np.int8)
     try:
-        train, validation = split(Table(X, y, None, None), ["x"], fraction, seed)
+        train, validation = split(numeric(X, y), fraction, seed)
     except Invalid as error:
         refusal = error
     else:
@@ -143,13 +146,13 @@ def test_too_few_rows_are_counted() -> None:
     X = np.arange(6.0)[:, None]
     y = np.array([0, 0, 0, 0, 1, 1], dtype=np.int8)
     with pytest.raises(Invalid) as caught:
-        split(Table(X, y, None, None), ["x"], 0.25, SEED)
+        split(numeric(X, y), 0.25, SEED)
     assert caught.value.detail == (
         "the training part must have at least 2 rows of each class, got 1 positive and 3 negative"
     )
     for fraction in (0.0, 1.0, -1.0, 2.0):
         with pytest.raises(Invalid, match="must lie between 0 and 1"):
-            split(Table(X, y, None, None), ["x"], fraction, SEED)
+            split(numeric(X, y), fraction, SEED)
 
 
 def test_table_is_read_in_the_models_order(tmp_path: Path) -> None:

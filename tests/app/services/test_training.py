@@ -83,7 +83,7 @@ def test_model_metrics_and_curves_agree_with_the_artifact(bench: Workbench) -> N
     assert dataset.table_key
     table = read_table(bench.blobs.path(dataset.table_key), Columns(names, "diagnosis", None, None))
     scores = ranker.score_rows(np.ascontiguousarray(table.X))
-    for part, rows in zip(PARTS, split(table, names, 0.25, seed=3), strict=True):
+    for part, rows in zip(PARTS, split(table, 0.25, seed=3), strict=True):
         with bench.db.read() as session:
             found = model_rows.find_metrics(session, model.id, part)
         assert found is not None

@@ -11,7 +11,13 @@ import pyarrow.parquet as pq
 
 from app.services.ingest import ingest
 
-LIMITS = {"rows": 1_000_000, "columns": 2_000, "bytes": 1 << 30}
+LIMITS = {
+    "rows": 1_000_000,
+    "columns": 2_000,
+    "bytes": 1 << 30,
+    "categories": 10_000,
+    "category_length": 255,
+}
 
 
 @dataclass
@@ -39,6 +45,9 @@ def read(
     weight: str | None = None,
     group: str | None = None,
     item: str | None = None,
+    categorical: list[str] | None = None,
+    drop: list[str] | None = None,
+    missing: list[str] | None = None,
     **limits: int,
 ) -> Ready:
     """Ingest a body; raises BadTable as a worker would see it. NaN in the table reads None here."""
@@ -57,6 +66,9 @@ def read(
         "item": item,
         "weight": weight,
         "group": group,
+        "categorical": categorical,
+        "drop": drop,
+        "missing": missing,
         "workdir": str(workdir),
         "limits": LIMITS | limits,
     }
