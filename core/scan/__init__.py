@@ -48,7 +48,8 @@ RankBoost", JMLR 10, 2009.
 """
 
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, Codes, fit_bins, missing_code
-from .histogram import PARALLEL_LOCK, change_histograms, fill_histograms
+from .categories import Spread, count_rows, measure_spread, order_bins
+from .histogram import PARALLEL_LOCK, WIDTHS, change_histograms, fill_histograms, slot
 from .labels import find_label_peak
 from .peak import Criterion, Peak, find_peak
 from .team import Team
@@ -59,19 +60,25 @@ __all__ = [
     "MISSING",
     "N_CODES",
     "PARALLEL_LOCK",
+    "WIDTHS",
     "Bins",
     "Codes",
     "Criterion",
     "Peak",
+    "Spread",
     "Team",
     "Threshold",
     "TwoSided",
     "change_histograms",
+    "count_rows",
     "fill_histograms",
     "find_label_peak",
     "find_peak",
     "fit_bins",
+    "measure_spread",
     "missing_code",
+    "order_bins",
+    "slot",
     "two_sided",
     "youden_threshold",
 ]

@@ -142,7 +142,7 @@ def fit_bins(
                 edges[j] = fit_edges(column, weight if weighted else None, max_bins)
                 has_missing[j] = encode(column, edges[j], missing_code(dtype), codes[j])
 
-    _share_out(fit_columns, range(0, n_features, COLUMNS_AT_ONCE), codes.size)
+    share_out(fit_columns, range(0, n_features, COLUMNS_AT_ONCE), codes.size)
     return Bins(tuple(edges), has_missing, tuple(category_bins), dtype), codes
 
 
@@ -207,7 +207,7 @@ def fit_edges(
     return edges[: cut_ordered(ordered, cumulative, edges)] + 0.0  # so that no edge is -0.0
 
 
-def _share_out(task: Callable[[int], None], items: range, n_cells: int) -> None:
+def share_out(task: Callable[[int], None], items: range, n_cells: int) -> None:
     """Run the task on every item, in threads where that pays."""
     n_threads = min(numba.get_num_threads(), len(items)) if n_cells >= PARALLEL_CELLS else 1
     if n_threads == 1:

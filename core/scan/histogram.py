@@ -6,8 +6,9 @@ from collections.abc import Callable
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba.extending import overload
 
-from .bins import N_CODES
+from .bins import Codes
 
 # Sharing features out to threads costs some 20 microseconds; this many cells repay it.
 PARALLEL_CELLS = 100_000
@@ -20,7 +21,7 @@ PARALLEL_LOCK = threading.Lock()
 
 
 def fill_histograms(
-    codes: npt.NDArray[np.uint8],
+    codes: Codes,
     weights: npt.NDArray[np.float64],
     n_positives: int,
     histograms: npt.NDArray[np.float64],
@@ -29,12 +30,13 @@ def fill_histograms(
 
     Parameters
     ----------
-    codes : ndarray of shape (n_features, n_rows), uint8, C-contiguous
+    codes : ndarray of shape (n_features, n_rows), uint8 or uint16, C-contiguous
         Positives first.
     weights : ndarray of shape (n_rows,), float64
     n_positives : int
-    histograms : ndarray of shape (n_features, 2, 256), float64
-        Overwritten: [feature, 0, code] is positive mass, [feature, 1, code] negative mass.
+    histograms : ndarray of shape (n_features, 2, n_slots), float64
+        Overwritten: [feature, 0, code] is positive mass, [feature, 1, code] negative mass. The last
+        slot holds the missing; uint8 needs 256 slots, uint16 one more than there are bins.
 
     Notes
     -----
@@ -45,7 +47,7 @@ def fill_histograms(
 
 
 def change_histograms(
-    codes: npt.NDArray[np.uint8],
+    codes: Codes,
     rows: npt.NDArray[np.uint32],
     changes: npt.NDArray[np.float64],
     n_positives: int,
@@ -55,14 +57,14 @@ def change_histograms(
 
     Parameters
     ----------
-    codes : ndarray of shape (n_features, n_rows), uint8, C-contiguous
+    codes : ndarray of shape (n_features, n_rows), uint8 or uint16, C-contiguous
     rows : ndarray of shape (n_changed,), uint32
         Which rows have changed, positives first; ascending is fastest.
     changes : ndarray of shape (n_changed,), float64
         By how much.
     n_positives : int
         How many of `rows` are positive.
-    histograms : ndarray of shape (n_features, 2, 256), float64
+    histograms : ndarray of shape (n_features, 2, n_slots), float64
         Changed in place. Rounding adds up: fill them anew from time to time.
 
     Notes
@@ -75,7 +77,7 @@ def change_histograms(
 def run(
     serial: Callable[..., None],
     parallel: Callable[..., None],
-    codes: npt.NDArray[np.uint8],
+    codes: Codes,
     *arguments: object,
 ) -> None:
     """Run one of a kernel's two forms: threads where they pay, one at a time."""
@@ -86,46 +88,66 @@ def run(
         parallel(codes, *arguments)
 
 
+def slot(code, last):  # type: ignore[no-untyped-def]
+    """Give the slot of a code in a histogram whose last one is that of the missing."""
+    return min(code, last)
+
+
+@overload(slot, inline="always")
+def _overload_slot(code, last):  # type: ignore[no-untyped-def]
+    """Compile it for kernels; for uint8 it is nothing at all."""
+    if code == numba.uint8:
+        return lambda code, last: code
+    return lambda code, last: min(np.uint64(code), last)
+
+
+WIDTHS = (numba.uint8, numba.uint16)
+
+
 @numba.njit(
-    numba.void(numba.uint8[::1], numba.float64[::1], numba.float64[::1]), nogil=True, cache=True
+    [numba.void(width[::1], numba.float64[::1], numba.float64[::1]) for width in WIDTHS],
+    nogil=True,
+    cache=True,
 )
 def _fill(codes, weights, histogram):  # type: ignore[no-untyped-def]
     n_rows = np.uint64(len(codes))
+    last = np.uint64(len(histogram) - 1)
     i = np.uint64(0)
     if n_rows < FEW_ROWS:
         histogram[:] = 0.0
         while i < n_rows:
-            histogram[codes[i]] += weights[i]
+            histogram[slot(codes[i], last)] += weights[i]
             i += np.uint64(1)
         return
     # Four sub-histograms: consecutive rows of one bin would wait for each other's addition.
-    part = np.zeros((4, N_CODES))
+    part = np.zeros((4, len(histogram)))
     while i + np.uint64(3) < n_rows:  # unsigned, so that numba drops the test for negative indices
-        part[0, codes[i]] += weights[i]
-        part[1, codes[i + np.uint64(1)]] += weights[i + np.uint64(1)]
-        part[2, codes[i + np.uint64(2)]] += weights[i + np.uint64(2)]
-        part[3, codes[i + np.uint64(3)]] += weights[i + np.uint64(3)]
+        part[0, slot(codes[i], last)] += weights[i]
+        part[1, slot(codes[i + np.uint64(1)], last)] += weights[i + np.uint64(1)]
+        part[2, slot(codes[i + np.uint64(2)], last)] += weights[i + np.uint64(2)]
+        part[3, slot(codes[i + np.uint64(3)], last)] += weights[i + np.uint64(3)]
         i += np.uint64(4)
     while i < n_rows:
-        part[0, codes[i]] += weights[i]
+        part[0, slot(codes[i], last)] += weights[i]
         i += np.uint64(1)
-    for code in range(N_CODES):
+    for code in range(len(histogram)):
         histogram[code] = (part[0, code] + part[1, code]) + (part[2, code] + part[3, code])
 
 
-_SIGNATURE = numba.void(
-    numba.uint8[:, ::1], numba.float64[::1], numba.int64, numba.float64[:, :, ::1]
-)
+_SIGNATURES = [
+    numba.void(width[:, ::1], numba.float64[::1], numba.int64, numba.float64[:, :, ::1])
+    for width in WIDTHS
+]
 
 
-@numba.njit(_SIGNATURE, nogil=True, cache=True)
+@numba.njit(_SIGNATURES, nogil=True, cache=True)
 def _fill_serial(codes, weights, n_positives, histograms):  # type: ignore[no-untyped-def]
     for j in range(codes.shape[0]):
         _fill(codes[j, :n_positives], weights[:n_positives], histograms[j, 0])
         _fill(codes[j, n_positives:], weights[n_positives:], histograms[j, 1])
 
 
-@numba.njit(_SIGNATURE, nogil=True, cache=True, parallel=True)
+@numba.njit(_SIGNATURES, nogil=True, cache=True, parallel=True)
 def _fill_parallel(codes, weights, n_positives, histograms):  # type: ignore[no-untyped-def]
     for j in numba.prange(codes.shape[0]):
         _fill(codes[j, :n_positives], weights[:n_positives], histograms[j, 0])
@@ -133,34 +155,41 @@ def _fill_parallel(codes, weights, n_positives, histograms):  # type: ignore[no-
 
 
 @numba.njit(
-    numba.void(numba.uint8[::1], numba.uint32[::1], numba.float64[::1], numba.float64[::1]),
+    [
+        numba.void(width[::1], numba.uint32[::1], numba.float64[::1], numba.float64[::1])
+        for width in WIDTHS
+    ],
     nogil=True,
     cache=True,
 )
 def _change(codes, rows, changes, histogram):  # type: ignore[no-untyped-def]
-    part = np.zeros((4, N_CODES))
+    part = np.zeros((4, len(histogram)))
     n_rows = np.uint64(len(rows))
+    last = np.uint64(len(histogram) - 1)
     i = np.uint64(0)
     while i + np.uint64(3) < n_rows:
-        part[0, codes[rows[i]]] += changes[i]
-        part[1, codes[rows[i + np.uint64(1)]]] += changes[i + np.uint64(1)]
-        part[2, codes[rows[i + np.uint64(2)]]] += changes[i + np.uint64(2)]
-        part[3, codes[rows[i + np.uint64(3)]]] += changes[i + np.uint64(3)]
+        part[0, slot(codes[rows[i]], last)] += changes[i]
+        part[1, slot(codes[rows[i + np.uint64(1)]], last)] += changes[i + np.uint64(1)]
+        part[2, slot(codes[rows[i + np.uint64(2)]], last)] += changes[i + np.uint64(2)]
+        part[3, slot(codes[rows[i + np.uint64(3)]], last)] += changes[i + np.uint64(3)]
         i += np.uint64(4)
     while i < n_rows:
-        part[0, codes[rows[i]]] += changes[i]
+        part[0, slot(codes[rows[i]], last)] += changes[i]
         i += np.uint64(1)
-    for code in range(N_CODES):
+    for code in range(len(histogram)):
         histogram[code] += (part[0, code] + part[1, code]) + (part[2, code] + part[3, code])
 
 
-_CHANGE = numba.void(
-    numba.uint8[:, ::1],
-    numba.uint32[::1],
-    numba.float64[::1],
-    numba.int64,
-    numba.float64[:, :, ::1],
-)
+_CHANGE = [
+    numba.void(
+        width[:, ::1],
+        numba.uint32[::1],
+        numba.float64[::1],
+        numba.int64,
+        numba.float64[:, :, ::1],
+    )
+    for width in WIDTHS
+]
 
 
 @numba.njit(_CHANGE, nogil=True, cache=True)

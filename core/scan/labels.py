@@ -4,34 +4,54 @@ Each row carries a signed mass per label, d y: above 0 where it has the label, b
 not. With S_l(above) and S_l(below) the sums on both sides of a cut, the vote v_l = ±1 that says v_l
 above the cut and -v_l below it has the edge v_l (S_l(above) - S_l(below)); so the best votes of a cut
 are the signs, and its edge is Σ_l |S_l(above) - S_l(below)|.
+
+Categories have no one order for all labels: see `label_categories`.
 """
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from .bins import MISSING, N_CODES
-from .histogram import run
-from .peak import TIE, Peak
+from .bins import N_CODES, Codes, share_out
+from .histogram import WIDTHS, slot
+from .label_categories import (
+    MOST_TURNS,
+    Scatter,
+    believe,
+    best_votes,
+    first_votes,
+    measure_scatter,
+    order_by_votes,
+)
+from .peak import TIE, Peak, bins_after
+
+Floats = npt.NDArray[np.float64]
 
 
 def find_label_peak(
-    codes: npt.NDArray[np.uint8],
+    codes: Codes,
     signed: npt.NDArray[np.float64],
     n_bins: npt.NDArray[np.int64],
     has_missing: npt.NDArray[np.bool_],
+    is_categorical: npt.NDArray[np.bool_] | None = None,
+    rows: npt.NDArray[np.float64] | None = None,
 ) -> Peak:
     """Find the cut whose votes have the greatest edge.
 
     Parameters
     ----------
-    codes : ndarray of shape (n_features, n_rows), uint8, C-contiguous
+    codes : ndarray of shape (n_features, n_rows), uint8 or uint16, C-contiguous
     signed : ndarray of shape (n_rows, n_labels), float64, C-contiguous
         Signed mass, in all Σ |signed| = 1.
     n_bins : ndarray of shape (n_features,), int64
     has_missing : ndarray of shape (n_features,), bool
         Where true, each cut is tried with the missing on both sides, and the missing are also
         tried against all values. Where false, the missing that may come later go below.
+    is_categorical : ndarray of shape (n_features,), bool, optional
+        None: all features are numeric.
+    rows : ndarray of shape (n_rows,), float64, optional
+        For how many rows each stands (`categories.count_rows`); None: the order of categories is
+        believed as it is.
 
     Returns
     -------
@@ -42,57 +62,103 @@ def find_label_peak(
 
     Notes
     -----
-    O(n_features · n_labels · (n_rows + 256)). A feature is summed by one thread in the order of the
-    rows, so the result is the same for any number of threads.
+    O(n_features · n_labels · (n_rows + n_bins)). A feature is summed by one thread in the order of
+    the rows, so the result is the same for any number of threads.
     """
-    best = np.empty((len(codes), 4))
-    run(_scan_serial, _scan_parallel, codes, signed, n_bins, has_missing, best)
-    everywhere = float(best[0, 3])
+    n_slots = N_CODES if codes.dtype == np.uint8 else int(n_bins.max()) + 1
+    scatter = None
+    if is_categorical is not None and is_categorical.any():
+        scatter = measure_scatter(signed, rows)
+    best = np.empty((len(codes), 3))
+    bins_above: list[npt.NDArray[np.bool_] | None] = [None] * len(codes)
+
+    def scan(j: int) -> None:
+        histogram = np.empty((n_slots, signed.shape[1]))
+        _fill(codes[j], signed, histogram)
+        if scatter is None or is_categorical is None or not is_categorical[j]:
+            _cut(histogram, n_bins[j], has_missing[j], best[j])
+        else:
+            masses = np.empty((n_slots, 1))
+            _fill(codes[j], scatter.mass[:, None], masses)
+            n = int(n_bins[j])
+            bins_above[j] = _cut_categories(
+                histogram, masses[:n, 0], bool(has_missing[j]), scatter, best[j]
+            )
+
+    share_out(scan, range(len(codes)), codes.size)
+    everywhere = float(np.abs(signed.sum(axis=0)).sum())
     greatest = max(everywhere, best[:, 0].max())
     least = greatest * (1.0 - TIE)
     if everywhere >= least:
         return Peak(-1, -1, False, everywhere)
     feature = int(np.argmax(best[:, 0] >= least))
-    gain, cut, missing_above, _ = best[feature]
-    return Peak(feature, int(cut), bool(missing_above), float(gain))
+    gain, cut, missing_above = best[feature].tolist()
+    return Peak(feature, int(cut), bool(missing_above), gain, bins_above[feature])
+
+
+def _cut_categories(
+    histogram: Floats, masses: Floats, has_missing: bool, scatter: Scatter, best: Floats
+) -> npt.NDArray[np.bool_]:
+    """Write what `_cut` does, and give the bins above the cut."""
+    best[:] = -1.0
+    n_bins, present = len(masses), np.flatnonzero(masses > 0.0)
+    if len(present) == 0:
+        return np.zeros(n_bins, dtype=np.bool_)
+    missing, masses = histogram[-1], masses[present]
+    sums = believe(histogram[present], masses, scatter.chance)
+    votes = first_votes(sums, masses)
+    found = np.empty(3)
+    order = best_order = np.arange(len(present))
+    for _ in range(MOST_TURNS):
+        order = order_by_votes(sums, masses, votes)
+        ordered = sums[order]
+        _cut(np.vstack([ordered, missing]), len(order), has_missing, found)
+        if found[0] * (1.0 - TIE) <= best[0]:
+            break
+        best[:], best_order = found, order
+        votes = best_votes(ordered, missing, int(found[1]), bool(found[2]))
+    return bins_after(present[best_order], int(best[1]), bool(best[2]), n_bins)
 
 
 @numba.njit(
-    numba.void(
-        numba.uint8[::1],
-        numba.float64[:, ::1],
-        numba.int64,
-        numba.boolean,
-        numba.float64[::1],
-    ),
+    [numba.void(width[::1], numba.float64[:, ::1], numba.float64[:, ::1]) for width in WIDTHS],
     nogil=True,
     cache=True,
 )
-def _scan_feature(codes, signed, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
-    """Write the greatest edge, its cut, whether the missing are above, and the edge of no cut."""
+def _fill(codes, signed, histogram):  # type: ignore[no-untyped-def]
+    """Sum the rows of each bin, the missing last."""
     n_labels = signed.shape[1]
-    histogram = np.zeros((N_CODES, n_labels))
+    last = np.uint64(len(histogram) - 1)
+    histogram[:] = 0.0
     for i in range(len(codes)):
-        code = codes[i]
+        code = slot(codes[i], last)
         for k in range(n_labels):
             histogram[code, k] += signed[i, k]
+
+
+@numba.njit(
+    numba.void(numba.float64[:, ::1], numba.int64, numba.boolean, numba.float64[::1]),
+    nogil=True,
+    cache=True,
+)
+def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
+    """Write the greatest edge, its cut, and whether the missing are above."""
+    n_labels = histogram.shape[1]
+    missing = len(histogram) - 1
     total = np.zeros(n_labels)
     for code in range(n_bins):
         for k in range(n_labels):
             total[k] += histogram[code, k]
     below = np.zeros(n_labels)
     best[:3] = -1.0
-    best[3] = 0.0
-    for k in range(n_labels):
-        best[3] += abs(total[k] + histogram[MISSING, k])
     for cut in range(-1, n_bins - 1):
         edge_low = edge_high = 0.0
         for k in range(n_labels):
             if cut >= 0:
                 below[k] += histogram[cut, k]
             difference = total[k] - 2.0 * below[k]
-            edge_low += abs(difference - histogram[MISSING, k])
-            edge_high += abs(difference + histogram[MISSING, k])
+            edge_low += abs(difference - histogram[missing, k])
+            edge_high += abs(difference + histogram[missing, k])
         if cut < 0:
             edge_high = -1.0  # all rows above: no cut
             if not has_missing:
@@ -101,24 +167,3 @@ def _scan_feature(codes, signed, n_bins, has_missing, best):  # type: ignore[no-
             best[0], best[1], best[2] = edge_low, cut, 0.0
         if has_missing and edge_high * (1.0 - TIE) > best[0]:
             best[0], best[1], best[2] = edge_high, cut, 1.0
-
-
-_SIGNATURE = numba.void(
-    numba.uint8[:, ::1],
-    numba.float64[:, ::1],
-    numba.int64[::1],
-    numba.boolean[::1],
-    numba.float64[:, ::1],
-)
-
-
-@numba.njit(_SIGNATURE, nogil=True, cache=True)
-def _scan_serial(codes, signed, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
-    for j in range(codes.shape[0]):
-        _scan_feature(codes[j], signed, n_bins[j], has_missing[j], best[j])
-
-
-@numba.njit(_SIGNATURE, nogil=True, cache=True, parallel=True)
-def _scan_parallel(codes, signed, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
-    for j in numba.prange(codes.shape[0]):
-        _scan_feature(codes[j], signed, n_bins[j], has_missing[j], best[j])

@@ -6,6 +6,8 @@ exactly 0. With each class normalised to 1, P = A+/(A+ + B+) and N likewise, and
 is 1 above the cut and 0 below
 
     d+ = P (1 - N),    d- = N (1 - P),    d0 = 1 - d+ - d-,    d+ - d- = P - N.
+
+The bins of a categorical feature are put in order first; see `categories`.
 """
 
 from enum import IntEnum
@@ -15,7 +17,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from .bins import MISSING, N_CODES
+from .categories import NO_SPREAD, Spread, order_bins
 
 
 class Criterion(IntEnum):
@@ -39,17 +41,22 @@ class Peak(NamedTuple):
     feature : int
         -1 where no cut of any feature has a gain above 0.
     cut : int
-        Codes greater than this are above the cut; -1 sets the missing apart from all values.
+        Codes greater than this are above the cut; -1 sets the missing apart from all values. Of a
+        categorical feature: places in the order that the scan gave its bins.
     missing_above : bool
         Whether the missing are above the cut.
     gain : float
         In [0, 1]; see `Criterion`.
+    bins_above : ndarray of shape (n_bins,), bool, or None
+        Of a categorical feature the bins above the cut; bins without mass are with the missing.
+        None of a numeric one.
     """
 
     feature: int
     cut: int
     missing_above: bool
     gain: float
+    bins_above: npt.NDArray[np.bool_] | None = None
 
 
 # Candidates whose gains differ by less than this share are equal but for rounding. Among equals
@@ -63,13 +70,15 @@ def find_peak(
     has_missing: npt.NDArray[np.bool_],
     criterion: Criterion,
     share_p: float = 0.5,
+    is_categorical: npt.NDArray[np.bool_] | None = None,
+    spread: Spread = NO_SPREAD,
 ) -> Peak:
     """Find the best cut of all features.
 
     Parameters
     ----------
-    histograms : ndarray of shape (n_features, 2, 256), float64
-        Positive and negative mass per code.
+    histograms : ndarray of shape (n_features, 2, n_slots), float64
+        Positive and negative mass per code; the last slot is that of the missing.
     n_bins : ndarray of shape (n_features,), int64
     has_missing : ndarray of shape (n_features,), bool
         Where true, each cut is tried with the missing on both sides, and the missing are also
@@ -78,6 +87,10 @@ def find_peak(
     criterion : Criterion
     share_p : float
         The positives' share of all weight, for `Criterion.EDGE`.
+    is_categorical : ndarray of shape (n_features,), bool, optional
+        None: all features are numeric.
+    spread : Spread
+        Of the weights; how far the order of categories can be believed.
 
     Returns
     -------
@@ -85,10 +98,30 @@ def find_peak(
 
     Notes
     -----
-    O(n_features · 256). A stump and its reverse have the same gain; the one with d+ >= d-, that
+    O(n_features · n_slots), and a sort of the bins of each categorical feature.
+
+    A stump and its reverse have the same gain; the one with d+ >= d-, that
     is P >= N, is meant, and the one that is 1 above the cut where they are equal.
     """
-    return Peak(*_find_peak(histograms, n_bins, has_missing, int(criterion), share_p))
+    if is_categorical is None:
+        is_categorical = np.zeros(len(n_bins), dtype=np.bool_)
+    order = np.empty(histograms.shape[2], dtype=np.int64)
+    feature, cut, missing_above, gain, n_ordered = _find_peak(
+        histograms, n_bins, has_missing, is_categorical, int(criterion), share_p, *spread, order
+    )
+    if feature < 0 or not is_categorical[feature]:
+        return Peak(feature, cut, missing_above, gain)
+    bins_above = bins_after(order[:n_ordered], cut, missing_above, int(n_bins[feature]))
+    return Peak(feature, cut, missing_above, gain, bins_above)
+
+
+def bins_after(
+    order: npt.NDArray[np.int64], cut: int, missing_above: bool, n_bins: int
+) -> npt.NDArray[np.bool_]:
+    """Say which bins are above a cut, given the order of those with mass."""
+    above = np.full(n_bins, missing_above)
+    above[order] = np.arange(len(order)) > cut
+    return above
 
 
 @numba.njit(
@@ -163,8 +196,8 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
 )
 def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1."""
-    missing_p = max(histogram[0, MISSING], 0.0)
-    missing_n = max(histogram[1, MISSING], 0.0)
+    missing_p = max(histogram[0, -1], 0.0)
+    missing_n = max(histogram[1, -1], 0.0)
     _sum_from_both_ends(histogram, n_bins, sums)
     _write_gains(sums, n_bins, (missing_p, missing_n, 0.0, 0.0), criterion, share_p, gains[0])
     if not has_missing:
@@ -184,31 +217,78 @@ def _greatest(values):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64))(
-        numba.float64[:, :, ::1], numba.int64[::1], numba.boolean[::1], numba.int64, numba.float64
+    numba.int64(
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.float64,
+        numba.float64,
+        numba.int64[::1],
+        numba.float64[:, ::1],
     ),
     nogil=True,
     cache=True,
 )
-def _find_peak(histograms, n_bins, has_missing, criterion, share_p):  # type: ignore[no-untyped-def]
+def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # type: ignore[no-untyped-def]
+    """Write a categorical feature's bins in order, and their histogram; returns how many have mass."""
+    last = histogram.shape[1] - 1
+    masses = np.empty((2, last + 1))
+    for k in range(2):
+        total = max(histogram[k, last], 0.0)
+        for code in range(n_bins):
+            total += max(histogram[k, code], 0.0)
+        for code in range(n_bins):
+            masses[k, code] = max(histogram[k, code], 0.0) / total
+        ordered[k, last] = max(histogram[k, last], 0.0) / total
+    return order_bins(masses, n_bins, 0.0, spread_p, spread_n, order, ordered)
+
+
+@numba.njit(
+    numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64, numba.int64))(
+        numba.float64[:, :, ::1],
+        numba.int64[::1],
+        numba.boolean[::1],
+        numba.boolean[::1],
+        numba.int64,
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        numba.int64[::1],
+    ),
+    nogil=True,
+    cache=True,
+)
+def _find_peak(  # type: ignore[no-untyped-def]
+    histograms, n_bins, has_missing, is_categorical, criterion, share_p, spread_p, spread_n, order
+):
+    """Find the best cut: feature, cut, missing above?, gain, and the length of a category's order."""
     n_features = len(n_bins)
-    sums = np.empty((4, N_CODES))
-    gains = np.empty((2, N_CODES))
+    n_slots = histograms.shape[2]
+    sums = np.empty((4, n_slots))
+    gains = np.empty((2, n_slots))
+    ordered = np.empty((2, n_slots))
     best = np.zeros(n_features)
     for j in range(n_features):
-        _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, share_p, sums, gains)
-        best[j] = _greatest(gains[0, : n_bins[j]])
+        histogram, n = histograms[j], n_bins[j]
+        if is_categorical[j]:
+            n = _order_feature(histograms[j], n_bins[j], spread_p, spread_n, order, ordered)
+            histogram = ordered
+        if n == 0:
+            continue
+        _scan_feature(histogram, n, has_missing[j], criterion, share_p, sums, gains)
+        best[j] = _greatest(gains[0, :n])
         if has_missing[j]:
-            best[j] = max(best[j], _greatest(gains[1, : n_bins[j]]))
+            best[j] = max(best[j], _greatest(gains[1, :n]))
     least = best.max() * (1.0 - TIE)
     if least <= 0.0:
-        return -1, -1, False, 0.0
+        return -1, -1, False, 0.0, 0
     feature = 0
     while best[feature] < least:
         feature += 1
-    _scan_feature(
-        histograms[feature], n_bins[feature], has_missing[feature], criterion, share_p, sums, gains
-    )
+    histogram, n = histograms[feature], n_bins[feature]
+    if is_categorical[feature]:
+        n = _order_feature(histograms[feature], n_bins[feature], spread_p, spread_n, order, ordered)
+        histogram = ordered
+    _scan_feature(histogram, n, has_missing[feature], criterion, share_p, sums, gains)
     column = 0
     missing_above = False
     while gains[0, column] < least:
@@ -220,4 +300,4 @@ def _find_peak(histograms, n_bins, has_missing, criterion, share_p):  # type: ig
     if not has_missing[feature]:
         above = sums[2, column] / sums[2, 0] + sums[3, column] / sums[3, 0]
         missing_above = above > 1.0
-    return feature, column - 1, missing_above, gain
+    return feature, column - 1, missing_above, gain, n
