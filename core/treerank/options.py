@@ -67,10 +67,21 @@ MaxBins = Annotated[
     Doc("Most bins per feature; with no more distinct values than bins, none are merged."),
 ]
 Pruning = Annotated[
-    Literal["cv", "holdout"] | None,
+    Literal["cv", "holdout", "structural"] | None,
     Doc(
         "How the grown tree is pruned: 'cv', by a penalty per leaf that cross-validation chooses; "
-        "'holdout', to the subtree that ranks best on rows held out; None, not at all."
+        "'holdout', to the subtree that ranks best on rows held out; 'structural', by a penalty that "
+        "leaves and rows alone decide, for any splitter but forests and estimators of your own; "
+        "None, not at all."
+    ),
+]
+PenaltyScale = Annotated[
+    float,
+    Ge(0),
+    Le(1),
+    Doc(
+        "Structural: times the paper's penalty, which as printed (1) leaves no split standing. "
+        "0.001 prunes about as cross-validation does."
     ),
 ]
 Folds = Annotated[int, Ge(2), Le(100), Doc("Number of folds of cross-validation.")]

@@ -12,7 +12,7 @@ from core.ranker import Arrays, Callback, Floats, Ranker
 from core.scan import youden_threshold
 from core.target import check_labels, check_weights
 
-from . import options, pruning, selection
+from . import options, pruning, selection, structural
 from .growers import GrowthOptions, make_grower, rules_class
 from .growth import Limits
 from .preorder import Booleans, Integers
@@ -57,7 +57,7 @@ class TreeRank(Ranker):
     References
     ----------
     S. Clémençon, M. Depecker and N. Vayatis, "Adaptive partitioning schemes for bipartite ranking",
-    Machine Learning 83, 2011: Figs. 2, 4, 5 and 6; §4.1; eqs. 10, 12 and 13.
+    Machine Learning 83, 2011: Figs. 2, 4, 5 and 6; §4.1, §4.2; eqs. 10, 12 and 13.
     """
 
     tree_: Tree
@@ -69,15 +69,16 @@ class TreeRank(Ranker):
         self,
         *,
         splitter: options.Splitting = "leafrank",
-        max_depth: options.MaxDepth = 8,
+        max_depth: options.MaxDepth = 10,
         max_leaves: options.MaxLeaves = None,
-        min_samples_leaf: options.MinSamplesLeaf = 5.0,
+        min_samples_leaf: options.MinSamplesLeaf = 20.0,
         leafrank_depth: options.LeafRankDepth = 3,
         leafrank_max_leaves: options.LeafRankMaxLeaves = None,
         grid_resolution: options.GridResolution = 3,
         max_bins: options.MaxBins = 255,
         pruning: options.Pruning = None,
-        cv: options.Folds = 10,
+        penalty_scale: options.PenaltyScale = structural.SCALE,
+        n_folds: options.Folds = 10,
         validation_fraction: options.ValidationFraction = 0.25,
         order: options.Order = "tree",
         random_state: options.RandomState = 0,
@@ -91,7 +92,8 @@ class TreeRank(Ranker):
         self.grid_resolution = grid_resolution
         self.max_bins = max_bins
         self.pruning = pruning
-        self.cv = cv
+        self.penalty_scale = penalty_scale
+        self.n_folds = n_folds
         self.validation_fraction = validation_fraction
         self.order = order
         self.random_state = random_state
@@ -173,7 +175,9 @@ class TreeRank(Ranker):
         return described | gain | {"to_top": rule, "bottom": int(tree.bottom[node])}
 
     def _check_parameters(self) -> None:
-        if self.order == "validation" and self.pruning is None:
+        if self.pruning == "structural":
+            structural.check_splitter(self.splitter)
+        if self.order == "validation" and self.pruning not in ("cv", "holdout"):
             raise InvalidParameter(
                 "order must be 'tree' or 'concave' unless pruning holds rows out, got 'validation'"
             )
@@ -185,7 +189,7 @@ class TreeRank(Ranker):
         sample = Sample(X, positive, weight, self._n_categories())
         grower = make_grower(sample, self._growth_options())
         limits = Limits(self.max_depth, self.max_leaves, self.min_samples_leaf)
-        n_trees = self.cv + 1 if self.pruning == "cv" else 1
+        n_trees = self.n_folds + 1 if self.pruning == "cv" else 1
 
         def grow(rows: Integers, number: int) -> Tree:
             def report(step: int, of: int, info: dict[str, float]) -> None:
@@ -198,12 +202,16 @@ class TreeRank(Ranker):
 
     def _choose(self, sample: Sample, grow: selection.Grow) -> Chosen:
         if self.pruning == "cv":
-            return selection.choose_by_folds(sample, grow, self.cv, self.random_state)
+            return selection.choose_by_folds(sample, grow, self.n_folds, self.random_state)
         if self.pruning == "holdout":
             return selection.choose_on_held_out(
                 sample, grow, self.validation_fraction, self.random_state
             )
         tree = grow(np.arange(len(sample.positive)), 0)
+        if self.pruning == "structural":
+            return structural.choose_by_penalty(
+                tree, self.penalty_scale, self._growth_options(), sample.n_categories
+            )
         path = pruning.trace_path(tree, pruning.critical_penalties(tree))
         return Chosen(tree, path, "tree")
 
