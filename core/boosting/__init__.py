@@ -18,8 +18,8 @@ or ±1, and what it gets right), `step` (alpha), `loss` and `intercept`.
 `komori_eguchi` stands apart: it climbs the smoothed partial AUC of `smooth` by splines of one feature,
 with a slope per row in place of a weight.
 
-Listed pairs come by `pair_fit.PairBooster.fit_pairs`: `pairs` has stumps on them, `pair_trees` trees,
-`pair_validation` their early stopping.
+Listed pairs come by `pair_fit.PairBooster.fit_pairs`: `pairs` has stumps on them, `pair_columns` and
+`pair_trees` the other kinds, `pair_validation` early stopping.
 
 `weights` holds the weights of all crucial pairs as one weight per row and class. `stumps` folds a
 sum of stumps into one step function per feature for scoring.

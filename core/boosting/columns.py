@@ -1,6 +1,7 @@
 """The given columns as weak rankers, h_j(x) = x_j: the setting of Rudin & Schapire 2009."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -42,46 +43,27 @@ TIE = 1e-9
 GREATEST_VALUE = 1e100  # so that scores and their sums stay finite
 
 
-class ColumnLearner:
-    """The training rows, their weights, and the choice among the columns.
+class ColumnScan(ABC):
+    """The choice among the columns under the present weights of the pairs, whatever pairs there are.
 
     Parameters
     ----------
     rule : RankingRule
-    X : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
+    columns : ndarray of shape (n_rows, n_features), float64
+        h of the rows that are learnt from.
     weight : ndarray of shape (n_rows,), float64
-
-    Notes
-    -----
-    A round is O(n_features · n_rows); under eq. 5 each column whose values are not 0 and 1 alone
-    takes a line search of some tens of such passes over it.
+        By which their mean is taken.
     """
 
-    def __init__(self, rule: RankingRule, X: Floats, positive: Bools, weight: Floats) -> None:
+    def __init__(self, rule: RankingRule, columns: Floats, weight: Floats) -> None:
         self._rule = rule
-        self._classes = [known(X[rows]) for rows in (positive, ~positive)]
-        self._shares = [weight[rows] / weight[rows].sum() for rows in (positive, ~positive)]
-        self._f = [np.zeros(len(rows)) for rows in self._classes]
-        self._totals = [math.log(weight[rows].sum()) for rows in (positive, ~positive)]
-        self._weights = [shares.copy() for shares in self._shares]
-        self._is_binary: Bools = np.asarray(np.isin(known(X), (0.0, 1.0)).all(axis=0))
-        self._mean = np.einsum("i,ij->j", weight / weight.sum(), known(X))
-
-    @property
-    def log_f_plus(self) -> float:
-        """Logarithm of F₊."""
-        return self._totals[0] + self._log_mean(0)
-
-    @property
-    def log_f_minus(self) -> float:
-        """Logarithm of F₋."""
-        return self._totals[1] + self._log_mean(1)
+        self._is_binary: Bools = np.asarray(np.isin(columns, (0.0, 1.0)).all(axis=0))
+        self._is_constant: Bools = columns.max(axis=0) == columns.min(axis=0)
+        self._mean = np.einsum("i,ij->j", weight / weight.sum(), columns)
 
     def scan(self) -> Column | None:
         """Choose the column by eq. 3, or by eq. 5."""
-        (p, n), (v, u) = self._classes, self._weights
-        slopes = np.einsum("i,ij->j", v, p) - np.einsum("i,ij->j", u, n)
+        slopes = np.where(self._is_constant, 0.0, self._slopes())
         gains = np.abs(slopes)
         if self._rule.criterion is Criterion.LOSS:
             gains = np.array([self._fall(j, slopes[j]) for j in range(len(slopes))])
@@ -93,14 +75,6 @@ class ColumnLearner:
             return None
         return self._column(j, 1 if slopes[j] >= 0 else -1)
 
-    def update(self, found: Column, alpha: float) -> None:
-        """Let f grow by alpha h."""
-        for k, direction in enumerate((-1.0, 1.0)):
-            self._f[k] += alpha * found.sign * self._classes[k][:, found.feature]
-            exponents = direction * self._f[k]
-            weights = self._shares[k] * np.exp(exponents - exponents.max())
-            self._weights[k] = weights / weights.sum()
-
     def collect(self, path: Path) -> "ColumnSum":
         """Sum up the columns of a run of the loop."""
         rounds = np.array(
@@ -111,13 +85,6 @@ class ColumnLearner:
             dtype=ROUND,
         )
         return ColumnSum(rounds, self._mean, self._is_binary)
-
-    def _log_mean(self, k: int) -> float:
-        return log_sum(self._shares[k], (1.0 if k else -1.0) * self._f[k])
-
-    def _line(self, j: int, sign: int) -> Line:
-        (p, n), (v, u) = self._classes, self._weights
-        return Line(sign * p[:, j], v, sign * n[:, j], u)
 
     def _fall(self, j: int, slope: float) -> float:
         """Give by how much the best step along a column lowers the loss, as a share of it."""
@@ -134,15 +101,85 @@ class ColumnLearner:
             return Column(j, sign, *self._binary_pairs(j, sign), None)
         return Column(j, sign, *self._pairs(j, sign), self._line(j, sign))
 
+    @abstractmethod
+    def _slopes(self) -> Floats:
+        """Give Σ d_ik (h(x_i) - h(x_k)) of each column."""
+
+    @abstractmethod
+    def _line(self, j: int, sign: int) -> Line:
+        """Give the loss along a column, or its reverse."""
+
+    @abstractmethod
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Give d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
+        """Give d+ and d- of a column of 0 and 1, each mass summed on its own."""
+
+    @abstractmethod
+    def _pairs(self, j: int, sign: int) -> tuple[float, float]:
+        """Give the masses of the pairs that a column orders rightly and wrongly."""
+
+
+class ColumnLearner(ColumnScan):
+    """The training rows, their weights, and the choice among the columns.
+
+    Parameters
+    ----------
+    rule : RankingRule
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+
+    Notes
+    -----
+    A round is O(n_features · n_rows); under eq. 5 each column whose values are not 0 and 1 alone
+    takes a line search of some tens of such passes over it.
+    """
+
+    def __init__(self, rule: RankingRule, X: Floats, positive: Bools, weight: Floats) -> None:
+        super().__init__(rule, known(X), weight)
+        self._classes = [known(X[rows]) for rows in (positive, ~positive)]
+        self._shares = [weight[rows] / weight[rows].sum() for rows in (positive, ~positive)]
+        self._f = [np.zeros(len(rows)) for rows in self._classes]
+        self._totals = [math.log(weight[rows].sum()) for rows in (positive, ~positive)]
+        self._weights = [shares.copy() for shares in self._shares]
+
+    @property
+    def log_f_plus(self) -> float:
+        """Logarithm of F₊."""
+        return self._totals[0] + self._log_mean(0)
+
+    @property
+    def log_f_minus(self) -> float:
+        """Logarithm of F₋."""
+        return self._totals[1] + self._log_mean(1)
+
+    def update(self, found: Column, alpha: float) -> None:
+        """Let f grow by alpha h."""
+        for k, direction in enumerate((-1.0, 1.0)):
+            self._f[k] += alpha * found.sign * self._classes[k][:, found.feature]
+            exponents = direction * self._f[k]
+            weights = self._shares[k] * np.exp(exponents - exponents.max())
+            self._weights[k] = weights / weights.sum()
+
+    def _log_mean(self, k: int) -> float:
+        return log_sum(self._shares[k], (1.0 if k else -1.0) * self._f[k])
+
+    def _slopes(self) -> Floats:
+        (p, n), (v, u) = self._classes, self._weights
+        slopes: Floats = np.einsum("i,ij->j", v, p) - np.einsum("i,ij->j", u, n)
+        return slopes
+
+    def _line(self, j: int, sign: int) -> Line:
+        (p, n), (v, u) = self._classes, self._weights
+        return Line.of_classes(sign * p[:, j], v, sign * n[:, j], u)
+
+    def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
+        """Give d+ = P (1 - N) and d- = N (1 - P)."""
         (p, n), (v, u) = self._classes, self._weights
         right = dot(v, p[:, j]) * dot(u, 1.0 - n[:, j])
         wrong = dot(u, n[:, j]) * dot(v, 1.0 - p[:, j])
         return (right, wrong) if sign > 0 else (wrong, right)
 
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Give the masses of the pairs that a column orders rightly and wrongly."""
         h_p, h_n = (sign * rows[:, j] for rows in self._classes)
         v, u = self._weights
         order = np.argsort(h_n, kind="stable")
@@ -248,9 +285,14 @@ def start_columns(
     booster: "Booster", rule: RankingRule, X: Floats, positive: Bools, weight: Floats
 ) -> ColumnLearner:
     """Lay out the rows for `kinds.KINDS`."""
+    check_range(X)
+    return ColumnLearner(rule, X, positive, weight)
+
+
+def check_range(X: Floats) -> None:
+    """Refuse values that sums of columns cannot hold, with InvalidData."""
     greatest = float(np.abs(known(X)).max())
     if greatest > GREATEST_VALUE:
         raise InvalidData(
             f"weak_ranker 'column' takes values up to {GREATEST_VALUE:g}, got {greatest:g}"
         )
-    return ColumnLearner(rule, X, positive, weight)

@@ -1,7 +1,7 @@
 """The ranking loss along one real-valued weak ranker, where no step is known in closed form."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,34 +15,39 @@ LONGEST = 26.0 * math.log(2.0)
 
 
 class Line:
-    """Z(α) = F̃(λ + α e_j)/F̃(λ) = Σ d_ik e^{-α (h(x_i) - h(x_k))}, a product of a sum per class.
+    """Z(α) = F̃(λ + α e_j)/F̃(λ) = Σ d_ik e^{-α (h(x_i) - h(x_k))}, as a product of sums Σ w e^{-α h}.
+
+    Of listed pairs it is one sum over them; of two classes a sum per class.
 
     Parameters
     ----------
-    positives, negatives : ndarray of float64
-        h on the rows of each class.
-    weights_p, weights_n : ndarray of float64
-        Their weights, each class summing to 1.
+    factors : sequence of (h, w), each an ndarray of float64
+        w sums to 1 in each.
+    spread : float
+        A bound of |h(x_i) - h(x_k)|, above 0.
     """
 
-    def __init__(
-        self, positives: Floats, weights_p: Floats, negatives: Floats, weights_n: Floats
-    ) -> None:
-        self._h = positives, -negatives
-        self._weights = weights_p, weights_n
+    def __init__(self, factors: Sequence[tuple[Floats, Floats]], spread: float) -> None:
+        self._factors = factors
+        self._spread = spread
+
+    @classmethod
+    def of_classes(
+        cls, positives: Floats, weights_p: Floats, negatives: Floats, weights_n: Floats
+    ) -> "Line":
+        """Take h on the rows of each class, and their weights, each class summing to 1."""
         most = max(positives.max(), negatives.max())
         least = min(positives.min(), negatives.min())
-        self.spread = float(most - least)
-        """A bound of |h(x_i) - h(x_k)|."""
+        return cls(((positives, weights_p), (-negatives, weights_n)), float(most - least))
 
     def log_z(self, alpha: float) -> float:
         """Give ln Z(α)."""
-        return sum(log_sum(w, -alpha * h) for h, w in zip(self._h, self._weights, strict=True))
+        return sum(log_sum(w, -alpha * h) for h, w in self._factors)
 
     def slope(self, alpha: float) -> float:
         """Give -(ln Z)'(α), which falls as α grows; at 0 it is eq. 3's Σ d_ik (h(x_i) - h(x_k))."""
         total = 0.0
-        for h, w in zip(self._h, self._weights, strict=True):
+        for h, w in self._factors:
             tilted = w * np.exp(-alpha * h - (-alpha * h).max())
             total += dot(tilted, h) / float(tilted.sum())
         return total
@@ -55,7 +60,7 @@ class Line:
         """
 
         def falls(alpha: float) -> float:
-            push = smoothing * self.spread * 2.0 * math.sinh(alpha * self.spread)
+            push = smoothing * self._spread * 2.0 * math.sinh(alpha * self._spread)
             return math.exp(self.log_z(alpha)) * self.slope(alpha) - push
 
         return self._root(falls)
@@ -78,7 +83,7 @@ class Line:
 
     def _root(self, condition: Callable[[float], float]) -> float:
         """Find where a falling condition meets 0; the longest step where it does not."""
-        longest = LONGEST / self.spread
+        longest = LONGEST / self._spread
         if condition(0.0) <= 0.0:
             return 0.0
         if condition(longest) >= 0.0:

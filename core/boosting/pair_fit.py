@@ -16,6 +16,7 @@ from core.table import keep_present
 from .booster import Booster
 from .kinds import CollectingLearner
 from .loop import Path, SoFar, boost
+from .pair_columns import start_columns
 from .pair_trees import start_trees
 from .pair_validation import PairPart, split_off_pairs
 from .pairs import ItemPairs, PairStumpLearner, number_items
@@ -30,9 +31,9 @@ def _start_stumps(
 
 
 PAIR_KINDS: MappingProxyType[str, Callable[[Any, Any, Floats, ItemPairs], CollectingLearner]] = (
-    MappingProxyType({"stump": _start_stumps, "tree": start_trees})
+    MappingProxyType({"stump": _start_stumps, "column": start_columns, "tree": start_trees})
 )
-"""Of the kinds of weak ranker those that can do with listed pairs."""
+"""The kinds of weak ranker as they start on listed pairs; see `kinds.KINDS`."""
 
 
 class PairBooster(Booster):
@@ -72,8 +73,7 @@ class PairBooster(Booster):
         Raises
         ------
         InvalidParameter
-            A parameter breaks its rule, or has no meaning for pairs: columns as weak rankers, and
-            a push.
+            A parameter breaks its rule, or has no meaning for pairs: a push.
         InvalidData
             X, pairs or pair_weight break one of the rules above.
 
@@ -121,11 +121,6 @@ class PairBooster(Booster):
     def check_pair_parameters(self) -> None:
         """Raise InvalidParameter for what `fit_pairs` cannot do, or for parameters at odds."""
         self._check_parameters()
-        if self.weak_ranker not in PAIR_KINDS:
-            able = " or ".join(repr(kind) for kind in PAIR_KINDS)
-            raise InvalidParameter(
-                f"weak_ranker must be {able} to learn from pairs, got {self.weak_ranker!r}"
-            )
         push = getattr(self, "push", 1.0)
         if push != 1.0:
             raise InvalidParameter(f"push must be 1 to learn from pairs, got {push}")

@@ -223,11 +223,6 @@ def test_jobs_that_pairs_cannot_do(service: Service, client: httpx.Client) -> No
             "no false positive rate",
         ),
         (
-            {"algorithm": {"name": "rankboost", "weak_ranker": "column"}},
-            "/algorithm",
-            "weak_ranker must be 'stump' or 'tree' to learn from pairs",
-        ),
-        (
             {"algorithm": {"name": "rankboost", "weak_ranker": "tree", "push": 2}},
             "/algorithm",
             "push must be 1 to learn from pairs, got 2",

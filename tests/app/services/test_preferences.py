@@ -200,8 +200,8 @@ def test_what_cannot_be_trained_on_pairs(bench: Workbench) -> None:
         ),
         ({"objective": {"metric": "pauc", "fpr_min": 0, "fpr_max": 0.1}}, "no false positive rate"),
         (
-            {"algorithm": {"name": "rankboost", "weak_ranker": "column"}},
-            "weak_ranker must be 'stump' or 'tree' to learn from pairs, got 'column'",
+            {"algorithm": {"name": "rankboost", "weak_ranker": "tree", "push": 2.0}},
+            "push must be 1 to learn from pairs, got 2",
         ),
         (
             {"validation": {"method": "dataset", "dataset_id": bipartite.id}},

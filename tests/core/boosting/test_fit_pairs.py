@@ -325,9 +325,6 @@ def test_bad_input_is_named():
         RankBoost().fit_pairs([[np.inf], [0.0]], [(0, 1)])
     with pytest.raises(InvalidParameter, match="n_rounds"):
         RankBoost(n_rounds=0).fit_pairs(X, [(0, 1)])
-    for algorithm in (RankBoost, CoordinateRankBoost, SmoothMarginRank):
-        with pytest.raises(InvalidParameter, match="'stump' or 'tree' to learn from pairs"):
-            algorithm(weak_ranker="column").fit_pairs(X, [(0, 1)])
     with pytest.raises(InvalidParameter, match="weak_ranker must be one of 'stump', 'column'"):
         CoordinateRankBoost(weak_ranker="tree").fit_pairs(X, [(0, 1)])
     with pytest.raises(InvalidParameter, match="push must be 1 to learn from pairs, got 2"):
