@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from core.ranker import Callback
+from core.scan.categories import count_rows
 from core.scan.team import Team
 
 from .classifiers import (
@@ -38,6 +39,7 @@ class CutGrower:
     def __init__(self, sample: Sample, max_bins: int, shape: Shape) -> None:
         self._table = code(sample, max_bins)
         self._weight = sample.weight[self._table.order]
+        self._count = count_rows(self._weight)
         self._place = np.empty_like(self._table.order)
         self._place[self._table.order] = np.arange(len(self._place))
         self._shape = shape
@@ -46,9 +48,8 @@ class CutGrower:
         """Grow a tree; see `Grower`."""
         team = Team(len(rows) * self._table.n_features)
         places = np.sort(self._place[rows])
-        return grow(
-            LeafRank(self._table, places, self._weight, self._shape, team), limits, callback
-        )
+        division = LeafRank(self._table, places, self._weight, self._count, self._shape, team)
+        return grow(division, limits, callback)
 
 
 class SplitterGrower:
@@ -71,7 +72,7 @@ class GrowthOptions(NamedTuple):
     splitter: Any
     leafrank_depth: int
     leafrank_max_leaves: int | None
-    min_samples_leaf: float
+    least_mass: float
     max_bins: int
     grid_resolution: int
     random_state: int
@@ -80,7 +81,7 @@ class GrowthOptions(NamedTuple):
         """How large the cut tree in a node may be."""
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         most = 2**depth
-        return Shape(depth, min(self.leafrank_max_leaves or most, most), self.min_samples_leaf)
+        return Shape(depth, min(self.leafrank_max_leaves or most, most), self.least_mass)
 
 
 def make_grower(sample: Sample, options: GrowthOptions) -> Grower:

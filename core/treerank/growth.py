@@ -97,7 +97,7 @@ def grow(division: Division[C], limits: Limits, callback: Callback) -> Tree:
     limits : Limits
     callback : callable (step, of, info) -> None
         Told the leaves and the training AUC after each level of max_depth, or after each split of
-        max_leaves - 1.
+        max_leaves - 1; where growth ends early, the last one at once.
 
     Returns
     -------
@@ -129,6 +129,8 @@ def _grow_by_level(growth: _Growth[C], max_depth: int, callback: Callback) -> No
         if not nodes:
             break
         callback(level, max_depth, growth.report())
+    if not nodes:
+        callback(max_depth, max_depth, growth.report())
 
 
 def _grow_best_first(growth: _Growth[C], max_leaves: int, callback: Callback) -> None:
@@ -138,6 +140,8 @@ def _grow_best_first(growth: _Growth[C], max_leaves: int, callback: Callback) ->
         waiting.remove(best)
         waiting += growth.look(growth.split(best))
         callback(growth.n_leaves - 1, max_leaves - 1, growth.report())
+    if growth.n_leaves < max_leaves:
+        callback(max_leaves - 1, max_leaves - 1, growth.report())
 
 
 def _flatten(root: _Node[C], division: Division[C]) -> Tree:

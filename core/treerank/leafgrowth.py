@@ -77,9 +77,9 @@ def _find(pair, block, least_mass, work):  # type: ignore[no-untyped-def]
                 work.blocks[block, 2] != 0,
                 work.n_unordered[block],
                 work.allowed[work.leaves[leaf, CELL], block],
-                work.masses[leaf, 0],
-                work.masses[leaf, 1],
+                work.masses[leaf],
                 least_mass,
+                work.classes,
                 work.found[leaf, block],
             )
             work.found[leaf, block, 1] += block * COLUMNS
@@ -304,6 +304,7 @@ def list_divisions(work, n_pairs, n_leaves, n_cells, n_splits, batch):  # type: 
             work.n_unordered[block, column],
             leaf[CUT],
             leaf[MISSING_ABOVE] != 0,
+            work.classes,
             work.above[leaf[SPLIT]],
         )
         work.pairs[b, FIRST_RUN] = n_runs

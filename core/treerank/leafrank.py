@@ -7,6 +7,7 @@ import numpy as np
 
 from core.ranker import Floats
 from core.scan.by_row import CELLS, COLUMNS
+from core.scan.categories import measure_spread
 from core.scan.team import Team
 
 from . import leafgrowth
@@ -83,8 +84,8 @@ class LeafRank:
     table : CodedTable
     rows : ndarray of shape (n_rows_in_use,), int64
         Rows of the table to grow on, ascending, of weight above 0.
-    weight : ndarray of shape (n_rows,), float64
-        Of the table's rows, in its order.
+    weight, count : ndarray of shape (n_rows,), float64
+        Of the table's rows, in its order: their weight, and for how many rows each stands.
     shape : Shape
     team : Team
 
@@ -98,6 +99,7 @@ class LeafRank:
         table: CodedTable,
         rows: Integers,
         weight: Floats,
+        count: Floats,
         shape: Shape,
         team: Team,
     ) -> None:
@@ -110,11 +112,16 @@ class LeafRank:
         self.n_cells = n_cells = max(1, HISTOGRAM_BYTES // cell_bytes)
         n_leaves = n_cells * min(2**shape.max_depth, shape.max_leaves)
         n_runs = 2 * (n_rows // RUN_ROWS + n_leaves) + 2
+        middle = int(np.searchsorted(rows, table.n_positives))
+        masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
+        self.root = Rows(0, middle, n_rows, *masses)
+        spread = measure_spread(weight[rows], count[rows], middle)
         self._work = Work(
             table.words,
             table.blocks,
             table.n_unordered,
             weight if (weight[rows] != 1.0).any() else np.empty(0),
+            np.array([*masses, *spread]),
             rows.astype(np.uint32),
             np.empty(n_rows, dtype=np.uint32),
             np.empty((n_cells * self._n_places, n_blocks, 2, CELLS)),
@@ -134,9 +141,6 @@ class LeafRank:
         )
         self._work.allowed.reshape(n_cells, -1)[:, : table.n_features] = True
         self._batch = np.zeros(n_leaves, dtype=np.int64)
-        middle = int(np.searchsorted(rows, table.n_positives))
-        masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
-        self.root = Rows(0, middle, n_rows, *masses)
 
     def divide(self, cells: Sequence[Rows]) -> list[Divided[Rows] | None]:
         """Find the best way to divide each cell; None where none gains. See `splitting.Division`."""

@@ -38,8 +38,8 @@ MinSamplesLeaf = Annotated[
     Gt(0),
     Le(1e100),
     Doc(
-        "Least weight of a leaf, of the ranking tree and of the small trees in its nodes: rows, "
-        "where a row of weight k counts as k."
+        "Least number of rows of a leaf, of the ranking tree and of the small trees in its nodes. A "
+        "row of weight k counts as k rows; weights of a mean below 1 are divided by it first."
     ),
 ]
 LeafRankDepth = Annotated[

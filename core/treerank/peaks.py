@@ -2,7 +2,7 @@
 
 With P and N the leaf's masses and p and n those above a cut, the cut gains |p N - n P|: Λ in masses
 instead of shares, the Youden index of the cut times P N. A column of categories has its bins put in
-the order of their share of positives first.
+the order of their share of positives first, as far as that can be believed.
 """
 
 import numba
@@ -10,6 +10,7 @@ import numpy as np
 
 from core.scan import MISSING, N_CODES
 from core.scan.by_row import COLUMNS
+from core.scan.categories import order_bins
 
 # Gains, in shares of P N, that differ by less than this are equal but for rounding.
 TIE = 1e-11
@@ -67,27 +68,31 @@ def _scan_cuts(histogram, n_bins, missing_above, total_p, total_n, least, lanes,
 
 
 @numba.njit(
-    numba.int64(numba.float64[:, ::1], numba.int64, numba.int64, numba.int64[::1]),
+    numba.int64(
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.int64,
+        numba.float64[::1],
+        numba.int64[::1],
+        numba.float64[:, ::1],
+    ),
     nogil=True,
     cache=True,
     error_model="numpy",
 )
-def order_bins(histogram, column, n_bins, order):  # type: ignore[no-untyped-def]
-    """Write the bins of a column by their share of positives, greatest first; return how many have mass."""
-    share = np.empty(n_bins)
-    n = 0
+def _order_column(histogram, column, n_bins, classes, order, mixed):  # type: ignore[no-untyped-def]
+    """Write a categorical column's bins in the order of their believed share of positives.
+
+    Their mixed masses, in shares of the class's mass in all rows, go to `mixed`; returns how many
+    bins have mass. See `core.scan.categories`.
+    """
+    masses = np.empty((2, n_bins))
     total = 0.0
-    for code in range(n_bins):
-        total += histogram[0, code * COLUMNS + column] + histogram[1, code * COLUMNS + column]
-    for code in range(n_bins):
-        p = max(histogram[0, code * COLUMNS + column], 0.0)
-        mass = p + max(histogram[1, code * COLUMNS + column], 0.0)
-        if mass > DUST * total:
-            order[n] = code
-            share[n] = -p / mass
-            n += 1
-    order[:n] = order[:n][np.argsort(share[:n], kind="mergesort")]
-    return n
+    for half in range(2):
+        for code in range(n_bins):
+            masses[half, code] = max(histogram[half, code * COLUMNS + column], 0.0) / classes[half]
+            total += masses[half, code]
+    return order_bins(masses, n_bins, DUST * total, classes[2], classes[3], order, mixed)
 
 
 @numba.njit(
@@ -97,32 +102,52 @@ def order_bins(histogram, column, n_bins, order):  # type: ignore[no-untyped-def
         numba.int64,
         numba.boolean,
         numba.float64,
-        numba.float64,
-        numba.float64,
+        numba.float64[::1],
         numba.float64[:, ::1],
     ),
     nogil=True,
     cache=True,
 )
-def _scan_categories(histogram, column, n_bins, has_missing, total_p, total_n, least, best):  # type: ignore[no-untyped-def]
-    """Find a categorical column's best cut: after the first `cut + 1` bins of its order."""
-    order = np.empty(n_bins, dtype=np.int64)
-    n_ordered = order_bins(histogram, column, n_bins, order)
-    best[0, column] = -1.0
+def _scan_categories(histogram, column, n_bins, has_missing, least, classes, best):  # type: ignore[no-untyped-def]
+    """Find a categorical column's best cut: bins after the first `cut + 1` of its order lie above.
+
+    Gains are those of the mixed masses, but what lies on a side is not mixed. Where chance explains all
+    differences, no cut gains; such a column may still be cut in the hope of what comes after it,
+    unless its bins hold less than a leaf each on average, as an identifier's do.
+    """
+    order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
+    n_ordered = _order_column(histogram, column, n_bins, classes, order, mixed)
+    missing = MISSING * COLUMNS + column
+    missing_p = max(histogram[0, missing], 0.0) / classes[0]
+    missing_n = max(histogram[1, missing], 0.0) / classes[1]
+    missing_mass = histogram[0, missing] + histogram[1, missing]
+    total_p, total_n = (
+        missing_p + mixed[0, :n_ordered].sum(),
+        missing_n + mixed[1, :n_ordered].sum(),
+    )
+    mass = 0.0
+    for code in order[:n_ordered]:
+        mass += histogram[0, code * COLUMNS + column] + histogram[1, code * COLUMNS + column]
     slack = TIE * total_p * total_n
+    best[0, column] = -1.0
+    floor = -1.0 if mass >= least * n_ordered else slack
     for side in range(2 if has_missing else 1):
-        p = histogram[0, MISSING * COLUMNS + column] * side
-        n = histogram[1, MISSING * COLUMNS + column] * side
-        for cut in range(n_ordered):
-            p += histogram[0, order[cut] * COLUMNS + column]
-            n += histogram[1, order[cut] * COLUMNS + column]
+        p, n = total_p - (1 - side) * missing_p, total_n - (1 - side) * missing_n
+        above = mass + side * missing_mass
+        for cut in range(-1, n_ordered - 1):
+            if cut >= 0:
+                p -= mixed[0, cut]
+                n -= mixed[1, cut]
+                code = order[cut] * COLUMNS + column
+                above -= histogram[0, code] + histogram[1, code]
             gain = abs(p * total_n - n * total_p)
-            enough = p + n >= least and total_p + total_n - p - n >= least
-            if enough and gain > best[0, column] + slack:
+            enough = above >= least and mass + missing_mass - above >= least
+            if enough and gain > max(best[0, column], floor) + slack:
                 best[0, column] = gain
                 best[1, column] = cut
                 best[2, column] = side
-                best[3, column] = p + n
+                best[3, column] = above
+    best[0, column] *= classes[0] * classes[1]
 
 
 @numba.njit(
@@ -132,26 +157,28 @@ def _scan_categories(histogram, column, n_bins, has_missing, total_p, total_n, l
         numba.boolean,
         numba.int64[::1],
         numba.boolean[::1],
+        numba.float64[::1],
         numba.float64,
-        numba.float64,
-        numba.float64,
+        numba.float64[::1],
         numba.float64[::1],
     ),
     nogil=True,
     cache=True,
 )
 def find_cut(  # type: ignore[no-untyped-def]
-    histogram, n_bins, has_missing, n_unordered, allowed, total_p, total_n, least_mass, found
+    histogram, n_bins, has_missing, n_unordered, allowed, masses, least_mass, classes, found
 ):
     """Find the best cut among up to 32 columns: write its gain, column, cut and side of the missing.
 
-    Gain -1 means that there is no cut with enough mass on both sides. The lowest column wins among
+    A gain below 0 means that there is no cut with enough mass on both sides. `classes`: the mass of
+    each class in all rows, and how finely it is divided. The lowest column wins among
     equals, then the missing below, then the lowest cut. A later missing goes to the side of greater
     mass where this leaf has none.
     """
     lanes = np.empty((2, COLUMNS))
     best = np.zeros((4, COLUMNS))
     best[0] = -1.0
+    total_p, total_n = masses
     total = total_p + total_n
     least = max(least_mass, DUST * total)
     _scan_cuts(histogram, n_bins, False, total_p, total_n, least, lanes, best)
@@ -159,9 +186,7 @@ def find_cut(  # type: ignore[no-untyped-def]
         _scan_cuts(histogram, n_bins, True, total_p, total_n, least, lanes, best)
     for j in range(COLUMNS):
         if n_unordered[j] > 0 and allowed[j]:
-            _scan_categories(
-                histogram, j, n_unordered[j], has_missing, total_p, total_n, least, best
-            )
+            _scan_categories(histogram, j, n_unordered[j], has_missing, least, classes, best)
     found[0] = -1.0
     slack = 10.0 * TIE * total_p * total_n
     for j in range(COLUMNS):
@@ -181,20 +206,21 @@ def find_cut(  # type: ignore[no-untyped-def]
         numba.int64,
         numba.int64,
         numba.boolean,
+        numba.float64[::1],
         numba.uint8[::1],
     ),
     nogil=True,
     cache=True,
 )
-def write_above(histogram, column, n_unordered, cut, missing_above, above):  # type: ignore[no-untyped-def]
+def write_above(histogram, column, n_unordered, cut, missing_above, classes, above):  # type: ignore[no-untyped-def]
     """Write which codes lie above a cut; a category's bin without mass goes with the missing."""
     if n_unordered == 0:
         for code in range(N_CODES):
             above[code] = code > cut
     else:
-        order = np.empty(n_unordered, dtype=np.int64)
-        n_ordered = order_bins(histogram, column, n_unordered, order)
+        order, mixed = np.empty(n_unordered, dtype=np.int64), np.empty((2, n_unordered))
+        n_ordered = _order_column(histogram, column, n_unordered, classes, order, mixed)
         above[:] = missing_above
         for i in range(n_ordered):
-            above[order[i]] = i <= cut
+            above[order[i]] = i > cut
     above[MISSING] = missing_above

@@ -185,10 +185,9 @@ class TreeRank(Ranker):
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        self._check_mass(weight)
         sample = Sample(X, positive, weight, self._n_categories())
-        grower = make_grower(sample, self._growth_options())
-        limits = Limits(self.max_depth, self.max_leaves, self.min_samples_leaf)
+        grower = make_grower(sample, self._growth_options(sample))
+        limits = Limits(self.max_depth, self.max_leaves, self._least_mass(sample))
         n_trees = self.n_folds + 1 if self.pruning == "cv" else 1
 
         def grow(rows: Integers, number: int) -> Tree:
@@ -210,7 +209,7 @@ class TreeRank(Ranker):
         tree = grow(np.arange(len(sample.positive)), 0)
         if self.pruning == "structural":
             return structural.choose_by_penalty(
-                tree, self.penalty_scale, self._growth_options(), sample.n_categories
+                tree, self.penalty_scale, self._growth_options(sample), sample.n_categories
             )
         path = pruning.trace_path(tree, pruning.critical_penalties(tree))
         return Chosen(tree, path, "tree")
@@ -226,24 +225,20 @@ class TreeRank(Ranker):
             rank[tree.concave_order] = np.arange(tree.n_leaves, 0, -1.0)
         self._leaf_scores = rank - _cut(rank, tree)
 
-    def _growth_options(self) -> GrowthOptions:
+    def _least_mass(self, sample: Sample) -> float:
+        """Give the mass of min_samples_leaf rows: weights of a mean below 1 count no rows."""
+        return self.min_samples_leaf * min(float(sample.weight.mean()), 1.0)
+
+    def _growth_options(self, sample: Sample) -> GrowthOptions:
         return GrowthOptions(
             self.splitter,
             self.leafrank_depth,
             self.leafrank_max_leaves,
-            self.min_samples_leaf,
+            self._least_mass(sample),
             self.max_bins,
             self.grid_resolution,
             self.random_state,
         )
-
-    def _check_mass(self, weight: Floats) -> None:
-        if weight.sum() < 2.0 * self.min_samples_leaf <= len(weight):
-            raise InvalidData(
-                f"sample_weight must sum to at least two leaves of min_samples_leaf "
-                f"({self.min_samples_leaf:g}), a row of weight k counting as k rows, "
-                f"got {weight.sum():g} in all"
-            )
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         path = {f"pruning_{name}": array for name, array in self.pruning_path_._asdict().items()}

@@ -74,7 +74,7 @@ def link(tree: "Tree", rules: "CutRules") -> Links:
         np.concatenate([rules.missing_above[is_cut], no_cuts != 0]),
         np.concatenate([rules.word[is_cut], no_cuts - 1]),
         following,
-        rules.words,
+        rules.words.copy(),  # as the kernel takes no array that forbids writing
         int(entry[0]),
         n_cuts,
         _longest(following, n_cuts),

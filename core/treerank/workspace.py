@@ -50,6 +50,8 @@ class Work(NamedTuple):
         Of a categorical column its number of bins, else 0.
     weights : ndarray of shape (n_rows,) or (0,), float64
         Empty where all are 1.
+    classes : ndarray of shape (4,), float64
+        Mass of each class in all rows; how finely it is divided, see `core.scan.categories.Spread`.
     rows : ndarray of shape (n_rows,), uint32
         Those of a cell together, its positives first.
     divided : ndarray of shape (n_rows,), uint32
@@ -83,6 +85,7 @@ class Work(NamedTuple):
     blocks: Any
     n_unordered: Any
     weights: Any
+    classes: Any
     rows: Any
     divided: Any
     histograms: Any
@@ -107,6 +110,7 @@ WORK_TYPE = numba.types.NamedTuple(
         numba.uint64[:, ::1],
         _I2,
         _I2,
+        numba.float64[::1],
         numba.float64[::1],
         numba.uint32[::1],
         numba.uint32[::1],

@@ -18,7 +18,10 @@ def grow_cuts(rows, limits, shape, taken=None, n_threads_worth=0):
     table = code(sample, 255)
     taken = np.ones(len(rows.positive), bool) if taken is None else taken
     places = np.flatnonzero(taken[table.order])
-    division = LeafRank(table, places, sample.weight[table.order], shape, Team(n_threads_worth))
+    weight = sample.weight[table.order]
+    # each row stands for so many that the share of each category is believed as it is
+    count = np.full(len(weight), np.inf)
+    division = LeafRank(table, places, weight, count, shape, Team(n_threads_worth))
     return grow(division, limits, ignore)
 
 
