@@ -31,6 +31,7 @@ FILLED = {"random_state": "seed", "fpr_min": "objective", "fpr_max": "objective"
 _SECONDS_PER_CELL_TO_BIN = 40e-9
 _SECONDS_PER_CELL_AND_ROUND = 0.6e-9
 _SECONDS_PER_PAIR_FEATURE_AND_ROUND = 5e-9
+_SECONDS_PER_PAIR_AND_TREE = 20e-9  # trees look at items; only their weights come from the pairs
 _BYTES_PER_PAIR = 80  # rows, weights, sorting and merging
 _BYTES_PER_CELL = 17  # the float64 table, its float64 copy while it is split, and the codes
 
@@ -130,7 +131,11 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) ->
     seconds, memory = cells * _SECONDS_PER_CELL_TO_BIN, cells * _BYTES_PER_CELL
     if dataset.kind == DatasetKind.PREFERENCES and dataset.pairs is not None:
         pairs = dataset.pairs.pairs or 0
-        seconds += rounds * pairs * features * _SECONDS_PER_PAIR_FEATURE_AND_ROUND
+        if spec["algorithm"]["parameters"]["weak_ranker"] == "tree":
+            seconds += rounds * cells * _SECONDS_PER_CELL_AND_ROUND
+            seconds += rounds * pairs * _SECONDS_PER_PAIR_AND_TREE
+        else:
+            seconds += rounds * pairs * features * _SECONDS_PER_PAIR_FEATURE_AND_ROUND
         memory += pairs * _BYTES_PER_PAIR
     else:
         labels = len(dataset.labels or [None])

@@ -242,6 +242,14 @@ def test_jobs_that_pairs_cannot_do(service: Service, client: httpx.Client) -> No
     assert checked.status_code == 200
     assert checked.json()["objective"] == {"metric": "pair_order"}
     assert checked.json()["estimate"]["memory_bytes"] > 800 * 16  # it knows of the pairs
+    trees = client.post(
+        "/v1/jobs?validate=true",
+        json={
+            "dataset_id": dataset_id,
+            "algorithm": {"name": "rankboost", "weak_ranker": "tree", "n_rounds": 10_000},
+        },
+    )
+    assert trees.json()["estimate"]["seconds"] > 10_000 * 800 * 1e-9
 
 
 def test_items_that_are_wrong(client: httpx.Client) -> None:
