@@ -3,19 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
-from core.scan import MISSING, N_CODES, Bins, Criterion, Peak, Team, find_peak
+from core.scan import MISSING, N_CODES, Bins, Criterion, Peak, Spread, Team, find_peak
+from core.scan.category_sets import categories_above, pack
 
 from .node import LEAST_SHARE, NODE, Mass, alike, split
 from .passes import POSITIONS, ROWS, add_layer, n_blocks, take_step
 from .program import Program, layer, n_nodes
-
-
-def codes_above(peak: Peak) -> npt.NDArray[np.bool_]:
-    """Say of each code whether it lies above a cut."""
-    above = np.arange(N_CODES) > peak.cut
-    above[MISSING] = peak.missing_above
-    return above
-
 
 Codes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -100,7 +93,7 @@ class Growth:
         n_pieces = -(-codes.shape[1] // ROWS)
         Team(codes.shape[1] * (t + 1)).run(take_step, n_pieces, codes, features, rises, masses)
 
-    def add(self, codes: Codes, masses: Floats, n_positives: int) -> None:
+    def add(self, codes: Codes, masses: Floats, n_positives: int, rows: Floats) -> None:
         """Add rows to the histograms of the open layer.
 
         Parameters
@@ -110,12 +103,20 @@ class Growth:
         masses : ndarray of shape (n_blocks, 4 * n_rows), float64
             In the open layer.
         n_positives : int
+        rows : ndarray of shape (n_rows,), float64
+            For how many rows each stands; see `core.scan.count_rows`.
         """
         n_features = len(codes)
         used = masses[: n_blocks(self.n_closed + 1)]
         Team(codes.size * len(used)).run(
             add_layer, n_features, codes, used, n_positives, self._histograms
         )
+        if self._bins.is_categorical.any():  # whose order is believed as far as rows are many
+            for position in range(self.n_closed + 1):
+                mass = used[position // POSITIONS, position % POSITIONS :: POSITIONS]
+                squares = mass * mass / rows
+                self._squares[position, 0] += squares[:n_positives].sum()
+                self._squares[position, 1] += squares[n_positives:].sum()
 
     def count(self, mass: Mass) -> None:
         """Note the weight of rows that the open layer was shown, those that froze before it too."""
@@ -140,7 +141,7 @@ class Growth:
         total = self._total()
         for position in range(t + 1):
             self.nodes[first + position], self._rises[first + position] = self._grow(
-                self._histogram(position), total
+                self._histogram(position), total, self._squares[position]
             )
         self.n_closed += 1
         self._start_layer()
@@ -154,6 +155,7 @@ class Growth:
         n_features = len(self._bins.n_bins)
         blocks = n_blocks(min(self.n_closed + 1, self._n_layers))
         self._histograms = np.zeros((blocks, n_features, 2, N_CODES * POSITIONS))
+        self._squares = np.zeros((self.n_closed + 1, 2))
         self._shown = Mass(0.0, 0.0)
 
     def _total(self) -> Mass:
@@ -168,26 +170,36 @@ class Growth:
         block = self._histograms[position // POSITIONS]
         return np.ascontiguousarray(block[..., position % POSITIONS :: POSITIONS])
 
-    def _grow(self, histogram: Floats, total: Mass) -> tuple[npt.NDArray[np.void], Floats]:
+    def _grow(
+        self, histogram: Floats, total: Mass, squares: Floats
+    ) -> tuple[npt.NDArray[np.void], Floats]:
         """Make a node of its histogram; give it with the probability of rising, by code."""
-        here = Mass(*histogram[0].sum(axis=1)).without_noise(self._noise_rate)
+        labelled = histogram[0].sum(axis=1)
+        here = Mass(*labelled).without_noise(self._noise_rate)
         # A draw of few rows of a class may seem to hold none once noise is taken out.
         share = Mass(*(h / t if t > 0.0 else 0.0 for h, t in zip(here, total, strict=True)))
         least = max(self._least_share, LEAST_SHARE)
         if min(share) <= least:
             rise = 1.0 if share.positive > share.negative else 0.0
             return alike(rise, share, frozen=self._least_share > 0.0), np.full(N_CODES, rise)
-        peak = find_peak(histogram, self._bins.n_bins, self._bins.has_missing, Criterion.YOUDEN)
+        bins = self._bins
+        peak = find_peak(
+            histogram,
+            bins.n_bins,
+            bins.has_missing,
+            Criterion.YOUDEN,
+            is_categorical=bins.is_categorical,
+            spread=Spread(*(squares / labelled**2)),
+        )
         if peak.feature < 0 or peak.gain < LEAST_EDGE:
             return alike(0.5, share), np.full(N_CODES, 0.5)
         above = codes_above(peak)
-        threshold = -np.inf if peak.cut < 0 else self._bins.edges[peak.feature][peak.cut]
-        word = -1
         positive, negative = histogram[peak.feature]
         sides = split(
             Mass(positive[above].sum(), negative[above].sum()).without_noise(self._noise_rate),
             Mass(positive[~above].sum(), negative[~above].sum()).without_noise(self._noise_rate),
         )
+        threshold, word = self._note_cut(peak)
         node = np.array(
             (
                 peak.feature,
@@ -203,3 +215,22 @@ class Growth:
             dtype=NODE,
         )[()]
         return node, np.where(above, sides.rise_above, sides.rise_below)
+
+    def _note_cut(self, peak: Peak) -> tuple[float, int]:
+        """Give a cut's threshold and its set's first word, which is put down; -1 without a set."""
+        if peak.bins_above is not None:
+            words = pack(categories_above(self._bins, peak))
+            first = len(self._words)
+            self._words = np.concatenate([self._words, words])
+            return 0.0, first
+        return -np.inf if peak.cut < 0 else float(self._bins.edges[peak.feature][peak.cut]), -1
+
+
+def codes_above(peak: Peak) -> npt.NDArray[np.bool_]:
+    """Say of each code whether it lies above a cut."""
+    above = np.arange(N_CODES) > peak.cut
+    if peak.bins_above is not None:
+        above[:] = False
+        above[: len(peak.bins_above)] = peak.bins_above
+    above[MISSING] = peak.missing_above
+    return above

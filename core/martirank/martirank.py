@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Callback, Floats
-from core.scan import fit_bins
+from core.scan import count_rows, fit_bins
 
 from .growth import Growth
 from .node import Mass, mean_error
@@ -25,6 +25,8 @@ class MartiRank(ProgramRanker):
     ----------
     nodes_ : structured ndarray of shape (T(T+1)/2,)
         Layer by layer, by position within each; see `node.NODE`.
+    loss_ : ndarray of shape (T,), float64
+        Each layer's mean error; see `node.mean_error`.
     intercept_ : float
         What every score holds alike: less the score that best parts the training classes (greatest
         TPR - FPR), where `predict` cuts.
@@ -65,17 +67,23 @@ class MartiRank(ProgramRanker):
         bins, codes = fit_bins(X, rows, weight[rows], self.max_bins, self._n_categories())
         shares = weight[rows] / weight.sum()
         mass = Mass(float(shares[:n_positives].sum()), float(shares[n_positives:].sum()))
+        stands_for = count_rows(weight[rows])
         growth = Growth(bins, self.n_rounds)
         masses = growth.start(shares)
+        losses = []
         for t in range(self.n_rounds):
             if t > 0:
                 growth.take_step(codes, masses)
-            growth.add(codes, masses, n_positives)
+            growth.add(codes, masses, n_positives, stands_for)
             growth.count(mass)
-            nodes = growth.close_layer()
-            callback(t + 1, self.n_rounds, {"error": mean_error(nodes)})
-        self._take([growth.program()], 0.0)
+            losses.append(mean_error(growth.close_layer()))
+            callback(t + 1, self.n_rounds, {"loss": losses[-1]})
+        self._take([growth.program()], 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(X, positive, weight)
+
+    @property
+    def _n_losses(self) -> int:
+        return self.n_rounds
 
     @property
     def _n_programs(self) -> int:

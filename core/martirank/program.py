@@ -11,6 +11,7 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
+from core.scan.category_sets import n_words, unpack
 from core.table import Categories
 
 from .node import NODE, check_nodes, describe_node
@@ -18,7 +19,6 @@ from .walking import Nodes, walk
 
 Output = Literal["position", "vote"]
 
-WORD_BITS = 64
 MOST_WORDS = 1 << 24  # far more than any fit makes; so that sums of counts stay integers
 
 
@@ -49,6 +49,9 @@ class Program:
     n_layers: int
     nodes: npt.NDArray[np.void]
     words: npt.NDArray[np.uint64]
+
+    def __reduce__(self) -> tuple[type["Program"], tuple[Any, ...]]:
+        return Program, (self.n_layers, self.nodes, self.words)  # not what is cached: see below
 
     @cached_property
     def _columns(self) -> Nodes:
@@ -108,14 +111,12 @@ class Program:
         word, or_missing = int(node["word"]), " or missing" * bool(node["missing_above"])
         if word >= 0:
             known = categories[feature] or ()
-            held = [names for c, names in enumerate(known) if self._holds(word, c)]
-            return f"{name(feature)} in {{{', '.join(held)}}}{or_missing}"
+            held = unpack(self.words[word : word + n_words(len(known))], len(known))
+            names = (category for category, is_held in zip(known, held, strict=True) if is_held)
+            return f"{name(feature)} in {{{', '.join(names)}}}{or_missing}"
         if node["threshold"] == -np.inf:
             return f"{name(feature)} is known"
         return f"{name(feature)} > {node['threshold']:.10g}{or_missing}"
-
-    def _holds(self, word: int, category: int) -> bool:
-        return bool(int(self.words[word + category // WORD_BITS]) >> category % WORD_BITS & 1)
 
 
 def arrays_of(programs: Sequence[Program]) -> Arrays:
@@ -144,8 +145,8 @@ def read_programs(
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
     """
-    n_layers, n_words = arrays["n_layers"], arrays["n_words"]
-    for name, counts in (("n_layers", n_layers), ("n_words", n_words)):
+    n_layers, word_counts = arrays["n_layers"], arrays["n_words"]
+    for name, counts in (("n_layers", n_layers), ("n_words", word_counts)):
         check_array(name, counts, np.int64, (n_programs,))
         if (counts < 0).any() or (counts > MOST_WORDS).any():
             raise ArtifactError(f"{name} must be from 0 to {MOST_WORDS}")
@@ -156,12 +157,12 @@ def read_programs(
     for name in NODE.names or ():
         check_array(name, arrays[name], NODE[name], (len(nodes),))
         nodes[name] = arrays[name]
-    check_array("words", arrays["words"], np.uint64, (int(n_words.sum()),))
-    ends, word_ends = np.cumsum(sizes), np.cumsum(n_words)
+    check_array("words", arrays["words"], np.uint64, (int(word_counts.sum()),))
+    ends, word_ends = np.cumsum(sizes), np.cumsum(word_counts)
     programs = []
     for p in range(n_programs):
         own = nodes[ends[p] - sizes[p] : ends[p]]
-        words = arrays["words"][word_ends[p] - n_words[p] : word_ends[p]]
+        words = arrays["words"][word_ends[p] - word_counts[p] : word_ends[p]]
         check_nodes(own, len(words), n_categories)
         programs.append(Program(int(n_layers[p]), own, words))
     return programs

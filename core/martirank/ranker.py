@@ -9,6 +9,7 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 
+from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats, Ranker
 from core.scan import youden_threshold
@@ -56,6 +57,7 @@ class ProgramRanker(Ranker):
 
     nodes_: npt.NDArray[np.void]
     intercept_: float
+    loss_: Floats
     _programs: Sequence[Program]
 
     def score_rows(self, X: Floats) -> Floats:
@@ -89,7 +91,7 @@ class ProgramRanker(Ranker):
         }
 
     def takes_categories(self) -> bool:
-        """Whether it can be fitted on categorical columns."""
+        """Whether it can be fitted on categorical columns: it can."""
         return True
 
     def _mean_output(self, X: Floats) -> Floats:
@@ -103,8 +105,14 @@ class ProgramRanker(Ranker):
     def _n_programs(self) -> int:
         """How many programs a fit makes."""
 
-    def _take(self, programs: Sequence[Program], intercept: float) -> None:
+    @property
+    @abstractmethod
+    def _n_losses(self) -> int:
+        """How many losses a fit tells."""
+
+    def _take(self, programs: Sequence[Program], intercept: float, loss: Floats) -> None:
         self._programs = programs
+        self.loss_ = loss
         self.nodes_ = np.concatenate([program.nodes for program in programs])
         self.intercept_ = intercept
 
@@ -120,11 +128,15 @@ class ProgramRanker(Ranker):
         return 0.0 if cut is None else cut.value
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        return arrays_of(self._programs), {"intercept": self.intercept_}
+        arrays = arrays_of(self._programs) | {"loss": self.loss_}
+        return arrays, {"intercept": self.intercept_}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         programs = read_programs(arrays, self._n_programs, self.n_rounds, self._n_categories())
         intercept = meta["intercept"]
         if type(intercept) is not float or not -1.0 <= intercept <= 0.0:
             raise ArtifactError(f"intercept must be from -1 to 0, got {intercept!r}")
-        self._take(programs, intercept)
+        check_array("loss", arrays["loss"], np.float64, (self._n_losses,))
+        if not ((arrays["loss"] >= 0.0) & (arrays["loss"] <= 1.0)).all():
+            raise ArtifactError("loss must be from 0 to 1")
+        self._take(programs, intercept, arrays["loss"])

@@ -6,15 +6,15 @@ import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
-from numpy.random import Generator, Philox
 
 from core.errors import InvalidData
+from core.holdout import hold_out, row_keys, scramble_keys
 from core.metrics import auc
 from core.ranker import Callback, Floats
-from core.scan import Bins, Codes, fit_bins
+from core.scan import Bins, Codes, count_rows, fit_bins
 
 from .growth import Growth
-from .node import Mass
+from .node import Mass, mean_error
 from .noise import GUESSES, least_noisy_share
 from .passes import POSITIONS
 from .program import Program
@@ -24,6 +24,8 @@ Rows = npt.NDArray[np.int64]
 
 # Held out of each class while noise rates are guessed.
 CHECKED_SHARE = 0.25
+
+MOST_DRAWS = 1 << 18  # of one fit: a seed's draws are no other seed's
 
 
 class SampledMartiRank(ProgramRanker):
@@ -41,6 +43,8 @@ class SampledMartiRank(ProgramRanker):
         Program by program, layer by layer, by position; see `node.NODE`.
     intercept_ : float
         See `MartiRank`.
+    loss_ : ndarray of shape (n_bags,), float64
+        Each program's mean error of its nodes; see `node.mean_error`.
     noise_rate_ : float
         η as given, or as guessed.
     noise_rate_range_ : tuple of float
@@ -116,13 +120,19 @@ class SampledMartiRank(ProgramRanker):
     ) -> None:
         table = _code(X, positive, weight, self.max_bins, self._n_categories())
         self._set_noise_rate(X, positive, weight)
-        programs = []
+        programs, losses = [], []
         for bag in range(self.n_bags):
-            programs.append(self._grow(table, self.noise_rate_, bag))
-            callback(bag + 1, self.n_bags, {"noise_rate": self.noise_rate_})
+            program = self._grow(table, self.noise_rate_, bag)
+            programs.append(program)
+            losses.append(mean_error(program.nodes))
+            callback(bag + 1, self.n_bags, {"loss": losses[-1]})
         self.class_prior_ = self.class_prior or _share(table.mass.without_noise(self.noise_rate_))
-        self._take(programs, 0.0)
+        self._take(programs, 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(X, positive, weight)
+
+    @property
+    def _n_losses(self) -> int:
+        return self.n_bags
 
     @property
     def _n_programs(self) -> int:
@@ -140,7 +150,10 @@ class SampledMartiRank(ProgramRanker):
             self.noise_rate_ = self.noise_rate
             self.noise_rate_range_ = (self.noise_rate, self.noise_rate)
             return
-        held_out = _hold_out(positive, self.random_state)
+        held_out = hold_out(X, positive, weight, CHECKED_SHARE, self.random_state)
+        if held_out is None:  # too few rows to check a guess on
+            self.noise_rate_, self.noise_rate_range_ = 0.0, (0.0, 0.5)
+            return
         rest = ~held_out
         table = _code(X[rest], positive[rest], weight[rest], self.max_bins, self._n_categories())
         checked = np.ascontiguousarray(X[held_out])
@@ -165,10 +178,11 @@ class SampledMartiRank(ProgramRanker):
         for t in range(self.n_rounds):
             if t > 0:
                 growth.take_step(table.codes, masses)
-            draw = Generator(Philox(key=[self.random_state, bag * self.n_rounds + t]))
-            rows, n_positives = table.draw(self.subsample, draw)
+            seed = self.random_state * MOST_DRAWS + bag * self.n_rounds + t
+            rows, n_positives = table.draw(self.subsample, seed)
             drawn = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
-            growth.add(np.ascontiguousarray(table.codes[:, rows]), drawn, n_positives)
+            codes = np.ascontiguousarray(table.codes[:, rows])
+            growth.add(codes, drawn, n_positives, table.stands_for[rows])
             shares = table.shares[rows]
             growth.count(Mass(float(shares[:n_positives].sum()), float(shares[n_positives:].sum())))
             growth.close_layer()
@@ -182,6 +196,8 @@ class _Table(NamedTuple):
     codes: Codes
     shares: Floats
     n_positives: int
+    keys: npt.NDArray[np.uint64]
+    stands_for: Floats
 
     @property
     def mass(self) -> Mass:
@@ -189,13 +205,16 @@ class _Table(NamedTuple):
         m = self.n_positives
         return Mass(float(self.shares[:m].sum()), float(self.shares[m:].sum()))
 
-    def draw(self, subsample: float, draw: Generator) -> tuple[Rows, int]:
-        """Draw a share of the rows of each class, at least one; give them and how many are positive."""
-        m, n = self.n_positives, len(self.shares)
-        rows = [
-            np.sort(first + draw.permutation(size)[: max(round(subsample * size), 1)])
-            for first, size in ((0, m), (m, n - m))
-        ]
+    def draw(self, subsample: float, seed: int) -> tuple[Rows, int]:
+        """Draw a share of the rows of each class, equal rows together; say how many are positive."""
+        drawn = scramble_keys(self.keys, seed)
+        rows = []
+        for first, of_class in (
+            (0, drawn[: self.n_positives]),
+            (self.n_positives, drawn[self.n_positives :]),
+        ):
+            most = max(np.uint64(subsample * (2.0**64 - 2.0**11)), of_class.min())  # at least one
+            rows.append(first + np.flatnonzero(of_class <= most))
         return np.concatenate(rows), len(rows[0])
 
 
@@ -208,17 +227,9 @@ def _code(
 ) -> _Table:
     rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
     bins, codes = fit_bins(X, rows, weight[rows], max_bins, n_categories)
-    return _Table(bins, codes, weight[rows] / weight.sum(), int(positive.sum()))
-
-
-def _hold_out(positive: npt.NDArray[np.bool_], seed: int) -> npt.NDArray[np.bool_]:
-    """Draw the rows of each class on which guesses are checked, leaving some of each."""
-    draw = Generator(Philox(key=[seed, 2**32]))
-    held_out = np.zeros(len(positive), dtype=np.bool_)
-    for label in (False, True):
-        rows = np.flatnonzero(positive == label)
-        held_out[draw.permutation(rows)[: int(CHECKED_SHARE * len(rows))]] = True
-    return held_out
+    keys = row_keys(X, positive, weight)[rows]
+    shares = weight[rows] / weight.sum()
+    return _Table(bins, codes, shares, int(positive.sum()), keys, count_rows(weight[rows]))
 
 
 def _share(mass: Mass) -> float:

@@ -2,9 +2,10 @@
 
 import numba
 import numpy as np
+import pandas as pd
 import pytest
 
-from core.martirank import MartiRank
+from core import MartiRank, load, save
 from core.martirank.node import Mass, split
 from core.martirank.passes import POSITIONS, add_layer, n_blocks, take_step
 from core.metrics import auc
@@ -189,7 +190,7 @@ def test_progress_tells_the_error_of_each_layer():
     told = []
     MartiRank(n_rounds=4).fit(X, y, callback=lambda *report: told.append(report))
     assert [(step, of) for step, of, _ in told] == [(t, 4) for t in range(1, 5)]
-    assert all(0.0 <= info["error"] <= 0.5 for _, _, info in told)
+    assert all(0.0 <= info["loss"] <= 0.5 for _, _, info in told)
 
 
 def test_the_structure_tells_the_rules():
@@ -198,3 +199,35 @@ def test_the_structure_tells_the_rules():
     assert [len(nodes) for nodes in layers] == [1, 2, 3]
     assert layers[0][0]["condition"].startswith("x0 > ")
     assert layers[0][0]["positive"] == pytest.approx(1.0)
+
+
+def test_categories_are_cut_as_sets():
+    rng = np.random.default_rng(0)
+    colours = np.array(["blue", "green", "red", "violet"])
+    colour = rng.integers(0, 4, 800)
+    y = (rng.random(800) < np.array([0.1, 0.8, 0.2, 0.7])[colour]).astype(int)
+    table = pd.DataFrame({"colour": colours[colour], "noise": rng.normal(size=800)})
+    ranker = MartiRank(n_rounds=3).fit(table, y)
+    root = ranker.structure()["programs"][0][0][0]
+    assert root["condition"] in (
+        "colour in {green, violet}",
+        "colour in {green, violet} or missing",
+    )
+    likely, unlikely = (
+        ranker.decision_function(table[table["colour"].isin(names)])
+        for names in (["green", "violet"], ["blue", "red"])
+    )
+    assert np.median(likely) > np.median(unlikely)
+    again = load(save(ranker))
+    assert (again.decision_function(table) == ranker.decision_function(table)).all()
+    unseen = pd.DataFrame({"colour": ["black", None], "noise": [0.0, 0.0]})
+    one, other = ranker.decision_function(unseen)
+    assert one == other
+
+
+def test_an_identifier_tells_nothing():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"id": [f"row {i}" for i in range(200)], "x": rng.normal(size=200)})
+    y = rng.integers(0, 2, 200)
+    ranker = MartiRank(n_rounds=4).fit(table, y)
+    assert not (ranker.nodes_["feature"] == 0).any()
