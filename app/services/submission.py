@@ -89,6 +89,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         objective = _check_pair_learner(algorithm, objective)
     else:
         _check_target(algorithm["name"], dataset)
+    _check_categories(algorithm, dataset)
     check_pairs_ready(dataset, "/dataset_id")
     validation = dict(request.validation)
     if validation["method"] == "dataset":
@@ -273,6 +274,27 @@ def _check_target(name: str, dataset: Dataset) -> None:
         )
 
 
+def _check_categories(algorithm: Json, dataset: Dataset) -> None:
+    """Check that the algorithm takes categorical features, with these parameters, where there are any."""
+    categorical = [
+        column["name"]
+        for column in dataset.columns
+        if (column["role"], column["type"]) == ("feature", "categorical")
+    ]
+    if (
+        categorical
+        and not ALGORITHMS[algorithm["name"]](**algorithm["parameters"]).takes_categories()
+    ):
+        able = ", ".join(name for name, other in ALGORITHMS.items() if other().takes_categories())
+        shown = ", ".join(map(repr, categorical[:10])) + (", …" if len(categorical) > 10 else "")
+        raise _invalid(
+            "/algorithm/name",
+            f"{algorithm['name']} takes numeric features only with these parameters, {shown} are categorical; "
+            f"those that take them by default are {able or 'none yet'}",
+            code="categorical_features",
+        )
+
+
 def _check_pair_learner(algorithm: Json, objective: Json) -> Json:
     """Check that the algorithm learns from pairs, with these parameters; return what it aims at."""
     estimator = ALGORITHMS[algorithm["name"]]
@@ -303,21 +325,33 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
         raise _invalid(
             pointer, f"dataset {other.id} must be of kind {dataset.kind}, it is {other.kind}"
         )
-    has = {column["name"] for column in other.columns}
-    missing = [
-        column["name"]
-        for column in dataset.columns
-        if column["role"] == "feature" and column["name"] not in has
-    ]
-    if missing:
-        shown = ", ".join(repr(name) for name in missing[:10])
-        raise _invalid(pointer, f"dataset {other.id} lacks {len(missing)} features: {shown}")
+    if (misfit := find_misfit(dataset, other)) is not None:
+        raise _invalid(pointer, f"dataset {other.id} {misfit}")
     if label_values(other) != label_values(dataset):
         raise _invalid(
             pointer,
             f"dataset {other.id} must have the label values {show_labels(dataset)}, "
             f"it has {show_labels(other)}",
         )
+
+
+def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
+    """Say which features of the dataset the other one does not have, or not as such; None if it has all."""
+    has = {c["name"]: c for c in other.columns if c["role"] in {"feature", "identifier"}}
+    features = [column for column in dataset.columns if column["role"] == "feature"]
+    lacks = [column["name"] for column in features if column["name"] not in has]
+    if lacks:
+        return f"lacks {len(lacks)} features: {', '.join(map(repr, lacks[:10]))}"
+    kinds = {name: c["type"] == "categorical" for name, c in has.items() if c["distinct"]}
+    differ = [
+        f"{column['name']!r} {'' if is_categorical else 'not '}categorical"
+        for column in features
+        if (is_categorical := column["type"] == "categorical")
+        != kinds.get(column["name"], is_categorical)
+    ]
+    return (
+        f"must have {', '.join(differ[:10])}: declare it so when it is uploaded" if differ else None
+    )
 
 
 def label_values(dataset: Dataset) -> list[tuple[str | None, ...]]:

@@ -15,15 +15,16 @@ import numpy.typing as npt
 from app.db import datasets as dataset_rows
 from app.db import jobs as job_rows
 from app.db import models as model_rows
+from app.db.base import Base
 from app.db.session import Database
 from app.db.tables import Dataset, DatasetStatus
 from app.errors import Conflict, Invalid
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import queue, search
+from app.services import importances, queue, samples, search
 from app.services.staging import publish
-from app.services.submission import check_pairs_ready, label_values, show_labels
+from app.services.submission import check_pairs_ready, find_misfit, label_values, show_labels
 from app.services.trials import KINDS, Trial
 from core import artifact
 from core.ranker import Ranker
@@ -99,14 +100,8 @@ def _check_judge(dataset: Dataset, judge: Dataset) -> None:
             f"it has {show_labels(judge)}",
             code="label_mismatch",
         )
-    has = {column["name"] for column in judge.columns if column["role"] == "feature"}
-    lacks = [c["name"] for c in dataset.columns if c["role"] == "feature" and c["name"] not in has]
-    if lacks:
-        raise Invalid(
-            f"the validation dataset {judge.id} must have every feature, it lacks "
-            + ", ".join(repr(name) for name in lacks[:10]),
-            code="unknown_column",
-        )
+    if (misfit := find_misfit(dataset, judge)) is not None:
+        raise Invalid(f"the validation dataset {judge.id} {misfit}", code="unknown_column")
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
@@ -123,6 +118,8 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         algorithm = algorithm | {"parameters": parameters}
     ranker, seconds, notes = _fit(algorithm, trial, callback)
     parts = trial.judge(ranker, spec["objective"], workdir)
+    drawn = {part: trial.sample(part, spec["seed"]) for part in parts}
+    kept = {part: sample for part, sample in drawn.items() if sample is not None}
     data = artifact.save(ranker)
     (workdir / _ARTIFACT_FILE).write_bytes(data)
     missing = [_missing_among(trial.training_values(i)) for i in range(len(names))]
@@ -135,6 +132,8 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
             "bytes": len(data),
         },
         "parts": parts,
+        "samples": {part: samples.write(workdir, part, sample) for part, sample in kept.items()},
+        "importance": importances.measure(ranker, kept, spec["seed"]),
         "features": [
             feature | {"missing": any_missing} | _categories_of(texts)
             for feature, (any_missing, _), texts in zip(
@@ -203,11 +202,12 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     publish(blobs, workdir / made["file"], ARTIFACTS, made["sha256"])
     spec, model_id = claim.spec, new_id("mdl")
     kind = result["dataset_kind"]
-    rows = [
+    rows: list[Base] = [
         row
         for part, metrics in result["parts"].items()
         for row in KINDS[kind].rows_of(model_id, part, metrics, workdir)
     ]
+    rows += _rows_to_interpret(claim, model_id, result)
     with db.write() as session:
         queue.finish(session, claim, model_id=model_id)
         job = job_rows.find(session, claim.owner, claim.job_id)
@@ -239,6 +239,21 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             artifact_bytes=made["bytes"],
         )
         session.add_all(rows)
+
+
+def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, Any]) -> list[Base]:
+    """What is kept to ask the model what it has learnt."""
+    own = claim.dataset_id or ""
+    of_part = {"train": own, VALIDATION: claim.spec["validation"].get("dataset_id") or own}
+    workdir = Path(result["workdir"])
+    rows: list[Base] = [
+        samples.row_of(model_id, part, of_part[part], written, workdir)
+        for part, written in result["samples"].items()
+    ]
+    if result["importance"] is not None:
+        names = [feature["name"] for feature in result["features"]]
+        rows.append(importances.row_of(model_id, names, result["importance"]))
+    return rows
 
 
 def _optimised_for(spec: Mapping[str, Any]) -> Json:

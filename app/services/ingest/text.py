@@ -31,7 +31,10 @@ def encode(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
 
     The values of a dictionary are never written out row by row: they may be long.
     """
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    try:
+        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    except pa.ArrowNotImplementedError as error:
+        raise _no_text(column.type) from error
     tidy = missing.tidy(spell(coded.dictionary)).dictionary_encode()
     codes = tidy.indices.take(coded.indices.cast(pa.int32()))
     return pa.DictionaryArray.from_arrays(codes, tidy.dictionary)
@@ -51,10 +54,15 @@ def spell(column: pa.Array) -> pa.Array:
             return pa.array(spelled, pa.string())
         return column.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise BadTable(
-            "a label, item, group or categorical column must hold text, numbers or booleans, "
-            f"not {column.type}"
-        ) from error
+        raise _no_text(column.type) from error
+
+
+def _no_text(kind: pa.DataType) -> BadTable:
+    return BadTable(
+        "a label, item, group or categorical column must hold text, numbers or booleans, "
+        f"not {kind}",
+        code="unsupported_type",
+    )
 
 
 def spell_number(value: float) -> str:

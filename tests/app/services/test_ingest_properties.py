@@ -152,22 +152,22 @@ TEXTS = [
 ]  # fmt: skip
 LABELS = ["0", "1", "0", "1", "0", "1", '"1"', " 0", "0 ", "2", "", "1,1", "é"]
 ENDS = ["\n", "\n", "\r\n", "\r", "\n\n", ""]
-rows = st.tuples(*(map(st.sampled_from, (NUMBERS, TEXTS, LABELS, ENDS)))).map(
-    lambda row: ",".join(row[:3]) + row[3]
+rows = st.tuples(*(map(st.sampled_from, (NUMBERS, TEXTS + NUMBERS, TEXTS, LABELS, ENDS)))).map(
+    lambda row: ",".join(row[:4]) + row[4]
 )
 soup = st.lists(rows, max_size=6).map("".join)
 
 
 @given(body=soup, broken=st.booleans())
-@example(body='1,a"b,0\n1,x,"1', broken=False)
-@example(body='1,"a",0\n1,"b\n",1\n', broken=False)
+@example(body='1,c,a"b,0\n1,c,x,"1', broken=False)
+@example(body='1,c,"a",0\n1,"d\n","b\n",1\n', broken=False)
 @settings(
     max_examples=250,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_both_csv_readers_agree(monkeypatch: pytest.MonkeyPatch, body: str, broken: bool) -> None:
-    data = b"a,g,y\n1,g,0\n2,h,1\n" + body.encode("latin-1" if broken else "utf-8")
+    data = b"a,c,g,y\n1,,g,0\n2,,h,1\n" + body.encode("latin-1" if broken else "utf-8")
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
         assert outcome(Path(one), data) == exact_outcome(Path(two), data, monkeypatch)
 

@@ -1,0 +1,492 @@
+"""Columns of text: when they are categories, what a category may be, and what is left out."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from uploads import Ready, read
+
+from app.services.ingest import categories, delimited, writer
+from app.services.ingest.categories import DistinctCounter
+from app.services.ingest.delimited import ExactCsv
+from app.services.ingest.faults import BadTable
+
+Read = Callable[..., Ready]
+Refuse = Callable[..., BadTable]
+NDJSON = "application/x-ndjson"
+PARQUET = "application/vnd.apache.parquet"
+ARROW = "application/vnd.apache.arrow.stream"
+
+COLOURS = "n,colour,y\n1,red,0\n2, green ,1\n3,?,0\n4,red,1\n5,Red,0\n"
+
+
+def body_of(table: pa.Table, content_type: str) -> bytes:
+    """Serialise a table in two batches."""
+    sink = io.BytesIO()
+    if content_type == PARQUET:
+        pq.write_table(table, sink, row_group_size=-(-table.num_rows // 2))
+    else:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=-(-table.num_rows // 2))
+    return sink.getvalue()
+
+
+def test_text_is_categorical(ready: Read) -> None:
+    table = ready(COLOURS)
+    assert table.columns["colour"] == ["red", "green", None, "red", "Red"]
+    assert table.column("colour") == {
+        "name": "colour", "type": "categorical", "role": "feature", "missing": 1, "distinct": 3,
+        "min": None, "max": None, "mean": None,
+        "top": [{"value": "red", "count": 2}, {"value": "Red", "count": 1}, {"value": "green", "count": 1}],
+    }  # fmt: skip
+
+
+def test_categories_need_no_second_reading(ready: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: Any) -> Any:
+        raise AssertionError("the exact reader was asked")
+
+    monkeypatch.setattr(ExactCsv, "batches", slow)
+    assert ready(COLOURS + '6,"dark, red",1\n').column("colour")["distinct"] == 4
+
+
+def test_ndjson_and_typed_formats_agree_with_csv(tmp_path: Path) -> None:
+    rows = [
+        {"n": 1, "colour": "red", "y": 0},
+        {"n": 2, "colour": " green ", "y": 1},
+        {"n": 3, "colour": None, "y": 0},
+        {"n": 4, "colour": "red", "y": 1},
+        {"n": 5, "colour": "Red", "y": 0},
+    ]
+    expected = read(tmp_path, COLOURS)
+    answer = read(tmp_path, "\n".join(map(json.dumps, rows)), NDJSON)
+    assert (answer.columns, answer.result["columns"]) == (
+        expected.columns,
+        expected.result["columns"],
+    )
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.large_string())):
+        schema = pa.schema([("n", pa.int64()), ("colour", kind), ("y", pa.int64())])
+        table = pa.Table.from_pylist(rows, schema)
+        for content_type in (PARQUET, ARROW):
+            answer = read(tmp_path, body_of(table, content_type), content_type)
+            assert answer.columns == expected.columns
+            assert answer.result["columns"] == expected.result["columns"]
+
+
+def test_the_typed_table_keeps_text(
+    ready: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "ROW_GROUP", 2000)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    ready("n,colour,y\n" + "".join(f"{i},c{i % 7},{i % 2}\n" for i in range(3000)))
+    file = pq.ParquetFile(tmp_path / "work" / "table.parquet")
+    assert file.num_row_groups == 2
+    assert file.schema_arrow.field("colour").type == pa.dictionary(pa.int32(), pa.string())
+    assert "RLE_DICTIONARY" in file.metadata.row_group(0).column(1).encodings
+    last = file.read_row_group(1).column("colour")
+    assert last[-1].as_py() == f"c{2999 % 7}"
+
+
+# --- numbers or categories -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "2", "3"], "numeric"),
+        (["1", "2", "XL"], "categorical"),
+        (["true", "false", "maybe"], "categorical"),
+        (["true", "FALSE", ""], "boolean"),
+        (["1", "x", "true"], "categorical"),
+        (["", "", ""], "numeric"),
+        (["12", "1.5e3", "7"], "numeric"),
+        (["a,5", "b", "c"], "categorical"),
+        (["2024-01-31", "2024-02-01", "2024-01-31"], "categorical"),
+        (["1"] * 9 + ["x"], "categorical"),
+    ],
+)
+def test_types(ready: Read, values: list[str], kind: str) -> None:
+    rows = "".join(f'{i},"{value}",{i % 2}\n' for i, value in enumerate(values))
+    assert ready("n,a,y\n" + rows).column("a")["type"] == kind
+
+
+@pytest.mark.parametrize("late", ["x", "x y", '"x, y"'])
+def test_the_type_is_settled_over_all_rows(
+    ready: Read, late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column that begins with many missing values or numbers, and ends as text."""
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    rows = 2000
+    empty = "n,a,y\n" + "".join(f"{i},,{i % 2}\n" for i in range(rows)) + f"1,{late},0\n"
+    assert ready(empty).columns["a"][-1] == late.strip('"')
+    numbers = "".join(f"{i},{i % 5},{i % 2}\n" for i in range(rows))
+    mixed = ready("n,a,y\n" + numbers + f"1,{late},0\n" * (rows // 5))
+    assert mixed.column("a")["type"] == "categorical"
+    assert mixed.column("a")["distinct"] == 6
+    assert mixed.column("n")["type"] == "numeric"
+
+
+def test_text_first_and_numbers_later(refused: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first rows look like categories; all rows are numbers but for those."""
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    body = "n,a,y\n" + "1,x,0\n" * 200 + "".join(f"{i},{i},{i % 2}\n" for i in range(4000))
+    error = refused(body)
+    assert error.total == 200
+    assert error.errors[0]["line"] == 2
+    assert error.errors[0]["detail"].startswith("'x' is not a number, as nearly all values are")
+
+
+@pytest.mark.parametrize("values", [["1,5", "2,5", "3"], ["1", "inf", "2"], ["1e999", "2", "3"]])
+def test_what_is_meant_as_a_number_makes_no_category(refused: Refuse, values: list[str]) -> None:
+    rows = "".join(f'{i},"{value}",{i % 2}\n' for i, value in enumerate(values))
+    assert refused("n,a,y\n" + rows).errors[0]["column"] == "a"
+
+
+# --- declared columns ----------------------------------------------------------------------------
+
+
+def test_codes_that_are_declared_categorical(tmp_path: Path) -> None:
+    csv = "code,n,y\n007,1,0\n7,2,1\n7,3,0\n,4,1\n"
+    assert read(tmp_path, csv).column("code")["type"] == "numeric"
+    table = read(tmp_path, csv, categorical=["code"])
+    assert table.columns["code"] == ["007", "7", "7", None]
+    assert table.column("code")["type"] == "categorical"
+
+
+@pytest.mark.parametrize(
+    ("array", "values"),
+    [
+        (pa.array([7, 8, None]), ["7", "8", None]),
+        (pa.array([7.0, 2.5, None]), ["7", "2.5", None]),
+        (pa.array([True, False, None]), ["true", "false", None]),
+        (pa.array([7, 8, None]).dictionary_encode(), ["7", "8", None]),
+        (pa.array(["a", "a", "b"]), ["a", "a", "b"]),
+        (pa.array([19_000, 19_001, 19_000], pa.date32()), ["2022-01-08", "2022-01-09", "2022-01-08"]),
+        (pa.array([None, None, None], pa.null()), [None, None, None]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("content_type", [PARQUET, ARROW])
+def test_typed_columns_that_are_declared_categorical(
+    tmp_path: Path, array: pa.Array, values: list[str], content_type: str
+) -> None:
+    body = body_of(pa.table({"n": [1, 2, 3], "a": array, "y": [0, 1, 1]}), content_type)
+    table = read(tmp_path, body, content_type, categorical=["a"])
+    assert table.columns["a"] == values
+    assert table.column("a")["type"] == "categorical"
+
+
+def test_numbers_of_json_that_are_declared_categorical(tmp_path: Path) -> None:
+    body = (
+        '{"a":3,"n":1,"y":0}\n{"a":3.0,"n":1,"y":1}\n{"a":"3","n":1,"y":1}\n{"a":2.5,"n":1,"y":1}'
+    )
+    table = read(tmp_path, body + '\n{"a":true,"n":1,"y":1}', NDJSON, categorical=["a"])
+    assert table.columns["a"] == ["3", "3", "3", "2.5", "true"]
+
+
+def test_lists_cannot_be_declared_categorical(tmp_path: Path) -> None:
+    body = body_of(pa.table({"n": [1, 2], "a": [[1], [2]], "y": [0, 1]}), ARROW)
+    with pytest.raises(BadTable, match="must hold text, numbers or booleans, not list"):
+        read(tmp_path, body, ARROW, categorical=["a"])
+
+
+# --- columns that are left out -------------------------------------------------------------------
+
+
+def test_dropped_columns_are_not_read(ready: Read) -> None:
+    body = b'n,bad,a,y\n1,K\xf6ln,x,0\n2,1e999,y,1\n3,"\0",x,1\n'
+    table = ready(body, drop=["bad"])
+    assert list(table.columns) == ["n", "a", "y"]
+    assert table.column("bad") == {
+        "name": "bad",
+        "role": "dropped",
+        "type": None,
+        "missing": None,
+    }
+    ragged = ready('a,bad,y\n1,"x\ny",0\n2," 1",1\n', drop=["bad"])
+    assert ragged.columns == {"a": [1.0, 2.0], "y": [0, 1]}
+
+
+@pytest.mark.parametrize("content_type", [PARQUET, ARROW])
+def test_dropped_columns_may_have_any_type(tmp_path: Path, content_type: str) -> None:
+    body = body_of(pa.table({"n": [1, 2], "a": [[1], [2]], "y": [0, 1]}), content_type)
+    assert read(tmp_path, body, content_type, drop=["a"]).columns == {"n": [1.0, 2.0], "y": [0, 1]}
+
+
+def test_dropped_keys_may_be_nested(tmp_path: Path) -> None:
+    body = '{"a":[1],"n":1,"y":0}\n{"a":{"b":1},"n":2,"y":1}\n'
+    assert read(tmp_path, body, NDJSON, drop=["a"]).columns == {"n": [1.0, 2.0], "y": [0, 1]}
+
+
+def test_a_dropped_column_is_never_the_label(ready: Read) -> None:
+    table = ready("n,target,label\n1,0,5\n2,1,6\n3,1,7\n", drop=["label"])
+    assert table.result["label"] == "target"
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "detail"),
+    [
+        ({"drop": ["z"]}, "unknown_column", "the dropped column 'z' is not in the table"),
+        ({"categorical": ["z"]}, "unknown_column", "the categorical column 'z' is not in the"),
+        ({"drop": ["y"], "label": "y"}, "column_in_two_roles", "label 'y', dropped 'y'"),
+        ({"drop": ["a"], "weight": "a"}, "column_in_two_roles", "weight 'a', dropped 'a'"),
+        ({"drop": ["a"], "categorical": ["a"]}, "column_in_two_roles", "'a' has another role"),
+        ({"categorical": ["y"]}, "column_in_two_roles", "a categorical column must be a feature"),
+        ({"drop": ["a", "b"]}, "no_features", "at least one feature column"),
+        ({"drop": ["a", "b", "y"]}, "no_features", "a table needs a label"),
+    ],
+)
+def test_roles_that_do_not_go_together(
+    refused: Refuse, given: dict[str, Any], code: str, detail: str
+) -> None:
+    error = refused("a,b,y\n1,2,0\n3,4,1\n", **given)
+    assert error.code == code
+    assert detail in error.detail
+
+
+# --- identifiers ---------------------------------------------------------------------------------
+
+
+def people(rows: int, names: int) -> str:
+    """A table with a name a row, of which so many differ."""
+    return "n,name,y\n" + "".join(f"{i},person {i % names},{i % 2}\n" for i in range(rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "role"),
+    [(19, 19, "feature"), (20, 20, "identifier"), (100, 91, "identifier"), (100, 90, "feature")],
+)
+def test_text_that_hardly_repeats_is_an_identifier(
+    ready: Read, rows: int, names: int, role: str
+) -> None:
+    table = ready(people(rows, names))
+    profile = table.column("name")
+    assert (profile["role"], profile["type"]) == (role, "categorical")
+    assert profile["distinct"] == names
+    assert ("top" in profile) == (role == "feature")
+    assert len(table.columns["name"]) == rows  # kept to be looked at
+
+
+def test_an_identifier_that_is_declared_is_a_feature(ready: Read) -> None:
+    assert ready(people(50, 50), categorical=["name"]).column("name")["role"] == "feature"
+
+
+def test_identifiers_may_be_long_and_many(ready: Read) -> None:
+    rows = 30_000
+    body = "n,text,y\n" + "".join(f"{i},{'x' * 300}{i}\0,{i % 2}\n" for i in range(rows))
+    table = ready(body, categories=100)
+    assert table.column("text") == {
+        "name": "text", "type": "categorical", "role": "identifier", "missing": 0, "distinct": 100,
+        "min": None, "max": None, "mean": None,
+    }  # fmt: skip
+
+
+def test_nothing_but_identifiers(refused: Refuse) -> None:
+    error = refused("name,y\n" + "".join(f"p{i},{i % 2}\n" for i in range(30)))
+    assert error.code == "no_features"
+    assert "nearly every row has its own value in 'name'" in error.detail
+    assert error.errors[0]["column"] == "name"
+
+
+@given(distinct=st.integers(1, 60_000), repeats=st.integers(1, 3))
+@settings(max_examples=15, deadline=None)
+def test_distinct_values_are_counted_in_bounded_memory(distinct: int, repeats: int) -> None:
+    counter = DistinctCounter()
+    texts = [f"text {i}" for i in range(distinct)] * repeats
+    for start in range(0, len(texts), 7_000):
+        counter.add(pa.array(texts[start : start + 7_000]))
+    assert counter.count == pytest.approx(distinct, rel=0.06 if distinct > 16_384 else 0)
+    assert len(counter._kept) <= counter._ROOM
+
+
+# --- limits and bad bytes ------------------------------------------------------------------------
+
+
+def test_a_category_that_is_too_long(refused: Refuse, ready: Read) -> None:
+    body = f'n,a,y\n1,x,0\n2,"{"é" * 11}",1\n3,x,0\n4,{"z" * 12},1\n'
+    rule = "a category must have at most 10 characters without NUL, got"
+    error = refused(body, category_length=10)
+    assert error.errors == [
+        {"line": 3, "column": "a", "detail": f"{rule} 11: 'ééééééééééé'"},
+        {"line": 5, "column": "a", "detail": f"{rule} 12: 'zzzzzzzzzzzz'"},
+    ]
+    assert ready(body, category_length=12).column("a")["distinct"] == 3
+
+
+def test_a_nul_in_a_category(refused: Refuse) -> None:
+    error = refused("n,a,y\n1,x,0\n2,re\0d,1\n3,x,0\n")
+    assert error.errors == [
+        {
+            "line": 3,
+            "column": "a",
+            "detail": "a category must have at most 255 characters without NUL, got 4: 're\\x00d'",
+        }
+    ]
+
+
+@pytest.mark.parametrize("declared", [None, ["a"]])
+def test_too_many_categories(refused: Refuse, ready: Read, declared: list[str] | None) -> None:
+    body = "n,a,y\n" + "".join(f"{i},c{i % 11},{i % 2}\n" for i in range(40))
+    error = refused(body, categories=10, categorical=declared)
+    assert error.code == "too_many_categories"
+    assert error.errors == [
+        {
+            "column": "a",
+            "detail": "a categorical column must have at most 10 categories, 'a' has more; "
+            "leave it out by drop, or join some of them",
+        }
+    ]
+    assert ready(body, categories=11, categorical=declared).column("a")["distinct"] == 11
+
+
+def test_declared_identifiers_are_held_to_the_limit(refused: Refuse) -> None:
+    error = refused(people(50, 50), categories=49, categorical=["name"])
+    assert error.code == "too_many_categories"
+
+
+def test_bytes_that_are_not_utf_8(refused: Refuse) -> None:
+    body = 'n,a,y\n1,Bonn,0\n2,"Köln\nRhein",1\n3,Ulm,0\n4,Fürth,1\n'.encode("latin-1")
+    assert refused(body).errors == [
+        {
+            "line": 3,
+            "column": "a",
+            "detail": "byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln\\nRhein')",
+        },
+        {
+            "line": 6,
+            "column": "a",
+            "detail": "byte 0xFC is not UTF-8 (as Latin-1 it reads 'Fürth')",
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+)
+@pytest.mark.parametrize("content_type", [PARQUET, ARROW])
+def test_typed_text_that_is_not_utf_8(tmp_path: Path, content_type: str, kind: pa.DataType) -> None:
+    values = pa.array([b"Bonn", b"K\xf6ln", b"Ulm", b"Bonn"])
+    wide = pa.types.is_large_string(kind)
+    binary = values.cast(pa.large_binary() if wide else pa.binary())
+    flat = pa.Array.from_buffers(pa.large_string() if wide else pa.string(), 4, binary.buffers())
+    array = (
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0], pa.int32()), flat)
+        if pa.types.is_dictionary(kind)
+        else flat
+    )
+    body = body_of(pa.table({"n": [1, 2, 3, 4], "a": array, "y": [0, 1, 0, 1]}), content_type)
+    with pytest.raises(BadTable) as caught:
+        read(tmp_path, body, content_type)
+    (fault,) = caught.value.errors
+    assert fault["column"] == "a"
+    if not pa.types.is_dictionary(kind):
+        detail = "row 2: byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln')"
+        assert fault["detail"] == detail
+
+
+def test_codes_beyond_their_dictionary(tmp_path: Path) -> None:
+    """An Arrow stream may claim codes that its dictionary does not have: reading them would be a crash."""
+    codes = pa.array([0, 1, 5, -3], pa.int32())
+    array = pa.DictionaryArray.from_arrays(codes, pa.array(["u", "v"]), safe=False)
+    body = body_of(pa.table({"n": [1, 2, 3, 4], "a": array, "y": [0, 1, 0, 1]}), ARROW)
+    with pytest.raises(BadTable, match="column 'a' is damaged"):
+        read(tmp_path, body, ARROW)
+
+
+def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None:
+    """One value of 4 MB in 20,000 rows would be 80 GB."""
+    array = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(20_000, dtype=np.int32)), pa.array(["x" * (4 << 20)])
+    )
+    labels = pa.array(np.arange(20_000) % 2)
+    body = body_of(pa.table({"n": labels, "a": array, "y": labels}), ARROW)
+    with pytest.raises(BadTable, match="at most 255 characters"):
+        read(tmp_path, body, ARROW)
+
+
+def test_values_that_only_differ_in_spaces_are_one(tmp_path: Path) -> None:
+    array = pa.array([" u", "u", "u\t", "NA", "?"]).dictionary_encode()
+    body = body_of(pa.table({"n": [1, 2, 3, 4, 5], "a": array, "y": [0, 1, 0, 1, 0]}), PARQUET)
+    table = read(tmp_path, body, PARQUET)
+    assert table.columns["a"] == ["u", "u", "u", None, None]
+    assert table.column("a")["distinct"] == 1
+
+
+# --- missing values ------------------------------------------------------------------------------
+
+
+def test_tokens_take_the_place_of_the_defaults(ready: Read) -> None:
+    body = "n,a,y\n1,NA,0\n-999,none,1\n-999.0,NONE ,0\n3,,1\n?,x,1\n"
+    table = ready(body, missing=["none", "-999", "?"])
+    assert table.columns["n"] == [1.0, None, None, 3.0, None]
+    assert table.columns["a"] == ["NA", None, None, None, "x"]
+    with pytest.raises(BadTable, match="'n/a' is not a number"):
+        ready("n,y\n" + "1,0\n" * 20 + "n/a,1\n", missing=["none"])
+
+
+def test_no_token_leaves_the_empty_value(ready: Read) -> None:
+    table = ready("n,a,y\n1,NA,0\n2,,1\n,?,0\n", missing=[])
+    assert table.columns["a"] == ["NA", None, "?"]
+    assert table.columns["n"] == [1.0, 2.0, None]
+
+
+@pytest.mark.parametrize("token", ["unknown", "Keine Angabe", "-", "n/a", "null", "0"])
+def test_tokens_in_any_case_and_place(ready: Read, token: str) -> None:
+    spelled = [token, token.upper(), token.lower(), token.title(), f" {token}\t"]
+    rows = "".join(f'{i + 1},"{value}",no\n' for i, value in enumerate(spelled))
+    table = ready("n,a,y\n" + rows + "9,x,no\n9,x,yes\n", missing=[token])
+    assert table.columns["a"] == [None] * 5 + ["x", "x"]
+    assert table.column("a")["missing"] == 5
+
+
+def test_numbers_that_stand_for_missing_in_typed_columns(tmp_path: Path) -> None:
+    columns = {"i": [1, -9, 3], "f": [-9.0, 2.5, 3.0], "b": [True, False, True], "y": [0, 2, 2]}
+    table = read(tmp_path, body_of(pa.table(columns), PARQUET), PARQUET, missing=["-9", "1"])
+    assert table.columns["i"] == [None, None, 3.0]
+    assert table.columns["f"] == [None, 2.5, 3.0]
+    assert table.columns["b"] == [1.0, 0.0, 1.0]
+
+
+def test_tokens_hold_for_labels_too(refused: Refuse) -> None:
+    error = refused("n,y\n1,yes\n2,no\n3,unknown\n", missing=["unknown"])
+    assert error.errors == [{"line": 4, "column": "y", "detail": "the label is missing"}]
+
+
+# --- any table -----------------------------------------------------------------------------------
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
+cells = st.none() | words.map(lambda text: "w" + text.strip(" \t"))
+
+
+@given(values=st.lists(cells, min_size=2, max_size=30).filter(any))
+@settings(max_examples=60, deadline=None)
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, values: list[str | None]) -> None:
+    folder = tmp_path_factory.mktemp("upload")
+    labels = [i % 2 for i in range(len(values))]
+    table = pa.table({"n": labels, "a": pa.array(values, pa.string()), "y": labels})
+    lines = [json.dumps(row) for row in table.to_pylist()]
+    tidy = [None if value is None else value.strip(" \t") for value in values]
+    for body, content_type in (
+        (body_of(table, PARQUET), PARQUET),
+        (body_of(table, ARROW), ARROW),
+        ("\n".join(lines).encode(), NDJSON),
+    ):
+        ready = read(folder, body, content_type, categorical=["a"])
+        assert ready.columns["a"] == tidy
+        assert ready.column("a")["missing"] == tidy.count(None)
+        assert ready.column("a")["distinct"] == len(set(tidy) - {None})
+
+
+def test_the_rule_of_identifiers_is_the_documented_one() -> None:
+    assert (categories.LEAST_IDENTIFIERS, categories.MOSTLY) == (20, 0.9)
