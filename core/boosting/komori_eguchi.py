@@ -67,6 +67,9 @@ LEAST_SHARE = 1e-4
 LEAST_RISE = 1e-12
 HALVINGS = 20
 
+# From here on all rows of the window are in order, further apart than the noise.
+PERFECT = 1.0 - 1e-6
+
 
 class _Found(NamedTuple):
     """The shape that a round adds: of which column, which one, and the objective's slope along it."""
@@ -76,13 +79,24 @@ class _Found(NamedTuple):
     slope: float
 
 
+class _Tried(NamedTuple):
+    """A step along a shape: the scores then, the area, what the penalty grows by, and the objective."""
+
+    alpha: float
+    scores: Floats
+    reached: Smoothed
+    price: float
+    rise: float
+
+
 class KomoriEguchiBoost(Ranker):
     """Boost sums of splines of single features by Newton steps on a smoothed partial AUC.
 
     The objective is A(f) - penalty · Σ_j roughness(f_j), where f = Σ_j f_j(x_j) and A is the partial
     AUC from fpr_min to fpr_max of scores that carry normal noise; see `smooth.area`. Each round
     takes the shape of one feature that promises the greatest rise, and makes one Newton step
-    along it, halved until the objective rises.
+    along it, halved until the objective rises; where that is hollow, so that Newton's step would
+    descend, the step is doubled from a short one on for as long as the objective rises.
 
     Attributes
     ----------
@@ -196,7 +210,7 @@ class KomoriEguchiBoost(Ranker):
             areas.append(climb.reached.value)
             losses.append(1.0 - climb.reached.value + climb.price)
             callback(taken, self.n_rounds, {"loss": losses[-1], "smooth_pauc": areas[-1]})
-            if areas[-1] >= 1.0 - LEAST_RISE:
+            if areas[-1] >= PERFECT:
                 reason = "perfect_ranker"
                 break
         self.rounds_ = np.array(rounds, dtype=ROUND)
@@ -282,24 +296,40 @@ class _Climb:
         h = column.values(found.shape)
         curve = 2.0 * self._penalty * column.pieces.penalty[found.shape, found.shape]
         bend = self.reached.curvature(h) - curve
-        if bend >= 0.0:  # no maximum in sight: go as far as is sure to rise
+        hollow = bend >= 0.0  # no maximum in sight: first as far as is sure to rise, then further
+        if hollow:
             bend = -(STEEPEST * column.variance[found.shape] + curve)
-        alpha = -found.slope / bend
-        alpha = math.copysign(min(abs(alpha), GREATEST_MOVE / float(np.ptp(h))), alpha)
+        farthest = GREATEST_MOVE / float(np.ptp(h))
+        alpha = min(max(-found.slope / bend, -farthest), farthest)
+        tried = self._try(found, h, alpha)
         for _ in range(HALVINGS):
-            scores = self._scores + alpha * h
-            if np.ptp(scores) > GREATEST_SPREAD:
-                return None
-            reached = self._area.at(scores)
-            price = self._price_of(found, alpha, curve)
-            rise = reached.value - self.reached.value - price
-            if rise > max(LEAST_SHARE * alpha * found.slope, LEAST_RISE):
-                self._scores, self.reached = scores, reached
-                self.price += price
-                self.theta[found.column][found.shape] += alpha
-                return found.column, float(column.pieces.knots[found.shape]), alpha
-            alpha *= 0.5
-        return None
+            if tried.rise > max(LEAST_SHARE * tried.alpha * found.slope, LEAST_RISE):
+                break
+            tried = self._try(found, h, 0.5 * tried.alpha)
+        else:
+            return None
+        while hollow and 2.0 * abs(tried.alpha) <= farthest:
+            further = self._try(found, h, 2.0 * tried.alpha)
+            if further.rise <= tried.rise:
+                break
+            tried = further
+        if np.ptp(tried.scores) > GREATEST_SPREAD:
+            return None
+        self._scores, self.reached = tried.scores, tried.reached
+        self.price += tried.price
+        self.theta[found.column][found.shape] += tried.alpha
+        return found.column, float(column.pieces.knots[found.shape]), tried.alpha
+
+    def _try(self, found: _Found, h: Floats, alpha: float) -> _Tried:
+        """Step along a shape, and see what it brings."""
+        roughness = self._columns[found.column].pieces.penalty[found.shape]
+        theta = self.theta[found.column]
+        price = (
+            self._penalty * alpha * float(2.0 * roughness @ theta + alpha * roughness[found.shape])
+        )
+        scores = self._scores + alpha * h
+        reached = self._area.at(scores)
+        return _Tried(alpha, scores, reached, price, reached.value - self.reached.value - price)
 
     def _find(self) -> _Found | None:
         """Find the shape with the greatest assured rise: slope² over a bound of the curvature."""
@@ -316,9 +346,3 @@ class _Climb:
             if rises[shape] > best * (1.0 + LEAST_RISE):  # equal but for rounding: the lower column
                 best, found = rises[shape], _Found(j, shape, float(slopes[shape]))
         return found
-
-    def _price_of(self, found: _Found, alpha: float, curve: float) -> float:
-        """Give what a step along a shape adds to the penalty."""
-        roughness = self._columns[found.column].pieces.penalty[found.shape]
-        slope = 2.0 * self._penalty * float(roughness @ self.theta[found.column])
-        return alpha * slope + 0.5 * alpha**2 * curve

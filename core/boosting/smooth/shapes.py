@@ -165,7 +165,7 @@ def lay_out(X: Floats, weight: Floats, n_knots: int, *, splines: bool) -> list[C
 
 def _shape(column: Floats, weight: Floats, n_knots: int, *, splines: bool) -> Pieces:
     known = column[~np.isnan(column)]
-    edges = fit_edges(column, weight, n_knots + 1)
+    edges = np.unique(fit_edges(column, weight, n_knots + 1))
     pieces = None
     if splines and len(edges) and not np.isin(known, np.append(edges, known.max())).all():
         pieces = _splines(_apart(edges, known.min(), known.max()), _spread(column, weight))
