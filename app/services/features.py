@@ -135,14 +135,14 @@ class FeatureIndex:
     def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
         unquoted = _unquote_bytes(raw)
         value = unquoted.strip()
-        if not value:
-            return MISSING, None
         # `+` is a space in a form, but in 1e+5 it is what it looks like.
         exact = raw if b"+" in raw and b"%" not in raw else value
         categories = self._categorical[i]
         try:
             if categories is not None:
                 return categories.find(unquoted.decode()), None
+            if not value:
+                return MISSING, None
             return (_to_boolean if self._boolean[i] else _to_number)(exact), None
         except ValueError:
             return MISSING, self._wrong_type(i, value.decode("utf-8", "replace"))
@@ -228,7 +228,8 @@ class FeatureIndex:
         for i, cells in zip(places, zip(*table, strict=True), strict=False):
             categories = self._categorical[i]
             allowed = _CELLS if categories is None else _WORDS
-            if not checked and not allowed.issuperset(map(type, cells)):
+            is_odd = self._boolean[i] or not allowed.issuperset(map(type, cells))
+            if is_odd and not checked:
                 self._check_cells(table, columns, places, place, by_name)
                 checked = True
             if categories is not None:
