@@ -11,7 +11,17 @@ from fastapi import FastAPI
 from app.api import openapi, problems
 from app.api.context import Context
 from app.api.middleware import Edge, Traffic
-from app.api.routes import algorithms, datasets, docs, health, jobs, keys, models, scores
+from app.api.routes import (
+    algorithms,
+    datasets,
+    docs,
+    health,
+    interpretation,
+    jobs,
+    keys,
+    models,
+    scores,
+)
 from app.api.watcher import Watcher
 from app.db.session import Database
 from app.infra.blobs import BlobStore
@@ -49,7 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Edge, settings=settings, traffic=context.traffic)
     problems.install(app)
     app.router.routes.insert(0, scores.score_route(context))  # the busiest route is asked first
-    for module in (algorithms, datasets, jobs, models, scores, keys, health, docs):
+    for module in (algorithms, datasets, jobs, models, interpretation, scores, keys, health, docs):
         app.router.routes.extend(module.router.routes)
     openapi.install(app)
     return app

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from threading import BoundedSemaphore
 
 from starlette.requests import Request
 
 from app.api.middleware import Traffic
 from app.api.watcher import Watcher
 from app.db.session import Database
+from app.errors import TooMany
 from app.infra.blobs import BlobStore
 from app.infra.errand import Errands
 from app.infra.producer import Producer
@@ -17,6 +21,10 @@ from app.infra.settings import Settings
 from app.services.dispatch import publish_after_commit
 from app.services.keys import KeyRing
 from app.services.scoring import ModelCache
+
+AT_ONCE = 2
+LONGEST_TURN_WAIT = 2.0
+"""So many long computations run in a process at once, beside the scores; another waits so long, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,18 @@ class Context:
     traffic: Traffic
     publish: Errands
     chores: Errands
+    turns: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Let a long computation run if there is room for it; a client that asks for many gets 429."""
+        if not self.turns.acquire(timeout=LONGEST_TURN_WAIT):
+            raise TooMany(f"{AT_ONCE} answers like this are being computed: try again in a moment")
+        try:
+            yield
+        finally:
+            self.turns.release()
 
     def wake_a_worker(self, job_id: str) -> None:
         """Say that there is work, in the background: a broker that hangs must not hold up an answer."""

@@ -47,17 +47,7 @@ class Served:
 
     def label(self, name: str | None) -> int:
         """The position of a label that is to be looked at alone; a model with one label takes no name."""
-        if self.labels is None and name is None:
-            return 0
-        known = self.labels or []
-        if name not in known:
-            rule = f"must be one of {', '.join(map(repr, known[:20]))}"
-            if self.labels is None:
-                rule = "cannot be given: the model has one score a row"
-            got = "it is missing" if name is None else f"got {name[:100]!r}"
-            detail = f"label {rule}; {got}"
-            raise Invalid(detail, errors=[{"parameter": "label", "detail": detail}])
-        return known.index(name)
+        return models.find_label(self.labels, name)
 
     def score_one(self, row: Floats) -> tuple[float, float | None, float | None]:
         """The score of a row of shape (1, n_features), and its (FPR, TPR) on the validation curve if there is one."""

@@ -240,14 +240,6 @@ def _margin_rounds(found: margins.Margins, most: int) -> dict[str, Any]:
     }
 
 
-@router.get("/{ref}/structure", summary="What is it made of?")
-@needs("read")
-def read_structure(ref: str, context: ContextDep, caller: CallerDep) -> dict[str, Any]:
-    """The ranker in full, readable: for boosted stumps each feature's step function, and the rules by their weight."""
-    served = context.models.find(caller.owner, ref)
-    return {"model_id": served.model_id, **scoring.structure(served)}
-
-
 @router.get(
     "/{ref}/artifact",
     response_class=FileResponse,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from app.db.tables import Base, DatasetKind
+from app.services.tables import Table
 from app.services.trials import bipartite, multilabel, preferences
 from core.ranker import Callback, Floats, Ranker
 
@@ -31,6 +32,9 @@ class Trial(Protocol):
         self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path
     ) -> dict[str, dict[str, Any]]:
         """Measure the ranker: part -> metrics, small enough for JSON. What is larger goes into the folder."""
+
+    def sample(self, part: str, seed: int) -> Table | None:
+        """A few rows of the part `train` or `validation`, drawn by `samples.draw`; None where there is none."""
 
     def training_values(self, feature: int) -> Floats:
         """The values of a feature in the training part."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from app.db.tables import Base, ModelCurve, ModelMetrics, ModelPartialAuc
 from app.errors import Invalid
 from app.services import margins
+from app.services.samples import draw
 from app.services.tables import Columns, Table, check_classes, divide, read_table, split
 from app.services.trials.scores import score
 from core.metrics import Summary, partial_auc, summarise
@@ -72,6 +73,11 @@ class BipartiteTrial:
                 _write_curve(workdir / curve, summary)
             parts[part] = _metrics(summary) | {"curve": curve, "margins": measured}
         return parts
+
+    def sample(self, part: str, seed: int) -> Table | None:
+        """A few rows of a part."""
+        table = self._train if part == "train" else self._validation
+        return None if table is None else draw(table, seed)
 
     def training_values(self, feature: int) -> npt.NDArray[np.float64]:
         """The values of a feature in the training part."""

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from app.db.tables import Base, ModelLabelMetrics
 from app.errors import Invalid
+from app.services.samples import draw
 from app.services.tables import (
     LEAST_PER_CLASS,
     Columns,
@@ -105,6 +106,11 @@ class MultilabelTrial:
                     ]
                 }
         return parts
+
+    def sample(self, part: str, seed: int) -> Table | None:
+        """A few rows of a part."""
+        rows = self._train if part == "train" else self._validation
+        return None if rows is None else draw(rows.table, seed)
 
     def training_values(self, feature: int) -> Floats:
         """The values of a feature in the training part."""

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from app.db.tables import Base, ModelPairMetrics
 from app.errors import Invalid
 from app.services import margins
+from app.services.samples import draw
 from app.services.tables import Columns, Hashes, Table, cut, hash_units, mix, read_table
 from app.services.trials.scores import score
 from core.metrics import pair_order, summarise_pairs
@@ -117,6 +118,14 @@ class PreferenceTrial:
                 scores = score(ranker, self._judge_table)
             parts["validation"] = _metrics(scores, self._validation) | {"margins": None}
         return parts
+
+    def sample(self, part: str, seed: int) -> Table | None:
+        """A few of the items that the pairs of a part are made of."""
+        if part == "train":
+            return draw(self._table, seed, np.unique(self._train.rows))
+        if self._validation is None:
+            return None
+        return draw(self._judge_table, seed, np.unique(self._validation.rows))
 
     def training_values(self, feature: int) -> Floats:
         """The values of a feature among the items that were learnt from."""

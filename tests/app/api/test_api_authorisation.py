@@ -46,6 +46,8 @@ GUARDED = {
     ("GET", "/v1/models/{ref}/roc"): "read",
     ("GET", "/v1/models/{ref}/operating-point"): "read",
     ("GET", "/v1/models/{ref}/margins"): "read",
+    ("GET", "/v1/models/{ref}/importance"): "read",
+    ("GET", "/v1/models/{ref}/partial-dependence"): "read",
     ("GET", "/v1/models/{ref}/structure"): "read",
     ("GET", "/v1/models/{ref}/artifact"): "read",
     ("GET", "/v1/models/{name}/aliases/{alias}"): "read",

@@ -1,0 +1,124 @@
+"""What a model has learnt, over HTTP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pydantic import ConfigDict, Field
+
+from app.api.schemas.common import Resource
+from app.api.schemas.models import Part
+from app.services.dependence import Dependence
+
+_MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
+
+Value = float | bool | str | None
+
+
+class FeatureImportance(Resource):
+    """How much one feature matters."""
+
+    name: str
+    importance: float
+    root: float | None = Field(
+        default=None, description="Of `squared_auc_gain`: the square root of `importance`."
+    )
+    auc_gain: float | None = Field(
+        default=None,
+        description="Of `squared_auc_gain`: the sum of the gains themselves, in training AUC.",
+    )
+
+
+class Importance(Resource):
+    """The features, the one that matters most first. Figures of two methods cannot be compared."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model_id": _MODEL_ID,
+                    "method": "mean_absolute_contribution",
+                    "description": "Mean size of the feature's part of the score, …",
+                    "on": "train",
+                    "label": None,
+                    "features": [
+                        {"name": "income", "importance": 0.83, "root": None, "auc_gain": None},
+                        {"name": "age", "importance": 0.41, "root": None, "auc_gain": None},
+                    ],
+                }
+            ]
+        }
+    )
+
+    model_id: str
+    method: str = Field(
+        description="`squared_auc_gain` of ranking trees, `mean_absolute_contribution` of sums of parts per feature, "
+        "`permutation_auc` of all others."
+    )
+    description: str = Field(description="What the method measures, in a sentence.")
+    on: Part = Field(description="The rows that it was measured on.")
+    label: str | None = Field(description="Of several labels, the one whose scores are meant.")
+    features: list[FeatureImportance]
+
+
+class DependenceAxis(Resource):
+    """A feature, and the values that it was set to."""
+
+    name: str
+    type: str = Field(description="`numeric`, `boolean` or `categorical`.")
+    values: list[Value] = Field(description="Null, always last, is missing.")
+
+
+class PartialDependence(Resource):
+    """Mean scores of rows that are alike but for one or two features."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model_id": _MODEL_ID,
+                    "on": "train",
+                    "label": None,
+                    "rows": 1000,
+                    "features": [
+                        {"name": "age", "type": "numeric", "values": [18.0, 41.5, 77.0, None]}
+                    ],
+                    "scores": [-0.31, 0.12, 0.44, 0.02],
+                }
+            ]
+        }
+    )
+
+    model_id: str
+    on: Part = Field(description="The rows that scores are averaged over.")
+    label: str | None = Field(description="Of several labels, the one whose scores are meant.")
+    rows: int = Field(description="How many rows each score is the mean of.")
+    features: list[DependenceAxis]
+    scores: list[float] | list[list[float]] = Field(
+        description="By value of the feature; of two, by value of the first and then of the second."
+    )
+
+
+def dependence_of(found: Dependence, part: Part, label: str | None) -> PartialDependence:
+    """Show the values in the caller's words."""
+    axes = []
+    for feature, axis, texts in zip(found.features, found.axes, found.categories, strict=True):
+        values = [_shown(value, feature["type"], texts) for value in axis.values.tolist()]
+        axes.append(DependenceAxis(name=feature["name"], type=feature["type"], values=values))
+    return PartialDependence(
+        model_id=found.model.id,
+        on=part,
+        label=label,
+        rows=found.averaged,
+        features=axes,
+        scores=found.scores.tolist(),
+    )
+
+
+def _shown(value: float, type_: str, texts: Sequence[str] | None) -> Value:
+    if math.isnan(value):
+        return None
+    if texts is not None:
+        return texts[int(value)]
+    return bool(value) if type_ == "boolean" else value

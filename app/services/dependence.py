@@ -1,0 +1,133 @@
+"""Partial dependence of a model's scores on one or two features, over the rows that were kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from app.db import datasets as dataset_rows
+from app.db import interpretation as rows
+from app.db.session import Database
+from app.db.tables import Model
+from app.errors import Conflict, Invalid, NotFound, ServiceError
+from app.services import samples
+from app.services.models import find
+from app.services.scoring import ModelCache
+from app.services.tables import Floats
+from core.interpretation import Axis, make_axis, score_grid
+
+MOST_FEATURES = 2
+
+MOST_CATEGORIES = 100
+"""Of a feature with more categories the most frequent are shown."""
+
+MOST_SCORED = 400_000
+LEAST_AVERAGED = 20
+"""So many rows are scored for an answer: over many grid points each average is of fewer rows, but of some."""
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Mean scores on the grid of one or two features.
+
+    `features` are theirs in the model, each with its axis and, where it is categorical, the texts of its categories;
+    `scores` has a dimension for each; `averaged` says over how many rows.
+    """
+
+    model: Model
+    features: Sequence[Mapping[str, Any]]
+    axes: Sequence[Axis]
+    categories: Sequence[Sequence[str] | None]
+    scores: Floats
+    averaged: int
+
+
+def read(
+    db: Database,
+    cache: ModelCache,
+    owner: str,
+    ref: str,
+    names: Sequence[str],
+    *,
+    part: str,
+    label: str | None,
+    n_points: int,
+) -> Dependence:
+    """Average the scores of the rows that were kept, with one or two features set to values on a grid."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        columns = _columns(model, names)
+        kept = rows.find_sample(session, model.id, part)
+        if kept is None:
+            raise _no_rows(session, model, part)
+    served = cache.find(owner, model.id)
+    position = served.label(label)
+    ranker = served.ranker
+    X, weight = samples.read(kept)
+    axes = [
+        make_axis(
+            j,
+            X[:, j],
+            weight,
+            n_points,
+            len(ranker.categories_[j] or ()),
+            most_categories=MOST_CATEGORIES,
+        )
+        for j in columns
+    ]
+    n_cells = int(np.prod([len(axis.values) for axis in axes]))
+    averaged = min(len(X), max(LEAST_AVERAGED, MOST_SCORED // n_cells))
+    # They lie in random order, so the first of them are a sample, too.
+    scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
+    if served.labels is not None:
+        scores = scores[..., position]
+    features = [model.features[j] for j in columns]
+    categories = [ranker.categories_[j] for j in columns]
+    return Dependence(model, features, axes, categories, scores, averaged)
+
+
+def _columns(model: Model, names: Sequence[str]) -> list[int]:
+    if not 1 <= len(names) <= MOST_FEATURES:
+        raise _fault(f"feature must be given once or twice, got {len(names)} of them")
+    known = [feature["name"] for feature in model.features]
+    for name in names:
+        if name not in known:
+            shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+            detail = f"feature {name[:100]!r} is unknown; the model has {shown}"
+            raise _fault(detail, code="unknown_feature")
+    if len(set(names)) < len(names):
+        detail = f"the two features must differ, got {names[0][:100]!r} twice"
+        raise _fault(detail, code="duplicate_feature")
+    return [known.index(name) for name in names]
+
+
+def _fault(detail: str, code: str = "invalid") -> Invalid:
+    return Invalid(
+        detail, code=code, errors=[{"parameter": "feature", "detail": detail, "code": code}]
+    )
+
+
+def _no_rows(session: Session, model: Model, part: str) -> ServiceError:
+    """Say why there is nothing to average over."""
+    method = model.validation["method"]
+    if part == "validation" and method not in ("holdout", "dataset"):
+        return NotFound(
+            f"model {model.id} has no validation part: it was trained with validation.method {method!r}",
+            code="no_part",
+        )
+    dataset_id = model.dataset_id
+    if part == "validation" and method == "dataset":
+        dataset_id = model.validation["dataset_id"]
+    if dataset_rows.find(session, model.owner, dataset_id) is None:
+        return Conflict(
+            f"partial dependence averages over rows of dataset {dataset_id}, which was deleted: none of them is kept",
+            code="dataset_deleted",
+        )
+    return Conflict(
+        f"no rows were kept when model {model.id} was trained: train it again to ask for partial dependence",
+        code="no_sample",
+    )

@@ -1,0 +1,64 @@
+"""A few rows of each part of a table, kept beside a model so that it can be asked how its scores depend on features.
+
+They are people's data: they go when the dataset goes that they came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.db.interpretation_tables import ModelSample
+from app.services.tables import Floats, Rows, Table
+
+MOST_ROWS = 1_000
+LEAST_ROWS = 100
+MOST_VALUES = 500_000
+"""A sample's rows, and its rows times features, are no more: 4 MB, or 100 rows of a wider table."""
+
+Json = dict[str, Any]
+
+
+def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
+    """A few rows of weight above 0, of all or of some, in random order: the first of them are a sample, too."""
+    among = np.arange(len(table.X)) if rows is None else rows
+    if table.weight is not None:
+        among = among[table.weight[among] > 0]
+    most = min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // table.X.shape[1]))
+    generator = np.random.Generator(np.random.Philox(key=seed % 2**64))
+    return table.take(generator.permutation(among)[:most])
+
+
+def write(workdir: Path, part: str, sample: Table) -> Json:
+    """Put the rows into a file, as they will lie in SQL."""
+    name = f"{part}.sample"
+    weight = b"" if sample.weight is None else sample.weight.astype("<f8").tobytes()
+    (workdir / name).write_bytes(sample.X.astype("<f8").tobytes("C") + weight)
+    return {"file": name, "rows": len(sample.X), "features": sample.X.shape[1]}
+
+
+def row_of(
+    model_id: str, part: str, dataset_id: str, written: Mapping[str, Any], workdir: Path
+) -> ModelSample:
+    """What `write` has written, as a row."""
+    data = (workdir / written["file"]).read_bytes()
+    end = 8 * written["rows"] * written["features"]
+    return ModelSample(
+        model_id=model_id,
+        part=part,
+        dataset_id=dataset_id,
+        rows=written["rows"],
+        values=data[:end],
+        weight=data[end:] or None,
+    )
+
+
+def read(row: ModelSample) -> tuple[Floats, Floats]:
+    """The rows, of shape (rows, features), and their weights."""
+    values = np.frombuffer(row.values, dtype="<f8").reshape(row.rows, -1)
+    if row.weight is None:
+        return values, np.ones(row.rows)
+    return values, np.frombuffer(row.weight, dtype="<f8")

@@ -1,0 +1,127 @@
+"""Importance and partial dependence over HTTP: what they answer, and what they refuse."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from live_service import NAMES, Service, table
+
+
+@pytest.fixture
+def model(service: Service, client: httpx.Client) -> str:
+    """The address of a trained model."""
+    job = service.train(client, service.upload(client, table(400)), name="churn")
+    return f"/v1/models/{job['model_id']}"
+
+
+def refused(answer: httpx.Response, status: int, code: str, parameter: str = "feature") -> str:
+    """Check a problem's status, code and parameter; returns its detail."""
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (status, code), problem
+    if status == 422:
+        assert {error["parameter"] for error in problem["errors"]} == {parameter}
+    return str(problem["detail"])
+
+
+def test_importance(client: httpx.Client, model: str) -> None:
+    found = client.get(f"{model}/importance").json()
+    assert found["method"] == "mean_absolute_contribution"
+    assert "mean size" in found["description"].lower()
+    assert found["on"] == "train"
+    assert found["label"] is None
+    assert sorted(feature["name"] for feature in found["features"]) == sorted(NAMES)
+    sizes = [feature["importance"] for feature in found["features"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert found["features"][-1]["name"] == "score 1"  # noise
+    assert client.get("/v1/models/churn/importance").json() == found
+
+
+def test_dependence_on_one_feature(client: httpx.Client, model: str) -> None:
+    address = f"{model}/partial-dependence"
+    found = client.get(address, params={"feature": "age", "points": 10}).json()
+    assert f"/v1/models/{found['model_id']}" == model
+    assert (found["on"], found["label"], found["rows"]) == ("train", None, 300)
+    (age,) = found["features"]
+    assert (age["name"], age["type"]) == ("age", "numeric")
+    assert len(age["values"]) == len(found["scores"]) == 10
+    assert age["values"] == sorted(age["values"])
+    assert found["scores"][-1] > found["scores"][0]
+    held = client.get(address, params={"feature": "age", "on": "validation"}).json()
+    assert (held["on"], held["rows"]) == ("validation", 100)
+    assert len(held["scores"]) == 20
+
+
+def test_dependence_on_two_features_one_of_which_may_be_missing(
+    client: httpx.Client, model: str
+) -> None:
+    asked = {"feature": ["score 1", "age"], "points": 5}
+    found = client.get(f"{model}/partial-dependence", params=asked).json()
+    assert [axis["name"] for axis in found["features"]] == ["score 1", "age"]
+    assert [len(axis["values"]) for axis in found["features"]] == [6, 5]
+    assert found["features"][0]["values"][-1] is None
+    assert None not in found["features"][1]["values"]
+    assert [len(row) for row in found["scores"]] == [5] * 6
+
+
+def test_categories_and_booleans_are_shown_as_they_came(
+    service: Service, client: httpx.Client
+) -> None:
+    lines = ["colour,member,left"]
+    for i in range(120):
+        colour, member = ["red", "green", ""][i % 3], ["true", "false"][i % 2]
+        lines.append(f"{colour},{member},{'yes' if i % 3 == 0 or i % 7 == 0 else 'no'}")
+    dataset_id = service.upload(client, "\n".join(lines) + "\n")
+    job = service.train(client, dataset_id, algorithm={"name": "treerank"})
+    asked = {"feature": ["colour", "member"]}
+    found = client.get(f"/v1/models/{job['model_id']}/partial-dependence", params=asked).json()
+    colour, member = found["features"]
+    assert (colour["type"], colour["values"]) == ("categorical", ["green", "red", None])
+    assert (member["type"], member["values"]) == ("boolean", [False, True])
+    assert found["scores"][1][0] > found["scores"][0][0]
+
+
+def test_other_features_are_refused(client: httpx.Client, model: str) -> None:
+    def ask(**params: object) -> httpx.Response:
+        return client.get(f"{model}/partial-dependence", params=params)  # type: ignore[arg-type]
+
+    detail = refused(ask(feature="wage"), 422, "unknown_feature")
+    assert detail == "feature 'wage' is unknown; the model has age, income, score 1"
+    assert "given once or twice, got 3" in refused(ask(feature=NAMES), 422, "invalid")
+    assert "'age' twice" in refused(ask(feature=["age", "age"]), 422, "duplicate_feature")
+    assert refused(ask(), 422, "invalid") == "feature is required"
+    refused(ask(feature=""), 422, "unknown_feature")
+    refused(ask(feature="age", points=1), 422, "invalid", "points")
+    refused(ask(feature="age", points=101), 422, "invalid", "points")
+    refused(ask(feature="age", on="test"), 422, "invalid", "on")
+    refused(ask(feature="age", label="left"), 422, "invalid", "label")
+    refused(client.get(f"{model}/importance?label=left"), 422, "invalid", "label")
+
+
+def test_no_model_no_dataset_no_scope(service: Service, client: httpx.Client, model: str) -> None:
+    for question in ("importance", "partial-dependence?feature=age"):
+        refused(client.get(f"/v1/models/nobody/{question}"), 404, "not_found")
+        stranger = service.client(service.key("theirs"))
+        refused(stranger.get(f"{model}/{question}"), 404, "not_found")
+        blind = service.client(service.key(scopes=["score"]))
+        assert blind.get(f"{model}/{question}").status_code == 403
+    dataset_id = client.get(model).json()["dataset_id"]
+    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 204
+    gone = client.get(f"{model}/partial-dependence?feature=age")
+    assert "deleted" in refused(gone, 409, "dataset_deleted")
+    assert client.get(f"{model}/importance").status_code == 200
+
+
+def test_only_so_many_are_averaged_at_once(
+    service: Service, client: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.api.context.LONGEST_TURN_WAIT", 0.01)
+    turns = service.context.turns
+    while turns.acquire(blocking=False):
+        pass
+    answer = client.get(f"{model}/partial-dependence?feature=age")
+    assert answer.headers["Retry-After"] == "1"
+    refused(answer, 429, "too_many")
+    turns.release()
+    assert client.get(f"{model}/partial-dependence?feature=age").status_code == 200
+    refused(client.get(f"{model}/partial-dependence?feature=wage"), 422, "unknown_feature")
+    assert client.get(f"{model}/partial-dependence?feature=age").status_code == 200

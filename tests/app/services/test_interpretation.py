@@ -1,0 +1,253 @@
+"""Samples, importances and partial dependence: kept at training, read later, gone with the dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from preference_data import draw_pairs, pairs_csv, upload_items
+from workbench import OWNER, Workbench, breast_cancer
+
+from app.db import interpretation as rows
+from app.db.session import Database
+from app.db.tables import Model
+from app.errors import Conflict, Invalid, NotFound
+from app.services import datasets, dependence, importances, models, samples
+from app.services.scoring import ModelCache
+from app.services.tables import Table
+from core.ranker import Floats
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    """Return a worker without processes."""
+    return Workbench(db, tmp_path)
+
+
+def people(
+    n: int = 300, seed: int = 0, *, weight: bool = False, colours: str = "red green blue"
+) -> str:
+    """A CSV of a number, a yes-or-no, a colour with missing values, noise and a label."""
+    rng = np.random.default_rng(seed)
+    lines = ["age,member,colour,noise,y" + (",w" if weight else "")]
+    for _ in range(n):
+        age, member, noise = rng.normal(), rng.random() < 0.5, rng.normal()
+        k = rng.integers(4)
+        colour = [*colours.split(), ""][k]
+        y = int(2 * age + member + 2 * (k == 0) + rng.normal() > 0.8)
+        cells = [f"{age:.3f}", str(member).lower(), colour, f"{noise:.3f}", str(y)]
+        lines.append(",".join([*cells, *([str(rng.integers(0, 3))] if weight else [])]))
+    return "\n".join([*lines, ""])
+
+
+def numbers(seed: int = 0) -> str:
+    """The same with numbers for colours, as boosters want them."""
+    return people(seed=seed, colours="5 1 2")
+
+
+def cache(bench: Workbench) -> ModelCache:
+    """Return models as an API process holds them."""
+    return ModelCache(bench.db, bench.blobs, 10, lambda task: task())
+
+
+def depend(
+    bench: Workbench, ref: str, *names: str, part: str = "train", label: str | None = None
+) -> dependence.Dependence:
+    """Ask for partial dependence."""
+    return dependence.read(
+        bench.db, cache(bench), OWNER, ref, names, part=part, label=label, n_points=8
+    )
+
+
+def kept(bench: Workbench, model: Model, part: str) -> tuple[Floats, Floats]:
+    """Return the rows that were kept, and their weights."""
+    with bench.db.read() as session:
+        row = rows.find_sample(session, model.id, part)
+        assert row is not None
+        return samples.read(row)
+
+
+def table_of(n: int, weight: Floats | None = None, n_features: int = 2) -> Table:
+    """Return a table whose first column numbers its rows."""
+    X = np.zeros((n, n_features), order="F")
+    X[:, 0] = np.arange(n)
+    names = tuple(f"x{j}" for j in range(n_features))
+    return Table(X, np.zeros(n, dtype=np.int8), weight, None, names, (None,) * n_features)
+
+
+def test_draws_are_few_rows_in_random_order() -> None:
+    drawn = samples.draw(table_of(5_000), 7).X[:, 0]
+    assert len(drawn) == len(set(drawn)) == samples.MOST_ROWS
+    assert abs(drawn[:200].mean() - 2_500) < 500
+    assert np.array_equal(drawn, samples.draw(table_of(5_000), 7).X[:, 0])
+    assert not np.array_equal(drawn, samples.draw(table_of(5_000), -8).X[:, 0])
+    assert sorted(samples.draw(table_of(50), 0).X[:, 0]) == list(range(50))
+    wide = samples.draw(table_of(500, n_features=2_000), 0)
+    assert len(wide.X) == 250
+    assert len(samples.draw(table_of(500, n_features=20_000), 0).X) == samples.LEAST_ROWS
+
+
+def test_rows_without_weight_are_not_drawn() -> None:
+    weight = np.tile([0.0, 2.0], 50)
+    drawn = samples.draw(table_of(100, weight), 0)
+    assert sorted(drawn.X[:, 0]) == list(range(1, 100, 2))
+    assert (drawn.weight == 2).all()
+    some = samples.draw(table_of(100, weight), 0, np.array([0, 1, 3]))
+    assert sorted(some.X[:, 0]) == [1, 3]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_kept_are_rows_of_the_parts(bench: Workbench, weighted: bool) -> None:
+    given = {"weight": "w"} if weighted else {}
+    dataset = bench.ready(people(weight=weighted), label="y", **given)
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "treerank"}))
+    train, validation = kept(bench, model, "train"), kept(bench, model, "validation")
+    assert train[0].shape[1] == validation[0].shape[1] == len(model.features) == 4
+    if not weighted:
+        assert len(train[0]) + len(validation[0]) == 300
+    assert (train[1] > 0).all()
+    assert ({1.0, 2.0} if weighted else {1.0}) == set(train[1])
+    ages = {float(line.split(",")[0]) for line in people(weight=weighted).splitlines()[1:]}
+    assert set(train[0][:, 0]) | set(validation[0][:, 0]) <= ages
+    assert bench.left_over() == []
+
+
+def test_dependence_is_the_mean_over_the_rows_kept(bench: Workbench) -> None:
+    dataset = bench.ready(people(weight=True), label="y", weight="w")
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "treerank"}))
+    ranker = cache(bench).find(OWNER, model.id).ranker
+    for part in ("train", "validation"):
+        X, weight = kept(bench, model, part)
+        found = depend(bench, model.id, "colour", "member", part=part)
+        colours = [
+            None if np.isnan(v) else found.categories[0][int(v)] for v in found.axes[0].values
+        ]  # type: ignore[index]
+        assert colours == ["blue", "green", "red", None]
+        assert found.axes[1].values.tolist() == [0.0, 1.0]
+        assert found.averaged == len(X)
+        moved = X.copy()
+        moved[:, [2, 1]] = 2.0, 1.0
+        expected = np.average(ranker.score_rows(moved), weights=weight)
+        assert found.scores[2, 1] == pytest.approx(expected, rel=1e-12)
+        assert found.scores[2, 1] > found.scores[0, 0]
+    assert len(depend(bench, model.id, "age").scores) == 8
+
+
+def test_many_points_average_over_fewer_rows(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = bench.model(bench.work_on(bench.ready(numbers(), label="y")))
+    monkeypatch.setattr(dependence, "MOST_SCORED", 8 * 50)
+    assert depend(bench, model.id, "age").averaged == 50
+    assert depend(bench, model.id, "age", "noise").averaged == dependence.LEAST_AVERAGED
+
+
+def test_importances_by_contribution(bench: Workbench) -> None:
+    dataset = bench.ready(numbers(), label="y")
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 60}))
+    found = importances.read(bench.db, OWNER, model.id, None)
+    assert (found["method"], found["on"]) == ("mean_absolute_contribution", "train")
+    names = [feature["name"] for feature in found["features"]]
+    assert names[:2] == ["age", "colour"]
+    assert names[-1] == "noise"
+    sizes = [feature["importance"] for feature in found["features"]]
+    assert sizes == sorted(sizes, reverse=True)
+    X, _ = kept(bench, model, "train")
+    ranker = cache(bench).find(OWNER, model.id).ranker
+    scores = ranker.score_rows(np.ascontiguousarray(X))
+    assert 0.3 * np.abs(scores - scores.mean()).mean() < sum(sizes)
+
+
+def test_a_model_whose_scores_have_no_parts_is_permuted(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core import RankBoost
+
+    monkeypatch.delattr("core.boosting.booster.Booster.contributions")
+    assert not hasattr(RankBoost, "contributions")
+    dataset = bench.ready(numbers(), label="y")
+    model = bench.model(bench.work_on(dataset))
+    found = importances.read(bench.db, OWNER, model.id, None)
+    assert (found["method"], found["on"]) == ("permutation_auc", "validation")
+    assert found["features"][0]["name"] == "age"
+    assert found["features"][0]["importance"] > 0.05
+    unjudged = bench.model(bench.work_on(dataset, validation={"method": "none"}))
+    assert importances.read(bench.db, OWNER, unjudged.id, None)["on"] == "train"
+
+
+def test_models_on_pairs(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 600)))
+    job = bench.work_on(
+        dataset, algorithm={"name": "rankboost", "n_rounds": 30}, objective={"metric": "auc"}
+    )
+    model = bench.model(job)
+    found = importances.read(bench.db, OWNER, model.id, None)
+    assert found["method"] == "mean_absolute_contribution"
+    assert found["features"][0]["name"] == "a"
+    scores = depend(bench, model.id, "a").scores
+    assert scores[-1] > scores[0]
+    held, _ = kept(bench, model, "validation")
+    train, _ = kept(bench, model, "train")
+    assert not set(held[:, 0]) & set(train[:, 0])  # divided by items
+    assert depend(bench, model.id, "a", part="validation").averaged == len(held)
+
+
+def test_with_several_labels_one_is_asked_for(bench: Workbench) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 2))
+    body = "a,b,p,q\n" + "".join(f"{a:.3f},{b:.3f},{int(a > 0)},{int(b > 0)}\n" for a, b in values)
+    dataset = bench.ready(body, kind="multilabel", labels="p,q")
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "adaboost_mh", "n_rounds": 5}))
+    for label, feature in (("p", "a"), ("q", "b")):
+        found = importances.read(bench.db, OWNER, model.id, label)
+        assert (found["label"], found["features"][0]["name"]) == (label, feature)
+        scores = depend(bench, model.id, feature, label=label).scores
+        assert scores.shape == (8,)
+        assert scores[-1] > scores[0]
+    for ask in (importances.read, lambda *_: depend(bench, model.id, "a", label=_[-1])):
+        with pytest.raises(Invalid, match="label must be one of 'p', 'q'; it is missing"):
+            ask(bench.db, OWNER, model.id, None)
+        with pytest.raises(Invalid, match="label must be one of 'p', 'q'; got 'a'"):
+            ask(bench.db, OWNER, model.id, "a")
+
+
+def test_the_rows_go_with_their_dataset(bench: Workbench) -> None:
+    learnt, judged = bench.ready(numbers(), label="y"), bench.ready(numbers(seed=1), label="y")
+    asked = {"method": "dataset", "dataset_id": judged.id}
+    model = bench.model(bench.work_on(learnt, validation=asked))
+    depend(bench, model.id, "age", part="validation")
+    datasets.delete(bench.db, OWNER, judged.id)
+    with pytest.raises(Conflict, match=f"dataset {judged.id}, which was deleted") as refusal:
+        depend(bench, model.id, "age", part="validation")
+    assert refusal.value.code == "dataset_deleted"
+    depend(bench, model.id, "age")
+    datasets.delete(bench.db, OWNER, learnt.id)
+    with pytest.raises(Conflict, match=f"dataset {learnt.id}, which was deleted"):
+        depend(bench, model.id, "age")
+    assert importances.read(bench.db, OWNER, model.id, None)["features"]
+    models.delete(bench.db, OWNER, model.id)
+    with bench.db.read() as session:
+        assert rows.find_importance(session, model.id) is None
+
+
+def test_models_from_before_say_so(bench: Workbench) -> None:
+    model = bench.model(bench.work_on(bench.ready(numbers(), label="y")))
+    with bench.db.write() as session:
+        session.delete(rows.find_importance(session, model.id))
+        session.delete(rows.find_sample(session, model.id, "train"))
+    with pytest.raises(Conflict, match="no rows were kept") as refusal:
+        depend(bench, model.id, "age")
+    assert refusal.value.code == "no_sample"
+    with pytest.raises(NotFound, match="has no importances"):
+        importances.read(bench.db, OWNER, model.id, None)
+
+
+def test_without_validation_there_is_no_such_part(bench: Workbench) -> None:
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    model = bench.model(bench.work_on(dataset, validation={"method": "none"}))
+    with pytest.raises(NotFound, match="no validation part") as refusal:
+        depend(bench, model.id, "mean_radius", part="validation")
+    assert refusal.value.code == "no_part"
+    assert depend(bench, model.id, "mean_radius").averaged == 569
