@@ -122,12 +122,26 @@ class Growth:
         """Note the weight of rows that the open layer was shown, those that froze before it too."""
         self._shown = self._shown.plus(mass)
 
-    def masses(self) -> list[Mass]:
-        """Give the mass of each node of the open layer, noise taken out."""
-        return [
-            Mass(*self._histogram(position)[0].sum(axis=1)).without_noise(self._noise_rate)
-            for position in range(self.n_closed + 1)
-        ]
+    def is_satisfied(self, least: float, most: float) -> bool:
+        """Whether the open layer has seen enough rows.
+
+        Parameters
+        ----------
+        least : float
+            Mass of either class, noise taken out, that each node needs that is not to be frozen.
+        most : float
+            Mass of rows after which it has seen enough in any case.
+        """
+        if self._shown.positive + self._shown.negative >= most:
+            return True
+        total = self._total()
+        for position in range(self.n_closed + 1):
+            labelled = Mass(*self._histogram(position)[0].sum(axis=1))
+            here = labelled.without_noise(self._noise_rate)
+            frozen = any(h <= self._least_share * t for h, t in zip(here, total, strict=True))
+            if min(here) < least and not (frozen and min(total) > least / self._least_share):
+                return False
+        return True
 
     def close_layer(self) -> npt.NDArray[np.void]:
         """Read the open layer's nodes off their histograms, and open the next.

@@ -1,17 +1,21 @@
 """SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed."""
 
-from typing import Annotated, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
+from sklearn.utils import column_or_1d
 
-from core.errors import InvalidData
+from core.errors import InvalidData, InvalidParameter
 from core.holdout import hold_out, row_keys, scramble_keys
 from core.metrics import auc
+from core.parameters import check_values
 from core.ranker import Callback, Floats
 from core.scan import Bins, Codes, count_rows, fit_bins
+from core.target import check_weights
 
 from .growth import Growth
 from .node import Mass, mean_error
@@ -19,11 +23,14 @@ from .noise import GUESSES, least_noisy_share
 from .passes import POSITIONS
 from .program import Program
 from .ranker import MaxBins, NLayers, OutputOption, ProgramRanker
+from .stream import Demand, Stream
 
 Rows = npt.NDArray[np.int64]
 
 # Held out of each class while noise rates are guessed.
 CHECKED_SHARE = 0.25
+
+DEMAND = Demand()
 
 MOST_DRAWS = 1 << 18  # of one fit: a seed's draws are no other seed's
 
@@ -115,18 +122,114 @@ class SampledMartiRank(ProgramRanker):
         self.max_bins = max_bins
         self.random_state = random_state
 
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        demand: Demand = DEMAND,
+    ) -> Self:
+        """Learn from rows as they come by, each asked once: memory does not grow with their number.
+
+        Each layer of each program takes rows until each of its nodes has seen enough of both
+        classes; what is kept is a histogram per node. Scores are those of the layers finished so far.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            The bins, the columns and their categories are those of the first batch: give it a few
+            thousand rows.
+        y : array-like of shape (n_samples,)
+            The first batch holds both labels; a later one may hold one of them.
+        sample_weight : array-like of shape (n_samples,), optional
+        demand : Demand
+            How many rows a layer is shown. Taken from the first call.
+
+        Returns
+        -------
+        self
+            With `is_complete_`: whether all layers are finished; rows beyond that are not looked at.
+
+        Raises
+        ------
+        InvalidParameter
+            noise_rate is None: a rate cannot be guessed from rows that are not kept.
+        InvalidData
+            As `fit`.
+        """
+        check_values(type(self), self.get_params(deep=False))
+        if self.noise_rate is None:
+            raise InvalidParameter(
+                "noise_rate must be a number to learn from batches: a guess needs rows that are kept"
+            )
+        stream = getattr(self, "_stream", None)
+        X = self._matrix(X, reset=stream is None)
+        if stream is None:
+            self.classes_, positive = self._check_target(y, len(X))
+            weight = check_weights(sample_weight, positive, self.classes_)
+            self._stream = stream = self._start_stream(X, positive, weight, demand)
+        else:
+            positive, weight = self._check_batch(y, sample_weight, len(X))
+        present = weight > 0
+        stream.feed(X[present], positive[present], weight[present])
+        self._take_stream(stream, X, positive, weight)
+        return self
+
+    def _start_stream(
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, demand: Demand
+    ) -> Stream:
+        self._check_noise_rate(positive, weight)
+        rows = np.flatnonzero(weight > 0)
+        bins, _ = fit_bins(X, rows, weight[rows], self.max_bins, self._n_categories())
+        growths = [self._start_growth(bins, self.noise_rate or 0.0) for _ in range(self.n_bags)]
+        return Stream(bins, growths, self.n_rounds, self.epsilon, self.noise_rate or 0.0, demand)
+
+    def _check_batch(
+        self, y: Any, sample_weight: Any, n_rows: int
+    ) -> tuple[npt.NDArray[np.bool_], Floats]:
+        """Check a later batch, which need not hold both classes, as one that does."""
+        try:
+            labels = np.concatenate([self.classes_, column_or_1d(y, warn=True)])
+        except ValueError as error:
+            raise InvalidData(str(error)) from error
+        classes, positive = self._check_target(labels, n_rows + 2)
+        if (classes != self.classes_).any():
+            raise InvalidData(
+                f"y must hold {self.classes_.tolist()} as in the first batch, got {classes.tolist()}"
+            )
+        if sample_weight is None:
+            return positive[2:], np.ones(n_rows)
+        weight = np.concatenate([[1.0, 1.0], np.ravel(sample_weight)])
+        return positive[2:], check_weights(weight, positive, classes)[2:]
+
+    def _take_stream(
+        self, stream: Stream, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
+    ) -> None:
+        programs = stream.programs()
+        losses = np.array([mean_error(program.nodes) for program in programs])
+        self._take(programs, getattr(self, "intercept_", 0.0), losses)
+        if weight[positive].any() and weight[~positive].any():
+            self.intercept_ = -self._find_cut(X, positive, weight)
+        self._set_noise_rate(self.noise_rate or 0.0, stream.seen)
+        self.is_complete_ = stream.is_complete
+
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         table = _code(X, positive, weight, self.max_bins, self._n_categories())
-        self._set_noise_rate(X, positive, weight)
+        self.__dict__.pop("_stream", None)
+        if self.noise_rate is None:
+            self._guess_noise_rate(X, positive, weight, table.mass)
+        else:
+            self._check_noise_rate(positive, weight)
+            self._set_noise_rate(self.noise_rate, table.mass)
         programs, losses = [], []
         for bag in range(self.n_bags):
             program = self._grow(table, self.noise_rate_, bag)
             programs.append(program)
             losses.append(mean_error(program.nodes))
             callback(bag + 1, self.n_bags, {"loss": losses[-1]})
-        self.class_prior_ = self.class_prior or _share(table.mass.without_noise(self.noise_rate_))
         self._take(programs, 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(X, positive, weight)
 
@@ -138,21 +241,33 @@ class SampledMartiRank(ProgramRanker):
     def _n_programs(self) -> int:
         return self.n_bags
 
-    def _set_noise_rate(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
-        self.noise_rate_auc_ = np.empty((0, 2))
-        if self.noise_rate is not None:
-            rarer = min(weight[positive].sum(), weight[~positive].sum()) / weight.sum()
-            if self.noise_rate >= rarer:
-                raise InvalidData(
-                    "noise_rate must be less than the share of the rarer label, as flipped labels "
-                    f"alone make up so much ({rarer:.4g}), got {self.noise_rate}"
-                )
-            self.noise_rate_ = self.noise_rate
-            self.noise_rate_range_ = (self.noise_rate, self.noise_rate)
-            return
+    def _check_noise_rate(self, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
+        rarer = min(weight[positive].sum(), weight[~positive].sum()) / weight.sum()
+        if self.noise_rate is not None and self.noise_rate >= rarer:
+            raise InvalidData(
+                "noise_rate must be less than the share of the rarer label, as flipped labels "
+                f"alone make up so much ({rarer:.4g}), got {self.noise_rate}"
+            )
+
+    def _set_noise_rate(
+        self,
+        rate: float,
+        mass: Mass,
+        high: float | None = None,
+        tried: Sequence[tuple[float, float]] = (),
+    ) -> None:
+        """Note η, guessed if an upper end `high` of its range is given, and what follows from it."""
+        self.noise_rate_ = rate
+        self.noise_rate_range_ = (rate, rate) if high is None else (0.0, high)
+        self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
+        self.class_prior_ = self.class_prior or _share(mass.without_noise(rate))
+
+    def _guess_noise_rate(
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, mass: Mass
+    ) -> None:
         held_out = hold_out(X, positive, weight, CHECKED_SHARE, self.random_state)
         if held_out is None:  # too few rows to check a guess on
-            self.noise_rate_, self.noise_rate_range_ = 0.0, (0.0, 0.5)
+            self._set_noise_rate(0.0, mass, high=0.5)
             return
         rest = ~held_out
         table = _code(X[rest], positive[rest], weight[rest], self.max_bins, self._n_categories())
@@ -166,14 +281,16 @@ class SampledMartiRank(ProgramRanker):
             if guess < min(bound.upper, least):
                 scores = self._grow(table, guess, 0).score(checked, self.output)
                 tried.append((guess, auc(labels, scores, weights)))
-        self.noise_rate_auc_ = np.array(tried)
-        self.noise_rate_ = float(tried[int(np.argmax(self.noise_rate_auc_[:, 1]))][0])
-        self.noise_rate_range_ = (0.0, bound.upper)
+        rate, _ = max(tried, key=lambda guessed: guessed[1])
+        self._set_noise_rate(rate, mass, bound.upper, tried)
+
+    def _start_growth(self, bins: Bins, noise_rate: float) -> Growth:
+        least_share = self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
+        return Growth(bins, self.n_rounds, noise_rate, least_share, self.class_prior)
 
     def _grow(self, table: "_Table", noise_rate: float, bag: int) -> Program:
         """Grow one program, each layer on rows drawn anew."""
-        least_share = self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
-        growth = Growth(table.bins, self.n_rounds, noise_rate, least_share, self.class_prior)
+        growth = self._start_growth(table.bins, noise_rate)
         masses = growth.start(table.shares)
         for t in range(self.n_rounds):
             if t > 0:

@@ -1,0 +1,128 @@
+"""SampledMartiRank from batches: the paper's distribution oracle."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core import SampledMartiRank, load, save
+from core.errors import InvalidData, InvalidParameter
+from core.martirank.stream import Demand, draws_needed, guess_and_halve
+from core.metrics import auc
+
+
+def batch(seed, n=3_000):
+    draw = np.random.default_rng(seed)
+    X = draw.normal(size=(n, 4))
+    return X, (X[:, 0] + X[:, 1] > 0.5 * draw.normal(size=n)).astype(int)
+
+
+def stream(n_batches, **parameters):
+    ranker = SampledMartiRank(**{"n_rounds": 4, "noise_rate": 0.0, "n_bags": 2} | parameters)
+    demand = Demand(layer_rows=3_000)
+    for seed in range(n_batches):
+        ranker.partial_fit(*batch(seed), demand=demand)
+    return ranker
+
+
+def test_it_learns_until_all_layers_are_finished():
+    X, y = batch(99)
+    areas = []
+    for n_batches in (2, 8):
+        ranker = stream(n_batches)
+        areas.append(auc(y, ranker.decision_function(X)))
+        assert ranker.is_complete_ == (n_batches == 8)
+    assert 0.8 < areas[0] < areas[1]
+
+
+def test_rows_beyond_the_last_layer_change_no_node():
+    assert stream(8).nodes_.tobytes() == stream(9).nodes_.tobytes()
+
+
+def test_an_unfinished_program_is_an_artifact_like_any_other():
+    ranker = stream(3)
+    X, _ = batch(99)
+    again = load(save(ranker))
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+
+
+def test_before_its_first_layer_all_rows_tie():
+    X, y = batch(0, n=50)
+    ranker = SampledMartiRank(noise_rate=0.0).partial_fit(X, y)
+    assert not ranker.is_complete_
+    assert len(set(ranker.decision_function(X))) == 1
+
+
+def test_nodes_wait_for_rows_of_both_classes():
+    X, y = batch(0, n=2_000)
+    demand = Demand(least_examples=600, layer_rows=math.inf)
+    ranker = SampledMartiRank(n_rounds=2, noise_rate=0.0, n_bags=1)
+    assert len(ranker.partial_fit(X, y, demand=demand).nodes_) == 1  # the root has seen them
+    assert len(ranker.partial_fit(X, y).nodes_) == 1  # its children have not
+    for _ in range(10):
+        ranker.partial_fit(X, y)
+    assert len(ranker.nodes_) == 3
+
+
+def test_noise_is_taken_out_of_a_stream():
+    ranker = SampledMartiRank(n_rounds=6, noise_rate=0.3, n_bags=2)
+    for seed in range(20):
+        X, y = batch(seed)
+        flipped = np.random.default_rng(seed).random(len(y)) < 0.3
+        ranker.partial_fit(X, np.where(flipped, 1 - y, y), demand=Demand(layer_rows=4_000))
+    X, y = batch(99)
+    assert ranker.class_prior_ == pytest.approx(0.5, abs=0.05)
+    assert auc(y, ranker.decision_function(X)) > 0.85
+
+
+def test_a_later_batch_may_hold_one_class_and_new_categories():
+    X, y = batch(0)
+    table = pd.DataFrame({"x": X[:, 0], "sign": np.where(X[:, 1] > 0, "plus", "minus")})
+    ranker = SampledMartiRank(n_rounds=3, noise_rate=0.0, n_bags=1).partial_fit(table, y)
+    later = pd.DataFrame({"x": [1.0, np.nan], "sign": ["plus", "both"]})
+    cut = ranker.intercept_
+    ranker.partial_fit(later, [1, 1], sample_weight=[1.0, 2.0])
+    assert ranker.intercept_ == cut
+
+
+def test_fit_starts_anew():
+    ranker = stream(3)
+    X, y = batch(5)
+    one = ranker.fit(X, y).nodes_
+    other = SampledMartiRank(n_rounds=4, noise_rate=0.0, n_bags=2).fit(X, y).nodes_
+    assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("later", "message"),
+    [
+        (lambda X, y: (X[:, :3], y), "X has 3 features"),
+        (lambda X, y: (X, y + 1), r"y must hold"),
+        (lambda X, y: (X, y[:-1]), "one label per row"),
+        (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "missing values"),
+        (lambda X, y: (X, y, -np.ones(len(y))), "not negative"),
+        (lambda X, y: (X, y, np.ones(3)), "one weight per row"),
+    ],
+)
+def test_wrong_batches_are_refused_and_change_nothing(later, message):
+    ranker = stream(2)
+    before = ranker.nodes_.tobytes()
+    with pytest.raises(InvalidData, match=message):
+        ranker.partial_fit(*later(*batch(7)))
+    assert ranker.nodes_.tobytes() == before
+
+
+def test_a_rate_to_be_guessed_is_refused():
+    with pytest.raises(InvalidParameter, match="noise_rate must be a number"):
+        SampledMartiRank().partial_fit(*batch(0))
+
+
+def test_theorem_10_counts():
+    assert guess_and_halve(0.5) == 0.5
+    assert guess_and_halve(0.3) == 0.25
+    demand = Demand(least_examples=100.0, confidence=0.95)
+    q = 0.25 * 0.1 / (4 * 110)
+    expected = 2 / q * (100 + math.log(110 / 0.05))
+    assert draws_needed(10, 0.1, 0.3, 0.0, demand) == pytest.approx(expected)
+    assert draws_needed(10, 0.1, 0.3, 0.25, demand) == pytest.approx(4 * expected)
