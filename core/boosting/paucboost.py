@@ -67,6 +67,15 @@ SmoothingOrNone = Annotated[
 HeldFraction = Annotated[
     float, Gt(0), Lt(1), Doc("Share of each class's weight held out while the finish is tried.")
 ]
+LeastRise = Annotated[
+    float,
+    Ge(0),
+    Le(100),
+    Doc(
+        "The finish is kept if the partial AUC on what is held out rises by more than so many "
+        "standard errors of the difference; 0: by anything."
+    ),
+]
 Seed = Annotated[
     int,
     Ge(0),
@@ -85,8 +94,8 @@ class PAUCBoost(Booster):
     stand in a slightly widened window of false positive rates; which ones those are is looked up
     anew every five rounds. Whether the finish helps differs from table to table. So a part of each class is
     held out, both ways are tried on the rest, and their interpolated partial AUC on the part held
-    out decides by which one all rows are learnt from: the finish, or as many more rounds of
-    RankBoost.
+    out decides by which one all rows are learnt from: the finish, if it has more by `least_rise`
+    standard errors, or as many more rounds of RankBoost.
 
     Attributes
     ----------
@@ -96,6 +105,8 @@ class PAUCBoost(Booster):
         Partial AUC from fpr_min to fpr_max on the part held out, of RankBoost and with the finish.
         None where nothing was tried: the window is all rates, there are too few rounds, or too few
         rows to hold some out.
+    inner_pauc_error_ : float or None
+        Standard error of their difference; equal rows are one observation.
     rounds_ : structured ndarray of shape (n_taken,)
         See `RankBoost`; d_plus and d_minus of the finish are those of its own weights.
     loss_ : ndarray of shape (n_taken,), float64
@@ -147,6 +158,7 @@ class PAUCBoost(Booster):
         subsample: Subsample = 1.0,
         max_features: MaxFeatures = 1.0,
         validation_fraction: HeldFraction = 0.25,
+        least_rise: LeastRise = 1.0,
         random_state: Seed = 0,
     ) -> None:
         self.n_rounds = n_rounds
@@ -166,11 +178,13 @@ class PAUCBoost(Booster):
         self.subsample = subsample
         self.max_features = max_features
         self.validation_fraction = validation_fraction
+        self.least_rise = least_rise
         self.random_state = random_state
 
     finish_kept_: bool
     inner_pauc_before_: float | None
     inner_pauc_after_: float | None
+    inner_pauc_error_: float | None
 
     def combination(self) -> Combination | None:
         """Give the weak rankers' weights; see `Ranker.combination`.
@@ -191,6 +205,7 @@ class PAUCBoost(Booster):
             "finish_kept": self.finish_kept_,
             "inner_pauc_before": self.inner_pauc_before_,
             "inner_pauc_after": self.inner_pauc_after_,
+            "inner_pauc_error": self.inner_pauc_error_,
         }
 
     def _base(self, push: float = 1.0) -> RankBoost:
@@ -256,10 +271,9 @@ class PAUCBoost(Booster):
             return tell(taken, found, alpha, so_far)
 
         path = boost(learner, rule, self.n_rounds - n_finish, watch)
-        before, after = (None, None) if rehearsal is None else rehearsal.result()
-        self.inner_pauc_before_, self.inner_pauc_after_ = before, after
-        better = before is not None and after is not None and after > before + LEAST_RISE
-        self.finish_kept_ = better and path.stop_reason == "n_rounds"
+        verdict = None if rehearsal is None else rehearsal.result()
+        self._take_verdict(*(None, None, None) if verdict is None else verdict)
+        self.finish_kept_ = path.stop_reason == "n_rounds" and self._has_risen()
         if n_finish and path.stop_reason == "n_rounds":
             last: Learner[Any] = learner
             if self.finish_kept_:
@@ -277,19 +291,36 @@ class PAUCBoost(Booster):
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         kept = meta["finish_kept"]
-        areas = meta["inner_pauc_before"], meta["inner_pauc_after"]
-        for name, area in zip(("before", "after"), areas, strict=True):
-            if area is not None and not (type(area) is float and 0.0 <= area <= 1.0):
-                raise ArtifactError(f"inner_pauc_{name} must be from 0 to 1, or null, got {area!r}")
-        if type(kept) is not bool or (areas[0] is None) != (areas[1] is None):
+        figures = {name: meta[f"inner_pauc_{name}"] for name in ("before", "after", "error")}
+        for name, figure in figures.items():
+            if figure is not None and not (type(figure) is float and 0.0 <= figure <= 1.0):
+                raise ArtifactError(
+                    f"inner_pauc_{name} must be from 0 to 1, or null, got {figure!r}"
+                )
+        if type(kept) is not bool or len({figure is None for figure in figures.values()}) > 1:
             raise ArtifactError(
-                "finish_kept must be true or false, and both inner areas known or neither"
+                "finish_kept must be true or false, and all inner_pauc figures known or none"
             )
-        if kept and (areas[0] is None or not areas[1] > areas[0]):
-            raise ArtifactError("finish_kept must be false unless the inner area has grown")
+        self._take_verdict(**figures)
+        if kept and not self._has_risen():
+            raise ArtifactError("finish_kept must be false unless the inner area has grown enough")
         super()._set_state(arrays, meta)
         self.finish_kept_ = kept
-        self.inner_pauc_before_, self.inner_pauc_after_ = areas
+
+    def _take_verdict(self, before: float | None, after: float | None, error: float | None) -> None:
+        self.inner_pauc_before_, self.inner_pauc_after_ = before, after
+        self.inner_pauc_error_ = error
+
+    def _has_risen(self) -> bool:
+        """Whether the finish has more partial AUC than luck and rounding would explain."""
+        before, after, error = (
+            self.inner_pauc_before_,
+            self.inner_pauc_after_,
+            self.inner_pauc_error_,
+        )
+        if before is None or after is None or error is None:
+            return False
+        return after - before > max(LEAST_RISE, self.least_rise * error)
 
 
 def _join(path: Path, more: Path) -> Path:

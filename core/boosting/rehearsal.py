@@ -5,9 +5,9 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from core.metrics import partial_auc
+from core.holdout import hold_out, row_keys
+from core.metrics.paired import Rise, partial_auc_rise
 from core.ranker import Floats
 
 from .kinds import CollectingLearner
@@ -17,7 +17,6 @@ from .validation import Part
 # Beside a weight of 1, less than this is none; the metrics take no less either.
 LEAST_WEIGHT = 1e-100
 
-_Words = npt.NDArray[np.uint64]
 L = TypeVar("L", bound=CollectingLearner)
 
 
@@ -38,50 +37,14 @@ def draw_apart(part: Part, fraction: float, seed: int) -> tuple[Part, Part] | No
     -------
     training, held : Part, or None
         Rows in their given order; None where a class has less than two distinct rows.
-
-    Notes
-    -----
-    O(n_rows · n_features + n_rows log n_rows).
     """
-    drawn = _draw(part, seed)
-    held = np.zeros(len(drawn), dtype=np.bool_)
-    for rows in (np.flatnonzero(part.positive), np.flatnonzero(~part.positive)):
-        values, place = np.unique(drawn[rows], return_inverse=True)
-        if len(values) < 2:
-            return None
-        mass = np.cumsum(np.bincount(place, weights=part.weight[rows]))
-        n_held = np.searchsorted(mass, fraction * mass[-1] * (1.0 + 1e-9), side="right")
-        held[rows] = place < min(max(int(n_held), 1), len(values) - 1)
+    held = hold_out(part.X, part.positive, part.weight, fraction, seed)
+    if held is None:
+        return None
     training, held_out = (
         Part(part.X[rows], part.positive[rows], part.weight[rows]) for rows in (~held, held)
     )
     return training, held_out
-
-
-def _draw(part: Part, seed: int) -> _Words:
-    """Draw a number for each row by the sum of its scrambled values.
-
-    A column is told from others by what it holds, not by where it stands.
-    """
-    mass = np.floor(part.weight * 2.0**16)  # whole, so that a row of weight k adds as k rows
-    if not 2.0**16 <= mass.max() < 2.0**63:
-        mass = np.floor(part.weight / part.weight.max() * 2.0**52)
-    mass = mass.astype(np.uint64)
-    mass *= np.where(part.positive, np.uint64(3), np.uint64(1))
-    sums = np.zeros(len(mass), dtype=np.uint64)
-    for column in part.X.T:
-        plain = np.where(np.isnan(column), np.nan, column + 0.0)  # one NaN, and no -0
-        words = _scramble(plain.view(np.uint64))
-        sums += _scramble(words + (mass * words).sum(dtype=np.uint64))
-    return _scramble(sums + _scramble(np.full(1, seed, dtype=np.uint64)))
-
-
-def _scramble(words: _Words) -> _Words:
-    """Scramble by splitmix64 (Steele, Lea & Flood 2014)."""
-    z = words + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 class Rehearsal(Generic[L]):
@@ -126,7 +89,7 @@ class Rehearsal(Generic[L]):
         self._window = window
         self._rounds = self._run()
         self._taken = 0
-        self._result: tuple[float, float] | None = None
+        self._result: Rise | None = None
 
     def advance(self, taken: int) -> None:
         """Take as large a share of the rounds as the fit has taken of its base, `taken` rounds."""
@@ -138,13 +101,16 @@ class Rehearsal(Generic[L]):
             except StopIteration as end:
                 self._result = end.value
 
-    def result(self) -> tuple[float, float]:
-        """Take what rounds are left; give the partial AUC of the base going on, and of the other way."""
+    def result(self) -> Rise:
+        """Take what rounds are left; give the partial AUC of the base going on, and of the other way.
+
+        Equal rows count as one observation, so that a row of weight k is k rows.
+        """
         while self._result is None:
             self.advance(self._n_base * (self._taken + 1))
         return self._result
 
-    def _run(self) -> Generator[None, None, tuple[float, float]]:
+    def _run(self) -> Generator[None, None, Rise]:
         learner, X = self._start(self._training), self._held.X
         found: list[Found] = []
         alphas: list[float] = []
@@ -156,23 +122,30 @@ class Rehearsal(Generic[L]):
             yield
         path = Path(found, alphas, np.empty((0, 2)), "n_rounds")
         scores = learner.collect(path).score(np.ascontiguousarray(self._training.X), 0.0)
-        areas = []
+        ends = []
         ways: list[Learner[Any]] = [learner, self._windowed(learner, self._training, scores)]
         for way in ways:
             reached = base.copy()
             for h, alpha in _rounds(way, self._rule, self._n_finish):
                 reached += alpha * h.values(X)
                 yield
-            areas.append(self._judge(reached))
-        return areas[0], areas[1]
+            ends.append(reached)
+        return self._judge(*ends)
 
-    def _judge(self, scores: Floats) -> float:
+    def _judge(self, before: Floats, after: Floats) -> Rise:
         held = self._held
         weight = held.weight.copy()
         for rows in (held.positive, ~held.positive):  # neither class's scale matters to the curve
             weight[rows] /= weight[rows].max()
-        weight[weight < LEAST_WEIGHT] = 0.0
-        return partial_auc(held.positive, scores, *self._window, sample_weight=weight)
+        kept = weight >= LEAST_WEIGHT
+        return partial_auc_rise(
+            held.positive[kept],
+            before[kept],
+            after[kept],
+            *self._window,
+            sample_weight=weight[kept],
+            unit=row_keys(held.X, held.positive, held.weight)[kept],
+        )
 
 
 def _rounds(

@@ -212,6 +212,28 @@ def area_variance(
     -----
     O(n_groups).
     """
+    placement, height = influences(groups, curve, fpr_min, fpr_max)
+    positive = mean_variance(placement, groups.positive, groups.positive_squares)
+    negative = mean_variance(height, groups.negative, groups.negative_squares)
+    if positive is None or negative is None:
+        return None
+    return (positive + negative) / (fpr_max - fpr_min) ** 2
+
+
+def influences(
+    groups: ScoreGroups, curve: RocCurve, fpr_min: float, fpr_max: float
+) -> tuple[FloatArray, FloatArray]:
+    """What a row of each tie group is to the area over the window (not divided by its width).
+
+    Returns
+    -------
+    placement, height : ndarray of shape (n_groups,), float64
+        V of a positive and h of a negative; see the module.
+
+    Notes
+    -----
+    O(n_groups).
+    """
     fpr = groups.flagged_negative / groups.flagged_negative[-1]
     tpr = groups.flagged_positive / groups.flagged_positive[-1]
     start, end, width = fpr[:-1], fpr[1:], np.diff(fpr)
@@ -224,14 +246,10 @@ def area_variance(
     placement += np.maximum(fpr_max - np.maximum(end, fpr_min), 0.0)
     height = enters * curve.middle_height(fpr_min) + (1.0 - leaves) * curve.middle_height(fpr_max)
     height += inside * (tpr[:-1] + (enters + leaves) / 2.0 * np.diff(tpr))
-    positive = _mean_variance(placement, groups.positive, groups.positive_squares)
-    negative = _mean_variance(height, groups.negative, groups.negative_squares)
-    if positive is None or negative is None:
-        return None
-    return (positive + negative) / (fpr_max - fpr_min) ** 2
+    return placement, height
 
 
-def _mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
+def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
     """Variance of the weighted mean of independent values, given the sums of weights and of their squares."""
     total = float(mass.sum())
     effective = total**2 / float(squares.sum())

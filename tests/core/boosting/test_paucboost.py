@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from core import PAUCBoost, RankBoost, load, save
 from core.boosting.paucboost import LEAST_RISE
@@ -24,11 +25,15 @@ def noisy_table(n=900, seed=0):
 
 
 def keeping(weak_ranker="tree", n_rounds=20):
-    """Fit on tables until the finish is kept: on about every second one."""
+    """Fit on tables until the finish is kept, for any rise: on about every second one."""
     for seed in range(20):
         X, y = noisy_table(seed=seed)
         ranker = PAUCBoost(
-            n_rounds=n_rounds, weak_ranker=weak_ranker, max_leaves=4, random_state=seed
+            n_rounds=n_rounds,
+            weak_ranker=weak_ranker,
+            max_leaves=4,
+            least_rise=0.0,
+            random_state=seed,
         ).fit(X, y)
         if ranker.finish_kept_:
             return ranker, (X, y)
@@ -178,11 +183,21 @@ def test_a_finish_that_does_not_help_leaves_rankboost_bit_for_bit(weak_ranker):
         ranker = PAUCBoost(n_rounds=20, weak_ranker=weak_ranker, random_state=seed).fit(X, y)
         if not ranker.finish_kept_:
             break
-    assert ranker.inner_pauc_after_ <= ranker.inner_pauc_before_ + LEAST_RISE
+    rise = ranker.inner_pauc_after_ - ranker.inner_pauc_before_
+    assert rise <= max(LEAST_RISE, ranker.inner_pauc_error_)
     base = RankBoost(n_rounds=20, weak_ranker=weak_ranker, random_state=seed).fit(X, y)
     assert (ranker.decision_function(X) == base.decision_function(X)).all()
     assert (ranker.loss_ == base.loss_).all()
     assert ranker.structure()["finish"]["finish_kept"] is False
+
+
+def test_the_finish_is_kept_for_so_many_standard_errors():
+    ranker, (X, y) = keeping()
+    errors = (ranker.inner_pauc_after_ - ranker.inner_pauc_before_) / ranker.inner_pauc_error_
+    for asked, kept in ((0.99 * errors, True), (1.01 * errors, False)):
+        again = clone(ranker).set_params(least_rise=asked).fit(X, y)
+        assert again.finish_kept_ is kept
+        assert again.inner_pauc_error_ == ranker.inner_pauc_error_
 
 
 @pytest.mark.parametrize(
@@ -266,6 +281,7 @@ def test_with_a_finish_the_artifact_comes_back_bit_for_bit(weak_ranker):
     assert again.finish_kept_
     assert again.inner_pauc_before_ == ranker.inner_pauc_before_
     assert again.inner_pauc_after_ == ranker.inner_pauc_after_
+    assert again.inner_pauc_error_ == ranker.inner_pauc_error_
     assert (again.decision_function(X) == ranker.decision_function(X)).all()
     assert again.structure() == ranker.structure()
 
@@ -295,6 +311,9 @@ def test_with_a_finish_there_are_no_masses_of_pairs():
         {"inner_pauc_after": float("nan")},
         {"inner_pauc_after": "0.5"},
         {"inner_pauc_before": None, "inner_pauc_after": None},
+        {"inner_pauc_before": None, "inner_pauc_after": None, "inner_pauc_error": None},
+        {"inner_pauc_error": None},
+        {"inner_pauc_error": -0.1},
         {"inner_pauc_after": 0.0},
     ],
     ids=str,
@@ -317,6 +336,7 @@ def test_a_verdict_that_no_fit_leaves_is_refused(changes):
         ({"fpr_max": "all"}, "fpr_max must be a finite number, got 'all'"),
         ({"window": 0.5}, "window must be at least 1, got 0.5"),
         ({"finish": 1.0}, "finish must be less than 1, got 1.0"),
+        ({"least_rise": -1.0}, "least_rise must be at least 0, got -1.0"),
         ({"push": 0.5}, "push must be at least 1, got 0.5"),
         ({"push": 2.0, "weak_ranker": "stump"}, "push must be 1 unless weak_ranker is 'tree'"),
         ({"smoothing": 2.0, "weak_ranker": "stump"}, "smoothing must be at most 1"),
