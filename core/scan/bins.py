@@ -197,12 +197,18 @@ def fit_edges(
         Empty for a constant or wholly missing column.
     """
     if weight is None:
-        ordered = np.sort(column)  # NaN last
-        cumulative = np.empty(0)
-    else:
-        order = np.argsort(column)
-        ordered = column[order]
-        cumulative = np.cumsum(weight[order])
+        return edges_of_sorted(np.sort(column), np.empty(0), max_bins)
+    order = np.argsort(column)
+    return edges_of_sorted(column[order], np.cumsum(weight[order]), max_bins)
+
+
+def edges_of_sorted(
+    ordered: npt.NDArray[np.float64], cumulative: npt.NDArray[np.float64], max_bins: int
+) -> npt.NDArray[np.float64]:
+    """Find where to cut a sorted column, its NaNs last; see `fit_edges`.
+
+    `cumulative` is the running weight, empty when all rows weigh the same.
+    """
     edges = np.empty(max_bins)
     return edges[: cut_ordered(ordered, cumulative, edges)] + 0.0  # so that no edge is -0.0
 

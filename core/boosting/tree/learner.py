@@ -12,7 +12,7 @@ from core.boosting.loop import Path
 from core.ranker import Floats
 from core.scan import Bins, Team
 
-from .coding import code_table
+from .coding import code_table, positives_first
 from .grower import Grower, Splits
 from .layout import Integers
 from .losses import Loss
@@ -84,15 +84,14 @@ class TreeLearner:
         make_loss: Callable[[Passes, Floats], Loss],
         n_categories: Integers | None = None,
     ) -> None:
-        rows = np.empty(len(positive), dtype=np.uint32)
-        n_positives = int(positive.sum())
-        rows[:n_positives] = np.flatnonzero(positive)
-        rows[n_positives:] = np.flatnonzero(~positive)
+        rows, n_positives = positives_first(positive)
         if n_categories is None:
             n_categories = np.zeros(X.shape[1], dtype=np.int64)
         self._bins: Bins
         self._bins, table = code_table(X, rows, n_positives, weight, shape.max_bins, n_categories)
-        weight = weight[rows]
+        # a view of one value takes no memory
+        is_weighted = bool((weight != weight[0]).any())
+        weight = weight[rows] if is_weighted else np.broadcast_to(weight[0], len(rows))
         self._shape = shape
         team = Team(X.size)
         self._passes = Passes(table, team, weight)

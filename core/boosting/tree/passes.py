@@ -43,7 +43,8 @@ class Passes:
         bounds += [(start, min(start + RUN_ROWS, n), 1) for start in range(m, n, RUN_ROWS)]
         self.runs = np.array(bounds, dtype=np.int64)
         self.leaves = np.zeros(n, dtype=np.uint8)
-        self.sample_weight = weight if (weight != 1.0).any() else np.empty(0)
+        is_weighted = bool((weight != 1.0).any())
+        self.sample_weight = np.ascontiguousarray(weight) if is_weighted else np.empty(0)
         self._rows = np.empty(0, dtype=np.uint32)
         self._drawn: Floats | None = None
         self._sums = np.empty((len(bounds), 3, MAX_LEAVES))
