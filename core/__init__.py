@@ -14,8 +14,12 @@ from .boosting import (
     SmoothMarginRank,
 )
 from .linear import GreedyPairs
+from .martirank import MartiRank, SampledMartiRank
+from .svm import AUCSVM, PAUCSVM
 
 __all__ = [
+    "AUCSVM",
+    "PAUCSVM",
     "AUCBoost",
     "AdaBoost",
     "AdaBoostMH",
@@ -24,8 +28,10 @@ __all__ = [
     "GreedyPairs",
     "KomoriEguchiBoost",
     "LogitBoost",
+    "MartiRank",
     "PAUCBoost",
     "RankBoost",
+    "SampledMartiRank",
     "SmoothMarginRank",
     "load",
     "save",

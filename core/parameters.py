@@ -129,14 +129,23 @@ def _check(name: str, annotation: Any, value: Any) -> None:
         raise InvalidParameter(f"{name} must be {_describe(annotation)}, got {value!r}")
     if value is None:
         return
+    for member in _members(annotation):  # a member may have bounds of its own: a number or "auto"
+        if get_origin(member) is Annotated and _has_type(member, value):
+            metadata += get_args(member)[1:]
     for bound in metadata:
         broken = _broken_bound(bound, value)
         if broken:
             raise InvalidParameter(f"{name} must be {broken}, got {value!r}")
 
 
+def _members(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
+
+
 def _has_type(annotation: Any, value: Any) -> bool:
     origin = get_origin(annotation)
+    if origin is Annotated:
+        return _has_type(get_args(annotation)[0], value)
     if origin is Literal:
         return any(
             type(value) is type(choice) and value == choice for choice in get_args(annotation)
@@ -154,6 +163,8 @@ def _has_type(annotation: Any, value: Any) -> bool:
 
 def _describe(annotation: Any) -> str:
     origin = get_origin(annotation)
+    if origin is Annotated:
+        return _describe(get_args(annotation)[0])
     if origin is Literal:
         return "one of " + ", ".join(repr(choice) for choice in get_args(annotation))
     if origin in (Union, UnionType):

@@ -111,7 +111,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         matrix = self._matrix(X, reset=True)
-        self.classes_, positive = self._check_target(y, len(matrix))
+        self.classes_, positive = self._check_target(y, matrix.shape[0])
         weight = check_weights(sample_weight, positive, self.classes_)
         present = weight > 0
         if not present.all():

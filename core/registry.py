@@ -15,7 +15,10 @@ from .boosting import (
     SmoothMarginRank,
 )
 from .linear import GreedyPairs
+from .martirank import MartiRank, SampledMartiRank
 from .ranker import Ranker
+from .svm import AUCSVM, PAUCSVM
+from .treerank import TreeRank
 
 ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
     {
@@ -28,6 +31,11 @@ ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
         "paucboost": PAUCBoost,
         "komori_eguchi_boost": KomoriEguchiBoost,
         "greedy_pairs": GreedyPairs,
+        "martirank": MartiRank,
+        "sampled_martirank": SampledMartiRank,
+        "auc_svm": AUCSVM,
+        "pauc_svm": PAUCSVM,
+        "treerank": TreeRank,
         "adaboost_mh": AdaBoostMH,
         "adaboost_mr": AdaBoostMR,
     }

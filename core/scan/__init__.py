@@ -54,6 +54,7 @@ from .labels import find_label_peak
 from .peak import Criterion, Peak, find_peak
 from .team import Team
 from .two_sided import Threshold, TwoSided, two_sided, youden_threshold
+from .violations import find_violations
 
 __all__ = [
     "MAX_BINS",
@@ -74,6 +75,7 @@ __all__ = [
     "fill_histograms",
     "find_label_peak",
     "find_peak",
+    "find_violations",
     "fit_bins",
     "measure_spread",
     "missing_code",

@@ -1,0 +1,139 @@
+"""The violations reader: which pairs of a positive and a negative stand inside the margin.
+
+Negatives come sorted by falling score z, each with its mass. A positive of score s is held against a run of them
+from the top, of mass r, and pays
+
+    H(r) = ∫ (z(u) - s) du over 0 < u < r, plus the part of r between `low` and `high`:
+
+margin 0 against what stands above the window, 1 inside it, and 0 again below, where `top` reaches so far. H bends
+downward between the two ends of the window and on either side of them, so the best run of each of the three
+stretches ends where z falls below s, s - 1 and s again, or at the stretch's own end. Prefix sums give H there: a binary
+search or two for each positive, and no matrix of pairs.
+"""
+
+import numba
+import numpy as np
+
+_F = numba.float64
+_FLOATS = numba.float64[::1]
+
+
+@numba.njit(numba.int64(_FLOATS, _F), nogil=True, cache=True)
+def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
+    """Count the leading values of a falling array that are not below a bound."""
+    first, last = 0, len(z)
+    while first < last:
+        middle = (first + last) >> 1
+        if z[middle] >= bound:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@numba.njit(
+    numba.types.Tuple((_F, numba.int64))(_FLOATS, _FLOATS, _FLOATS, _F), nogil=True, cache=True
+)
+def _sum_to(z, above, sums, mass):  # type: ignore[no-untyped-def]
+    """Sum the scores of so much mass from the top; tell the row in which it ends."""
+    row = 0
+    while row < len(z) - 1 and above[row + 1] <= mass:
+        row += 1
+    return sums[row] + (mass - above[row]) * z[row], row
+
+
+@numba.njit(numba.void(_FLOATS, _FLOATS, _FLOATS), nogil=True, cache=True)
+def _share_among_ties(z, q, crossed):  # type: ignore[no-untyped-def]
+    """Share what negatives of one score have got among them, in proportion to their weights."""
+    first = 0
+    while first < len(z):
+        last = first + 1
+        while last < len(z) and z[last] == z[first]:
+            last += 1
+        if last - first > 1:
+            together, weight = crossed[first:last].sum(), q[first:last].sum()
+            for j in range(first, last):
+                crossed[j] = together * (q[j] / weight)
+        first = last
+
+
+@numba.njit(
+    numba.types.Tuple((_F, _F))(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _F, _F, _F, _FLOATS, _FLOATS),
+    nogil=True,
+    cache=True,
+)
+def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[no-untyped-def]
+    """Find the run of negatives that each positive pays most for.
+
+    Parameters
+    ----------
+    s, p : ndarray of shape (m,), float64
+        Scores and weights of the positives, in any order.
+    z, q : ndarray of shape (k,), float64
+        Scores, falling, and weights of the highest negatives: of mass `top` or more, the last ones tied.
+    low, high, top : float
+        Masses of negatives, 0 <= low < high <= top.
+    runs : ndarray of shape (m,), float64
+        Receives the mass of each positive's run.
+    crossed : ndarray of shape (k,), float64
+        Receives Σ p over the positives whose run holds the negative, times its mass; shared out evenly among
+        negatives of equal score, so that their order does not matter.
+
+    Returns
+    -------
+    value, loss : float
+        Σ p H, and the part of it that does not depend on the scores.
+
+    Notes
+    -----
+    O(m log k + k).
+    """
+    k = len(z)
+    above, sums = np.empty(k + 1), np.empty(k + 1)
+    above[0] = sums[0] = 0.0
+    for j in range(k):
+        above[j + 1] = min(above[j] + q[j], top)
+        sums[j + 1] = sums[j] + (above[j + 1] - above[j]) * z[j]
+    sum_low, _ = _sum_to(z, above, sums, low)
+    sum_high, _ = _sum_to(z, above, sums, high)
+    stops = np.zeros(k + 1)  # positive mass by the row before which its run ends
+    stop_low = stop_high = 0.0  # and at the ends of the window, which may lie within a row
+    value = loss = 0.0
+    for i in range(len(s)):
+        # in the window, whose margin is 1
+        end = _count_at_least(z, s[i] - 1.0)
+        if above[end] <= low:
+            run, worth, end = low, sum_low - low * s[i], -1
+        elif above[end] >= high:
+            run, worth, end = high, sum_high - high * s[i] + (high - low), -2
+        else:
+            run = above[end]
+            worth = sums[end] - run * s[i] + (run - low)
+        if low > 0.0 or top > high:
+            other = _count_at_least(z, s[i])
+            if above[other] < low and sums[other] - above[other] * s[i] > worth:
+                run, end = above[other], other
+                worth = sums[other] - run * s[i]
+            elif above[other] > high and (sums[other] - above[other] * s[i] + (high - low) > worth):
+                run, end = above[other], other
+                worth = sums[other] - run * s[i] + (high - low)
+        runs[i] = run
+        value += p[i] * worth
+        loss += p[i] * (min(max(run, low), high) - low)
+        if end == -1:
+            stop_low += p[i]
+        elif end == -2:
+            stop_high += p[i]
+        else:
+            stops[end] += p[i]
+    longer = 0.0
+    for j in range(k - 1, -1, -1):
+        longer += stops[j + 1]
+        mass = above[j + 1] - above[j]
+        crossed[j] = (
+            longer * mass
+            + stop_low * min(max(low - above[j], 0.0), mass)
+            + stop_high * min(max(high - above[j], 0.0), mass)
+        )
+    _share_among_ties(z, q, crossed)
+    return value, loss

@@ -1,0 +1,30 @@
+"""Support vector machines for the AUC and the partial AUC.
+
+All are one programme, min ½‖w - center‖² + C R(w): center is 0, or an anchor; R is a convex bound of the area above
+the ROC curve in a window of false positive rates.
+
+    s_1 ... s_m       scores of the positives                    low = ⌊nα⌋, high = ⌈nβ⌉
+    z_1 >= ... >= z_n scores of the negatives, the highest first
+
+    R(w) = 1/(m (high - low)) Σ_i max_r [ Σ_{j <= r} (z_j - s_i) + (min(r, high) - low)₊ ]
+
+Each positive is held against the run of the r highest negatives that it pays most for: r <= high is the tight
+surrogate (eqs. 14 and 18 of the paper), r <= n the naive one (eq. 11). With low = 0 and r <= high it is the mean of
+the pairwise hinge loss (1 - (s_i - z_j))₊ over the `high` highest negatives. The best runs are the third reader of the
+library's primitive, `core.scan.violations`.
+
+`design` knows what a row's coordinates are; `surrogate` evaluates R and its plane from scores; `problem` joins the
+two; `cutting_planes` solves the programme with `line` and `simplex_qp`; `collapse` knows when w = 0 is the optimum;
+`fitting` walks a path of C; `support` is the frame of the estimators, `linear` their fitted state.
+
+References
+----------
+H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
+arXiv:1605.04337.
+"""
+
+from .auc_svm import AUCSVM
+from .pauc_svm import PAUCSVM
+from .support import SupportWarning
+
+__all__ = ["AUCSVM", "PAUCSVM", "SupportWarning"]

@@ -1,0 +1,249 @@
+"""From rows to a coefficient vector: one programme after another along a path of C, and how far it has come."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from core.metrics import partial_auc
+from core.ranker import Callback, Floats
+
+from .collapse import critical_mass, depart, leave_origin
+from .cutting_planes import CuttingPlanes, Report, Solution
+from .design import Ints, Rows
+from .line import Point
+from .problem import Problem
+from .surrogate import Surrogate, Window, window_of
+
+PATH = tuple(10.0**power for power in range(-5, 5))
+
+# Of what can be gained over w = 0, the share that a solution must be proven to gain.
+SURE = 0.9
+
+# Directions to try at one mass, in the search for the least that would not collapse.
+CRITICAL_DIRECTIONS = 50
+
+# Beside a weight of 1, less than this is none to the metrics.
+LEAST_WEIGHT = 1e-100
+
+# An area counts as higher only if it is so by more than rounding.
+LEAST_RISE = 1e-9
+
+# Steps that are told of a programme.
+STEPS = 100
+
+
+class Progress:
+    """Tells a callback how far a fit has come: the gap's way to its goal, programme by programme.
+
+    Parameters
+    ----------
+    callback : Callback
+    """
+
+    def __init__(self, callback: Callback) -> None:
+        self._callback = callback
+        self._n_programmes, self._done = 1, 0
+        self._step = 0
+        self._first_gap = math.nan
+
+    def plan(self, n_programmes: int) -> None:
+        """Say how many programmes are to be solved."""
+        self._n_programmes = n_programmes
+
+    def start(self, goal: float) -> Report:
+        """Give what the solver of the next programme, which ends at a gap of `goal`, reports to."""
+        self._first_gap = math.nan
+
+        def report(n_iter: int, objective: float, gap: float) -> None:
+            if math.isnan(self._first_gap):
+                self._first_gap = max(gap, goal)
+            way = math.log(self._first_gap / goal)
+            come = math.log(self._first_gap / max(gap, goal)) / way if way > 0.0 else 1.0
+            at = STEPS * self._done + int((STEPS - 1) * min(max(come, 0.0), 1.0))
+            self._tell(at, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
+
+        return report
+
+    def end(self) -> None:
+        """Note that a programme is solved."""
+        self._done += 1
+
+    def _tell(self, at: int, info: dict[str, float]) -> None:
+        of = STEPS * self._n_programmes
+        self._step = min(max(self._step, at, 1), of)
+        self._callback(self._step, of, info)
+
+    def finish(self, objective: float, gap: float, n_iter: int) -> None:
+        """Tell that all is done."""
+        of = STEPS * self._n_programmes
+        self._tell(of, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
+
+
+class Sample(NamedTuple):
+    """Rows to learn from, of both classes.
+
+    Attributes
+    ----------
+    rows : Rows
+        May hold other rows, too.
+    positives, negatives : ndarray of int64
+        Which of them are learnt from, rising.
+    weight : ndarray of shape (n_rows,), float64
+    """
+
+    rows: Rows
+    positives: Ints
+    negatives: Ints
+    weight: Floats
+
+    def without(self, held: npt.NDArray[np.bool_]) -> "Sample":
+        """Leave some rows out."""
+        return self._replace(
+            positives=self.positives[~held[self.positives]],
+            negatives=self.negatives[~held[self.negatives]],
+        )
+
+    def judge(
+        self, held: npt.NDArray[np.bool_], window: tuple[float, float]
+    ) -> Callable[[Floats], float]:
+        """Give a function that tells the interpolated partial AUC of w on the rows held out."""
+        taken = np.flatnonzero(held)
+        positive = np.zeros(len(held), dtype=np.bool_)
+        positive[self.positives] = True
+        weight = self.weight[taken]
+        for rows in (
+            positive[taken],
+            ~positive[taken],
+        ):  # neither class's scale matters to the curve
+            weight[rows] /= weight[rows].max()
+        weight[weight < LEAST_WEIGHT] = 0.0
+
+        def pauc(w: Floats) -> float:
+            scores = self.rows.scores(w)[taken]
+            return partial_auc(positive[taken], scores, *window, sample_weight=weight)
+
+        return pauc
+
+
+class Choice(NamedTuple):
+    """The C that did best on rows held out, and the coefficients found with it."""
+
+    C: float
+    w: Floats
+
+
+def choose(
+    costs: Iterable[float], solutions: Iterable[Solution], pauc: Callable[[Floats], float]
+) -> Choice | None:
+    """Take the solution of greatest partial AUC, of equal ones the first; None where there is none."""
+    best, greatest = None, -math.inf
+    for C, solution in zip(costs, solutions, strict=False):
+        value = pauc(solution.point.w)
+        if value > greatest + LEAST_RISE:
+            best, greatest = Choice(C, solution.point.w), value
+    return best
+
+
+class Trainer:
+    """Solves a sample's programmes for one window and surrogate.
+
+    Parameters
+    ----------
+    sample : Sample
+    window : (float, float)
+        Of false positive rates.
+    naive : bool
+    tol : float
+    max_iter : int
+    progress : Progress
+
+    Attributes
+    ----------
+    collapsed : bool
+        Whether w = 0 is the optimum for every C.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        window: tuple[float, float],
+        *,
+        naive: bool,
+        tol: float,
+        max_iter: int,
+        progress: Progress,
+    ) -> None:
+        self.sample = sample
+        self._window = window
+        self._naive, self._tol, self._max_iter, self._progress = naive, tol, max_iter, progress
+        masses = window_of(sample.weight[sample.negatives], *window)
+        self._planes = CuttingPlanes(self._problem(masses))
+        self._way_out = leave_origin(self._planes)
+        self.collapsed = self._way_out is None
+
+    def _problem(self, masses: Window) -> Problem:
+        rows, positives, negatives, weight = self.sample
+        p, q = weight[positives], weight[negatives]
+        return Problem(rows, positives, negatives, Surrogate(p, q, masses, naive=self._naive))
+
+    def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
+        """Minimise ½‖w‖² + C R(w) for each C, one after the other; not where it has collapsed.
+
+        Stops only where nine tenths of what can be gained over w = 0 are, however small C: no noise.
+        """
+        assert self._way_out is not None
+        point = None if start is None else self._planes.point(start)
+        center = np.zeros(self._planes.problem.size)
+        for C in costs:
+            if point is None:
+                point = depart(self._planes, C, *self._way_out)
+
+            def good_enough(objective: float, gap: float, C: float = C) -> bool:
+                return gap <= self._tol * C and gap <= (1.0 / SURE - 1.0) * (C - objective)
+
+            solution = self._solve(C, center, point, good_enough)
+            point = solution.point
+            yield solution
+
+    def anchored(self, costs: Iterable[float], center: Floats) -> Iterator[Solution]:
+        """Minimise ½‖w - center‖² + C R(w) for each C; ends where w = 0 would do as well."""
+        point = self._planes.point(center)
+        for C in costs:
+
+            def good_enough(objective: float, gap: float, C: float = C) -> bool:
+                return gap <= self._tol * C
+
+            solution = self._solve(C, center, point, good_enough)
+            at_origin = 0.5 * float((center * center).sum()) + C
+            if at_origin - solution.objective <= solution.gap:
+                return
+            point = solution.point
+            yield solution
+
+    def _solve(
+        self, C: float, center: Floats, start: Point, good_enough: Callable[[float, float], bool]
+    ) -> Solution:
+        report = self._progress.start(self._tol * C)
+        solution = self._planes.solve(
+            C, center, start, good_enough, max_iter=self._max_iter, report=report
+        )
+        self._progress.end()
+        return solution
+
+    def critical_fpr(self) -> float | None:
+        """Find an upper end of the window, the least but for 2 %, with which it would not collapse.
+
+        None where the whole AUC collapses, too: the classes' means are the same.
+        """
+        low, high, total = self._planes.problem.surrogate.window
+
+        def collapses(mass: float) -> bool:
+            planes = CuttingPlanes(self._problem(Window(low, mass, total)))
+            return leave_origin(planes, CRITICAL_DIRECTIONS) is None
+
+        if high >= total or collapses(total):
+            return None
+        return critical_mass(collapses, high, total) / total

@@ -1,0 +1,177 @@
+"""The loops over rows in memory row by row: scores, sums of rows by the share of each, moments of columns.
+
+Rows of finite numbers of a sane size take loops that the compiler turns into vector instructions; a row with a missing
+or an enormous value takes a plainer one. Which of them a row takes follows from the row alone.
+"""
+
+import numba
+import numpy as np
+
+_OUT = numba.float64[::1]
+# what a caller gives may be read-only
+_FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_ROWS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+
+LANES = 8
+
+# Sums and products of numbers up to here, standardised, stay finite; beyond, differences are cut off at FARTHEST.
+SANE = 1e300
+FARTHEST = 1e308
+
+
+@numba.njit(numba.float64(_FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS), nogil=True, cache=True)
+def slope_along(pushed, ds, crossed, rows, dz):  # type: ignore[no-untyped-def]
+    """Sum pushed · ds and crossed · dz[rows]; not by BLAS, whose sums depend on its threads."""
+    total = 0.0
+    for i in range(len(pushed)):
+        total += pushed[i] * ds[i]
+    for j in range(len(rows)):
+        total += crossed[j] * dz[rows[j]]
+    return total
+
+
+@numba.njit(numba.boolean(_FLOATS), nogil=True, cache=True)
+def _is_plain(row):  # type: ignore[no-untyped-def]
+    """Whether no value is missing or beyond SANE."""
+    plain = True
+    for j in range(len(row)):
+        plain &= abs(row[j]) <= SANE
+    return plain
+
+
+@numba.njit(
+    numba.float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS),
+    nogil=True,
+    cache=True,
+)
+def _score_any(row, center, reach, slope, missing, first, table):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(len(row)):
+        x = row[j]
+        if np.isnan(x):
+            total += missing[j]
+        elif first[j] >= 0:
+            total += table[first[j] + np.int64(x)]
+        else:
+            total += min(max(x - center[j], -reach[j]), reach[j]) * slope[j]
+    return total
+
+
+@numba.njit(
+    numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT),
+    nogil=True,
+    cache=True,
+)
+def score_rows(X, center, reach, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
+    """Score each row by what its values are worth.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), float64
+    center, reach, slope, missing : ndarray of shape (p,), float64
+        A number x adds slope · (x - center), the difference cut off at ± reach; NaN adds `missing`.
+    first : ndarray of shape (p,), int64
+        -1 for a column of numbers. In a column of categories the category c adds table[first + c].
+    table : ndarray, float64
+    scores : ndarray of shape (n,), float64
+        Receives the sums.
+    """
+    p = X.shape[1]
+    whole = p - p % LANES
+    lanes = np.empty(LANES)
+    for i in range(len(X)):
+        row = X[i]
+        if len(table) > 0:
+            scores[i] = _score_any(row, center, reach, slope, missing, first, table)
+            continue
+        lanes[:] = 0.0
+        for j in range(0, whole, LANES):
+            for lane in range(LANES):
+                lanes[lane] += (row[j + lane] - center[j + lane]) * slope[j + lane]
+        for j in range(whole, p):
+            lanes[j - whole] += (row[j] - center[j]) * slope[j]
+        total = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + (
+            (lanes[4] + lanes[5]) + (lanes[6] + lanes[7])
+        )
+        if not abs(total) <= SANE:  # a value is missing, or the sum of numbers overflows
+            total = _score_any(row, center, reach, slope, missing, first, table)
+        scores[i] = total
+
+
+@numba.njit(
+    numba.void(_MATRIX, _ROWS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT),
+    nogil=True,
+    cache=True,
+)
+def sum_rows(X, rows, share, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
+    """Sum rows, each times its share: what `score_rows` is the transpose of.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), float64
+    rows : ndarray of shape (k,), int64
+        Rising, which is kind to memory.
+    share : ndarray of shape (k,), float64
+    center, unit : ndarray of shape (p,), float64
+    first : ndarray of shape (p,), int64
+    sums, absent : ndarray of shape (p,), float64
+        Added to: Σ share · (x - center) · unit over the numbers of each column, Σ share over its missing values.
+    table : ndarray, float64
+        Added to: Σ share by category.
+    """
+    p = X.shape[1]
+    for k in range(len(rows)):
+        row, weight = X[rows[k]], share[k]
+        if len(table) == 0 and _is_plain(row):
+            for j in range(p):
+                sums[j] += weight * ((row[j] - center[j]) * unit[j])
+            continue
+        for j in range(p):
+            x = row[j]
+            if np.isnan(x):
+                absent[j] += weight
+            elif first[j] >= 0:
+                table[first[j] + np.int64(x)] += weight
+            else:
+                sums[j] += weight * (min(max(x - center[j], -FARTHEST), FARTHEST) * unit[j])
+
+
+@numba.njit(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT), nogil=True, cache=True)
+def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
+    """Add up the weight of each column's numbers and of its missing values; find its least and greatest number."""
+    p = X.shape[1]
+    for i in range(len(X)):
+        row, w = X[i], weight[i]
+        if _is_plain(row):
+            for j in range(p):
+                mass[j] += w
+                low[j] = min(low[j], row[j])
+                high[j] = max(high[j], row[j])
+            continue
+        for j in range(p):
+            if np.isnan(row[j]):
+                absent[j] += w
+            else:
+                mass[j] += w
+                low[j] = min(low[j], row[j])
+                high[j] = max(high[j], row[j])
+
+
+@numba.njit(
+    numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64), nogil=True, cache=True
+)
+def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
+    """Add up Σ weight · (½ (x - center) · scale)^order over each column's numbers; order is 1 or 2.
+
+    Nothing overflows where 1 / scale is half the column's range.
+    """
+    p = X.shape[1]
+    for i in range(len(X)):
+        row, w = X[i], weight[i]
+        plain = _is_plain(row)
+        for j in range(p):
+            measure = (0.5 * row[j] - 0.5 * center[j]) * scale[j]
+            worth = w * (measure if order == 1 else measure * measure)
+            if plain or not np.isnan(worth):
+                sums[j] += worth

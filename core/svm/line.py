@@ -1,0 +1,101 @@
+"""The search along a line on cached scores: no product with the table, slopes from the violations."""
+
+from typing import NamedTuple
+
+from core.ranker import Floats
+
+from .problem import Problem, Scores
+from .surrogate import Violations
+
+MOST_TRIALS = 8
+
+# Of what the search has gained so far, what it may leave.
+ENOUGH = 0.05
+
+
+class Point(NamedTuple):
+    """A coefficient vector, the rows' scores under it, and R there."""
+
+    w: Floats
+    scores: Scores
+    violations: Violations
+
+
+class Found(NamedTuple):
+    """A point on the line, and the objective there."""
+
+    t: float
+    value: float
+    slope: float
+    point: Point
+
+
+class Line:
+    """The objective ½‖w - center‖² + C R(w) at w = start + t (end - start)."""
+
+    def __init__(
+        self, problem: Problem, start: Point, end: Point, C: float, center: Floats
+    ) -> None:
+        self._problem, self._start, self._C = problem, start, C
+        self._step = end.w - start.w
+        self._change = end.scores.minus(start.scores)
+        from_center = start.w - center
+        self._square = (
+            0.5 * float((from_center * from_center).sum()),
+            float((from_center * self._step).sum()),
+            float((self._step * self._step).sum()),
+        )
+        self.first = self._found(0.0, start)
+        self.last = self._found(1.0, end)
+
+    def try_at(self, t: float) -> Found:
+        """Evaluate the objective at t."""
+        scores = self._start.scores.moved(t, self._change)
+        w = self._start.w + t * self._step
+        return self._found(t, Point(w, scores, self._problem.at(scores)))
+
+    def _found(self, t: float, point: Point) -> Found:
+        constant, linear, square = self._square
+        value = constant + t * linear + 0.5 * t * t * square + self._C * point.violations.value
+        slope = linear + t * square + self._C * point.violations.slope(*self._change)
+        return Found(t, value, slope, point)
+
+
+def search(line: Line) -> Found | None:
+    """Come near the minimum of a convex function between t = 0 and 1.
+
+    Returns
+    -------
+    Found or None
+        The best point tried; None where the start is the minimum.
+
+    Notes
+    -----
+    Slopes of R are those of one plane each, so they bracket the minimum; where the tangents at both ends cross
+    is a lower bound, which tells when to stop. Trials go by the secant of the slopes, halved where it lags.
+    """
+    low, high = line.first, line.last
+    if low.slope >= 0.0:
+        return None
+    if high.slope <= 0.0:
+        return high
+    best = high
+    for trial in range(MOST_TRIALS):
+        width = high.t - low.t
+        share = low.slope / (low.slope - high.slope)
+        if trial % 3 == 2:
+            share = 0.5
+        found = line.try_at(low.t + width * min(max(share, 0.02), 0.98))
+        if found.value < best.value:
+            best = found
+        if found.slope > 0.0:
+            high = found
+        else:
+            low = found
+        crossing = (low.value - high.value + high.slope * (high.t - low.t)) / (
+            high.slope - low.slope
+        )
+        least = low.value + low.slope * crossing
+        if best.value - least <= ENOUGH * max(line.first.value - best.value, 0.0):
+            break
+    return best

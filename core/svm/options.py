@@ -1,0 +1,49 @@
+"""Parameters that the SVMs share, each with its bounds and its sentence."""
+
+from typing import Annotated, Literal
+
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le, Lt
+
+Cost = Annotated[
+    Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],
+    Doc(
+        "Weight of the risk beside ½‖w‖². auto: the best of 1e-5 to 1e4 by the partial AUC asked "
+        "for, on a part of the training rows that is held out for it; all are fitted along one path."
+    ),
+]
+Tolerance = Annotated[
+    float,
+    Ge(1e-9),
+    Le(0.1),
+    Doc("Stop when the objective is proven to be within tol · C of its minimum."),
+]
+MaxIter = Annotated[int, Ge(1), Le(100_000), Doc("Most iterations of the solver for one C.")]
+Standardize = Annotated[
+    bool, Doc("Whether to divide numeric features by their standard deviation.")
+]
+FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
+FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")]
+SurrogateName = Annotated[
+    Literal["tight", "naive"],
+    Doc(
+        "tight: pairs with negatives below the window do not count. naive: they do, without margin."
+    ),
+]
+Anchor = Annotated[
+    Annotated[float, Ge(0), Le(1e6)] | Literal["auto"] | None,
+    Doc(
+        "κ: minimise ½‖w - κ v‖² + C R(w) instead of ½‖w‖² + C R(w), v the solution for the whole "
+        "AUC. auto: with κ = 1, and only where the window alone would give constant scores; C is "
+        "then the greatest pull that is tried. None: never."
+    ),
+]
+HeldFraction = Annotated[
+    float,
+    Gt(0),
+    Lt(1),
+    Doc("Share of each class's weight held out to choose C; without it, not used."),
+]
+Seed = Annotated[
+    int, Ge(0), Le(2**32 - 1), Doc("Seed of the draw of what is held out to choose C.")
+]

@@ -1,0 +1,82 @@
+"""Rows, their classes and a surrogate: risk and planes as functions of w."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from core.ranker import Floats
+
+from .design import Ints, Rows
+from .surrogate import Surrogate, Violations
+
+
+class Scores(NamedTuple):
+    """Scores of the positives and of the negatives; linear in w."""
+
+    positive: Floats
+    negative: Floats
+
+    def scaled(self, factor: float) -> "Scores":
+        """Give the scores of factor · w."""
+        return Scores(factor * self.positive, factor * self.negative)
+
+    def moved(self, t: float, change: "Scores") -> "Scores":
+        """Give the scores after t times a change."""
+        return Scores(self.positive + t * change.positive, self.negative + t * change.negative)
+
+    def minus(self, other: "Scores") -> "Scores":
+        """Give the change from other scores to these."""
+        return Scores(self.positive - other.positive, self.negative - other.negative)
+
+    def spread(self) -> float:
+        """Give the distance from the lowest to the highest score."""
+        parts = (self.positive, self.negative)
+        return float(max(part.max() for part in parts) - min(part.min() for part in parts))
+
+
+class Plane(NamedTuple):
+    """R(w) >= loss + gradient · w."""
+
+    loss: float
+    gradient: Floats
+
+
+class Problem:
+    """The risk R as a function of w.
+
+    Parameters
+    ----------
+    rows : Rows
+    positives, negatives : ndarray of int64
+        The rows that R is of, rising; others are scored and not looked at.
+    surrogate : Surrogate
+        Of their weights, in this order.
+    """
+
+    def __init__(self, rows: Rows, positives: Ints, negatives: Ints, surrogate: Surrogate) -> None:
+        self.rows = rows
+        self.surrogate = surrogate
+        self._positives = positives
+        self._negatives = negatives
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of w."""
+        return self.rows.coordinates.size
+
+    def scores(self, w: Floats) -> Scores:
+        """Score the rows; the one product with the table in an iteration."""
+        scores = self.rows.scores(w)
+        return Scores(scores[self._positives], scores[self._negatives])
+
+    def at(self, scores: Scores) -> Violations:
+        """Evaluate R at the scores of some w."""
+        return self.surrogate.at(*scores)
+
+    def plane(self, violations: Violations) -> Plane:
+        """Lay down the plane that touches R where it was evaluated."""
+        share = np.zeros(self.rows.n_rows)
+        share[self._positives] = violations.pushed
+        share[self._negatives[violations.rows]] = violations.crossed
+        rows = np.flatnonzero(share)
+        return Plane(violations.loss, self.rows.total(rows, share[rows]))
