@@ -6,15 +6,13 @@ import numpy.typing as npt
 from core.scan import MISSING, N_CODES, Bins, Criterion, Peak, Spread, Team, find_peak
 from core.scan.category_sets import categories_above, pack
 
-from .node import LEAST_SHARE, NODE, Mass, alike, split
+from .node import LEAST_EDGE, LEAST_SHARE, NODE, Mass, alike, split
 from .passes import POSITIONS, ROWS, add_layer, n_blocks, take_step
 from .program import Program, layer, n_nodes
 
 Codes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-LEAST_EDGE = 1e-12  # below this, TPR - FPR is rounding, not knowledge
 
 
 class Growth:

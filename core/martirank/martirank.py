@@ -1,14 +1,27 @@
 """MartiRank (Long & Servedio 2007, Section 4): boosting the AUC although labels lie."""
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, cast
+
 import numpy as np
 import numpy.typing as npt
+from annotated_doc import Doc
+from annotated_types import Ge, Le
+from sklearn.base import BaseEstimator
 
-from core.ranker import Callback, Floats
+from core.classifiers import ClassifierName
+from core.errors import InvalidParameter
+from core.ranker import Arrays, Callback, Floats
 from core.scan import count_rows, fit_bins
 
+from .any_ranker import AnyProgram, EstimatorRankers, NamedRankers, WeakRankers, read_program
+from .any_ranker import grow as grow_any
 from .growth import Growth
 from .node import Mass, mean_error
+from .program import Program
 from .ranker import MaxBins, NLayers, OutputOption, ProgramRanker
+
+Told = Callable[[int, npt.NDArray[np.void]], None]
 
 
 class MartiRank(ProgramRanker):
@@ -52,16 +65,42 @@ class MartiRank(ProgramRanker):
         self,
         *,
         n_rounds: NLayers = 20,
+        weak_ranker: Annotated[
+            Literal["stump"] | ClassifierName | BaseEstimator,
+            Doc(
+                "What a node is: a stump; a classifier by name, each fitted to the rows at its node; "
+                "or in Python any scikit-learn estimator that takes sample weights."
+            ),
+        ] = "stump",
         output: OutputOption = "position",
         max_bins: MaxBins = 255,
+        random_state: Annotated[
+            int, Ge(0), Le(2**32 - 1), Doc("Seed of weak rankers that draw: random forests.")
+        ] = 0,
     ) -> None:
         self.n_rounds = n_rounds
+        self.weak_ranker = weak_ranker
         self.output = output
         self.max_bins = max_bins
+        self.random_state = random_state
 
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
+        grow = self._grow_stumps if self.weak_ranker == "stump" else self._grow_any
+        losses: list[float] = []
+
+        def told(t: int, nodes: npt.NDArray[np.void]) -> None:
+            losses.append(mean_error(nodes))
+            callback(t, self.n_rounds, {"loss": losses[-1]})
+
+        program = grow(X, positive, weight, told)
+        self._take([program], 0.0, np.array(losses))
+        self.intercept_ = -self._find_cut(X, positive, weight)
+
+    def _grow_stumps(
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, told: Told
+    ) -> Program:
         rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
         n_positives = int(positive.sum())
         bins, codes = fit_bins(X, rows, weight[rows], self.max_bins, self._n_categories())
@@ -70,16 +109,50 @@ class MartiRank(ProgramRanker):
         stands_for = count_rows(weight[rows])
         growth = Growth(bins, self.n_rounds)
         masses = growth.start(shares)
-        losses = []
         for t in range(self.n_rounds):
             if t > 0:
                 growth.take_step(codes, masses)
             growth.add(codes, masses, n_positives, stands_for)
             growth.count(mass)
-            losses.append(mean_error(growth.close_layer()))
-            callback(t + 1, self.n_rounds, {"loss": losses[-1]})
-        self._take([growth.program()], 0.0, np.array(losses))
-        self.intercept_ = -self._find_cut(X, positive, weight)
+            told(t + 1, growth.close_layer())
+        return growth.program()
+
+    def _grow_any(
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, told: Told
+    ) -> AnyProgram:
+        rankers: WeakRankers
+        if isinstance(self.weak_ranker, str):
+            name = cast(ClassifierName, self.weak_ranker)
+            rankers = NamedRankers(name, self._n_categories(), self.random_state)
+        else:
+            rankers = EstimatorRankers(self.weak_ranker)
+        return grow_any(rankers, X, positive, weight, self.n_rounds, told)
+
+    def _check_parameters(self) -> None:
+        weak = self.weak_ranker
+        if not isinstance(weak, str) and not any(
+            hasattr(weak, method) for method in ("decision_function", "predict_proba")
+        ):
+            raise InvalidParameter(
+                "weak_ranker must have decision_function or predict_proba, "
+                f"{type(weak).__name__} has neither"
+            )
+
+    def takes_categories(self) -> bool:
+        """Whether its weak rankers can be fitted on categorical columns."""
+        return isinstance(self.weak_ranker, str)
+
+    def _get_programs(self) -> Arrays:
+        return (
+            self._programs[0].arrays() if self.weak_ranker != "stump" else super()._get_programs()
+        )
+
+    def _read_programs(
+        self, arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> Sequence[AnyProgram | Program]:
+        if self.weak_ranker == "stump":
+            return super()._read_programs(arrays)
+        return [read_program(arrays, self.n_rounds, self.weak_ranker, self._n_categories())]
 
     @property
     def _n_losses(self) -> int:

@@ -33,6 +33,8 @@ there is none. frozen: rows end here; rise_below tells with which label, 0 or 1.
 # A node that no more of a class than this reaches is taken to hold the other class alone.
 LEAST_SHARE = 1e-9
 
+LEAST_EDGE = 1e-12  # below this, TPR - FPR is rounding, not knowledge
+
 
 class Mass(NamedTuple):
     """Mass of the positives and of the negatives."""

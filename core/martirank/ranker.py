@@ -14,7 +14,7 @@ from core.errors import ArtifactError
 from core.ranker import Arrays, Floats, Ranker
 from core.scan import youden_threshold
 
-from .program import Output, Program, arrays_of, read_programs
+from .program import Output, arrays_of, read_programs
 
 # Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
 BLOCK_ROWS = 1 << 16
@@ -58,7 +58,7 @@ class ProgramRanker(Ranker):
     nodes_: npt.NDArray[np.void]
     intercept_: float
     loss_: Floats
-    _programs: Sequence[Program]
+    _programs: Sequence[Any]  # of `Program`, or of what answers alike
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -110,7 +110,7 @@ class ProgramRanker(Ranker):
     def _n_losses(self) -> int:
         """How many losses a fit tells."""
 
-    def _take(self, programs: Sequence[Program], intercept: float, loss: Floats) -> None:
+    def _take(self, programs: Sequence[Any], intercept: float, loss: Floats) -> None:
         self._programs = programs
         self.loss_ = loss
         self.nodes_ = np.concatenate([program.nodes for program in programs])
@@ -128,11 +128,16 @@ class ProgramRanker(Ranker):
         return 0.0 if cut is None else cut.value
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays = arrays_of(self._programs) | {"loss": self.loss_}
-        return arrays, {"intercept": self.intercept_}
+        return self._get_programs() | {"loss": self.loss_}, {"intercept": self.intercept_}
+
+    def _get_programs(self) -> Arrays:
+        return arrays_of(self._programs)
+
+    def _read_programs(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Sequence[Any]:
+        return read_programs(arrays, self._n_programs, self.n_rounds, self._n_categories())
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        programs = read_programs(arrays, self._n_programs, self.n_rounds, self._n_categories())
+        programs = self._read_programs(arrays)
         intercept = meta["intercept"]
         if type(intercept) is not float or not -1.0 <= intercept <= 0.0:
             raise ArtifactError(f"intercept must be from -1 to 0, got {intercept!r}")

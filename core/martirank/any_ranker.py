@@ -1,0 +1,320 @@
+"""Programs whose nodes hold any weak ranker: a classifier by name, or an estimator of the caller's."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+
+from core.arrays import check_array
+from core.classifiers import ClassifierName, ForestStack, LinearStack, Stack, fit_classifier
+from core.errors import ArtifactError, InvalidData
+from core.ranker import Arrays, Floats
+from core.scan import youden_threshold
+from core.table import Categories
+
+from .node import LEAST_EDGE, LEAST_SHARE, NODE, Mass, alike, check_nodes, describe_node, split
+from .program import Output, n_nodes
+
+Positive = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+STACKS: Mapping[ClassifierName, type[Stack]] = {
+    "linear_svm": LinearStack,
+    "logistic": LinearStack,
+    "random_forest": ForestStack,
+}
+
+# Rows of which less than this share is at a node are left out of its fit: they weigh nothing.
+LEAST_PRESENCE = 1e-6
+
+
+class WeakRankers(ABC):
+    """The weak rankers of a program under construction, in the order in which they are fitted."""
+
+    _fitted: list[Any]
+
+    @property
+    def n_fitted(self) -> int:
+        """How many there are."""
+        return len(self._fitted)
+
+    def drop(self) -> None:
+        """Forget the one fitted last."""
+        self._fitted.pop()
+
+    @abstractmethod
+    def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
+        """Fit one more to rows of both classes, half of the weight on each."""
+
+    @abstractmethod
+    def score(self, number: int, X: Floats) -> Floats:
+        """Score rows by one of them."""
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """Give the state as arrays."""
+
+    @abstractmethod
+    def describe(self, number: int) -> str:
+        """Name one of them."""
+
+
+class NamedRankers(WeakRankers):
+    """Classifiers by name, kept in a format of our own.
+
+    Parameters
+    ----------
+    name : {"linear_svm", "logistic", "random_forest"}
+    n_categories : ndarray of shape (n_features,), int64
+    seed : int
+    stack : Stack, optional
+        Fitted ones, from an artifact.
+    """
+
+    def __init__(
+        self, name: ClassifierName, n_categories: Integers, seed: int, stack: Stack | None = None
+    ) -> None:
+        self._name: ClassifierName = name
+        self._n_categories = n_categories
+        self._seed = seed
+        self._fitted = []
+        self._stack = stack
+
+    def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
+        """Fit one more; see `WeakRankers.fit`."""
+        seed = (self._seed + len(self._fitted)) % 2**32
+        self._fitted.append(
+            fit_classifier(self._name, X, positive, weight, self._n_categories, seed)
+        )
+
+    def score(self, number: int, X: Floats) -> Floats:
+        """Score rows by one of them."""
+        if self._stack is not None:
+            return self._stack.score(number, X)
+        fitted: Stack = self._fitted[number]
+        return fitted.score(0, X)
+
+    def arrays(self) -> Arrays:
+        """Give the classifiers one after the other."""
+        if self._stack is None:
+            self._stack = STACKS[self._name].join(self._fitted, self._n_categories)
+        return self._stack.arrays()
+
+    def describe(self, number: int) -> str:
+        """Name one of them."""
+        return f"{self._name} {number}"
+
+
+class EstimatorRankers(WeakRankers):
+    """Clones of a scikit-learn estimator, which sees X as it is, missing values as NaN."""
+
+    def __init__(self, template: BaseEstimator) -> None:
+        self._template = template
+        self._fitted = []
+
+    def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
+        """Fit one more; see `WeakRankers.fit`."""
+        estimator = clone(self._template)
+        try:
+            # The mean weight is 1, as estimators with a penalty expect.
+            estimator.fit(X, positive.astype(np.int64), sample_weight=weight / weight.mean())
+        except ValueError as error:
+            raise InvalidData(
+                f"the weak ranker {type(estimator).__name__} refused a node: {error}"
+            ) from error
+        self._fitted.append(estimator)
+
+    def score(self, number: int, X: Floats) -> Floats:
+        """Score rows by decision_function, else by the probability of the positive class."""
+        estimator = self._fitted[number]
+        if hasattr(estimator, "decision_function"):
+            return np.asarray(estimator.decision_function(X), dtype=np.float64)
+        return np.asarray(estimator.predict_proba(X)[:, 1], dtype=np.float64)
+
+    def arrays(self) -> Arrays:
+        """Refuse: an artifact holds no foreign code."""
+        raise ArtifactError(
+            "only weak rankers named by a text can be saved, got estimators of class "
+            f"{type(self._template).__name__}; those with names are stump, {', '.join(STACKS)}"
+        )
+
+    def describe(self, number: int) -> str:
+        """Name one of them."""
+        return f"{type(self._template).__name__} {number}"
+
+
+class AnyProgram:
+    """A program whose nodes cut the scores of weak rankers; the same to its readers as `Program`.
+
+    Parameters
+    ----------
+    n_layers : int
+    nodes : structured ndarray of shape (T(T+1)/2,)
+        A node that cuts scores looks at "feature" 0, the score, above `threshold`.
+    number : ndarray of shape (T(T+1)/2,), int64
+        Of each node's weak ranker; -1 where it has none.
+    rankers : WeakRankers
+    """
+
+    def __init__(
+        self, n_layers: int, nodes: npt.NDArray[np.void], number: Integers, rankers: WeakRankers
+    ) -> None:
+        self.n_layers = n_layers
+        self.nodes = nodes
+        self.number = number
+        self.rankers = rankers
+
+    def score(self, X: Floats, output: Output) -> Floats:
+        """Walk rows through the program, in expectation over its coins; see `Program.score`."""
+        mass = np.zeros((self.n_layers + 1, len(X)))
+        mass[0] = 1.0
+        for node, position in _walk(self.n_layers):
+            here = mass[position].copy()
+            rises = self._rises(node, X, here > 0.0)
+            mass[position + 1] += here * rises
+            mass[position] -= here * rises
+        ends = np.arange(self.n_layers + 1)
+        values = 2 * ends >= self.n_layers if output == "vote" else ends / self.n_layers
+        return np.asarray(values @ mass, dtype=np.float64)
+
+    def _rises(self, node: int, X: Floats, there: Positive) -> Floats:
+        if self.number[node] < 0 or not there.any():
+            return np.full(len(X), self.nodes[node]["rise_below"])
+        rises = np.zeros(len(X))
+        scores = self.rankers.score(int(self.number[node]), X[there])
+        cut = self.nodes[node]
+        rises[there] = np.where(scores > cut["threshold"], cut["rise_above"], cut["rise_below"])
+        return rises
+
+    def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:
+        """Describe the nodes layer by layer, ready for JSON."""
+        described: list[list[Any]] = [[] for _ in range(self.n_layers)]
+        layers = np.repeat(np.arange(self.n_layers), np.arange(1, self.n_layers + 1))
+        for node, t in enumerate(layers.tolist()):
+            condition = None
+            if self.number[node] >= 0:
+                ranker = self.rankers.describe(int(self.number[node]))
+                condition = f"{ranker} > {self.nodes[node]['threshold']:.10g}"
+            described[t].append(
+                {"position": len(described[t])}
+                | describe_node(self.nodes[node], condition, self.n_layers - t)
+            )
+        return described
+
+    def arrays(self) -> Arrays:
+        """Give the state as arrays."""
+        nodes = {name: self.nodes[name].copy() for name in NODE.names or ()}
+        return nodes | {"number": self.number} | self.rankers.arrays()
+
+
+def _walk(n_layers: int) -> Iterator[tuple[int, int]]:
+    """Yield nodes with their positions, layer by layer, in each from the highest position down."""
+    for t in range(n_layers):
+        for position in range(t, -1, -1):
+            yield n_nodes(t) + position, position
+
+
+def grow(
+    rankers: WeakRankers,
+    X: Floats,
+    positive: Positive,
+    weight: Floats,
+    n_layers: int,
+    told: Callable[[int, npt.NDArray[np.void]], None],
+) -> AnyProgram:
+    """Grow a program, a weak ranker fitted to the rows at each node by their mass there.
+
+    Parameters
+    ----------
+    rankers : WeakRankers
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+    n_layers : int
+    told : callable (layer, nodes of the layer) -> None
+        Called after each layer, counted from 1.
+
+    Returns
+    -------
+    AnyProgram
+    """
+    total = Mass(float(weight[positive].sum()), float(weight[~positive].sum()))
+    nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
+    number = np.full(len(nodes), -1, dtype=np.int64)
+    program = AnyProgram(n_layers, nodes, number, rankers)
+    mass = np.zeros((n_layers + 1, len(X)))
+    mass[0] = 1.0
+    for node, position in _walk(n_layers):
+        here = mass[position].copy()
+        nodes[node], has_ranker = _grow_node(rankers, X, positive, here * weight, total)
+        if has_ranker:
+            number[node] = rankers.n_fitted - 1
+        rises = program._rises(node, X, here > 0.0)
+        mass[position + 1] += here * rises
+        mass[position] -= here * rises
+        if position == 0:
+            t = int(np.sqrt(2 * node + 0.25))
+            told(t + 1, nodes[n_nodes(t) : n_nodes(t + 1)])
+    return program
+
+
+def _grow_node(
+    rankers: WeakRankers,
+    X: Floats,
+    positive: Positive,
+    mass: Floats,
+    total: Mass,
+) -> tuple[npt.NDArray[np.void], bool]:
+    """Make a node, with a weak ranker fitted to the rows that are there; say whether it has one."""
+    here = Mass(float(mass[positive].sum()), float(mass[~positive].sum()))
+    share = Mass(here.positive / total.positive, here.negative / total.negative)
+    if min(share) <= LEAST_SHARE:
+        return alike(1.0 if share.positive > share.negative else 0.0, share), False
+    there = mass > LEAST_PRESENCE * mass.max()
+    balanced = mass[there] / np.where(positive[there], here.positive, here.negative)
+    labels = positive[there]
+    if labels.all() or not labels.any():
+        return alike(0.5, share), False
+    rankers.fit(X[there], labels, balanced)
+    scores = rankers.score(rankers.n_fitted - 1, X[there])
+    cut = youden_threshold(scores, labels, balanced)
+    if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:
+        rankers.drop()
+        return alike(0.5, share), False
+    sides = split(Mass(1.0 - cut.p_plus, cut.p_minus), Mass(cut.p_plus, 1.0 - cut.p_minus))
+    node = (0, cut.value, False, -1, sides.rise_above, sides.rise_below, *share, sides.error, False)
+    return np.array(node, dtype=NODE)[()], True
+
+
+def read_program(
+    arrays: Mapping[str, npt.NDArray[Any]],
+    n_layers: int,
+    name: ClassifierName,
+    n_categories: Integers,
+) -> AnyProgram:
+    """Take what `AnyProgram.arrays` gave; refuse anything else with ArtifactError.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+    n_layers : int
+    name : {"linear_svm", "logistic", "random_forest"}
+    n_categories : ndarray of shape (n_features,), int64
+    """
+    nodes = np.empty(n_nodes(n_layers), dtype=NODE)
+    for field in NODE.names or ():
+        check_array(field, arrays[field], NODE[field], (len(nodes),))
+        nodes[field] = arrays[field]
+    check_nodes(nodes, 0, np.zeros(1, dtype=np.int64))
+    number = arrays["number"]
+    check_array("number", number, np.int64, (len(nodes),))
+    fitted = number[number >= 0]
+    if ((number >= 0) != (nodes["feature"] >= 0)).any() or len(set(fitted.tolist())) < len(fitted):
+        raise ArtifactError("number must give each node that cuts a weak ranker of its own")
+    if (number < -1).any() or (number >= len(fitted)).any():
+        raise ArtifactError(f"number must be from -1 to {len(fitted) - 1}")
+    stack = STACKS[name].from_arrays(arrays, len(fitted), n_categories)
+    return AnyProgram(n_layers, nodes, number, NamedRankers(name, n_categories, 0, stack))

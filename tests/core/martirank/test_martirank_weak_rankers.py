@@ -1,0 +1,126 @@
+"""MartiRank with classifiers and estimators in its nodes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from core import MartiRank, load, save
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.metrics import auc
+
+
+def table(seed=0, n=400):
+    draw = np.random.default_rng(seed)
+    X = draw.normal(size=(n, 3))
+    return X, ((X[:, 0] + X[:, 1] > 0) ^ (X[:, 2] > 1)).astype(int), draw.uniform(0.5, 2.0, n)
+
+
+WEAK = {
+    "logistic": "logistic",
+    "linear_svm": "linear_svm",
+    "estimator": LogisticRegression(),
+    "probabilities": DecisionTreeClassifier(max_depth=2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("weak_ranker", WEAK.values(), ids=WEAK)
+def test_layers_of_any_ranker_get_further_than_one(weak_ranker):
+    X, y, weight = table()
+    X_new, y_new, _ = table(seed=1)
+    one, six = (
+        auc(
+            y_new,
+            MartiRank(n_rounds=t, weak_ranker=weak_ranker)
+            .fit(X, y, weight)
+            .decision_function(X_new),
+        )
+        for t in (1, 6)
+    )
+    assert six > max(one, 0.8)
+
+
+def test_each_cut_errs_alike_on_both_classes():
+    X, y, weight = table()
+    ranker = MartiRank(n_rounds=3, weak_ranker="logistic").fit(X, y, weight)
+    (program,) = ranker._programs
+    mass = np.zeros((4, len(y)))
+    mass[0] = weight
+    for t in range(3):
+        for position in range(t, -1, -1):
+            node = t * (t + 1) // 2 + position
+            rises = program._rises(node, X, np.ones(len(y), dtype=bool))
+            here = mass[position]
+            if program.number[node] >= 0:
+                fallen = np.average(1 - rises[y == 1], weights=here[y == 1])
+                risen = np.average(rises[y == 0], weights=here[y == 0])
+                assert ranker.nodes_[node]["error"] == pytest.approx(fallen, abs=1e-4)
+                assert ranker.nodes_[node]["error"] == pytest.approx(risen, abs=1e-4)
+            mass[position + 1] += here * rises
+            mass[position] = here * (1 - rises)
+
+
+@pytest.mark.parametrize("weak_ranker", ["logistic", "random_forest"])
+def test_named_rankers_are_saved(weak_ranker):
+    X, y, _ = table()
+    X[::7, 0] = np.nan
+    frame = pd.DataFrame(X, columns=list("abc")).assign(d=np.where(y == 1, "yes", "no"))
+    frame.loc[::3, "d"] = "no"
+    ranker = MartiRank(n_rounds=2, weak_ranker=weak_ranker).fit(frame, y)
+    again = load(save(ranker))
+    assert (again.decision_function(frame) == ranker.decision_function(frame)).all()
+    assert again.structure() == ranker.structure()
+    assert "logistic" in str(again.structure()) or "random_forest" in str(again.structure())
+
+
+def test_scores_of_one_row_are_those_among_many():
+    X, y, _ = table()
+    ranker = MartiRank(n_rounds=4, weak_ranker="logistic").fit(X, y)
+    scores = ranker.decision_function(X[:20])
+    assert [ranker.decision_function(X[i : i + 1])[0] for i in range(20)] == pytest.approx(scores)
+
+
+def test_estimators_cannot_be_saved():
+    X, y, _ = table()
+    ranker = MartiRank(n_rounds=1, weak_ranker=LogisticRegression()).fit(X, y)
+    with pytest.raises(ArtifactError, match="LogisticRegression"):
+        save(ranker)
+
+
+def test_wrong_numbers_are_refused():
+    X, y, _ = table()
+    ranker = MartiRank(n_rounds=2, weak_ranker="logistic").fit(X, y)
+    arrays, meta = ranker.get_state()
+    for number in ([0, 0, 1], [0, 1, 5], [-1, 0, 1], [0, 1, -2]):
+        with pytest.raises(ArtifactError):
+            MartiRank.from_state(ranker.get_params(), arrays | {"number": np.array(number)}, meta)
+
+
+def test_an_estimator_that_refuses_missing_values_is_named():
+    X, y, _ = table()
+    X[0, 0] = np.nan
+    with pytest.raises(InvalidData, match="LogisticRegression refused a node"):
+        MartiRank(n_rounds=1, weak_ranker=LogisticRegression()).fit(X, y)
+
+
+class Mute(BaseEstimator):
+    """Neither decision_function nor predict_proba."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn nothing."""
+        return self
+
+
+@pytest.mark.parametrize("weak_ranker", [Mute(), "forest", 3])
+def test_wrong_weak_rankers_are_named(weak_ranker):
+    X, y, _ = table()
+    with pytest.raises(InvalidParameter, match="weak_ranker"):
+        MartiRank(n_rounds=1, weak_ranker=weak_ranker).fit(X, y)
+
+
+def test_estimators_take_no_categories():
+    frame = pd.DataFrame({"a": ["x", "y"] * 10})
+    with pytest.raises(InvalidData, match="numeric columns only"):
+        MartiRank(weak_ranker=LogisticRegression()).fit(frame, [0, 1] * 10)
