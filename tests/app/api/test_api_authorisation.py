@@ -96,6 +96,8 @@ class World:
                 body = {"params": ROW}
             case "GET", "/v1/models/{ref}/operating-point":
                 body = {"params": {"fpr": 0.1}}
+            case "GET", "/v1/models/{ref}/partial-dependence":
+                body = {"params": {"feature": "age"}}
             case "POST", "/v1/datasets":
                 body = {"content": b"a,b\n1,0\n", "headers": {"Content-Type": "text/csv"}}
             case "POST", "/v1/jobs":
