@@ -336,5 +336,10 @@ def _plain(column: pa.Array) -> list[Any]:
             value if value is not None and abs(value) < float("inf") else None for value in values
         ]
     return [
-        value if isinstance(value, bool | int | float | None) else str(value) for value in values
+        value if isinstance(value, bool | int | float | None) else _cut(str(value))
+        for value in values
     ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"

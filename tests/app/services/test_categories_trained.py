@@ -1,0 +1,364 @@
+"""Raw tables through the service: categories learnt from the rows that teach, and rows scored by their words."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from raw_table import raw_table
+from workbench import OWNER, Workbench
+
+from app.db.session import Database
+from app.db.tables import Dataset, JobState
+from app.errors import Invalid
+from app.services import datasets, scoring
+from app.services.scoring import ModelCache, Served
+from app.services.tables import Columns, read_table, split
+from app.services.trials.multilabel import MultilabelTrial
+from app.services.trials.preferences import PreferenceTrial
+from core import artifact
+from core.metrics import auc
+from core.registry import ALGORITHMS
+
+FEATURES = ["age", "workclass", "education", "hours-per-week", "native-country"]
+TAKES = [name for name, ranker in ALGORITHMS.items() if ranker().takes_categories()]
+BINARY = [name for name in TAKES if ALGORITHMS[name].target == "binary"]
+OF_PAIRS = [name for name in TAKES if hasattr(ALGORITHMS[name], "fit_pairs")]
+OF_LABELS = [name for name in TAKES if ALGORITHMS[name].target == "multilabel"]
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    """Return a worker without processes."""
+    return Workbench(db, tmp_path)
+
+
+def algorithm(name: str) -> dict[str, Any]:
+    """The algorithm with few rounds, where it has rounds."""
+    quick = {"n_rounds": 15} if "n_rounds" in ALGORITHMS[name]().get_params() else {}
+    return {"name": name} | quick
+
+
+def serve(bench: Workbench, model_id: str) -> Served:
+    """Load a model as the API does."""
+    return ModelCache(bench.db, bench.blobs, 10, lambda errand: None).find(OWNER, model_id)
+
+
+def rows_of(text: str) -> list[dict[str, Any]]:
+    """The rows as JSON: text as such, numbers as numbers, null for what is not known."""
+    body = text.replace(", ", ",").encode()
+    null = pyarrow.csv.ConvertOptions(null_values=["?"], strings_can_be_null=True)
+    table = pyarrow.csv.read_csv(io.BytesIO(body), convert_options=null)
+    return table.select(FEATURES).to_pylist()
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_a_raw_table_needs_no_preparation(bench: Workbench, name: str) -> None:
+    text = raw_table()
+    dataset = bench.ready(text)
+    job = bench.work_on(dataset, name="m", algorithm=algorithm(name))
+    assert job.state == JobState.SUCCEEDED, job.error
+    model = bench.model(job)
+    features = {feature["name"]: feature for feature in model.features}
+    assert list(features) == FEATURES  # the name of a person is none
+    assert features["education"]["type"] == "categorical"
+    assert not features["education"]["missing"]
+    assert features["workclass"]["missing"]
+    assert features["education"]["n_categories"] == len(features["education"]["categories"]) == 5
+
+    served = serve(bench, model.id)
+    rows = rows_of(text)
+    scores, _, _ = served.score(served.features.matrix_of_rows(rows))
+    rich = [line.endswith(">50K") for line in text.splitlines()[1:]]
+    assert auc(rich, scores) > 0.75
+    again = artifact.load(artifact.save(served.ranker))
+    table = pa.Table.from_pylist(rows)
+    assert np.allclose(again.decision_function(table), scores)
+    json.dumps(scoring.structure(served), allow_nan=False)
+    if not hasattr(served.ranker, "contributions"):
+        return
+    explained = scoring.explain(served, served.features.matrix_of_rows(rows[:3]))
+    for parts, score in zip(explained, scores, strict=False):
+        total = parts["offset"] + sum(parts["contributions"].values())
+        assert total == pytest.approx(score, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", BINARY[:1])
+def test_what_is_unseen_is_missing(bench: Workbench, name: str) -> None:
+    job = bench.work_on(bench.ready(raw_table()), name="m", algorithm=algorithm(name))
+    served = serve(bench, str(job.model_id))
+    row = {"age": 40, "workclass": "Private", "hours-per-week": 40, "native-country": "Country-3"}
+    unseen = [row | {"education": value} for value in ("Kindergarten", "?", "", None, 7, "masters")]
+    scores, _, _ = served.score(served.features.matrix_of_rows(unseen))
+    assert len(set(scores.tolist())) == 1
+    words = [row | {"education": word} for word in ("Doctorat (é)", "11th")]
+    known = served.features.matrix_of_rows(words)
+    assert served.score(known)[0][0] > served.score(known)[0][1]
+    tags = {served.entity_tag(served.features.matrix_of_rows([one])) for one in unseen}
+    assert len(tags) == 1
+    assert served.entity_tag(known[:1]) not in tags
+
+
+def skewed(rows: int = 300) -> str:
+    """A table whose rows have a town of their own now and then."""
+    rng = np.random.default_rng(3)
+    towns = [f"rare {i}" if i % 10 == 0 else f"town {rng.integers(4)}" for i in range(rows)]
+    x = rng.normal(size=rows).round(3)
+    lines = [f"{x[i]},{towns[i]},{int(x[i] + rng.normal() > 0)}" for i in range(rows)]
+    return "x,town,y\n" + "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", BINARY[:1])
+def test_rows_that_judge_teach_no_category(bench: Workbench, name: str) -> None:
+    dataset = bench.ready(skewed())
+    model = bench.model(bench.work_on(dataset, algorithm=algorithm(name), seed=2))
+    table = read_table(
+        bench.blobs.path(dataset.table_key or ""), Columns(["x", "town"], "y", None, None)
+    )
+    train, validation = split(table, 0.25, 2)
+    towns = table.categories[1]
+    assert towns is not None
+    learnt = {towns[int(k)] for k in table.X[train, 1]}
+    judged = {towns[int(k)] for k in table.X[validation, 1]}
+    assert judged - learnt
+    assert serve(bench, model.id).ranker.categories_ == (None, tuple(sorted(learnt)))
+    assert model.features[1]["categories"] == sorted(learnt)[:100]
+
+
+@pytest.mark.parametrize("name", BINARY[:1])
+def test_another_dataset_judges(bench: Workbench, name: str) -> None:
+    dataset, other = bench.ready(raw_table()), bench.ready(raw_table(120, seed=1) + _MORE)
+    job = bench.work_on(
+        dataset,
+        algorithm=algorithm(name),
+        validation={"method": "dataset", "dataset_id": other.id},
+    )
+    assert job.state == JobState.SUCCEEDED, job.error
+    served = serve(bench, str(job.model_id))
+    assert served.curve is not None
+    assert "Moon" not in (served.ranker.categories_[4] or ())
+
+
+_MORE = "30, Private, Bachelors, 40, Moon, person 120, >50K\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "detail"),
+    [
+        (
+            raw_table(60),
+            {"categorical": "age"},
+            "must have 'age' not categorical: declare it so when it is uploaded",
+        ),
+        (
+            raw_table(60).replace("Private", "1").replace("Self-emp-not-inc", "2").replace("State-gov", "3"),
+            {},
+            "must have 'workclass' categorical",
+        ),
+        (raw_table(60), {"drop": "education"}, "lacks 1 features: 'education'"),
+    ],
+)  # fmt: skip
+def test_a_dataset_that_cannot_judge(
+    bench: Workbench, body: str, given: dict[str, str], detail: str
+) -> None:
+    dataset, other = bench.ready(raw_table()), bench.ready(body, **given)
+    with pytest.raises(Invalid) as caught:
+        bench.submit(
+            dataset,
+            algorithm={"name": BINARY[0]},
+            validation={"method": "dataset", "dataset_id": other.id},
+        )
+    assert detail in caught.value.detail
+    assert caught.value.errors[0]["pointer"] == "/validation/dataset_id"
+
+
+def test_an_algorithm_of_numbers_alone(bench: Workbench) -> None:
+    dataset = bench.ready(raw_table(60))
+    for name, ranker in ALGORITHMS.items():
+        if ranker.target == "binary" and name not in TAKES:
+            with pytest.raises(Invalid) as caught:
+                bench.submit(dataset, algorithm={"name": name})
+            assert caught.value.code == "categorical_features"
+            assert "'workclass', 'education', 'native-country' are cat" in caught.value.detail
+    numbers = bench.ready(raw_table(200), drop="workclass,education,native-country,name")
+    for name in set(ALGORITHMS) - set(TAKES):
+        if ALGORITHMS[name].target == "binary":
+            bench.submit(numbers, algorithm={"name": name})
+
+
+def test_the_preview_shows_words(bench: Workbench) -> None:
+    text = raw_table(40)
+    dataset = bench.ready(text, drop="age")
+    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
+    assert shown["columns"] == [*FEATURES[1:], "name", "income"]
+    for line, row in zip(text.splitlines()[1:], shown["data"], strict=False):
+        _, work, education, hours, country, name, income = line.split(", ")
+        assert row == [
+            None if work == "?" else work,
+            education,
+            None if hours == "?" else float(hours),
+            None if country == "?" else country,
+            name,
+            income,
+        ]
+
+
+def test_long_words_are_cut_in_the_preview(bench: Workbench) -> None:
+    rows = "".join(f"{i},{'x' * 1000}{i},{i % 2}\n" for i in range(30))
+    dataset = bench.ready("n,note,y\n" + rows)
+    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
+    assert shown["data"] == [[0.0, "x" * 255 + "…", "0"]]
+
+
+def test_what_was_declared_is_kept(bench: Workbench) -> None:
+    dataset = bench.ready(
+        raw_table(60), categorical="age,hours-per-week", drop="name", missing="?,none"
+    )
+    assert dataset.categorical == ["age", "hours-per-week"]
+    assert (dataset.drop, dataset.missing) == (["name"], ["?", "none"])
+    roles = {column["name"]: (column["type"], column["role"]) for column in dataset.columns}
+    assert roles["age"] == ("categorical", "feature")
+    assert roles["name"] == (None, "dropped")
+
+
+@pytest.mark.parametrize(
+    ("given", "parameter", "detail"),
+    [
+        ({"categorical": "a,,b"}, "categorical", "categorical must name columns"),
+        ({"drop": ","}, "drop", "drop must name columns, as in drop=a,b,c"),
+        ({"drop": "a,a"}, "drop", "drop must name each once, 'a' comes again"),
+        ({"drop": "a", "label": "a"}, "label", "label='a', drop='a'"),
+        ({"drop": "a", "categorical": "a"}, "label", "drop='a', categorical='a'"),
+        ({"categorical": "a", "weight": "a"}, "label", "weight='a', categorical='a'"),
+        ({"categorical": "a\0"}, "categorical", "no NUL"),
+        ({"drop": ""}, "drop", "1 to 4096 characters"),
+        ({"missing": ""}, "missing", "1 to 4096 characters"),
+        ({"missing": "x,x"}, "missing", "missing must name each once"),
+        ({"missing": "x" * 4097}, "missing", "1 to 4096 characters"),
+    ],
+)
+def test_fields_that_make_no_sense(given: dict[str, str], parameter: str, detail: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        datasets.describe(given)
+    assert caught.value.errors[0]["parameter"] == parameter
+    assert detail in caught.value.errors[0]["detail"]
+
+
+def test_names_and_tokens_with_commas_stand_in_quotes() -> None:
+    said = datasets.describe({"drop": '"a,b", c ,"say ""hi"""', "missing": ',NA,"n,a"'})
+    assert said.drop == ["a,b", "c", 'say "hi"']
+    assert said.missing == ["NA", "n,a"]
+    assert datasets.describe({"missing": ","}).missing == []
+
+
+# --- other kinds of dataset ----------------------------------------------------------------------
+
+
+def items(rows: int = 80) -> tuple[str, str]:
+    """Items of a colour, and pairs that say red is better than green, and that than all others."""
+    rng = np.random.default_rng(5)
+    colours = rng.choice(["green", "red", "blue", "grey"], rows)
+    worth = {"red": 2, "green": 1}
+    table = "id,x,colour\n" + "".join(
+        f"item{i},{rng.normal():.3f},{colours[i] if i else 'unique'}\n" for i in range(rows)
+    )
+    ends = rng.integers(1, rows, (2000, 2))
+    pairs = [
+        f"item{a},item{b}"
+        for a, b in ends.tolist()
+        if worth.get(colours[a], 0) > worth.get(colours[b], 0)
+    ]
+    return table, "better,worse\n" + "\n".join(pairs) + "\n"
+
+
+def payload_of(bench: Workbench, dataset: Dataset, **spec: Any) -> dict[str, Any]:
+    """What the fit process gets, for a job that never runs."""
+    asked = {"seed": 0, "validation": {"method": "holdout", "fraction": 0.25}} | spec
+    features = [{"name": c["name"]} for c in dataset.columns if c["role"] == "feature"]
+    pairs = dataset.pairs.table_key if dataset.pairs else None
+    table = {
+        "path": str(bench.blobs.path(dataset.table_key or "")),
+        "pairs": None if pairs is None else str(bench.blobs.path(pairs)),
+        "features": features,
+        "weight": None,
+        "group": None,
+    }
+    return {"spec": asked, "table": table, "labels": dataset.labels}
+
+
+def test_items_that_teach_teach_categories(bench: Workbench) -> None:
+    table, pairs = items()
+    dataset = bench.ready(table, kind="preferences")
+    bench.compare(dataset, pairs)
+    dataset = datasets.get(bench.db, OWNER, dataset.id)
+    trial = PreferenceTrial(payload_of(bench, dataset), ["x", "colour"])
+    learnt = trial._table.categories[1]
+    assert learnt == ("blue", "green", "grey", "red")  # no pair names the unique one
+    assert np.isnan(trial._table.X[0, 1])
+    assert trial.held_out.categories == trial._table.categories
+
+
+@pytest.mark.parametrize("name", OF_PAIRS)
+def test_preferences_between_coloured_items(bench: Workbench, name: str) -> None:
+    table, pairs = items()
+    dataset = bench.ready(table, kind="preferences")
+    bench.compare(dataset, pairs)
+    job = bench.work_on(dataset, algorithm=algorithm(name))
+    assert job.state == JobState.SUCCEEDED, job.error
+    served = serve(bench, str(job.model_id))
+    colours = ["red", "green", "blue", "unseen"]
+    X = served.features.matrix_of_rows([{"x": 0, "colour": colour} for colour in colours])
+    scores = served.score(X)[0]
+    assert scores[0] > scores[1] > scores[2]
+
+
+def coloured(rows: int = 300) -> str:
+    """A table with two labels that a colour tells, and one row of a colour of its own."""
+    rng = np.random.default_rng(6)
+    colours = rng.choice(["green", "red", "blue", "grey"], rows)
+    return "x,colour,warm,bright\n" + "".join(
+        f"{rng.normal():.3f},{colours[i] if i else 'unique'},"
+        f"{int(colours[i] == 'red') if i % 9 else 1},{int(colours[i] in ('red', 'green'))}\n"
+        for i in range(rows)
+    )
+
+
+def test_rows_with_several_labels_teach_categories(bench: Workbench) -> None:
+    dataset = bench.ready(coloured(), kind="multilabel", labels="warm,bright")
+    trial = MultilabelTrial(payload_of(bench, dataset), ["x", "colour"])
+    train, held = trial._train.table, trial.held_out
+    assert train.categories == held.categories
+    assert train.categories[1] is not None
+    inner = trial.inner(0.25, 1)
+    assert set(inner._train.table.categories[1] or ()) <= set(train.categories[1])
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_several_labels_of_coloured_rows(bench: Workbench, name: str) -> None:
+    dataset = bench.ready(coloured(), kind="multilabel", labels="warm,bright")
+    job = bench.work_on(dataset, algorithm=algorithm(name))
+    assert job.state == JobState.SUCCEEDED, job.error
+    served = serve(bench, str(job.model_id))
+    X = served.features.matrix_of_rows([{"x": 0, "colour": c} for c in ("red", "green", "blue")])
+    scores = served.score(X)[0]
+    assert scores[0, 0] > scores[1, 0]
+    assert min(scores[0, 1], scores[1, 1]) > scores[2, 1]
+
+
+def test_categories_of_a_parquet_table(bench: Workbench) -> None:
+    colours = pa.array(["red", "green", None] * 20).dictionary_encode()
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": range(60), "colour": colours, "y": [0, 1, 0] * 20}), sink)
+    dataset = bench.ready(sink.getvalue(), content_type="application/vnd.apache.parquet")
+    table = read_table(
+        bench.blobs.path(dataset.table_key or ""), Columns(["colour", "x"], "y", None, None)
+    )
+    assert table.categories == (("green", "red"), None)
+    assert np.array_equal(table.X[:3, 0], [1.0, 0.0, np.nan], equal_nan=True)
