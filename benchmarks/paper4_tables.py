@@ -53,17 +53,20 @@ class Contestant(NamedTuple):
     grid: dict[str, list[Any]]
 
 
+C_PATH = [10.0**power for power in range(-5, 5)]
 TREES = {"n_rounds": [100, 300], "max_leaves": [7, 31]}
 
 # One line each. B.2: pAUCBoost took 100 rounds on letter and 25 on the larger tables.
 CONTESTANTS = {
     "logistic": Contestant("logistic", {"C": [1e-3, 1e-2, 0.1, 1.0, 10.0]}),
+    "auc_svm": Contestant("auc_svm", {"C": C_PATH}),
+    "pauc_svm": Contestant("pauc_svm", {"C": C_PATH}),
     "greedy_pairs": Contestant("greedy_pairs", {"coarseness": [100]}),
     "komori_eguchi_25": Contestant("komori_eguchi_boost", {"n_rounds": [25]}),
     "komori_eguchi_100": Contestant("komori_eguchi_boost", {"n_rounds": [100]}),
     "komori_eguchi": Contestant(
         "komori_eguchi_boost",
-        {"weak_ranker": ["spline", "stump"], "penalty": [1e-3, 1e-2], "n_rounds": [100, 300]},
+        {"weak_ranker": ["spline", "stump"], "penalty": [1e-4, 1e-3, 1e-2], "n_rounds": [100]},
     ),
     "rankboost": Contestant("rankboost", {"weak_ranker": ["tree"]} | TREES),
     "paucboost": Contestant("paucboost", TREES),

@@ -11,12 +11,11 @@ from annotated_types import Ge, Le
 
 from core.arrays import check_array
 from core.errors import ArtifactError
-from core.metrics.window import check_window
+from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker
 from core.scan import youden_threshold
 
 from .ensemble import join_fields, split_fields
-from .paucboost import FprMax, FprMin
 from .smooth import (
     GREATEST_VALUE,
     AdditiveFunction,

@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
 from core.errors import ArtifactError
-from core.metrics.window import check_window
+from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Combination, Floats
 
 from .booster import Booster
@@ -23,8 +23,6 @@ from .tree.options import LeafForm, MaxDepth, MaxFeatures, MaxLeaves, MinSamples
 from .validation import Part, Watch
 from .window import Reweighable, WindowLearner, WindowStumpLearner, WindowTreeLearner, widen
 
-FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
-FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")]
 Window = Annotated[
     float,
     Ge(1),

@@ -7,19 +7,17 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Le
 
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.metrics import partial_auc
-from core.metrics.window import check_window
+from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker
 from core.scan import youden_threshold
 
 from .standardised import Standardised
 
-FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
-FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")]
 Coarseness = Annotated[
     int,
     Ge(2),

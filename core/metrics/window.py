@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Real
+from typing import Annotated
+
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le, Lt
 
 from core.errors import InvalidParameter
+
+# Parameters of the estimators that are told a window; `check_window` holds them together.
+FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
+FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")]
 
 # No sample tells narrower windows apart, and squares of the width must not vanish.
 LEAST_WIDTH = 1e-9
