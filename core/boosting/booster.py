@@ -113,6 +113,10 @@ class Booster(Ranker):
                 f"the number of rounds; got {self.early_stopping_rounds}"
             )
 
+    def takes_categories(self) -> bool:
+        """Whether its weak rankers can do with categorical columns; see `Ranker`."""
+        return self._kind().takes_categories
+
     def combination(self) -> Combination | None:
         """Give the weak rankers' weights; see `Ranker.combination`."""
         weights = self._ensemble.binary_weights()
@@ -135,7 +139,7 @@ class Booster(Ranker):
                 name: float(value[0]) if np.isfinite(value[0]) else None
                 for name, value in losses._asdict().items()
             },
-            **self._ensemble.describe(self._feature_name),
+            **self._ensemble.describe(self._feature_name, self.categories_),
         }
 
     @abstractmethod
@@ -216,7 +220,7 @@ class Booster(Ranker):
             raise ArtifactError("validation_auc must be from 0 to 1")
         if meta["stop_reason"] not in get_args(StopReason):
             raise ArtifactError(f"stop_reason is unknown: {meta['stop_reason']!r}")
-        ensemble = self._kind().read(arrays, n_rounds, self.n_features_in_)
+        ensemble = self._kind().read(arrays, n_rounds, self._n_categories())
         self.validation_auc_ = validation_auc
         log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
         self._take(ensemble, log_f, meta["stop_reason"])

@@ -12,6 +12,7 @@ from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData
 from core.ranker import Arrays, Floats
 from core.scan import Criterion
+from core.table import Categories
 
 from .ensemble import Ensemble, join_fields, split_fields
 from .line import Column, Line, dot, known, log_sum
@@ -235,7 +236,7 @@ class ColumnSum(Ensemble):
         """Give slope times what each value is above its column's mean."""
         return self._slopes * (known(X) - self._column_mean)
 
-    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Say what a unit of each column adds, greatest first."""
         order = self._used[np.argsort(-np.abs(self._slopes[self._used]), kind="stable")]
         return {
@@ -262,10 +263,13 @@ class ColumnSum(Ensemble):
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int
+        cls,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        n_rounds: int,
+        n_categories: npt.NDArray[np.int64],
     ) -> "ColumnSum":
         """Take what `arrays` gave; refuse any other with ArtifactError."""
-        mean = arrays["column_mean"]
+        mean, n_features = arrays["column_mean"], len(n_categories)
         check_array("column_mean", mean, np.float64, (n_features,))
         check_array("column_binary", arrays["column_binary"], np.bool_, (n_features,))
         rounds = join_fields(arrays, ROUND, n_rounds)

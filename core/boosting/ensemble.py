@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from core.arrays import check_array
 from core.ranker import Arrays, Floats
+from core.table import Categories
 
 
 class Ensemble(ABC):
@@ -44,8 +45,15 @@ class Ensemble(ABC):
         """Give a part per row and feature; `mean` and a row's parts add up to its sum."""
 
     @abstractmethod
-    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
-        """Describe the sum, ready for JSON and readable by a person."""
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
+        """Describe the sum, ready for JSON and readable by a person.
+
+        Parameters
+        ----------
+        name : callable feature -> str
+        categories : tuple, one entry per feature
+            None for a numeric one.
+        """
 
     def binary_weights(self) -> Floats | None:
         """Give what each round's weak ranker adds where it says 1 over where it says 0.

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Floats
 from core.scan import TwoSided, two_sided, youden_threshold
+from core.table import Categories
 
 from .ensemble import Ensemble
 from .kinds import Kind
@@ -166,7 +167,7 @@ class EstimatorSum(Ensemble):
             f"contributions need weak_ranker 'stump', the weak rankers are {self._class_name}"
         )
 
-    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Say what was fitted, and how the rounds cut it."""
         rounds = [dict(zip(ROUND.names or (), row.tolist(), strict=True)) for row in self.rounds]
         return {"estimator": self._class_name, "cuts": rounds}
@@ -190,8 +191,10 @@ def _start(
     return EstimatorLearner(template, X, positive, weight)
 
 
-def _read(arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int) -> EstimatorSum:
+def _read(
+    arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: npt.NDArray[np.int64]
+) -> EstimatorSum:
     raise ArtifactError("an artifact cannot hold estimators")
 
 
-ESTIMATORS = Kind(_start, _read)
+ESTIMATORS = Kind(_start, _read, takes_categories=False)

@@ -1,6 +1,7 @@
 """The boosting family's own kernels: sums and changes of row weights on both sides of a cut.
 
-A side is an interval of codes in arithmetic modulo 256: `first`, and `width` codes after it. These
+A side is an interval of codes in the arithmetic of their type, which wraps around: `first`, and
+`width` codes after it. For a set of bins the codes are replaced by marks first, 1 above and 0 below. These
 kernels take 0.1 to 0.5 ns a row, little beside the histograms of thirty features: threads would not
 pay.
 """
@@ -11,9 +12,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.scan import MISSING, Peak
+from core.scan import WIDTHS, Codes, Peak, missing_code
 
-Codes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
 
@@ -24,17 +24,35 @@ class Interval(NamedTuple):
     width: int
 
 
-def sides(peak: Peak) -> tuple[Interval, Interval]:
-    """Give the codes above and below a cut."""
+class Sides(NamedTuple):
+    """A column of codes, and which of them are above a cut and below it."""
+
+    column: Codes
+    above: Interval
+    below: Interval
+
+
+def divide(column: Codes, peak: Peak) -> Sides:
+    """Give the sides of a cut; of a categorical feature by marks in place of its codes."""
+    missing = missing_code(column.dtype)
+    if peak.bins_above is not None:
+        marks = np.zeros(missing + 1, dtype=np.uint8)
+        marks[: len(peak.bins_above)] = peak.bins_above
+        marks[missing] = peak.missing_above
+        return Sides(marks[column], Interval(1, 0), Interval(2, 254))
     first = peak.cut + 1
-    width = (MISSING if peak.missing_above else MISSING - 1) - first
-    return Interval(first, width), Interval((first + width + 1) % 256, 254 - width)
+    width = missing - first - (0 if peak.missing_above else 1)
+    below = Interval((first + width + 1) % (missing + 1), missing - 1 - width)
+    return Sides(column, Interval(first, width), below)
 
 
 @numba.njit(
-    numba.types.Tuple((numba.float64, numba.float64, numba.int64))(
-        numba.uint8[::1], numba.uint8, numba.uint8, numba.float64[::1]
-    ),
+    [
+        numba.types.Tuple((numba.float64, numba.float64, numba.int64))(
+            code[::1], code, code, numba.float64[::1]
+        )
+        for code in WIDTHS
+    ],
     nogil=True,
     cache=True,
     fastmath={"reassoc", "nsz", "nnan", "ninf"},  # lets the compiler add in vector lanes
@@ -45,7 +63,7 @@ def sum_sides(column, first, width, weights):  # type: ignore[no-untyped-def]
     outside = 0.0
     n_inside = 0
     for i in range(len(column)):
-        if np.uint8(column[i] - first) <= width:
+        if column.dtype.type(column[i] - first) <= width:
             inside += weights[i]
             n_inside += 1
         else:
@@ -54,34 +72,33 @@ def sum_sides(column, first, width, weights):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    numba.void(
-        numba.uint8[::1],
-        numba.uint8,
-        numba.uint8,
-        numba.float64,
-        numba.float64,
-        numba.float64[::1],
-    ),
+    [
+        numba.void(code[::1], code, code, numba.float64, numba.float64, numba.float64[::1])
+        for code in WIDTHS
+    ],
     nogil=True,
     cache=True,
 )
 def rescale_sides(column, first, width, inside, outside, weights):  # type: ignore[no-untyped-def]
     """Multiply the weights inside an interval by one factor and those outside by another."""
     for i in range(len(column)):
-        weights[i] *= inside if np.uint8(column[i] - first) <= width else outside
+        weights[i] *= inside if column.dtype.type(column[i] - first) <= width else outside
 
 
 @numba.njit(
-    numba.int64(
-        numba.uint8[::1],
-        numba.uint8,
-        numba.uint8,
-        numba.float64,
-        numba.float64[::1],
-        numba.int64,
-        numba.uint32[::1],
-        numba.float64[::1],
-    ),
+    [
+        numba.int64(
+            code[::1],
+            code,
+            code,
+            numba.float64,
+            numba.float64[::1],
+            numba.int64,
+            numba.uint32[::1],
+            numba.float64[::1],
+        )
+        for code in WIDTHS
+    ],
     nogil=True,
     cache=True,
 )
@@ -95,7 +112,7 @@ def rescale_and_list(column, first, width, factor, weights, start, rows, changes
     listed = np.uint64(0)  # unsigned, so that numba drops the test for negative indices
     for i in range(len(column)):
         weight = weights[np.uint64(i)]
-        is_inside = np.uint8(column[np.uint64(i)] - first) <= width
+        is_inside = column.dtype.type(column[np.uint64(i)] - first) <= width
         rescaled = weight * factor if is_inside else weight
         weights[np.uint64(i)] = rescaled
         rows[listed] = np.uint32(start + i)

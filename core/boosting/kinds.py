@@ -37,18 +37,23 @@ class Kind(NamedTuple):
     start : callable (booster, rule, X, positive, weight) -> CollectingLearner
         Lays out the training rows at f = 0; reads what parameters it wants from the booster. The
         rule is of the type that the kind needs: `rules.CutRule` for stumps, `tree.rules.TreeRule` for trees.
-    read : callable (arrays, n_rounds, n_features) -> Ensemble
-        Takes what `Ensemble.arrays` gave; refuses any other with ArtifactError.
+    read : callable (arrays, n_rounds, n_categories) -> Ensemble
+        Takes what `Ensemble.arrays` gave; refuses any other with ArtifactError. n_categories has a
+        number for each feature, 0 where it is numeric.
+    takes_categories : bool
+        Whether it can do with categorical features.
     """
 
     start: Callable[["Booster", Any, Floats, npt.NDArray[np.bool_], Floats], CollectingLearner]
-    read: Callable[[Mapping[str, npt.NDArray[Any]], int, int], Ensemble]
+    read: Callable[[Mapping[str, npt.NDArray[Any]], int, npt.NDArray[np.int64]], Ensemble]
+    takes_categories: bool
 
 
 def _start_stumps(
     booster: "Booster", rule: CutRule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> CollectingLearner:
-    return StumpLearner(rule, X, positive, weight, booster.max_bins)
+    n_categories = booster._n_categories()
+    return StumpLearner(rule, X, positive, weight, booster.max_bins, n_categories)
 
 
 def _start_trees(
@@ -58,10 +63,16 @@ def _start_trees(
     return TreeLearner(X, positive, weight, shape, rule.make_loss)
 
 
+def _read_trees(
+    arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: npt.NDArray[np.int64]
+) -> TreeSum:
+    return TreeSum.from_arrays(arrays, n_rounds, len(n_categories))
+
+
 KINDS: MappingProxyType[str, Kind] = MappingProxyType(
     {
-        "stump": Kind(_start_stumps, StumpSum.from_arrays),
-        "column": Kind(start_columns, ColumnSum.from_arrays),
-        "tree": Kind(_start_trees, TreeSum.from_arrays),
+        "stump": Kind(_start_stumps, StumpSum.from_arrays, takes_categories=True),
+        "column": Kind(start_columns, ColumnSum.from_arrays, takes_categories=False),
+        "tree": Kind(_start_trees, _read_trees, takes_categories=False),
     }
 )

@@ -12,10 +12,13 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import MISSING, Peak, find_label_peak, fit_bins
+from core.scan import Peak, count_rows, find_label_peak, fit_bins
+from core.table import Categories
 
 from . import stump_sum
+from .cuts import Integers, Sets, Words, is_above, members_above, members_of
 from .ensemble import Ensemble, join_fields, split_fields
+from .kernels import divide
 from .kinds import Kind
 from .label_kernels import sum_edges
 from .label_weights import LabelWeights, Sides
@@ -40,11 +43,13 @@ ROUND = np.dtype(
         ("high", np.float64),
         ("low", np.float64),
         ("above", np.float64),
+        ("set", np.int64),
     ]
 )
 """One round: label l's h(x) is `high` on the side that its vote says, `low` on the other.
 
 The vote 1 says above the threshold, -1 below it; a missing x counts as above where missing_above.
+A categorical feature has a set instead of a threshold, as in `stump_sum.ROUND`.
 Feature -1 stands for votes that are the same everywhere: all rows are above. The field `above` is
 the share of the training weight above the threshold.
 """
@@ -62,18 +67,13 @@ class LabelStump:
     low: float
     d_plus: float
     d_minus: float
+    members: Bools | None  # of a categorical feature the categories above
 
     def values(self, X: Floats) -> Floats:
         """Give h(x, l) of each row and label."""
-        is_above = _is_above(X, self.peak.feature, self.threshold, self.peak.missing_above)
-        return np.where(is_above[:, None] == (self.votes > 0), self.high, self.low)
-
-
-def _is_above(X: Floats, feature: int, threshold: float, missing_above: bool) -> Bools:
-    if feature < 0:
-        return np.ones(len(X), dtype=np.bool_)
-    x = X[:, feature]
-    return (x > threshold) | (np.isnan(x) & missing_above)
+        peak = self.peak
+        above = is_above(X, peak.feature, self.threshold, peak.missing_above, self.members)
+        return np.where(above[:, None] == (self.votes > 0), self.high, self.low)
 
 
 class LabelRule(Rule):
@@ -109,10 +109,20 @@ class LabelLearner:
     A round is O(n_features · n_rows · n_labels).
     """
 
-    def __init__(self, rule: LabelRule, X: Floats, has: Bools, weight: Floats, max_bins: int):
+    def __init__(
+        self,
+        rule: LabelRule,
+        X: Floats,
+        has: Bools,
+        weight: Floats,
+        max_bins: int,
+        n_categories: Integers,
+    ) -> None:
         rows = np.arange(len(X))
-        self._bins, self._codes = fit_bins(X, rows, weight, max_bins)
-        self._n_bins = self._bins.n_bins
+        self._bins, self._codes = fit_bins(X, rows, weight, max_bins, n_categories)
+        self._n_bins, self._n_categories = self._bins.n_bins, n_categories
+        self._is_categorical = self._bins.is_categorical
+        self._counts = count_rows(weight) if self._is_categorical.any() else None
         self._rule = rule
         self._share = weight / weight.sum()
         self._weights = rule.start(has, weight)
@@ -133,17 +143,22 @@ class LabelLearner:
         """Find the cut with the greatest edge, and its votes."""
         bins, rule = self._bins, self._rule
         signed = rule.signed(self._weights)
-        peak = find_label_peak(self._codes, signed, self._n_bins, bins.has_missing)
+        peak = find_label_peak(
+            self._codes, signed, self._n_bins, bins.has_missing, self._is_categorical, self._counts
+        )
         if peak.gain < LEAST_EDGE:
             return None
-        is_above, threshold = self._above(peak)
-        votes = np.where(sum_edges(signed, is_above) >= 0, 1, -1).astype(np.int8)
-        self._sides = Sides(is_above, votes)
+        rows_above, threshold = self._above(peak)
+        votes = np.where(sum_edges(signed, rows_above) >= 0, 1, -1).astype(np.int8)
+        self._sides = Sides(rows_above, votes)
         d_plus, d_minus = rule.weigh(self._weights, self._sides)
         if d_plus - d_minus < LEAST_EDGE:
             return None
-        above = float(self._share[is_above].sum())
-        return LabelStump(peak, threshold, above, votes, rule.high, rule.low, d_plus, d_minus)
+        above = float(self._share[rows_above].sum())
+        members = members_above(bins, peak) if peak.feature >= 0 else None
+        return LabelStump(
+            peak, threshold, above, votes, rule.high, rule.low, d_plus, d_minus, members
+        )
 
     def update(self, found: LabelStump, alpha: float) -> None:
         """Let f grow by alpha h; `found` is what `scan` gave last."""
@@ -153,6 +168,7 @@ class LabelLearner:
         """Sum up the stumps of a run of the loop."""
         rounds = np.empty(len(path.found), dtype=ROUND)
         votes = np.empty((len(path.found), self._n_labels), dtype=np.int8)
+        sets = Sets()
         for t, (stump, alpha) in enumerate(zip(path.found, path.alpha, strict=True)):
             rounds[t] = (
                 stump.peak.feature,
@@ -164,18 +180,20 @@ class LabelLearner:
                 stump.high,
                 stump.low,
                 stump.above,
+                sets.add(stump.peak.feature, stump.members),
             )
             votes[t] = stump.votes
-        return LabelSum(rounds, votes, self._bins.has_missing)
+        return LabelSum(rounds, votes, self._bins.has_missing, self._n_categories, sets.words)
 
     def _above(self, peak: Peak) -> tuple[Bools, float]:
         if peak.feature < 0:
             return np.ones(len(self._share), dtype=np.bool_), -math.inf
-        codes, edges = self._codes[peak.feature], self._bins.edges[peak.feature]
-        is_above = (codes > peak.cut) & (codes != MISSING)
-        if peak.missing_above:
-            is_above |= codes == MISSING
-        return is_above, float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
+        column, (first, width), _ = divide(self._codes[peak.feature], peak)
+        rows_above = column - column.dtype.type(first) <= width  # unsigned: it wraps around
+        if peak.bins_above is not None:
+            return rows_above, math.nan
+        edges = self._bins.edges[peak.feature]
+        return rows_above, float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
 
 
 class LabelSum(Ensemble):
@@ -187,16 +205,26 @@ class LabelSum(Ensemble):
     votes : ndarray of shape (n_rounds, n_labels), int8
         1 or -1.
     has_missing : ndarray of shape (n_features,), bool
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    sets : ndarray of shape (n_words,), uint64
     """
 
     type = "label_stumps"
 
     def __init__(
-        self, rounds: npt.NDArray[np.void], votes: npt.NDArray[np.int8], has_missing: Bools
+        self,
+        rounds: npt.NDArray[np.void],
+        votes: npt.NDArray[np.int8],
+        has_missing: Bools,
+        n_categories: Integers,
+        sets: Words,
     ) -> None:
         self.rounds = rounds
         self.votes = votes
         self.has_missing = has_missing
+        self.n_categories = n_categories
+        self.sets = sets
         self._steps = []  # of the sums of each label these alone are kept: the rounds are shared
         self.constant = np.empty(votes.shape[1])
         self.mean = np.empty(votes.shape[1])
@@ -216,8 +244,9 @@ class LabelSum(Ensemble):
         """Yield the sums of the first 1, 2, ... stumps, per row and label."""
         scores = np.zeros((len(X), self.votes.shape[1]))
         for row, votes in zip(self.rounds, self.votes, strict=True):
-            is_above = _is_above(X, row["feature"], row["threshold"], row["missing_above"])
-            h = np.where(is_above[:, None] == (votes > 0), row["high"], row["low"])
+            members = members_of(self.sets, row, self.n_categories)
+            above = is_above(X, row["feature"], row["threshold"], row["missing_above"], members)
+            h = np.where(above[:, None] == (votes > 0), row["high"], row["low"])
             scores = scores + row["alpha"] * h
             yield scores
 
@@ -226,22 +255,29 @@ class LabelSum(Ensemble):
         labels = range(self.votes.shape[1])
         return np.stack([self._of_label(k).contributions(X) for k in labels], axis=2)
 
-    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe each label's step functions and rules."""
         return {
             "labels": [
-                {"constant": float(self.constant[k]), **self._of_label(k).describe(name)}
+                {
+                    "constant": float(self.constant[k]),
+                    **self._of_label(k).describe(name, categories),
+                }
                 for k in range(self.votes.shape[1])
             ]
         }
 
     def arrays(self) -> Arrays:
-        """Give the fields of the rounds, the votes, and which columns held missing values."""
-        return split_fields(self.rounds) | {"votes": self.votes, "has_missing": self.has_missing}
+        """Give the fields of the rounds, the votes, the sets, and which columns held missing values."""
+        return split_fields(self.rounds) | {
+            "votes": self.votes,
+            "sets": self.sets,
+            "has_missing": self.has_missing,
+        }
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: Integers
     ) -> "LabelSum":
         """Take what `arrays` gave; refuse any other with ArtifactError."""
         votes, has_missing = arrays["votes"], arrays["has_missing"]
@@ -250,7 +286,7 @@ class LabelSum(Ensemble):
                 f"votes must hold a column per label, at most {MAX_LABELS}, got shape {votes.shape}"
             )
         check_array("votes", votes, np.int8, (n_rounds, votes.shape[1]))
-        check_array("has_missing", has_missing, np.bool_, (n_features,))
+        check_array("has_missing", has_missing, np.bool_, n_categories.shape)
         if not (abs(votes) == 1).all():
             raise ArtifactError("votes must be 1 or -1")
         rounds = join_fields(arrays, ROUND, n_rounds)
@@ -258,11 +294,13 @@ class LabelSum(Ensemble):
             raise ArtifactError("above must be from 0 to 1")
         if not (rounds["low"] < rounds["high"]).all():
             raise ArtifactError("low must be less than high")
-        stump_sum.check_rounds(_stump_rounds(rounds, np.ones(n_rounds, dtype=np.int8)), n_features)
-        return cls(rounds, votes, has_missing)
+        plain = _stump_rounds(rounds, np.ones(n_rounds, dtype=np.int8))
+        stump_sum.check_rounds(plain, arrays["sets"], n_categories)
+        return cls(rounds, votes, has_missing, n_categories, arrays["sets"])
 
     def _of_label(self, k: int) -> stump_sum.StumpSum:
-        return stump_sum.StumpSum(_stump_rounds(self.rounds, self.votes[:, k]), self.has_missing)
+        rounds = _stump_rounds(self.rounds, self.votes[:, k])
+        return stump_sum.StumpSum(rounds, self.has_missing, self.n_categories, self.sets)
 
 
 def _stump_rounds(
@@ -285,7 +323,8 @@ def _stump_rounds(
 def _start(
     booster: "Booster", rule: LabelRule, X: Floats, positive: Bools, weight: Floats
 ) -> LabelLearner:
-    return LabelLearner(rule, X, positive, weight, booster.max_bins)
+    n_categories = booster._n_categories()
+    return LabelLearner(rule, X, positive, weight, booster.max_bins, n_categories)
 
 
-LABEL_STUMPS = Kind(_start, LabelSum.from_arrays)
+LABEL_STUMPS = Kind(_start, LabelSum.from_arrays, takes_categories=True)

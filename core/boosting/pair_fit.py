@@ -27,7 +27,7 @@ from .validation import Watch
 def _start_stumps(
     booster: Booster, rule: RankingRule, X: Floats, pairs: ItemPairs
 ) -> CollectingLearner:
-    return PairStumpLearner(rule, X, pairs, booster.max_bins)
+    return PairStumpLearner(rule, X, pairs, booster.max_bins, booster._n_categories())
 
 
 PAIR_KINDS: MappingProxyType[str, Callable[[Any, Any, Floats, ItemPairs], CollectingLearner]] = (

@@ -16,9 +16,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.scan import MISSING, N_CODES, PARALLEL_LOCK
+from core.scan import PARALLEL_LOCK, WIDTHS, Codes, slot
 
-Codes = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float64]
 
@@ -38,12 +37,12 @@ def fill_masses(
 
     Parameters
     ----------
-    codes : ndarray of shape (n_features, n_items), uint8, C-contiguous
+    codes : ndarray of shape (n_features, n_items), uint8 or uint16, C-contiguous
     better, worse : ndarray of shape (n_pairs,), uint32
         Items.
     weights : ndarray of shape (n_pairs,), float64
     n_bins : ndarray of shape (n_features,), int64
-    masses : ndarray of shape (n_features, 2, 2, 256), float64
+    masses : ndarray of shape (n_features, 2, 2, n_slots), float64
         Overwritten: [feature, missing above?, wrongly?, cut + 1]. Running sums of differences
         leave some 1e-16 of the total where nothing is.
 
@@ -62,13 +61,16 @@ def fill_masses(
 
 
 @numba.njit(
-    numba.void(
-        numba.uint8[::1],
-        numba.uint32[::1],
-        numba.uint32[::1],
-        numba.float64[::1],
-        numba.float64[:, ::1],
-    ),
+    [
+        numba.void(
+            code[::1],
+            numba.uint32[::1],
+            numba.uint32[::1],
+            numba.float64[::1],
+            numba.float64[:, ::1],
+        )
+        for code in WIDTHS
+    ],
     nogil=True,
     cache=True,
 )
@@ -77,16 +79,17 @@ def _add_differences(column, better, worse, weights, differences):  # type: igno
 
     Rows 0 and 1 of `differences` hold pairs of two known items, whose better one has the greater
     code (0) or the lesser (1). Rows 2 and 3 hold, at the code of the known item, the weight of
-    pairs whose better (2) or worse (3) one is missing; their entries at MISSING mean nothing.
+    pairs whose better (2) or worse (3) one is missing; their entries in the last slot mean nothing.
     """
+    last = np.uint64(differences.shape[1] - 1)
     differences[:] = 0.0
     for p in range(len(better)):
-        a = column[better[p]]
-        b = column[worse[p]]
+        a = slot(column[better[p]], last)
+        b = slot(column[worse[p]], last)
         wrong = a < b
         low = a if wrong else b
         high = b if wrong else a
-        row = (1 if wrong else 0) + (2 if high == MISSING else 0)
+        row = (1 if wrong else 0) + (2 if high == last else 0)
         weight = weights[p] if low != high else 0.0
         differences[row, low] += weight
         differences[row, high] -= weight
@@ -117,19 +120,22 @@ def _sum_differences(differences, n_bins, masses):  # type: ignore[no-untyped-de
         masses[0, 1, k] += better_missing
 
 
-_FILL = numba.void(
-    numba.uint8[:, ::1],
-    numba.uint32[::1],
-    numba.uint32[::1],
-    numba.float64[::1],
-    numba.int64[::1],
-    numba.float64[:, :, :, ::1],
-)
+_FILL = [
+    numba.void(
+        code[:, ::1],
+        numba.uint32[::1],
+        numba.uint32[::1],
+        numba.float64[::1],
+        numba.int64[::1],
+        numba.float64[:, :, :, ::1],
+    )
+    for code in WIDTHS
+]
 
 
 @numba.njit(_FILL, nogil=True, cache=True)
 def _fill_serial(codes, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
-    differences = np.empty((4, N_CODES))
+    differences = np.empty((4, masses.shape[3]))
     for j in range(codes.shape[0]):
         _add_differences(codes[j], better, worse, weights, differences)
         _sum_differences(differences, n_bins[j], masses[j])
@@ -138,20 +144,18 @@ def _fill_serial(codes, better, worse, weights, n_bins, masses):  # type: ignore
 @numba.njit(_FILL, nogil=True, cache=True, parallel=True)
 def _fill_parallel(codes, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
     for j in numba.prange(codes.shape[0]):
-        differences = np.empty((4, N_CODES))
+        differences = np.empty((4, masses.shape[3]))
         _add_differences(codes[j], better, worse, weights, differences)
         _sum_differences(differences, n_bins[j], masses[j])
 
 
 @numba.njit(
-    numba.types.UniTuple(numba.float64, 4)(
-        numba.uint8[::1],
-        numba.uint32[::1],
-        numba.uint32[::1],
-        numba.float64[::1],
-        numba.uint8,
-        numba.uint8,
-    ),
+    [
+        numba.types.UniTuple(numba.float64, 4)(
+            code[::1], numba.uint32[::1], numba.uint32[::1], numba.float64[::1], code, code
+        )
+        for code in WIDTHS
+    ],
     nogil=True,
     cache=True,
 )
@@ -163,8 +167,8 @@ def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-
     """
     right = wrong = inside = outside = 0.0
     for p in range(len(better)):
-        a = np.uint8(column[better[p]] - first) <= width
-        b = np.uint8(column[worse[p]] - first) <= width
+        a = column.dtype.type(column[better[p]] - first) <= width
+        b = column.dtype.type(column[worse[p]] - first) <= width
         weight = weights[p]
         if a and b:
             inside += weight
@@ -178,15 +182,18 @@ def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-
 
 
 @numba.njit(
-    numba.void(
-        numba.uint8[::1],
-        numba.uint32[::1],
-        numba.uint32[::1],
-        numba.float64[::1],
-        numba.uint8,
-        numba.uint8,
-        numba.types.UniTuple(numba.float64, 3),
-    ),
+    [
+        numba.void(
+            code[::1],
+            numba.uint32[::1],
+            numba.uint32[::1],
+            numba.float64[::1],
+            code,
+            code,
+            numba.types.UniTuple(numba.float64, 3),
+        )
+        for code in WIDTHS
+    ],
     nogil=True,
     cache=True,
 )
@@ -194,8 +201,8 @@ def rescale_pairs(column, better, worse, weights, first, width, factors):  # typ
     """Multiply the weights of pairs with the better item alone inside, the worse alone, or else."""
     right, wrong, tied = factors
     for p in range(len(better)):
-        a = np.uint8(column[better[p]] - first) <= width
-        b = np.uint8(column[worse[p]] - first) <= width
+        a = column.dtype.type(column[better[p]] - first) <= width
+        b = column.dtype.type(column[worse[p]] - first) <= width
         weights[p] *= tied if a == b else (right if a else wrong)
 
 
@@ -241,7 +248,7 @@ def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: i
     `possible` tells where there is any pair to be ordered rightly or wrongly. Of those within a
     share `tie` of the best, the lowest feature is taken, then the lowest cut, then missing below.
     """
-    gains = np.zeros((len(n_bins), 2, N_CODES))
+    gains = np.zeros((len(n_bins), 2, masses.shape[3]))
     best = 0.0
     for j in range(len(n_bins)):
         for side in range(2 if has_missing[j] else 1):

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from core.pairs import Pairs
 from core.ranker import Floats
-from core.scan import N_CODES, Bins, Criterion, Peak, fit_bins
-from core.scan.peak import TIE
+from core.scan import Bins, Codes, Criterion, Peak, fit_bins
+from core.scan.peak import TIE, bins_after
 
-from .kernels import sides
+from .kernels import divide
 from .loop import LEAST_EDGE, Path
+from .pair_categories import CategoryOrder
 from .pair_kernels import fill_masses, find_best, rescale_pairs, sum_pairs
 from .rules import RankingRule
 from .stump_sum import Stump, StumpMaker, StumpSum
@@ -102,7 +103,7 @@ class PairListWeights:
 
     Parameters
     ----------
-    codes : ndarray of shape (n_features, n_items), uint8
+    codes : ndarray of shape (n_features, n_items), uint8 or uint16
     pairs : ItemPairs
     bins : Bins
 
@@ -116,30 +117,41 @@ class PairListWeights:
     12 to 16 bytes a pair, and 4 kB a feature.
     """
 
-    def __init__(self, codes: npt.NDArray[np.uint8], pairs: ItemPairs, bins: Bins) -> None:
+    def __init__(self, codes: Codes, pairs: ItemPairs, bins: Bins) -> None:
         self._codes = codes
+        self._categories = CategoryOrder(codes, bins, len(pairs.rows))
         self._better, self._worse = pairs.better, pairs.worse
         self._n_bins, self._has_missing = bins.n_bins, bins.has_missing
         total = float(pairs.weight.sum())
         self._weights = np.ones(len(pairs.weight))
-        self._masses = np.zeros((len(codes), 2, 2, N_CODES))
-        self._fill()  # counts of pairs, hence exact
+        self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
+        self._fill(codes, self._n_bins)  # counts of pairs, hence exact
         self._possible = self._masses > 0
         self._weights = pairs.weight / total
         self.log_loss = math.log(total)
 
     def find_peak(self, criterion: Criterion) -> Peak:
         """Find the best cut under the present weights; its feature is -1 where none has a gain."""
-        self._fill()
+        order = self._categories
+        order.renew(self._better, self._worse, self._weights)
+        for j in order.features:
+            self._count(j)
+        self._fill(order.codes, order.n_bins)
+        for j in order.features:
+            self._masses[j] *= order.belief[j]
         feature, cut, missing_above, gain = find_best(
             self._masses,
             self._possible,
-            self._n_bins,
+            order.n_bins,
             self._has_missing,
             int(criterion),
             TIE,
         )
-        return Peak(feature, cut, missing_above, gain)
+        bins_above = None
+        if feature in order.features:
+            n_bins = int(self._n_bins[feature])
+            bins_above = bins_after(order.bins[feature], cut, missing_above, n_bins)
+        return Peak(feature, cut, missing_above, gain, bins_above)
 
     def divide(self, peak: Peak) -> Cut:
         """Add up the pairs on all sides of a cut, each side from its own pairs.
@@ -159,24 +171,34 @@ class PairListWeights:
         shrink = cut.right * factors[0] + cut.wrong * factors[1] + cut.tied
         self.log_loss += math.log(shrink)
         right, wrong, tied = (factor / shrink for factor in factors)
-        above, _ = sides(cut.peak)
-        column = self._codes[cut.peak.feature]
+        column, above, _ = divide(self._codes[cut.peak.feature], cut.peak)
         rescale_pairs(
             column, self._better, self._worse, self._weights, *above, (right, wrong, tied)
         )
 
     def _sum(self, peak: Peak) -> tuple[float, float, float, float]:
-        above, _ = sides(peak)
-        column = self._codes[peak.feature]
+        column, above, _ = divide(self._codes[peak.feature], peak)
         sums: tuple[float, float, float, float] = sum_pairs(
             column, self._better, self._worse, self._weights, *above
         )
         return sums
 
-    def _fill(self) -> None:
+    def _fill(self, codes: Codes, n_bins: npt.NDArray[np.int64]) -> None:
+        fill_masses(codes, self._better, self._worse, self._weights, n_bins, self._masses)
+
+    def _count(self, j: int) -> None:
+        """Note of which cuts of a categorical feature's present order there are pairs at all."""
+        order, counts = self._categories, np.zeros_like(self._masses[j : j + 1])
+        ones = np.ones(len(self._weights))
         fill_masses(
-            self._codes, self._better, self._worse, self._weights, self._n_bins, self._masses
+            order.codes[j : j + 1],
+            self._better,
+            self._worse,
+            ones,
+            order.n_bins[j : j + 1],
+            counts,
         )
+        self._possible[j] = counts[0] > 0
 
 
 class PairStumpLearner:
@@ -188,6 +210,8 @@ class PairStumpLearner:
     X : ndarray of shape (n_rows, n_features), float64
     pairs : ItemPairs
     max_bins : int
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
 
     Notes
     -----
@@ -195,11 +219,19 @@ class PairStumpLearner:
     O(n_features · n_pairs).
     """
 
-    def __init__(self, rule: RankingRule, X: Floats, pairs: ItemPairs, max_bins: int) -> None:
-        bins, codes = fit_bins(X, pairs.rows, np.ones(len(pairs.rows)), max_bins)
+    def __init__(
+        self,
+        rule: RankingRule,
+        X: Floats,
+        pairs: ItemPairs,
+        max_bins: int,
+        n_categories: npt.NDArray[np.int64],
+    ) -> None:
+        bins, codes = fit_bins(X, pairs.rows, np.ones(len(pairs.rows)), max_bins, n_categories)
         self._rule = rule
         self._weights = PairListWeights(codes, pairs, bins)
-        self._maker = StumpMaker(bins, _bin_shares(codes, pairs))
+        shares = _bin_shares(codes, pairs, bins.n_slots)
+        self._maker = StumpMaker(bins, n_categories, shares)
 
     @property
     def log_f_plus(self) -> float:
@@ -231,13 +263,14 @@ class PairStumpLearner:
         return self._maker.collect(path)
 
 
-def _bin_shares(codes: npt.NDArray[np.uint8], pairs: ItemPairs) -> Floats:
-    """Give the share of each bin in the pairs' items, (n_features, 256); a pair counts for both."""
+def _bin_shares(codes: Codes, pairs: ItemPairs, n_slots: int) -> Floats:
+    """Give the share of each bin in the pairs' items, (n_features, n_slots); a pair counts for both."""
     n_items = len(pairs.rows)
     mass = np.bincount(pairs.better, pairs.weight, n_items)
     mass += np.bincount(pairs.worse, pairs.weight, n_items)
-    shares: Floats = np.empty((len(codes), N_CODES))
+    shares: Floats = np.empty((len(codes), n_slots))
     for feature, column in enumerate(codes):
-        shares[feature] = np.bincount(column, mass, N_CODES)
+        slots = np.minimum(column, n_slots - 1)
+        shares[feature] = np.bincount(slots, mass, n_slots)
     shares /= mass.sum()
     return shares

@@ -222,7 +222,7 @@ class PAUCBoost(Booster):
         """Lay out rows at f = 0."""
         rule: Any = self._rule()
         if self.weak_ranker == "stump":
-            return WindowStumpLearner(rule, part, self.max_bins)
+            return WindowStumpLearner(rule, part, self.max_bins, self._n_categories())
         shape = Shape(*(getattr(self, name) for name in Shape._fields))
         push_rule: Any = self._base(self.push)._rule()
         return WindowTreeLearner(rule, push_rule, part, shape)

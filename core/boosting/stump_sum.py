@@ -1,4 +1,4 @@
-"""Stumps as weak rankers: thresholds on one feature, found by the scan, summed up by feature."""
+"""Stumps as weak rankers: cuts of one feature, found by the scan, summed up by feature."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -11,12 +11,24 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import MAX_BINS, MISSING, Bins, Peak, find_peak, fit_bins
+from core.scan import Bins, Peak, count_rows, find_peak, fit_bins
+from core.table import Categories
 
+from .cuts import (
+    NO_SET,
+    Bools,
+    Integers,
+    Sets,
+    Words,
+    check_sets,
+    is_above,
+    members_above,
+    members_of,
+)
 from .ensemble import Ensemble, join_fields, split_fields
 from .loop import LEAST_EDGE, Path
 from .rules import CutRule, Verdict
-from .stump_words import describe
+from .stump_words import describe_rules, describe_steps
 from .stumps import fold
 from .weights import Masses, PairWeights
 
@@ -32,13 +44,16 @@ ROUND = np.dtype(
         ("high", np.float64),
         ("low", np.float64),
         ("coverage", np.float64),
+        ("set", np.int64),
     ]
 )
 """One round: h(x) = `high` where x > threshold and `low` elsewhere if sign is 1, the reverse if -1.
 
 The score grows by alpha h(x). A ranking rule's h is 1 or 0; a classifying one's is 1 or -1. A
 missing x counts as above the threshold where missing_above, else as below it. The threshold -inf
-sets the missing apart from all values. Feature -1 stands for the constant h = high. d_plus and
+sets the missing apart from all values. A categorical feature has a set instead, which holds the
+categories that are above: `set` is the place of its first word in the sets' array (`cuts`), -1 for
+a numeric feature, and the threshold NaN. Feature -1 stands for the constant h = high. d_plus and
 d_minus are the masses that h gets right and wrong, of pairs or of rows, under the weights before
 the step. coverage is the share of the training weight where h is `high`.
 """
@@ -55,6 +70,7 @@ class Stump:
     threshold: float
     coverage: float
     verdict: Verdict
+    members: Bools | None = None  # of a categorical feature the categories above
 
     @property
     def d_plus(self) -> float:
@@ -75,17 +91,8 @@ class Stump:
     def values(self, X: Floats) -> Floats:
         """Give h(x) of each row."""
         peak = self.peak
-        return _values(X, peak.feature, self.threshold, peak.missing_above, self.above_below)
-
-
-def _values(
-    X: Floats, feature: int, threshold: float, missing_above: bool, above_below: tuple[float, float]
-) -> Floats:
-    above, below = above_below
-    if feature < 0:
-        return np.full(len(X), above)
-    x = X[:, feature]
-    return np.where((x > threshold) | (np.isnan(x) & missing_above), above, below)
+        above = is_above(X, peak.feature, self.threshold, peak.missing_above, self.members)
+        return np.where(above, *self.above_below)
 
 
 class StumpMaker:
@@ -94,28 +101,35 @@ class StumpMaker:
     Parameters
     ----------
     bins : Bins
-    shares : ndarray of shape (n_features, 256), float64
-        Share of the rows' weight in each bin.
+    n_categories : ndarray of shape (n_features,), int64
+    shares : ndarray of shape (n_features, n_slots), float64
+        Share of the rows' weight in each bin, the missing last.
     """
 
-    def __init__(self, bins: Bins, shares: Floats) -> None:
+    def __init__(self, bins: Bins, n_categories: Integers, shares: Floats) -> None:
         self.bins = bins
+        self.n_categories = n_categories
+        self._shares = shares
         # Summed from the top: [j, c + 1] is the share of rows above cut c, the missing left out.
-        self._missing = shares[:, MISSING].copy()
-        self._above = np.cumsum(shares[:, MISSING - 1 :: -1], axis=1)[:, ::-1]
+        self._above = np.cumsum(shares[:, -2::-1], axis=1)[:, ::-1]
 
     def make(self, peak: Peak, masses: Masses | None, verdict: Verdict) -> Stump:
         """Make a stump of a cut."""
-        edges = self.bins.edges[peak.feature]
-        threshold = float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
-        missing = self._missing[peak.feature]
-        above = self._above[peak.feature, peak.cut + 1] + (missing if peak.missing_above else 0.0)
+        edges, shares = self.bins.edges[peak.feature], self._shares[peak.feature]
+        members = members_above(self.bins, peak)
+        if peak.bins_above is not None:
+            threshold, above = math.nan, shares[: len(peak.bins_above)][peak.bins_above].sum()
+        else:
+            threshold = float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
+            above = self._above[peak.feature, peak.cut + 1]
+        above += shares[-1] if peak.missing_above else 0.0
         coverage = float(above if verdict.sign > 0 else 1.0 - above)
-        return Stump(peak, masses, threshold, min(max(coverage, 0.0), 1.0), verdict)
+        return Stump(peak, masses, threshold, min(max(coverage, 0.0), 1.0), verdict, members)
 
     def collect(self, path: Path) -> "StumpSum":
         """Sum up the stumps of a run of the loop."""
         rounds = np.empty(len(path.found), dtype=ROUND)
+        sets = Sets()
         for t, (stump, alpha) in enumerate(zip(path.found, path.alpha, strict=True)):
             peak, verdict = stump.peak, stump.verdict
             rounds[t] = (
@@ -129,8 +143,9 @@ class StumpMaker:
                 verdict.high,
                 verdict.low,
                 stump.coverage,
+                sets.add(peak.feature, stump.members),
             )
-        return StumpSum(rounds, self.bins.has_missing)
+        return StumpSum(rounds, self.bins.has_missing, self.n_categories, sets.words)
 
 
 class StumpLearner:
@@ -143,6 +158,8 @@ class StumpLearner:
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
     max_bins : int
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
 
     Notes
     -----
@@ -156,14 +173,17 @@ class StumpLearner:
         positive: npt.NDArray[np.bool_],
         weight: Floats,
         max_bins: int,
+        n_categories: Integers,
     ) -> None:
         rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
         weight = weight[rows]
-        bins, codes = fit_bins(X, rows, weight, max_bins)
+        bins, codes = fit_bins(X, rows, weight, max_bins, n_categories)
         self._rule = rule
-        self._n_bins, self._has_missing = bins.n_bins, bins.has_missing
-        self._weights = PairWeights(codes, weight, int(positive.sum()))
-        self._maker = StumpMaker(bins, self._weights.bin_shares())
+        self._bins, self._n_bins = bins, bins.n_bins
+        self._is_categorical = bins.is_categorical
+        counts = count_rows(weight) if self._is_categorical.any() else None
+        self._weights = PairWeights(codes, weight, int(positive.sum()), bins.n_slots, counts)
+        self._maker = StumpMaker(bins, n_categories, self._weights.bin_shares())
 
     @property
     def log_f_plus(self) -> float:
@@ -179,7 +199,13 @@ class StumpLearner:
         """Find the best stump under the present weights."""
         weights, rule = self._weights, self._rule
         peak = find_peak(
-            weights.histograms, self._n_bins, self._has_missing, rule.criterion, weights.share_p
+            weights.histograms,
+            self._n_bins,
+            self._bins.has_missing,
+            rule.criterion,
+            weights.share_p,
+            self._is_categorical,
+            weights.spread(),
         )
         best = None
         if peak.feature >= 0:
@@ -213,6 +239,10 @@ class StumpSum(Ensemble):
     rounds : structured ndarray of shape (n_rounds,), `ROUND`
     has_missing : ndarray of shape (n_features,), bool
         Which columns held missing values at fit.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    sets : ndarray of shape (n_words,), uint64
+        Sets of categories; see `cuts`.
 
     Attributes
     ----------
@@ -224,11 +254,15 @@ class StumpSum(Ensemble):
 
     type = "stumps"
 
-    def __init__(self, rounds: npt.NDArray[np.void], has_missing: npt.NDArray[np.bool_]) -> None:
+    def __init__(
+        self, rounds: npt.NDArray[np.void], has_missing: Bools, n_categories: Integers, sets: Words
+    ) -> None:
         self.rounds = rounds
         self.has_missing = has_missing
+        self.n_categories = n_categories
+        self.sets = sets
         self.constant = float((rounds["alpha"] * rounds["low"]).sum())
-        self.steps = fold(rounds[rounds["feature"] >= 0])
+        self.steps = fold(rounds[rounds["feature"] >= 0], n_categories, sets)
         self.means = np.zeros(len(has_missing))
         added = rounds["alpha"] * (rounds["high"] - rounds["low"]) * rounds["coverage"]
         np.add.at(self.means, rounds["feature"], added)  # 0 where the feature is -1
@@ -243,17 +277,21 @@ class StumpSum(Ensemble):
         scores = np.zeros(len(X))
         for row in self.rounds:
             ends = (row["high"], row["low"]) if row["sign"] > 0 else (row["low"], row["high"])
-            h = _values(X, row["feature"], row["threshold"], row["missing_above"], ends)
-            scores = scores + row["alpha"] * h
+            members = members_of(self.sets, row, self.n_categories)
+            above = is_above(X, row["feature"], row["threshold"], row["missing_above"], members)
+            scores = scores + row["alpha"] * np.where(above, *ends)
             yield scores
 
     def contributions(self, X: Floats) -> Floats:
         """Give how each feature's step function differs from its training mean."""
         return self.steps.contributions(X) - self.means
 
-    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe step functions and rules; see `stump_words.describe`."""
-        return describe(self.rounds, self.steps, self.has_missing, name)
+        return {
+            "features": describe_steps(self.steps, name, categories),
+            "rules": describe_rules(self.rounds, self.sets, self.has_missing, name, categories),
+        }
 
     def binary_weights(self) -> Floats:
         """Give α(high - low), and 0 for a constant."""
@@ -261,40 +299,40 @@ class StumpSum(Ensemble):
         return np.asarray(self.rounds["alpha"] * np.where(self.rounds["feature"] >= 0, rises, 0.0))
 
     def arrays(self) -> Arrays:
-        """Give the fields of the rounds, and which columns held missing values."""
-        return split_fields(self.rounds) | {"has_missing": self.has_missing}
+        """Give the fields of the rounds, the sets, and which columns held missing values."""
+        return split_fields(self.rounds) | {"sets": self.sets, "has_missing": self.has_missing}
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: Integers
     ) -> "StumpSum":
         """Take what `arrays` gave; refuse any other with ArtifactError."""
         has_missing = arrays["has_missing"]
-        check_array("has_missing", has_missing, np.bool_, (n_features,))
+        check_array("has_missing", has_missing, np.bool_, n_categories.shape)
         rounds = join_fields(arrays, ROUND, n_rounds)
-        check_rounds(rounds, n_features)
-        return cls(rounds, has_missing)
+        check_rounds(rounds, arrays["sets"], n_categories)
+        return cls(rounds, has_missing, n_categories, arrays["sets"])
 
 
-def check_rounds(rounds: npt.NDArray[np.void], n_features: int) -> None:
+def check_rounds(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers) -> None:
     """Refuse rounds that no fit can leave with ArtifactError."""
-    feature, alpha = rounds["feature"], rounds["alpha"]
+    feature, alpha, n_features = rounds["feature"], rounds["alpha"], len(n_categories)
     if not ((feature >= -1) & (feature < n_features)).all():
         raise ArtifactError(f"feature must be from -1 to {n_features - 1}")
     if not (np.isfinite(alpha).all() and (abs(rounds["sign"]) == 1).all()):
         raise ArtifactError("alpha must be finite and sign 1 or -1")
-    if not (rounds["threshold"] < np.inf).all():
+    check_sets(feature, rounds["set"], sets, n_categories)
+    is_threshold = rounds["set"] == NO_SET
+    if not (rounds["threshold"][is_threshold] < np.inf).all():
         raise ArtifactError("threshold must be a number below infinity")
+    if not np.isnan(rounds["threshold"][~is_threshold]).all():
+        raise ArtifactError("threshold must be NaN where a feature is categorical")
     if not ((rounds["low"] >= -1) & (rounds["high"] <= 1)).all():
         raise ArtifactError("low and high must be from -1 to 1")
     if not (rounds["low"] <= rounds["high"]).all():
         raise ArtifactError("low must be at most high")
     if not (rounds["low"] == rounds["high"])[feature < 0].all():
         raise ArtifactError("low must be equal to high where feature is -1")
-    if len(rounds) > MAX_BINS:  # folding takes rounds times thresholds
-        cuts = np.unique(rounds[["feature", "threshold"]][feature >= 0])
-        if len(cuts) and np.unique(cuts["feature"], return_counts=True)[1].max() > MAX_BINS:
-            raise ArtifactError(f"threshold must have at most {MAX_BINS} values a feature")
     for name in ("d_plus", "d_minus", "coverage"):
         if not ((rounds[name] >= 0) & (rounds[name] <= 1 + 1e-9)).all():
             raise ArtifactError(f"{name} must be from 0 to 1")

@@ -6,67 +6,113 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.table import Categories
+
+from .cuts import NO_SET, Bools, Words, unpack
 from .stumps import StepFunctions
 
+MOST_NAMED = 10  # categories in a sentence
 
-def describe(
+
+def describe_steps(
+    steps: StepFunctions, name: Callable[[int], str], categories: Categories
+) -> list[dict[str, Any]]:
+    """Describe step functions for a reader, ready for JSON.
+
+    Parameters
+    ----------
+    steps : StepFunctions
+    name : callable feature -> str
+    categories : tuple, one entry per feature
+
+    Returns
+    -------
+    list of dict
+        name; thresholds and values (one more than thresholds), or categories and their values; and
+        the value of a missing x. With the offset of all rows they make the score.
+    """
+    features = []
+    for feature, thresholds, values, missing in steps.per_feature():
+        names = categories[feature]
+        described: dict[str, Any] = {"feature": name(feature)}
+        if names:
+            described |= {"categories": list(names), "values": values.tolist()}
+        else:
+            first = int(np.isneginf(thresholds[0]))  # no value lies below it: JSON knows no -inf
+            described |= {
+                "thresholds": thresholds[first:].tolist(),
+                "values": values[first:].tolist(),
+            }
+        features.append(described | {"missing": missing})
+    return features
+
+
+def describe_rules(
     rounds: npt.NDArray[np.void],
-    steps: StepFunctions,
-    has_missing: npt.NDArray[np.bool_],
+    sets: Words,
+    has_missing: Bools,
     name: Callable[[int], str],
-) -> dict[str, Any]:
-    """Describe a sum of stumps for a reader, ready for JSON.
+    categories: Categories,
+) -> list[dict[str, Any]]:
+    """Describe stumps for a reader, ready for JSON.
 
     Parameters
     ----------
     rounds : structured ndarray of shape (n_rounds,)
-    steps : StepFunctions
-        Folded from the rounds.
+    sets : ndarray of shape (n_words,), uint64
     has_missing : ndarray of shape (n_features,), bool
         Rules speak of the missing only where there were some at fit.
     name : callable feature -> str
+    categories : tuple, one entry per feature
 
     Returns
     -------
-    dict
-        features: name, thresholds, values (one more than thresholds) and the value of a missing x,
-        which with the offset of all rows make the score; rules: one sentence per distinct stump
-        with what it adds in all, greatest first.
+    list of dict
+        One sentence per distinct stump with what it adds in all, greatest first.
     """
-    features = []
-    for feature, thresholds, values, missing in steps.per_feature():
-        first = int(np.isneginf(thresholds[0]))  # no value lies below it: JSON knows no -inf
-        features.append(
-            {
-                "feature": name(feature),
-                "thresholds": thresholds[first:].tolist(),
-                "values": values[first:].tolist(),
-                "missing": missing,
-            }
-        )
     rounds = rounds[rounds["feature"] >= 0]
-    keys = ["feature", "threshold", "sign", "missing_above"]
-    stumps, which = np.unique(rounds[keys], return_inverse=True)
+    keys = rounds[["feature", "threshold", "set", "sign", "missing_above"]].copy()
+    keys["threshold"][keys["set"] != NO_SET] = 0.0  # one NaN is not another
+    stumps, which = np.unique(keys, return_inverse=True)
     steps_taken = rounds["alpha"] * (rounds["high"] - rounds["low"])
     adds = np.bincount(which, weights=steps_taken, minlength=len(stumps))
-    rules = [
-        {
-            "feature": name(int(stumps[k]["feature"])),
-            "rule": _sentence(stumps[k], bool(has_missing[stumps[k]["feature"]]), name, adds[k]),
-            "adds": float(adds[k]),
-        }
-        for k in np.argsort(-adds, kind="stable")
-    ]
-    return {"features": features, "rules": rules}
+    rules = []
+    for k in np.argsort(-adds, kind="stable"):
+        feature = int(stumps[k]["feature"])
+        names = categories[feature]
+        speaks_of_missing = bool(has_missing[feature])
+        if names:
+            condition = _of_set(stumps[k], names, sets, speaks_of_missing)
+        else:
+            condition = _of_threshold(stumps[k], speaks_of_missing)
+        rule = f"{name(feature)} {condition} adds {adds[k]:.3g}"
+        rules.append({"feature": name(feature), "rule": rule, "adds": float(adds[k])})
+    return rules
 
 
-def _sentence(stump: np.void, has_missing: bool, name: Callable[[int], str], adds: float) -> str:
-    feature, threshold, sign, missing_above = stump.item()
-    if np.isneginf(threshold):
+def _of_threshold(stump: np.void, has_missing: bool) -> str:
+    positive = stump["sign"] > 0
+    if np.isneginf(stump["threshold"]):
         # missing_above is False: the stump sets the missing apart
-        condition = "is known" if sign > 0 else "is missing"
-    else:
-        condition = f"{'>' if sign > 0 else '<='} {threshold:.10g}"
-        if has_missing and missing_above == (sign > 0):
-            condition += " or missing"
-    return f"{name(feature)} {condition} adds {adds:.3g}"
+        return "is known" if positive else "is missing"
+    condition = f"{'>' if positive else '<='} {stump['threshold']:.10g}"
+    return condition + _or_missing(stump, has_missing)
+
+
+def _of_set(stump: np.void, names: tuple[str, ...], sets: Words, has_missing: bool) -> str:
+    above = unpack(sets, stump["set"], len(names))
+    high = above == (stump["sign"] > 0)
+    if high.all():
+        return "is known"
+    if not high.any():
+        return "is missing"
+    few = high if high.sum() <= len(names) / 2 or high.sum() <= MOST_NAMED else ~high
+    listed = [names[k] for k in np.flatnonzero(few)[:MOST_NAMED]]
+    more = int(few.sum()) - len(listed)
+    inside = ", ".join(listed) + (f" and {more} more" if more else "")
+    condition = f"{'in' if few is high else 'not in'} {{{inside}}}"
+    return condition + _or_missing(stump, has_missing)
+
+
+def _or_missing(stump: np.void, has_missing: bool) -> str:
+    return " or missing" if has_missing and stump["missing_above"] == (stump["sign"] > 0) else ""

@@ -8,6 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from .cuts import Integers, Words, unpack
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -75,7 +77,7 @@ class StepFunctions:
             yield feature, self.thresholds[start:stop], values[:-1], float(values[-1])
 
 
-def fold(rounds: npt.NDArray[np.void]) -> StepFunctions:
+def fold(rounds: npt.NDArray[np.void], n_categories: Integers, sets: Words) -> StepFunctions:
     """Fold stumps into step functions.
 
     Parameters
@@ -83,6 +85,10 @@ def fold(rounds: npt.NDArray[np.void]) -> StepFunctions:
     rounds : structured ndarray of shape (n_rounds,)
         Fields as in `stump_sum.ROUND`. A stump adds alpha (high - low) on its side of the
         threshold; what it gives to every row alike, alpha low, is the caller's to add.
+    n_categories : ndarray of shape (n_features,), int64
+        A feature of K categories has the thresholds 0, 1, ..., K - 2, so that it has a value for
+        each; 0 for a numeric one.
+    sets : ndarray of shape (n_words,), uint64
 
     Returns
     -------
@@ -90,22 +96,17 @@ def fold(rounds: npt.NDArray[np.void]) -> StepFunctions:
 
     Notes
     -----
-    Memory is linear in the number of rounds. Each value is the sum of its stumps in the order of
-    the rounds.
+    Time and memory are linear in the number of rounds, but for a sort, and in the size of the sets.
     """
     by_feature = rounds[np.argsort(rounds["feature"], kind="stable")]
     features, first = np.unique(by_feature["feature"], return_index=True)
     thresholds, values = [], []
     for stumps in np.split(by_feature, first[1:]) if len(features) else []:
-        steps = np.unique(stumps["threshold"])
-        sums = np.zeros(len(steps) + 2)
-        _add_stumps(
-            np.searchsorted(steps, stumps["threshold"]),
-            stumps["sign"] > 0,
-            stumps["missing_above"].copy(),
-            stumps["alpha"] * (stumps["high"] - stumps["low"]),
-            sums,
-        )
+        n = int(n_categories[stumps["feature"][0]])
+        if n > 0:
+            steps, sums = np.arange(n - 1, dtype=np.float64), _sum_sets(stumps, n, sets)
+        else:
+            steps, sums = _sum_thresholds(stumps)
         thresholds.append(steps)
         values.append(sums)
     return StepFunctions(
@@ -116,35 +117,39 @@ def fold(rounds: npt.NDArray[np.void]) -> StepFunctions:
     )
 
 
+def _sum_thresholds(stumps: npt.NDArray[np.void]) -> tuple[Floats, Floats]:
+    """Give the thresholds, and the values below, between and above them, last of a missing x."""
+    thresholds, step = np.unique(stumps["threshold"], return_inverse=True)
+    rises, positive = _rises(stumps), stumps["sign"] > 0
+    sums = np.zeros(len(thresholds) + 2)
+    # Each side is summed from its own end, so that what adds up to 0 is 0.
+    upwards = np.bincount(step[positive], rises[positive], len(thresholds))
+    downwards = np.bincount(step[~positive], rises[~positive], len(thresholds))
+    sums[1:-1] = np.cumsum(upwards)
+    sums[:-2] += np.cumsum(downwards[::-1])[::-1]
+    sums[-1] = rises[stumps["missing_above"] == positive].sum()
+    return thresholds, sums
+
+
+def _sum_sets(stumps: npt.NDArray[np.void], n_categories: int, sets: Words) -> Floats:
+    """Give the value of each category, and last of a missing one."""
+    kinds, which = np.unique(stumps[["set", "sign", "missing_above"]], return_inverse=True)
+    rises = np.bincount(which, _rises(stumps))
+    sums = np.zeros(n_categories + 1)
+    for kind, rise in zip(kinds, rises, strict=True):
+        above = np.append(unpack(sets, kind["set"], n_categories), kind["missing_above"])
+        sums[above == (kind["sign"] > 0)] += rise
+    return sums
+
+
+def _rises(stumps: npt.NDArray[np.void]) -> Floats:
+    return np.asarray(stumps["alpha"] * (stumps["high"] - stumps["low"]))
+
+
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Forbid writing: a fitted ranker is shared by threads, and the kernels take it so."""
     array.flags.writeable = False
     return array
-
-
-@numba.njit(
-    numba.void(
-        numba.int64[::1],
-        numba.boolean[::1],
-        numba.boolean[::1],
-        numba.float64[::1],
-        numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
-)
-def _add_stumps(steps, positive, missing_above, alphas, values):  # type: ignore[no-untyped-def]
-    """Add the stumps of one feature to the values of its intervals, and last of a missing x.
-
-    steps: the position of each stump's threshold; interval k lies above the first k thresholds.
-    """
-    missing = len(values) - 1
-    for r in range(len(steps)):
-        for k in range(missing):
-            if (k > steps[r]) == positive[r]:
-                values[k] += alphas[r]
-        if missing_above[r] == positive[r]:
-            values[missing] += alphas[r]
 
 
 _MATRIX = numba.float64[:, ::1]

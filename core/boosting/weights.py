@@ -6,9 +6,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.scan import N_CODES, Peak, change_histograms, fill_histograms
+from core.scan import (
+    NO_SPREAD,
+    Codes,
+    Peak,
+    Spread,
+    change_histograms,
+    fill_histograms,
+    measure_spread,
+)
 
-from .kernels import Interval, rescale_and_list, rescale_sides, sides, sum_sides
+from .kernels import Interval, divide, rescale_and_list, rescale_sides, sum_sides
 
 # From this many cells on, listing the rows of the smaller side of a cut pays.
 LISTED_CELLS = 1_000_000
@@ -53,24 +61,34 @@ class PairWeights:
 
     Parameters
     ----------
-    codes : ndarray of shape (n_features, n_rows), uint8
+    codes : ndarray of shape (n_features, n_rows), uint8 or uint16
         Positives first.
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     n_positives : int
+    n_slots : int
+        Length of a histogram.
+    counts : ndarray of shape (n_rows,), float64, or None
+        For how many rows each stands; None where no feature is categorical.
 
     Attributes
     ----------
-    histograms : ndarray of shape (n_features, 2, 256), float64
+    histograms : ndarray of shape (n_features, 2, n_slots), float64
         Mass per class and code under the present weights; a class's total may not be 1.
     log_f_plus, log_f_minus : float
         Logarithms of F₊ = Σ w_i e^{-f(x_i)} over positives and F₋ = Σ w_k e^{f(x_k)} over negatives.
     """
 
     def __init__(
-        self, codes: npt.NDArray[np.uint8], weight: npt.NDArray[np.float64], n_positives: int
+        self,
+        codes: Codes,
+        weight: npt.NDArray[np.float64],
+        n_positives: int,
+        n_slots: int,
+        counts: npt.NDArray[np.float64] | None,
     ) -> None:
         self._codes = codes
+        self._counts = counts
         self._n_positives = n_positives
         total_p = float(weight[:n_positives].sum())
         total_n = float(weight[n_positives:].sum())
@@ -79,11 +97,16 @@ class PairWeights:
         self._weights[n_positives:] /= total_n
         self.log_f_plus = math.log(total_p)
         self.log_f_minus = math.log(total_n)
-        self.histograms = np.empty((len(codes), 2, N_CODES))
+        self.histograms = np.empty((len(codes), 2, n_slots))
         self._fill()
         n_listed = len(weight) // 2 + 1 if codes.size >= LISTED_CELLS else 0
         self._rows = np.empty(n_listed, dtype=np.uint32)
         self._changes = np.empty(n_listed)
+
+    def anew(self, weight: npt.NDArray[np.float64]) -> "PairWeights":
+        """Begin again from other weights of the same rows."""
+        n_slots = self.histograms.shape[2]
+        return PairWeights(self._codes, weight, self._n_positives, n_slots, self._counts)
 
     @property
     def share_p(self) -> float:
@@ -91,17 +114,23 @@ class PairWeights:
         return 1.0 / (1.0 + math.exp(min(self.log_f_minus - self.log_f_plus, 700.0)))
 
     def bin_shares(self) -> npt.NDArray[np.float64]:
-        """Give the share of all rows' weight in each bin: (n_features, 256).
+        """Give the share of all rows' weight in each bin: (n_features, n_slots).
 
         Before any step these are the shares of the sample weights.
         """
         positive, negative = self.histograms[:, 0], self.histograms[:, 1]
         return self.share_p * positive + (1.0 - self.share_p) * negative
 
+    def spread(self) -> Spread:
+        """Say how finely the present weights are divided; see `core.scan.categories`."""
+        if self._counts is None:
+            return NO_SPREAD
+        return measure_spread(self._weights, self._counts, self._n_positives)
+
     def masses(self, peak: Peak) -> Masses:
         """Add up both sides of a cut under the present weights."""
-        column, m = self._codes[peak.feature], self._n_positives
-        above, _ = sides(peak)
+        m = self._n_positives
+        column, above, _ = divide(self._codes[peak.feature], peak)
         above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
         above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
         total_p, total_n = above_p + below_p, above_n + below_n
@@ -135,7 +164,7 @@ class PairWeights:
         self.log_f_plus += math.log(shrink_p)
         self.log_f_minus += math.log(shrink_n)
         # f rises by `common` everywhere, which changes no ratio, and by `rise` on the smaller side.
-        above, below = sides(peak)
+        column, above, below = divide(self._codes[peak.feature], peak)
         if 2 * masses.rows_above <= len(self._weights):
             smaller, rise, common = above, rise_above - rise_below, rise_below
         else:
@@ -144,7 +173,6 @@ class PairWeights:
         total_n = masses.total_n * shrink_n * math.exp(-common)
         low, high = TOTALS
         in_range = low < total_p < high and low < total_n < high
-        column = self._codes[peak.feature]
         if self._rows.size and self._changed_since_fill < FILL_EVERY and in_range:
             self._change(column, smaller, rise)
         else:
@@ -157,7 +185,7 @@ class PairWeights:
 
     def _rescale(
         self,
-        column: npt.NDArray[np.uint8],
+        column: Codes,
         side: Interval,
         rise: float,
         total_p: float,
@@ -168,7 +196,7 @@ class PairWeights:
         rescale_sides(column[:m], *side, math.exp(-rise) / total_p, 1 / total_p, self._weights[:m])
         rescale_sides(column[m:], *side, math.exp(rise) / total_n, 1 / total_n, self._weights[m:])
 
-    def _change(self, column: npt.NDArray[np.uint8], side: Interval, rise: float) -> None:
+    def _change(self, column: Codes, side: Interval, rise: float) -> None:
         """Let f grow by `rise` on one side, the smaller, and carry it to the histograms."""
         m, rows, changes = self._n_positives, self._rows, self._changes
         n_p = rescale_and_list(

@@ -14,7 +14,6 @@ from .stump_sum import StumpLearner
 from .tree.learner import Shape, TreeLearner
 from .tree.rules import TreeRule
 from .validation import Part
-from .weights import PairWeights
 
 # The window is laid anew over the negatives, as they then stand, after so many rounds.
 REFRESH_EVERY = 5
@@ -97,15 +96,16 @@ def _positives_first(positive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 class WindowStumpLearner(StumpLearner):
     """A stump learner that takes new weights on the codes that it has."""
 
-    def __init__(self, rule: CutRule, part: Part, max_bins: int) -> None:
-        super().__init__(rule, *part, max_bins)
+    def __init__(
+        self, rule: CutRule, part: Part, max_bins: int, n_categories: npt.NDArray[np.int64]
+    ) -> None:
+        super().__init__(rule, *part, max_bins, n_categories)
         self._rows = _positives_first(part.positive)
         self._n_positives = int(part.positive.sum())
 
     def reweigh(self, weight: Floats) -> None:
         """Go on from these weights."""
-        codes = self._weights._codes
-        self._weights = PairWeights(codes, weight[self._rows], self._n_positives)
+        self._weights = self._weights.anew(weight[self._rows])
 
 
 class WindowTreeLearner(TreeLearner):

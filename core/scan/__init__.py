@@ -48,7 +48,7 @@ RankBoost", JMLR 10, 2009.
 """
 
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, Codes, fit_bins, missing_code
-from .categories import Spread, count_rows, measure_spread, order_bins
+from .categories import NO_SPREAD, Spread, count_rows, measure_spread, order_bins
 from .histogram import PARALLEL_LOCK, WIDTHS, change_histograms, fill_histograms, slot
 from .labels import find_label_peak
 from .peak import Criterion, Peak, find_peak
@@ -59,6 +59,7 @@ from .violations import find_violations
 __all__ = [
     "MAX_BINS",
     "MISSING",
+    "NO_SPREAD",
     "N_CODES",
     "PARALLEL_LOCK",
     "WIDTHS",

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
@@ -88,7 +89,7 @@ def run(
         parallel(codes, *arguments)
 
 
-def slot(code, last):  # type: ignore[no-untyped-def]
+def slot(code: Any, last: Any) -> Any:
     """Give the slot of a code in a histogram whose last one is that of the missing."""
     return min(code, last)
 

@@ -89,16 +89,17 @@ def first_votes(sums: Floats, masses: Floats) -> Floats:
     differences = sums - masses[:, None] * (sums.sum(axis=0) / masses.sum())
     sizes = np.abs(differences).sum(axis=1)
     first = int(np.argmax(sizes >= sizes.max() * (1.0 - TIE)))
-    return np.where(differences[first] >= 0.0, 1.0, -1.0)
+    return np.asarray(np.where(differences[first] >= 0.0, 1.0, -1.0))
 
 
 def order_by_votes(sums: Floats, masses: Floats, votes: Floats) -> npt.NDArray[np.int64]:
     """Sort bins by the mean that they give the votes."""
-    return np.argsort(np.einsum("kl,l->k", sums, votes) / masses, kind="stable")
+    towards = np.einsum("kl,l->k", sums, votes) / masses
+    return np.asarray(np.argsort(towards, kind="stable"))
 
 
 def best_votes(ordered: Floats, missing: Floats, cut: int, missing_above: bool) -> Floats:
     """Give the best votes of a cut, 1 or -1."""
     edges = ordered[cut + 1 :].sum(axis=0) - ordered[: cut + 1].sum(axis=0)
     edges += missing if missing_above else -missing
-    return np.where(edges >= 0.0, 1.0, -1.0)
+    return np.asarray(np.where(edges >= 0.0, 1.0, -1.0))

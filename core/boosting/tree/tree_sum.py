@@ -13,6 +13,7 @@ from core.arrays import check_array
 from core.boosting.ensemble import Ensemble, join_fields, split_fields
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
+from core.table import Categories
 
 from . import walking
 from .words import describe_leaves
@@ -131,7 +132,7 @@ class TreeSum(Ensemble):
         walking.add_parts(X, self._nodes, parts)
         return parts
 
-    def describe(self, name: Callable[[int], str]) -> dict[str, Any]:
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe the trees: of each its leaves, a sentence with what it adds, greatest first."""
         starts = self._starts()
         return {

@@ -133,15 +133,16 @@ def test_more_rounds_than_allowed_are_refused(ranker):
         RankBoost.from_state(parameters, arrays, meta)
 
 
-def test_more_thresholds_than_bins_are_refused(ranker):
+def test_as_many_thresholds_as_bins_of_16_bits_fold_quickly(ranker):
     arrays, meta = ranker.get_state()
-    parameters = ranker.get_params() | {"n_rounds": 1000}
-    many = {name: np.resize(array, 300) for name, array in arrays.items() if array.shape == (60,)}
-    many |= {name: np.resize(arrays[name], 301) for name in ("log_f_plus", "log_f_minus")}
-    assert len(RankBoost.from_state(parameters, arrays | many, meta).rounds_) == 300
-    many |= {"feature": np.zeros(300, np.int64), "threshold": np.arange(300.0)}
-    with pytest.raises(ArtifactError, match="at most 255 values a feature"):
-        RankBoost.from_state(parameters, arrays | many, meta)
+    parameters = ranker.get_params() | {"n_rounds": 70_000}
+    n = 65_536
+    many = {name: np.resize(array, n) for name, array in arrays.items() if array.shape == (60,)}
+    many |= {name: np.resize(arrays[name], n + 1) for name in ("log_f_plus", "log_f_minus")}
+    many |= {"feature": np.zeros(n, np.int64), "threshold": np.arange(float(n))}
+    loaded = RankBoost.from_state(parameters, arrays | many, meta)
+    X = np.random.default_rng(0).uniform(0, n, (3, 4))
+    assert loaded.score_rows(X) == pytest.approx(score_by_rounds(loaded, X))
 
 
 def test_pickled_ranker_scores_alike(ranker):
@@ -218,6 +219,6 @@ def test_missing_later_goes_with_the_greater_mass():
 
 
 def test_no_rounds_fold_to_a_constant():
-    steps = fold(np.empty(0, dtype=ROUND))
+    steps = fold(np.empty(0, dtype=ROUND), np.zeros(2, np.int64), np.empty(0, np.uint64))
     assert steps.score(np.zeros((3, 2)), 0.25).tolist() == [0.25] * 3
     assert steps.contributions(np.zeros((3, 2))).tolist() == [[0.0, 0.0]] * 3

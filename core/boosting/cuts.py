@@ -1,0 +1,134 @@
+"""Where a row stands to a cut: numbers by a threshold, categories by a set, and sets as bits.
+
+A set of a feature's K categories is ⌈K/64⌉ words of 64 bits; category k is bit k mod 64 of word
+k div 64. A model keeps all its sets in one array, and a cut names the place of its first word.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import ArtifactError
+from core.ranker import Floats
+from core.scan import Bins, Peak
+
+Bools = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+BITS = 64
+NO_SET = -1  # in place of a first word: the cut is a threshold
+
+
+def is_above(
+    X: Floats, feature: int, threshold: float, missing_above: bool, members: Bools | None
+) -> Bools:
+    """Say which rows are above a cut; all are where the feature is -1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+    feature : int
+    threshold : float
+        A numeric x is above it where x > threshold.
+    missing_above : bool
+    members : ndarray of shape (n_categories,), bool, or None
+        Of a categorical feature the categories above the cut.
+    """
+    if feature < 0:
+        return np.ones(len(X), dtype=np.bool_)
+    x = X[:, feature]
+    missing = np.isnan(x)
+    if members is None:
+        return np.asarray((x > threshold) | (missing & missing_above))
+    above = np.full(len(x), missing_above)
+    above[~missing] = members[x[~missing].astype(np.intp)]
+    return above
+
+
+def members_above(bins: Bins, peak: Peak) -> Bools | None:
+    """Give the categories above a cut, None for a numeric feature.
+
+    Categories that no row has count with the missing.
+    """
+    category_bins = bins.category_bins[peak.feature]
+    if category_bins is None or peak.bins_above is None:
+        return None
+    return np.where(
+        category_bins >= 0, peak.bins_above[np.maximum(category_bins, 0)], peak.missing_above
+    )
+
+
+class Sets:
+    """Sets of categories, one behind the other; equal ones are kept once."""
+
+    def __init__(self) -> None:
+        self._parts: list[Words] = []
+        self._first: dict[tuple[int, bytes], int] = {}
+        self._n_words = 0
+
+    @property
+    def words(self) -> Words:
+        """All words."""
+        return np.concatenate([np.empty(0, dtype=np.uint64), *self._parts])
+
+    def add(self, feature: int, members: Bools | None) -> int:
+        """Keep a set, and give the place of its first word; `NO_SET` for a numeric feature's."""
+        if members is None:
+            return NO_SET
+        words = pack(members)
+        key = feature, words.tobytes()
+        if key not in self._first:
+            self._first[key] = self._n_words
+            self._parts.append(words)
+            self._n_words += len(words)
+        return self._first[key]
+
+
+def pack(members: Bools) -> Words:
+    """Write a set of categories as words."""
+    bits = np.zeros(-(-len(members) // BITS) * BITS, dtype=np.bool_)
+    bits[: len(members)] = members
+    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def members_of(words: Words, cut: np.void, n_categories: Integers) -> Bools | None:
+    """Read the set of a round, which has the fields `feature` and `set`; None without one."""
+    if cut["set"] == NO_SET:
+        return None
+    return unpack(words, cut["set"], n_categories[cut["feature"]])
+
+
+def unpack(words: Words, first: int, n_categories: int) -> Bools:
+    """Read the set whose first word is `first`."""
+    n_words = -(-n_categories // BITS)
+    octets = words[first : first + n_words].astype("<u8").view(np.uint8)
+    return np.unpackbits(octets, bitorder="little")[:n_categories].astype(np.bool_)
+
+
+def check_sets(features: Integers, firsts: Integers, words: Words, n_categories: Integers) -> None:
+    """Refuse with ArtifactError sets that are not there, or not those of their features.
+
+    Parameters
+    ----------
+    features, firsts : ndarray of shape (n_cuts,), int64
+        Feature of each cut, from -1 to n_features - 1, and the place of its set.
+    words : ndarray of shape (n_words,), uint64
+    n_categories : ndarray of shape (n_features,), int64
+    """
+    if words.dtype != np.uint64 or words.ndim != 1:
+        raise ArtifactError(f"sets must be a row of uint64, got {words.dtype} of {words.shape}")
+    counts = np.where(features >= 0, n_categories[features], 0)
+    if (firsts[counts == 0] != NO_SET).any():
+        raise ArtifactError(f"set must be {NO_SET} where a feature is numeric")
+    ends = firsts + -(-counts // BITS)
+    inside = (firsts >= 0) & (ends <= len(words))
+    if not inside[counts > 0].all():
+        raise ArtifactError(f"set must name words from 0 to {len(words) - 1}")
+    places = np.unique(np.stack([firsts, ends])[:, counts > 0], axis=1)
+    if (places[0, 1:] < places[1, :-1]).any():
+        raise ArtifactError("sets must not overlap")
+    spare = (-counts) % BITS  # bits of the last word that stand for nothing
+    cuts = np.flatnonzero(spare > 0)
+    last = words[ends[cuts] - 1]
+    if (last >> (BITS - spare[cuts]).astype(np.uint64)).any():
+        raise ArtifactError("sets must have no bit beyond the last category")
