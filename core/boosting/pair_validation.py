@@ -1,6 +1,7 @@
 """A validation part of listed pairs: which are held out, and how scores are judged on them."""
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ def split_off_pairs(listed: ItemPairs, fraction: float, seed: int) -> tuple[Item
     neither. This is what holding out rows does to the pairs of two classes. It leaves about
     (1 - s)² of the pairs to learn from and s² to judge by. If that is fewer than `LEAST_PAIRS` in
     either part, pairs are held out instead, those of the same two items together, in whichever
-    direction; the validation part then speaks of new pairs of known items.
+    direction; the validation part then speaks of new pairs of known items, and a UserWarning says so.
 
     Parameters
     ----------
@@ -102,6 +103,12 @@ def split_off_pairs(listed: ItemPairs, fraction: float, seed: int) -> tuple[Item
         units, number = np.unique(low * len(listed.rows) + high, return_inverse=True)
         if len(units) < 2:
             raise InvalidData("early stopping needs pairs of at least 3 items, got pairs of 2")
+        warnings.warn(
+            "early stopping has held out pairs, for the items are too few to hold some out: it "
+            "speaks of new pairs of items that training has seen",
+            UserWarning,
+            stacklevel=3,
+        )
         judges = _draw(len(units), fraction, rng)[number]
         teaches = ~judges
     return _take(listed, teaches), _take(listed, judges)

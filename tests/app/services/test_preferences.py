@@ -212,3 +212,12 @@ def test_what_cannot_be_trained_on_pairs(bench: Workbench) -> None:
             bench.submit(dataset, **request)
     with pytest.raises(Invalid, match="must be of kind bipartite, it is preferences"):
         bench.submit(bipartite, validation={"method": "dataset", "dataset_id": dataset.id})
+
+
+def test_early_stopping_that_sees_no_new_item_is_told(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 40)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 600)))
+    algorithm = {"name": "rankboost", "weak_ranker": "tree", "early_stopping_rounds": 5}
+    model = bench.model(bench.work_on(dataset, algorithm=algorithm))
+    assert [w.split(",")[0] for w in model.warnings] == ["early stopping has held out pairs"]
+    assert metrics_of(bench, model).value > 0.6

@@ -104,7 +104,8 @@ def test_the_ranker_is_one_like_any_other(algorithm):
     items = np.bincount(pairs[:, 0], weight, len(X)) + np.bincount(pairs[:, 1], weight, len(X))
     assert ranker.offset_ == pytest.approx(np.average(scores, weights=items))
     stopped = algorithm(n_rounds=30, weak_ranker="column", early_stopping_rounds=3)
-    assert len(stopped.fit_pairs(X, pairs, weight).validation_auc_) > 0
+    with pytest.warns(UserWarning, match="items are too few"):
+        assert len(stopped.fit_pairs(X, pairs, weight).validation_auc_) > 0
 
 
 def test_values_too_great_are_refused_where_a_pair_names_them():

@@ -52,7 +52,8 @@ def test_items_are_held_out_with_all_their_pairs():
 def test_few_items_are_split_by_pairs_both_directions_together(monkeypatch):
     X, pairs, weight = noisy_pairs(n=12, n_pairs=200)
     monkeypatch.setattr(pair_validation, "LEAST_PAIRS", 10**6)
-    (learnt, w), (held, v) = split(pairs, weight, len(X))
+    with pytest.warns(UserWarning, match="the items are too few to hold some out"):
+        (learnt, w), (held, v) = split(pairs, weight, len(X))
     units = [{frozenset(pair) for pair in part} for part in (learnt, held)]
     assert not units[0] & units[1]
     assert len(units[1]) == round(0.2 * len(units[0] | units[1]))
@@ -129,7 +130,8 @@ def test_pairs_of_two_items_cannot_be_split():
     X = np.arange(4.0)[:, None]
     with pytest.raises(InvalidData, match="pairs of at least 3 items, got pairs of 2"):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 0)])
-    RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 2)])
+    with pytest.warns(UserWarning, match="new pairs of items that training has seen"):
+        RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 2)])
 
 
 def test_two_classes_are_held_out_as_fit_would():
