@@ -5,13 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import read
 
 from app.errors import Invalid
-from app.services.tables import Columns, Table, check_classes, read_table, split
+from app.services.tables import (
+    Columns,
+    Table,
+    check_classes,
+    divide,
+    hash_units,
+    read_table,
+    split,
+)
 
 SEED = 7
 
@@ -183,3 +193,51 @@ def test_take() -> None:
     assert list(taken.y) == list(table.y[[3, 1, 40]])
     assert taken.group is not None
     assert taken.weight is None
+
+
+def coloured(colours: list[str | None], categories: tuple[str, ...]) -> Table:
+    """Return a table of one categorical column, coded by these categories."""
+    place = {colour: float(k) for k, colour in enumerate(categories)}
+    X = np.array([[np.nan if c is None else place[c]] for c in colours], order="F")
+    y = np.arange(len(colours), dtype=np.int8) % 2
+    return Table(X, y, None, None, ("colour",), (categories,))
+
+
+def test_a_split_goes_by_the_words_not_by_their_codes() -> None:
+    colours = [None if i % 50 == 0 else f"colour {i % 40}" for i in range(400)]
+    known = tuple(sorted({c for c in colours if c is not None}))
+    one = hash_units(coloured(colours, known), 0.25, SEED)
+    assert len(set(one.tolist())) == len(known) + 1
+    more = hash_units(coloured(colours, ("a colour", *known)), 0.25, SEED)
+    assert np.array_equal(one, more)
+    both = coloured(colours, known)
+    part = both.known_to(np.flatnonzero(np.arange(400) % 40 < 20))
+    taught = np.isin(np.arange(400) % 40, np.arange(20)) & (np.arange(400) % 50 > 0)
+    assert np.array_equal(hash_units(part, 0.25, SEED)[taught], one[taught])
+
+
+def test_parts_share_the_categories_of_the_first() -> None:
+    table = coloured(["red", "blue", None, "green", "blue"], ("blue", "green", "red"))
+    train, validation = divide(table, np.array([0, 2, 3]), np.array([1, 3, 4]))
+    assert train.categories == validation.categories == (("green", "red"),)
+    assert np.array_equal(train.X[:, 0], [1.0, np.nan, 0.0], equal_nan=True)
+    assert np.array_equal(validation.X[:, 0], [np.nan, 0.0, np.nan], equal_nan=True)
+
+
+def test_words_are_read_over_row_groups(tmp_path: Path) -> None:
+    """Each row group has a dictionary of its own, in an order of its own."""
+    rng = np.random.default_rng(1)
+    colours = [None if i % 13 == 0 else f"c{rng.integers(i // 100 + 1)}" for i in range(1000)]
+    schema = pa.schema([("colour", pa.dictionary(pa.int32(), pa.string())), ("y", pa.int8())])
+    path = tmp_path / "t.parquet"
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, 1000, 90):
+            part = colours[start : start + 90]
+            coded = pa.array(part).dictionary_encode()
+            y = pa.array([i % 2 for i in range(len(part))], pa.int8())
+            writer.write_table(pa.Table.from_arrays([coded, y], schema=schema))
+    table = read_table(path, Columns(["colour"], "y", None, None))
+    (known,) = table.categories
+    assert known == tuple(sorted({c for c in colours if c is not None}))
+    found = [None if np.isnan(code) else known[int(code)] for code in table.X[:, 0]]
+    assert found == colours

@@ -1,0 +1,214 @@
+"""A raw table over HTTP: upload, train, score with words, and every bad word said plainly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from live_service import Service
+from raw_table import raw_table
+
+from core.registry import ALGORITHMS
+
+ROW = {
+    "age": "41",
+    "workclass": "Private",
+    "education": "Masters & more",
+    "hours-per-week": "40",
+    "native-country": "Country-3",
+}
+TAKES = [
+    name
+    for name, ranker in ALGORITHMS.items()
+    if ranker.target == "binary" and ranker().takes_categories()
+]
+
+
+def trained(service: Service, client: httpx.Client, name: str = TAKES[0], **fields: str) -> str:
+    """Upload the raw table, train on it; returns the model's id."""
+    dataset_id = service.upload(
+        client, raw_table(), **({"label": "income", "positive": ">50K"} | fields)
+    )
+    quick = {"n_rounds": 10} if "n_rounds" in ALGORITHMS[name]().get_params() else {}
+    job = service.train(client, dataset_id, algorithm={"name": name} | quick)
+    assert job["state"] == "succeeded", job
+    return str(job["model_id"])
+
+
+def score(client: httpx.Client, **row: str) -> httpx.Response:
+    """Score a row by GET."""
+    return client.get("/v1/models/churn/score", params=row)
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_a_raw_table_from_upload_to_score(
+    service: Service, client: httpx.Client, name: str
+) -> None:
+    trained(service, client, name)
+    model = client.get("/v1/models/churn").json()
+    education = model["features"][2]
+    assert education == {
+        "name": "education",
+        "type": "categorical",
+        "missing": False,
+        "categories": ["11th", "Bachelors", "Doctorat (é)", "HS-grad", "Masters & more"],
+        "n_categories": 5,
+    }
+    assert model["features"][0]["categories"] is None
+    assert client.get("/v1/models/churn/metrics").json()["auc"]["value"] > 0.6
+
+    rich, poor = score(client, **ROW), score(client, **ROW | {"education": "11th"})
+    assert rich.status_code == 200, rich.text
+    assert rich.json()["score"] >= poor.json()["score"]
+    best = score(client, **ROW | {"education": "Doctorat (é)", "age": "80"}).json()["score"]
+    assert best > score(client, **ROW | {"education": "11th", "age": "20"}).json()["score"]
+
+    typed = ROW | {"age": 41, "hours-per-week": 40}
+    answer = client.post("/v1/models/churn/score", json={"rows": [typed]}).json()
+    assert answer["scores"] == [rich.json()["score"]]
+    table = {"columns": list(typed), "data": [list(typed.values())]}
+    assert client.post("/v1/models/churn/score", json=table).json() == answer
+    ranked = client.post(
+        "/v1/models/churn/rank", json={"rows": [typed | {"education": "11th"}, typed]}
+    ).json()
+    assert ranked["scores"] == sorted([rich.json()["score"], poor.json()["score"]], reverse=True)
+    if hasattr(ALGORITHMS[name], "contributions"):
+        explained = client.post("/v1/models/churn/explain", json={"rows": [typed]}).json()
+        (parts,) = explained["explanations"]
+        assert list(parts["contributions"]) == list(ROW)
+        total = parts["offset"] + sum(parts["contributions"].values())
+        assert total == pytest.approx(rich.json()["score"])
+
+
+def test_words_in_a_query(service: Service, client: httpx.Client) -> None:
+    model_id = trained(service, client)
+    path = f"/v1/models/{model_id}/score?age=41&hours-per-week=40&native-country=Country-3"
+    spelled = [
+        f"{path}&workclass=Private&education={word}"
+        for word in (
+            "Masters%20%26%20more",
+            "Masters+%26+more",
+            "+Masters+%26+more+",
+            "%4dasters%20%26%20more",
+        )
+    ]
+    answers = [client.get(address) for address in spelled]
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.text for answer in answers}) == 1
+    (tag,) = {answer.headers["etag"] for answer in answers}
+    assert client.get(spelled[0], headers={"If-None-Match": tag}).status_code == 304
+
+    unseen = [
+        client.get(f"{path}&workclass=Private&education={word}")
+        for word in ("Kindergarten", "%3F", "", "masters+%26+more", "7", "x" * 3000)
+    ]
+    assert {answer.status_code for answer in unseen} == {200}
+    assert len({answer.headers["etag"] for answer in unseen}) == 1
+    assert unseen[0].headers["etag"] != tag
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameter", "code"),
+    [
+        ({"age": "old"}, "age", "invalid_feature_value"),
+        ({"town": "Bonn"}, "town", "unknown_feature"),
+        ({"name": "person 3"}, "name", "unknown_feature"),
+    ],
+)
+def test_bad_words_in_a_query(
+    service: Service, client: httpx.Client, changes: dict[str, str], parameter: str, code: str
+) -> None:
+    trained(service, client)
+    answer = score(client, **ROW | changes)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["parameter"] == parameter
+    assert answer.json()["code"] == code
+    absent = {name: value for name, value in ROW.items() if name != "education"}
+    assert score(client, **absent).json()["code"] == "absent_feature"
+    bytes_ = client.get("/v1/models/churn/score?education=%ff&age=1")
+    assert bytes_.status_code == 422
+    assert "must be text in UTF-8" in bytes_.text
+
+
+def test_codes_columns_and_tokens_by_query_and_by_form(
+    service: Service, client: httpx.Client
+) -> None:
+    fields = {
+        "label": "income",
+        "categorical": "age",
+        "drop": '"name"',
+        "missing": "?,Country-1",
+    }
+    answer = client.post(
+        "/v1/datasets",
+        data=fields,
+        files={"file": ("raw.csv", raw_table(80).encode(), "text/csv")},
+    )
+    assert answer.status_code == 202, answer.text
+    service.work()
+    dataset = client.get(answer.headers["Location"]).json()
+    assert dataset["status"] == "ready", dataset
+    assert (dataset["categorical"], dataset["drop"]) == (["age"], ["name"])
+    assert dataset["missing"] == ["?", "Country-1"]
+    columns = {column["name"]: column for column in dataset["columns"]}
+    assert columns["age"]["type"] == "categorical"
+    assert (columns["name"]["role"], columns["name"]["type"]) == ("dropped", None)
+    assert "Country-1" not in [top["value"] for top in columns["native-country"]["top"]]
+    checked = client.post(
+        "/v1/datasets",
+        params=fields | {"validate": "true"},
+        content=raw_table(80).encode(),
+        headers={"Content-Type": "text/csv"},
+    )
+    assert checked.status_code == 200
+    found = {column["name"]: column["role"] for column in checked.json()["columns"]}
+    assert found == {name: column["role"] for name, column in columns.items()}
+    (shown,) = client.get(f"/v1/datasets/{dataset['id']}/preview?limit=1").json()["data"]
+    assert shown[0] == raw_table(80).splitlines()[1].split(",")[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"drop": "a", "label": "a"}, "each role needs a column of its own"),
+        ({"drop": "a", "categorical": "a"}, "each role needs a column of its own"),
+        ({"categorical": ","}, "categorical must name columns"),
+        ({"missing": "NA,NA"}, "missing must name each once"),
+    ],
+)
+def test_fields_that_make_no_sense(client: httpx.Client, fields: dict[str, str], word: str) -> None:
+    answer = client.post(
+        "/v1/datasets", params=fields, content=b"a,y\n1,0\n", headers={"Content-Type": "text/csv"}
+    )
+    assert answer.status_code == 422
+    assert word in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "fault"),
+    [
+        (b"a,y\nx,0\nK\xf6ln,1\n", {}, {"line": 3, "column": "a"}),
+        (b"a,y\nx,0\ny\0,1\n", {}, {"line": 3, "column": "a"}),
+        (b"a,y\nx,0\n" + b"z" * 256 + b",1\n", {}, {"line": 3, "column": "a"}),
+        (b"a,y\nx,0\ny,1\n", {"drop": "b"}, {"column": "b"}),
+        (b"a,y\nx,0\ny,1\n", {"categorical": "b"}, {"column": "b"}),
+        (b"a,y\nx,0\ny,1\n", {"categorical": "y"}, {"column": "y"}),
+    ],
+)
+def test_bad_tables(
+    service: Service,
+    client: httpx.Client,
+    body: bytes,
+    fields: dict[str, str],
+    fault: dict[str, Any],
+) -> None:
+    answer = client.post(
+        "/v1/datasets", params=fields, content=body, headers={"Content-Type": "text/csv"}
+    )
+    assert answer.status_code == 202
+    service.work()
+    dataset = client.get(answer.headers["Location"]).json()
+    assert dataset["status"] == "invalid"
+    (told,) = dataset["errors"]
+    assert {key: told[key] for key in fault} == fault
