@@ -26,7 +26,12 @@ VALIDATION_METHODS = ("holdout", "dataset", "none")
 LATER_VALIDATION_METHODS = ("cross_validation",)
 
 # These come from fields of the job, not from the algorithm's own parameters.
-FILLED = {"random_state": "seed", "fpr_min": "objective", "fpr_max": "objective"}
+FILLED = {
+    "random_state": "seed",
+    "fpr_min": "objective",
+    "fpr_max": "objective",
+    "noise_rate": "label_noise",
+}
 
 _SECONDS_PER_CELL_TO_BIN = 40e-9
 _SECONDS_PER_CELL_AND_ROUND = 0.6e-9
@@ -47,6 +52,7 @@ class TrainRequest:
     search: Mapping[str, Any] | None = None
     name: str | None = None
     seed: int = 0
+    label_noise: float | None = None
     timeout_seconds: float | None = None
     priority: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +84,7 @@ def refuse_later_features(job: Any) -> None:
 def check(session: Session, owner: str, request: TrainRequest) -> Json:
     """Check everything and return the resolved spec; raises Invalid, NotFound or Conflict. Changes nothing."""
     objective = _resolve_objective(request.objective)
-    algorithm = _resolve_algorithm(request.algorithm, objective, request.seed, request.search)
+    algorithm = _resolve_algorithm(request, objective)
     name = request.name or algorithm["name"]
     if not re.fullmatch(NAME_PATTERN, name) or is_id(name, "mdl"):
         raise _invalid(
@@ -102,6 +108,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         "validation": validation,
         "search": None if request.search is None else dict(request.search),
         "seed": request.seed,
+        "label_noise": request.label_noise,
         "model_name": name,
     }
 
@@ -166,13 +173,8 @@ def _resolve_objective(objective: Mapping[str, Any]) -> Json:
     return dict(objective)
 
 
-def _resolve_algorithm(
-    algorithm: Mapping[str, Any],
-    objective: Json,
-    seed: int,
-    searched: Mapping[str, Any] | None,
-) -> Json:
-    given = dict(algorithm)
+def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
+    given, searched = dict(request.algorithm), request.search
     name = given.pop("name", None)
     if not isinstance(name, str) or name not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
@@ -198,11 +200,11 @@ def _resolve_algorithm(
             errors=errors,
         )
     if searched is not None:
-        parameter, values = search.check(searched, algorithm)
+        parameter, values = search.check(searched, request.algorithm)
         given[parameter] = max(values)
     window = {"fpr_min": 0.0, "fpr_max": 1.0}  # the whole AUC, unless the objective says otherwise
     window |= {k: v for k, v in objective.items() if k in FILLED}
-    filled = {"random_state": seed, **window}
+    filled = {"random_state": request.seed, "noise_rate": request.label_noise, **window}
     known_parameters = {parameter.name for parameter in list_parameters(estimator)}
     parameters = {**own, **given, **{k: v for k, v in filled.items() if k in known_parameters}}
     try:

@@ -84,6 +84,7 @@ def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict
         "validation": spec["validation"],
         "search": spec["search"],
         "seed": spec["seed"],
+        "label_noise": spec["label_noise"],
         "estimate": estimate,
     }
 

@@ -109,6 +109,11 @@ class JobRequest(Body):
     )
     search: GridSearch | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    label_noise: Annotated[float, Field(ge=0, lt=0.5)] | None = Field(
+        default=None,
+        description="Share of the labels that are known to be flipped, if it is known: algorithms with a "
+        "`noise_rate` take it out; kept with the job for all. Null: sampled_martirank guesses it.",
+    )
     timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
         default=None, description="Longest run. Default: the service's own."
     )
@@ -133,6 +138,7 @@ class JobRequest(Body):
             validation=self.validation.model_dump(),
             search=None if self.search is None else self.search.model_dump(),
             seed=self.seed,
+            label_noise=self.label_noise,
             timeout_seconds=self.timeout_seconds,
             priority=self.priority,
             tags=dict(self.tags),
@@ -165,6 +171,7 @@ class Job(Resource):
                     "validation": {"method": "holdout", "fraction": 0.25},
                     "search": None,
                     "seed": 0,
+                    "label_noise": None,
                     "timeout_seconds": 3600,
                     "priority": 0,
                     "tags": {"team": "risk"},
@@ -202,6 +209,7 @@ class Job(Resource):
     validation: dict[str, Any] | None
     search: dict[str, Any] | None
     seed: int | None
+    label_noise: float | None
     timeout_seconds: float
     priority: int
     tags: dict[str, str]
@@ -233,6 +241,7 @@ class Job(Resource):
             validation=spec.get("validation"),
             search=spec.get("search"),
             seed=spec.get("seed"),
+            label_noise=spec.get("label_noise"),
             timeout_seconds=row.timeout_seconds,
             priority=row.priority,
             tags=row.tags,
@@ -265,6 +274,7 @@ class JobCheck(Resource):
     validation: dict[str, Any]
     search: dict[str, Any] | None
     seed: int
+    label_noise: float | None
     estimate: Estimate
 
 

@@ -71,6 +71,18 @@ def client(small: Service) -> httpx.Client:
             ["comes from the job's 'seed'"],
         ),
         (
+            {"algorithm": {"name": "sampled_martirank", "noise_rate": 0.1}},
+            "invalid_parameter",
+            "/algorithm/noise_rate",
+            ["comes from the job's 'label_noise'"],
+        ),
+        (
+            {"label_noise": 0.5},
+            "invalid",
+            "/label_noise",
+            ["label_noise must be less than 0.5, got 0.5"],
+        ),
+        (
             {"objective": {"metric": "pauc", "fpr_min": 0.1, "fpr_max": 0.05}},
             "invalid",
             "/objective/fpr_max",

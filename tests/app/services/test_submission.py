@@ -56,6 +56,16 @@ def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset, name: s
     assert (spec["seed"], spec["model_name"]) == (5, name)
 
 
+def test_label_noise_reaches_the_algorithm_that_takes_it_out(
+    bench: Workbench, dataset: Dataset
+) -> None:
+    spec = check(bench, dataset.id, algorithm={"name": "sampled_martirank"}, label_noise=0.2)
+    assert spec["algorithm"]["parameters"]["noise_rate"] == spec["label_noise"] == 0.2
+    spec = check(bench, dataset.id, label_noise=0.2)
+    assert "noise_rate" not in spec["algorithm"]["parameters"]
+    assert spec["label_noise"] == 0.2
+
+
 def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset) -> None:
     job = bench.submit(dataset, name="mine", tags={"a": "b"}, priority=3, timeout_seconds=60.0)
     stored = jobs.get(bench.db, OWNER, job.id)
