@@ -1,5 +1,6 @@
 """TreeRank: trees that rank, grown along the ROC curve (Clémençon, Depecker & Vayatis 2011)."""
 
+from .forest import TreeRankForest
 from .treerank import TreeRank
 
-__all__ = ["TreeRank"]
+__all__ = ["TreeRank", "TreeRankForest"]

@@ -188,26 +188,44 @@ class CutRules(Rules):
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Describe a rule: in words, and as a list of the ways to the top; see `Rules.describe`."""
-        ways = [
-            " and ".join(conditions) for conditions in self._ways_to_top(rule, name, categories)
-        ]
-        words = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)
-        return {"kind": self.kind, "words": words, "cuts": int(self.n_leaves[rule]) - 1}
+        """Describe a rule: in words what goes to the top, and what otherwise; see `Rules.describe`."""
+        root = int(self.start[rule])
+        ways = (self._ways(root, to_top, name, categories) for to_top in (True, False))
+        words, otherwise = map(_either, ways)
+        cuts = int(self.n_leaves[rule]) - 1
+        return {"kind": self.kind, "words": words, "otherwise": otherwise, "cuts": cuts}
 
-    def _ways_to_top(
-        self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
+    @cached_property
+    def _share_to_top(self) -> Floats:
+        """By cut node: the share of the leaves below it that go to the top; 0 and 1 settle it."""
+        is_leaf = self.feature < 0
+        to_top, leaves = np.where(is_leaf & self.to_top, 1.0, 0.0), np.where(is_leaf, 1.0, 0.0)
+        for count in (to_top, leaves):
+            preorder.sum_up(self.below, count)
+        return np.asarray(to_top / leaves)
+
+    def _ways(
+        self,
+        node: int,
+        to_top: bool,
+        name: Callable[[int], str],
+        categories: Sequence[Sequence[str] | None],
     ) -> list[list[str]]:
+        """Give the ways from a cut node to one side: lists of conditions that hold together.
+
+        Where all that is above goes there, "above, or not above and ..." is "above, or ...".
+        """
+        if self._share_to_top[node] == float(to_top):
+            return [[]]
+        if self._share_to_top[node] == float(not to_top):
+            return []
         ways = []
-        waiting: list[tuple[int, list[str]]] = [(int(self.start[rule]), [])]
-        while waiting:
-            node, so_far = waiting.pop()
-            if self.feature[node] >= 0:
-                above, below = self._words(node, name, categories)
-                waiting.append((int(self.below[node]), [*so_far, below]))
-                waiting.append((node + 1, [*so_far, above]))
-            elif self.to_top[node]:
-                ways.append(so_far)
+        children = node + 1, int(self.below[node])
+        whole = [self._share_to_top[child] == float(to_top) for child in children]
+        for k, condition in enumerate(self._words(node, name, categories)):
+            implied = whole[1 - k] and not whole[k]
+            for way in self._ways(children[k], to_top, name, categories):
+                ways.append(way if implied else [condition, *way])
         return ways
 
     def _words(
@@ -277,6 +295,12 @@ class CutRules(Rules):
         for mass in (self.leaf_positive, self.leaf_negative):
             if not ((mass >= 0) & (mass <= GREATEST_MASS)).all():
                 raise ArtifactError("masses of cut leaves must be finite and not negative")
+
+
+def _either(ways: Sequence[Sequence[str]]) -> str:
+    if len(ways) == 1:
+        return " and ".join(ways[0])
+    return " or ".join(way[0] if len(way) == 1 else f"({' and '.join(way)})" for way in ways)
 
 
 def _ranges(starts: Integers, stops: Integers) -> Integers:

@@ -14,6 +14,7 @@ of threads.
 import numba
 import numpy as np
 
+from core.scan import MISSING
 from core.scan.by_row import CELLS, COLUMNS
 
 from .peaks import TIE, find_cut, write_above
@@ -53,28 +54,38 @@ ADD, FIND, DIVIDE, GATHER, SETTLE = range(5)
 
 
 @numba.njit(
+    numba.void(numba.float64[::1], numba.float64[::1], numba.float64, numba.int64),
+    nogil=True,
+    cache=True,
+)
+def _change(histogram, other, sign, n_cells):  # type: ignore[no-untyped-def]
+    """Add or subtract a histogram: the bins in use, and the missing one."""
+    for cell in range(n_cells):
+        histogram[cell] += sign * other[cell]
+    for cell in range(COLUMNS * MISSING, CELLS):
+        histogram[cell] += sign * other[cell]
+
+
+@numba.njit(
     numba.void(numba.int64[::1], numba.int64, numba.float64, WORK_TYPE), nogil=True, cache=True
 )
 def _find(pair, block, least_mass, work):  # type: ignore[no-untyped-def]
     """Finish a block of the histograms of two siblings and find the best cut of each."""
     own = work.histograms[work.leaves[pair[ADDED], PLACE], block]
+    n_cells = COLUMNS * work.blocks[block, 1]
     for r in range(pair[FIRST_RUN], pair[LAST_RUN]):
         run = work.runs[r]
         if run[SPARE] >= 0:
-            half, part = own[run[CLASS]], work.spare[run[SPARE], block]
-            for cell in range(CELLS):
-                half[cell] += part[cell]
+            _change(own[run[CLASS]], work.spare[run[SPARE], block], 1.0, n_cells)
     if pair[SIBLING] >= 0:
         other = work.histograms[work.leaves[pair[SIBLING], PLACE], block]
         for half in range(2):
-            for cell in range(CELLS):
-                other[half, cell] -= own[half, cell]
+            _change(other[half], own[half], -1.0, n_cells)
     for leaf in (pair[ADDED], pair[SIBLING]):
         if leaf >= 0 and work.leaves[leaf, OPEN] != 0:
             find_cut(
                 work.histograms[work.leaves[leaf, PLACE], block],
-                work.blocks[block, 1],
-                work.blocks[block, 2] != 0,
+                work.blocks[block],
                 work.n_unordered[block],
                 work.allowed[work.leaves[leaf, CELL], block],
                 work.masses[leaf],
@@ -155,7 +166,8 @@ def _do(phase, t, n_leaves, least_mass, work):  # type: ignore[no-untyped-def]
             histogram = work.spare[run[SPARE], block]
         else:
             histogram = work.histograms[work.leaves[run[LEAF], PLACE], block, run[CLASS]]
-        histogram[:] = 0.0
+        histogram[: COLUMNS * work.blocks[block, 1]] = 0.0
+        histogram[COLUMNS * MISSING :] = 0.0
         n_words = work.blocks[block, 0]
         add_rows(work.words[block], work.rows, work.weights, run[FROM], run[TO], n_words, histogram)
     elif phase == FIND:

@@ -15,7 +15,7 @@ from .coding import CodedTable
 from .cut_trees import CutTree, join
 from .cuts import CutRules
 from .leafgrowth import ADD, DIVIDE, FIND, GATHER, SETTLE
-from .preorder import Integers
+from .preorder import Booleans, Integers
 from .splitting import Divided
 from .workspace import (
     ADDED,
@@ -76,6 +76,29 @@ class Rows(NamedTuple):
     negative: float
 
 
+class FeatureDraw:
+    """Draws the features that a cell may ask.
+
+    Parameters
+    ----------
+    n_features : int
+        Of the table.
+    n_drawn : int
+    generator : numpy.random.Generator
+    """
+
+    def __init__(self, n_features: int, n_drawn: int, generator: np.random.Generator) -> None:
+        self._n_features = n_features
+        self._n_drawn = n_drawn
+        self._generator = generator
+
+    def draw(self, allowed: Booleans) -> None:
+        """Write which columns are drawn; `allowed` has 32 for each block."""
+        drawn = self._generator.permutation(self._n_features)[: self._n_drawn]
+        allowed.reshape(-1)[:] = False
+        allowed.reshape(-1)[drawn] = True
+
+
 class LeafRank:
     """Divides cells of one table; holds the memory for it.
 
@@ -88,6 +111,8 @@ class LeafRank:
         Of the table's rows, in its order: their weight, and for how many rows each stands.
     shape : Shape
     team : Team
+    features : FeatureDraw or None
+        Which features each cell may ask; None: all.
 
     Notes
     -----
@@ -102,10 +127,12 @@ class LeafRank:
         count: Floats,
         shape: Shape,
         team: Team,
+        features: "FeatureDraw | None" = None,
     ) -> None:
         self._table = table
         self._shape = shape
         self._team = team
+        self._features = features
         n_blocks, n_rows = len(table.blocks), len(rows)
         self._n_places = min(2 ** (shape.max_depth - 1), shape.max_leaves - 1)
         cell_bytes = self._n_places * n_blocks * 2 * CELLS * 8
@@ -206,6 +233,9 @@ class LeafRank:
     def _start(self, cells: Sequence[Rows]) -> int:
         """Make each cell the first leaf of its cut tree; return the number of pairs to find cuts for."""
         work = self._work
+        if self._features is not None:
+            for c in range(len(cells)):
+                self._features.draw(work.allowed[c])
         for c, cell in enumerate(cells):
             leaf = work.leaves[c]
             leaf[[START, MIDDLE, STOP]] = cell[:3]

@@ -24,47 +24,67 @@ _LANES = numba.float64[::1]
 @numba.njit(
     numba.void(
         numba.float64[:, ::1],
-        numba.int64,
+        numba.types.UniTuple(numba.int64, 2),
         numba.boolean,
-        numba.float64,
-        numba.float64,
-        numba.float64,
-        numba.float64[:, ::1],
+        numba.types.UniTuple(numba.float64, 3),
         numba.float64[:, ::1],
     ),
     nogil=True,
     cache=True,
-    error_model="numpy",
     fastmath={"nnan", "ninf", "nsz"},
 )
-def _scan_cuts(histogram, n_bins, missing_above, total_p, total_n, least, lanes, best):  # type: ignore[no-untyped-def]
-    """Find each column's best cut with the missing on one side.
+def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: ignore[no-untyped-def]
+    """Raise lanes[2] to each column's greatest gain with the missing on one side.
 
-    `best` holds a row each for gain, cut, side of the missing and mass above, and is changed where
-    a cut is better. `lanes` is for work.
+    shape: how many columns and bins; limits: the leaf's masses and the least mass of a side. The
+    first two lanes are for work.
     """
-    p, n = lanes[0], lanes[1]
+    (width, n_bins), (total_p, total_n, least) = shape, limits
+    p, n, best = lanes[0], lanes[1], lanes[2]
     missing = MISSING * COLUMNS
-    for j in range(COLUMNS):
+    for j in range(width):
         p[j] = total_p - (0.0 if missing_above else histogram[0, missing + j])
         n[j] = total_n - (0.0 if missing_above else histogram[1, missing + j])
-    side = 1.0 if missing_above else 0.0
-    total = total_p + total_n
-    slack = TIE * total_p * total_n
+    most = total_p + total_n - least
     for cut in range(-1, n_bins - 1):
         if cut >= 0:
-            for j in range(COLUMNS):
+            for j in range(width):
                 p[j] -= histogram[0, cut * COLUMNS + j]
                 n[j] -= histogram[1, cut * COLUMNS + j]
-        at = float(cut)
-        for j in range(COLUMNS):
+        for j in range(width):
             above = p[j] + n[j]
             gain = abs(p[j] * total_n - n[j] * total_p)
-            better = (above >= least) & (total - above >= least) & (gain > best[0, j] + slack)
-            best[0, j] = gain if better else best[0, j]
-            best[1, j] = at if better else best[1, j]
-            best[2, j] = side if better else best[2, j]
-            best[3, j] = above if better else best[3, j]
+            enough = (above >= least) & (above <= most)
+            best[j] = max(best[j], gain if enough else -1.0)
+
+
+@numba.njit(
+    numba.void(
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.int64,
+        numba.types.UniTuple(numba.float64, 3),
+        numba.float64,
+        numba.float64[::1],
+    ),
+    nogil=True,
+    cache=True,
+)
+def _locate(histogram, column, n_bins, limits, target, found):  # type: ignore[no-untyped-def]
+    """Write the first cut of a column whose gain is the target but for rounding: cut, side, mass above."""
+    total_p, total_n, least = limits
+    most = total_p + total_n - least
+    for side in range(2):
+        missing = MISSING * COLUMNS + column
+        p = total_p - (1 - side) * histogram[0, missing]
+        n = total_n - (1 - side) * histogram[1, missing]
+        for cut in range(-1, n_bins - 1):
+            if cut >= 0:
+                p -= histogram[0, cut * COLUMNS + column]
+                n -= histogram[1, cut * COLUMNS + column]
+            if abs(p * total_n - n * total_p) >= target and p + n >= least and p + n <= most:
+                found[0], found[1], found[2] = cut, side, p + n
+                return
 
 
 @numba.njit(
@@ -103,13 +123,15 @@ def _order_column(histogram, column, n_bins, classes, order, mixed):  # type: ig
         numba.boolean,
         numba.float64,
         numba.float64[::1],
-        numba.float64[:, ::1],
+        numba.float64[::1],
     ),
     nogil=True,
     cache=True,
 )
-def _scan_categories(histogram, column, n_bins, has_missing, least, classes, best):  # type: ignore[no-untyped-def]
-    """Find a categorical column's best cut: bins after the first `cut + 1` of its order lie above.
+def _scan_categories(histogram, column, n_bins, has_missing, least, classes, found):  # type: ignore[no-untyped-def]
+    """Find a categorical column's best cut: write its gain, cut, side of the missing and mass above.
+
+    Bins after the first `cut + 1` of its order lie above.
 
     Gains are those of the mixed masses, but what lies on a side is not mixed. Where chance explains all
     differences, no cut gains; such a column may still be cut in the hope of what comes after it,
@@ -129,7 +151,7 @@ def _scan_categories(histogram, column, n_bins, has_missing, least, classes, bes
     for code in order[:n_ordered]:
         mass += histogram[0, code * COLUMNS + column] + histogram[1, code * COLUMNS + column]
     slack = TIE * total_p * total_n
-    best[0, column] = -1.0
+    found[0] = -1.0
     floor = -1.0 if mass >= least * n_ordered else slack
     for side in range(2 if has_missing else 1):
         p, n = total_p - (1 - side) * missing_p, total_n - (1 - side) * missing_n
@@ -142,19 +164,15 @@ def _scan_categories(histogram, column, n_bins, has_missing, least, classes, bes
                 above -= histogram[0, code] + histogram[1, code]
             gain = abs(p * total_n - n * total_p)
             enough = above >= least and mass + missing_mass - above >= least
-            if enough and gain > max(best[0, column], floor) + slack:
-                best[0, column] = gain
-                best[1, column] = cut
-                best[2, column] = side
-                best[3, column] = above
-    best[0, column] *= classes[0] * classes[1]
+            if enough and gain > max(found[0], floor) + slack:
+                found[0], found[1], found[2], found[3] = gain, cut, side, above
+    found[0] *= classes[0] * classes[1]
 
 
 @numba.njit(
     numba.void(
         numba.float64[:, ::1],
-        numba.int64,
-        numba.boolean,
+        numba.int64[::1],
         numba.int64[::1],
         numba.boolean[::1],
         numba.float64[::1],
@@ -166,7 +184,7 @@ def _scan_categories(histogram, column, n_bins, has_missing, least, classes, bes
     cache=True,
 )
 def find_cut(  # type: ignore[no-untyped-def]
-    histogram, n_bins, has_missing, n_unordered, allowed, masses, least_mass, classes, found
+    histogram, block, n_unordered, allowed, masses, least_mass, classes, found
 ):
     """Find the best cut among up to 32 columns: write its gain, column, cut and side of the missing.
 
@@ -175,28 +193,36 @@ def find_cut(  # type: ignore[no-untyped-def]
     equals, then the missing below, then the lowest cut. A later missing goes to the side of greater
     mass where this leaf has none.
     """
-    lanes = np.empty((2, COLUMNS))
-    best = np.zeros((4, COLUMNS))
-    best[0] = -1.0
-    total_p, total_n = masses
-    total = total_p + total_n
-    least = max(least_mass, DUST * total)
-    _scan_cuts(histogram, n_bins, False, total_p, total_n, least, lanes, best)
+    n_words, n_bins, has_missing = block[0], block[1], block[2] != 0
+    total = masses[0] + masses[1]
+    limits = (masses[0], masses[1], max(least_mass, DUST * total))
+    slack = TIE * masses[0] * masses[1]
+    lanes = np.empty((3, COLUMNS))
+    lanes[2] = -1.0
+    _scan_columns(histogram, (8 * n_words, n_bins), False, limits, lanes)
     if has_missing:
-        _scan_cuts(histogram, n_bins, True, total_p, total_n, least, lanes, best)
-    for j in range(COLUMNS):
+        _scan_columns(histogram, (8 * n_words, n_bins), True, limits, lanes)
+    best = lanes[2]
+    ways = np.empty((COLUMNS, 4))  # of categorical columns: gain, cut, side, mass above
+    for j in range(8 * n_words):
         if n_unordered[j] > 0 and allowed[j]:
-            _scan_categories(histogram, j, n_unordered[j], has_missing, least, classes, best)
+            _scan_categories(histogram, j, n_unordered[j], has_missing, limits[2], classes, ways[j])
+            best[j] = ways[j, 0]
     found[0] = -1.0
-    slack = 10.0 * TIE * total_p * total_n
-    for j in range(COLUMNS):
-        if allowed[j] and best[0, j] > found[0] + slack:
-            missing = MISSING * COLUMNS + j
-            has_none = histogram[0, missing] + histogram[1, missing] <= DUST * total
-            found[0] = best[0, j]
-            found[1] = j
-            found[2] = best[1, j]
-            found[3] = 2.0 * best[3, j] > total * (1.0 + TIE) if has_none else best[2, j]
+    column = 0
+    for j in range(8 * n_words):
+        if allowed[j] and best[j] > found[0] + 10.0 * slack:
+            found[0] = best[j]
+            column = j
+    if found[0] < 0.0:
+        return
+    if n_unordered[column] == 0:
+        _locate(histogram, column, n_bins, limits, best[column] - slack, ways[column, 1:])
+    found[1], found[2] = column, ways[column, 1]
+    missing = MISSING * COLUMNS + column
+    has_none = histogram[0, missing] + histogram[1, missing] <= DUST * total
+    above = ways[column, 3]
+    found[3] = 2.0 * above > total * (1.0 + TIE) if has_none else ways[column, 2]
 
 
 @numba.njit(

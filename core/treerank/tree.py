@@ -326,22 +326,43 @@ class Tree:
         ArtifactError
             An array is of another type or length, or its values describe no tree.
         """
-        is_leaf = arrays["is_leaf"]
-        if is_leaf.dtype != np.bool_ or is_leaf.ndim != 1:
-            raise ArtifactError(
-                f"is_leaf must hold booleans in one dimension, got {is_leaf.dtype} {is_leaf.shape}"
-            )
-        if not preorder.are_trees(is_leaf) or 2 * is_leaf.sum() != len(is_leaf) + 1:
-            raise ArtifactError("is_leaf must describe one tree in preorder")
-        n_leaves = int(is_leaf.sum())
-        for name in ("leaf_positive", "leaf_negative"):
-            mass = arrays[name]
-            check_array(name, mass, np.float64, (n_leaves,))
+        is_leaf, positive, negative = read_nodes(arrays)
+        _check_one_tree(is_leaf)
+        rules = rules_class.from_arrays(arrays, int((~is_leaf).sum()), n_categories)
+        return cls.of(is_leaf, positive, negative, rules)
+
+    @classmethod
+    def of(
+        cls, is_leaf: Booleans, leaf_positive: Floats, leaf_negative: Floats, rules: Rules
+    ) -> "Tree":
+        """Make a tree of what an artifact holds.
+
+        Raises
+        ------
+        ArtifactError
+            The values describe no tree.
+        """
+        _check_one_tree(is_leaf)
+        for name, mass in (("leaf_positive", leaf_positive), ("leaf_negative", leaf_negative)):
             if not ((mass >= 0) & (mass <= GREATEST_MASS)).all() or not mass.sum() > 0:
                 raise ArtifactError(f"{name} must be finite, not negative, and not all 0")
         rule = np.where(is_leaf, -1, np.cumsum(~is_leaf) - 1)
-        rules = rules_class.from_arrays(arrays, len(is_leaf) - n_leaves, n_categories)
-        tree = cls(rule, arrays["leaf_positive"].copy(), arrays["leaf_negative"].copy(), rules)
+        tree = cls(rule, leaf_positive.copy(), leaf_negative.copy(), rules)
         if tree.depth.max() > MAX_DEPTH:
             raise ArtifactError(f"a tree must be at most {MAX_DEPTH} deep, got {tree.depth.max()}")
         return tree
+
+
+def read_nodes(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Booleans, Floats, Floats]:
+    """Read which nodes are leaves, and the leaves' masses, of one tree or of several."""
+    is_leaf = arrays["is_leaf"]
+    check_array("is_leaf", is_leaf, np.bool_, (is_leaf.size,))
+    n_leaves = int(is_leaf.sum())
+    for name in ("leaf_positive", "leaf_negative"):
+        check_array(name, arrays[name], np.float64, (n_leaves,))
+    return is_leaf, arrays["leaf_positive"], arrays["leaf_negative"]
+
+
+def _check_one_tree(is_leaf: Booleans) -> None:
+    if not preorder.are_trees(is_leaf) or 2 * is_leaf.sum() != len(is_leaf) + 1:
+        raise ArtifactError("is_leaf must describe one tree in preorder")

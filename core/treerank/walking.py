@@ -1,4 +1,4 @@
-"""Walking a ranking tree with new rows: the kernel by which it scores.
+"""Walking ranking trees with new rows: the kernels by which they score.
 
 All cut trees of a ranking tree are linked to one: a leaf of a node's cut tree leads straight to the
 first cut of the child it sends its rows to. Cuts come first, then the ranking tree's leaves, each of
@@ -6,6 +6,7 @@ which follows itself: every row then takes as many steps as the longest way, wit
 mispredict.
 """
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
@@ -22,22 +23,24 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 64  # their values of some thirty columns stay in the first-level cache
 
+ROWS_PER_TREE = 512  # of a forest, where a tree's cuts are to be fetched, too
+
 PIECE_ROWS = 1 << 14  # what a thread does at a time
 
 
 class Links(NamedTuple):
-    """A ranking tree's cuts, linked for walking; the leaves of the ranking tree follow the cuts.
+    """The cuts of ranking trees, linked for walking: of each tree its cuts, then its leaves.
 
     Attributes
     ----------
-    feature, word : ndarray of shape (n_cuts + n_leaves,), int64
-    threshold : ndarray of shape (n_cuts + n_leaves,), float64
-    missing_above : ndarray of shape (n_cuts + n_leaves,), bool
-    next : ndarray of shape (2 * (n_cuts + n_leaves),), int32
-        Of cut c, below at 2c, above at 2c + 1.
+    feature, word : ndarray of shape (n_nodes,), int64
+    threshold : ndarray of shape (n_nodes,), float64
+    missing_above : ndarray of shape (n_nodes,), bool
+    next : ndarray of shape (2 * n_nodes,), int64
+        What follows node c: below at 2c, above at 2c + 1.
     words : ndarray of uint64
-    root, n_cuts, depth : int
-        Where to start, how many cuts there are, and how many the longest way passes.
+    root, first_leaf, depth : ndarray of shape (n_trees,), int64
+        Of each tree: where to start, its first leaf, and how many cuts the longest way passes.
     """
 
     feature: Any
@@ -46,9 +49,9 @@ class Links(NamedTuple):
     word: Any
     next: Any
     words: Any
-    root: int
-    n_cuts: int
-    depth: int
+    root: Any
+    first_leaf: Any
+    depth: Any
 
 
 def link(tree: "Tree", rules: "CutRules") -> Links:
@@ -64,7 +67,7 @@ def link(tree: "Tree", rules: "CutRules") -> Links:
     node = np.repeat(np.flatnonzero(asks), np.diff(rules.start))
     child = np.where(rules.to_top, tree.top[node], tree.bottom[node])
     target = np.where(is_cut, number, entry[child])
-    following = np.repeat(np.arange(n_cuts + tree.n_leaves, dtype=np.int32), 2)
+    following = np.repeat(np.arange(n_cuts + tree.n_leaves), 2)
     following[0 : 2 * n_cuts : 2] = target[rules.below[is_cut]]
     following[1 : 2 * n_cuts : 2] = target[rules.above[is_cut]]
     no_cuts = np.zeros(tree.n_leaves, dtype=np.int64)
@@ -74,14 +77,31 @@ def link(tree: "Tree", rules: "CutRules") -> Links:
         np.concatenate([rules.missing_above[is_cut], no_cuts != 0]),
         np.concatenate([rules.word[is_cut], no_cuts - 1]),
         following,
-        rules.words.copy(),  # as the kernel takes no array that forbids writing
-        int(entry[0]),
-        n_cuts,
-        _longest(following, n_cuts),
+        rules.words.copy(),  # as the kernels take no array that forbids writing
+        entry[:1],
+        np.array([n_cuts]),
+        np.array([_longest(following, n_cuts)]),
     )
 
 
-def _longest(following: Any, n_cuts: int) -> int:
+def join(trees: Sequence[Links]) -> Links:
+    """Put the links of several trees together."""
+    sizes = [len(links.feature) for links in trees]
+    before = np.cumsum([0, *sizes])[:-1].tolist()
+    words = np.cumsum([0, *(len(links.words) for links in trees)])[:-1].tolist()
+    moved = [
+        links._replace(
+            next=links.next + nodes,
+            root=links.root + nodes,
+            first_leaf=links.first_leaf + nodes,
+            word=np.where(links.word >= 0, links.word + n_words, -1),
+        )
+        for links, nodes, n_words in zip(trees, before, words, strict=True)
+    ]
+    return Links(*(np.concatenate(arrays) for arrays in zip(*moved, strict=True)))
+
+
+def _longest(following: Integers, n_cuts: int) -> int:
     """Count the cuts on the longest way: a cut's children come after it."""
     left = np.zeros(len(following) // 2, dtype=np.int64)
     for cut in range(n_cuts - 1, -1, -1):
@@ -90,12 +110,13 @@ def _longest(following: Any, n_cuts: int) -> int:
 
 
 def find_leaves(X: Floats, links: Links) -> Integers:
-    """Give the number of the leaf in which each row ends.
+    """Give the number of the leaf of one tree in which each row ends.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float64, C-contiguous
     links : Links
+        Of one tree.
 
     Returns
     -------
@@ -106,59 +127,105 @@ def find_leaves(X: Floats, links: Links) -> Integers:
     O(n_rows · depth), in threads where that pays.
     """
     leaf = np.empty(len(X), dtype=np.int64)
-    n_pieces = -(-len(X) // PIECE_ROWS)
-    Team(len(X) * links.depth).run(_walk_pieces, n_pieces, X, links, leaf)
+    _share_out(_find_leaves, X, links, leaf)
     return leaf
 
 
+def sum_values(X: Floats, links: Links, value: Floats) -> Floats:
+    """Add up what the leaves hold in which each row ends, tree by tree.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+    links : Links
+    value : ndarray of shape (n_nodes,), float64
+        Of the leaves; cuts are not read.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), float64
+        A row's sum does not depend on the rows beside it.
+    """
+    total = np.zeros(len(X))
+    _share_out(_sum_values, X, links, value, total)
+    return total
+
+
+def _share_out(kernel: Callable[..., None], X: Floats, links: Links, *arrays: Any) -> None:
+    n_pieces = -(-len(X) // PIECE_ROWS)
+    Team(len(X) * int(links.depth.sum())).run(kernel, n_pieces, X, links, *arrays)
+
+
+_I1 = numba.int64[::1]
 _LINKS = numba.types.NamedTuple(
     (
-        numba.int64[::1],
+        _I1,
         numba.float64[::1],
         numba.boolean[::1],
-        numba.int64[::1],
-        numba.int32[::1],
+        _I1,
+        _I1,
         numba.uint64[::1],
-        numba.int64,
-        numba.int64,
-        numba.int64,
+        _I1,
+        _I1,
+        _I1,
     ),
     Links,
 )
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_PIECES = (numba.int64, numba.int64, numba.int64, _MATRIX, _LINKS)
 
 
 @numba.njit(inline="always")
-def _walk(X, links, with_sets, low, high, at):  # type: ignore[no-untyped-def]
-    at[:] = links.root
-    for _ in range(links.depth):
-        for i in range(high - low):
-            cut = np.uint64(at[i])
-            x = X[np.uint64(low + i), np.uint64(links.feature[cut])]
-            above = (x > links.threshold[cut]) | (np.isnan(x) & links.missing_above[cut])
-            if with_sets and links.word[cut] >= 0 and not np.isnan(x):
-                category = np.uint64(x)
-                word = links.words[np.uint64(links.word[cut]) + (category >> np.uint64(6))]
-                above = ((word >> (category & np.uint64(63))) & np.uint64(1)) != 0
-            at[i] = links.next[np.uint64(2) * cut + np.uint64(above)]
+def _step(X, links, with_sets, row, node):  # type: ignore[no-untyped-def]
+    x = X[np.uint64(row), np.uint64(links.feature[node])]
+    above = (x > links.threshold[node]) | (np.isnan(x) & links.missing_above[node])
+    if with_sets and links.word[node] >= 0 and not np.isnan(x):
+        category = np.uint64(x)
+        word = links.words[np.uint64(links.word[node]) + (category >> np.uint64(6))]
+        above = ((word >> (category & np.uint64(63))) & np.uint64(1)) != 0
+    return links.next[np.uint64(2) * node + np.uint64(above)]
 
 
 @numba.njit(
-    numba.void(numba.int64, numba.int64, numba.int64, _MATRIX, _LINKS, numba.int64[::1]),
+    numba.void(_MATRIX, _LINKS, numba.int64, numba.int64, numba.int64, numba.int64[::1]),
     nogil=True,
     cache=True,
 )
-def _walk_pieces(first, step, n, X, links, leaf):  # type: ignore[no-untyped-def]
+def _walk(X, links, tree, low, high, at):  # type: ignore[no-untyped-def]
+    """Write the node of a tree in which each of the rows low:high ends."""
+    at[:] = links.root[tree]
+    with_sets = len(links.words) > 0
+    for _ in range(links.depth[tree]):
+        if with_sets:
+            for i in range(high - low):
+                at[i] = _step(X, links, True, low + i, np.uint64(at[i]))
+        else:
+            for i in range(high - low):
+                at[i] = _step(X, links, False, low + i, np.uint64(at[i]))
+
+
+@numba.njit(numba.void(*_PIECES, numba.int64[::1]), nogil=True, cache=True)
+def _find_leaves(first, step, n, X, links, leaf):  # type: ignore[no-untyped-def]
     """Walk every step-th piece of the rows."""
     at = np.empty(ROWS_AT_ONCE, dtype=np.int64)
-    with_sets = len(links.words) > 0
     for piece in range(first, n, step):
         stop = min((piece + 1) * PIECE_ROWS, X.shape[0])
         for low in range(piece * PIECE_ROWS, stop, ROWS_AT_ONCE):
             high = min(low + ROWS_AT_ONCE, stop)
-            if with_sets:
-                _walk(X, links, True, low, high, at)
-            else:
-                _walk(X, links, False, low, high, at)
+            _walk(X, links, 0, low, high, at)
             for i in range(high - low):
-                leaf[low + i] = at[i] - links.n_cuts
+                leaf[low + i] = at[i] - links.first_leaf[0]
+
+
+@numba.njit(numba.void(*_PIECES, numba.float64[::1], numba.float64[::1]), nogil=True, cache=True)
+def _sum_values(first, step, n, X, links, value, total):  # type: ignore[no-untyped-def]
+    """Walk every step-th piece of the rows through all trees."""
+    at = np.empty(ROWS_PER_TREE, dtype=np.int64)
+    for piece in range(first, n, step):
+        stop = min((piece + 1) * PIECE_ROWS, X.shape[0])
+        for low in range(piece * PIECE_ROWS, stop, ROWS_PER_TREE):
+            high = min(low + ROWS_PER_TREE, stop)
+            for tree in range(len(links.root)):
+                _walk(X, links, tree, low, high, at)
+                for i in range(high - low):
+                    total[low + i] += value[at[i]]

@@ -178,7 +178,7 @@ def test_a_tree_too_deep_is_refused():
 
 
 BAD = {
-    "is_leaf": (lambda a: a.astype(int), "is_leaf must hold booleans"),
+    "is_leaf": (lambda a: a.astype(int), "is_leaf must be bool"),
     "leaf_positive": (lambda a: a * np.nan, "leaf_positive must be finite"),
     "leaf_negative": (lambda a: a * 0, "leaf_negative must be finite, not negative, and not all 0"),
     "cut_feature": (lambda a: a + (a >= 0), "cut_feature must be from -1 to 0"),
