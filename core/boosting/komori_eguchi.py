@@ -229,8 +229,7 @@ class KomoriEguchiBoost(Ranker):
         """Let each feature's function be 0 on average, and the score 0 at the Youden point."""
         rows = np.ascontiguousarray(X)
         parts = function.contributions(rows)
-        share = weight / weight.max()
-        means = share @ parts / share.sum()
+        means = np.average(parts, axis=0, weights=weight / weight.max())
         self._function = function.shifted(-means)
         cut = youden_threshold(self._function.contributions(rows).sum(axis=1), positive, balanced)
         self.offset_ = 0.0 if cut is None else -cut.value

@@ -155,7 +155,7 @@ class GreedyPairs(Ranker):
                 kept, joins = self._join(top, score, Z[j], best)
                 joined = kept * score + joins * Z[j]
                 # as a column, so that the angles mean the same at every step
-                size = math.sqrt((weight @ joined**2) / weight.sum()) or 1.0
+                size = math.sqrt(np.average(joined**2, weights=weight)) or 1.0
                 joined /= size
                 area = top.area(joined)
                 if area > best + LEAST_RISE:
@@ -248,5 +248,5 @@ class _Top:
         return np.ones(len(scores), dtype=np.bool_)
 
     def _mass(self, rows: npt.NDArray[np.bool_]) -> Floats:
-        weight = self._weight
-        return np.array([weight @ (rows & side) for side in (self._positive, self._negative)])
+        sides = self._positive, self._negative
+        return np.array([self._weight[rows & side].sum() for side in sides])

@@ -45,8 +45,8 @@ class Standardised(NamedTuple):
             if greatest == 0.0:
                 continue
             x, w = column[known] / greatest, share[known]
-            middle = (w @ x) / w.sum()
-            deviation = np.sqrt((w @ (x - middle) ** 2) / w.sum())
+            middle = np.average(x, weights=w)
+            deviation = np.sqrt(np.average((x - middle) ** 2, weights=w))
             mean[j] = middle * greatest
             # a constant column deviates by the rounding of its mean only
             if deviation > 1e-12 and deviation * greatest > 0.0:

@@ -98,9 +98,8 @@ class Smoothed:
         self._above = np.zeros((2, n_cells + 1))  # of the cells from each one on
         self._above[:, :-1] = self._masses.sum(axis=2)[:, ::-1].cumsum(axis=1)[:, ::-1]
         self._lay_nodes()
-        self._p, self._q = _sums(self._targets, self._cells, self._nodes, self._masses, self._used)[
-            0
-        ]
+        densities = _sums(self._targets, self._cells, self._nodes, self._masses, self._used)[0]
+        self._p, self._q = densities
         self._tpr = self._tail(0, self._targets, self._cells)
         self.value = float(self._step @ (self._tpr * self._q))
 

@@ -177,10 +177,10 @@ def _shape(column: Floats, weight: Floats, n_knots: int, *, splines: bool) -> Pi
 def _spread(column: Floats, weight: Floats) -> float:
     """Standard deviation of the known values, as a share of their range."""
     known = ~np.isnan(column)
-    x, w = column[known], weight[known] / weight[known].sum()
+    x, w = column[known], weight[known]
     low, high = x.min(), x.max()
     z = (0.5 * x - 0.5 * low) / (0.5 * high - 0.5 * low)
-    return float(np.sqrt(w @ (z - w @ z) ** 2))
+    return float(np.sqrt(np.average((z - np.average(z, weights=w)) ** 2, weights=w)))
 
 
 def _apart(edges: Floats, low: float, high: float) -> Floats:
