@@ -81,6 +81,19 @@ def upload(
     labels: Annotated[
         str | None, typer.Option(help="Of multilabel: the labels' columns, with commas between.")
     ] = None,
+    categorical: Annotated[
+        str | None,
+        typer.Option(help="Columns of numbers that are codes, with commas between."),
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option(help="Columns that are not to be used, with commas between.")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="What stands for a missing value, with commas between; NA,N/A,null,NaN,? by default."
+        ),
+    ] = None,
     pairs: Annotated[
         Path | None,
         typer.Option(
@@ -103,6 +116,9 @@ def upload(
         "kind": kind,
         "item": item,
         "labels": labels,
+        "categorical": categorical,
+        "drop": drop,
+        "missing": missing,
     }
     fields |= {field: value for field, value in given.items() if value is not None}
     if pairs is not None and kind != "preferences":
@@ -117,6 +133,13 @@ def upload(
         f"[bold]{dataset['id']}[/]  {escape(dataset['name'])}: {dataset['rows']:,} rows, {features} features, "
         f"{escape(_what_is_learnt(dataset))}"
     )
+    left_out = [column["name"] for column in dataset["columns"] if column["role"] == "identifier"]
+    if left_out:
+        shown = ", ".join(left_out)
+        note = (
+            f"left out, since nearly every row has its own value: {shown} (--categorical keeps it)"
+        )
+        err.print(note, markup=False)
 
 
 def _send(
@@ -276,20 +299,16 @@ def score(
 
 def _score_file(client: ApiClient, model: str, file: Path) -> None:
     """Send the columns that the model wants, a thousand rows at a time; the rest of the file is left out."""
-    import pyarrow.csv
-    import pyarrow.parquet
+    from app.cli.rows import read_rows
 
     asked = client.model(model)
-    wanted = [feature["name"] for feature in asked["features"]]
-    read = pyarrow.parquet.read_table if file.suffix == ".parquet" else pyarrow.csv.read_csv
-    table = read(file)
-    columns = [name for name in wanted if name in table.column_names]
+    table = read_rows(file, asked["features"])
     labels = asked["labels"]
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([label["name"] for label in labels] if labels else ["score", "fpr", "tpr"])
-    for batch in table.select(columns).to_batches(max_chunksize=ROWS_A_REQUEST):
+    for batch in table.to_batches(max_chunksize=ROWS_A_REQUEST):
         data = [list(row.values()) for row in batch.to_pylist()]
-        body = {"columns": columns, "data": data}
+        body = {"columns": table.column_names, "data": data}
         answer = client.request("POST", f"/v1/models/{asked['id']}/score", json=body)
         writer.writerows(_rows_of(answer))
 
