@@ -127,6 +127,7 @@ class PairListWeights:
         self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
         self._fill(codes, self._n_bins)  # counts of pairs, hence exact
         self._possible = self._masses > 0
+        self._possible[self._categories.features] = True  # for their cuts change with the order
         self._weights = pairs.weight / total
         self.log_loss = math.log(total)
 
@@ -134,11 +135,9 @@ class PairListWeights:
         """Find the best cut under the present weights; its feature is -1 where none has a gain."""
         order = self._categories
         order.renew(self._better, self._worse, self._weights)
-        for j in order.features:
-            self._count(j)
         self._fill(order.codes, order.n_bins)
         for j in order.features:
-            self._masses[j] *= order.belief[j]
+            order.believe(j, self._masses[j])
         feature, cut, missing_above, gain = find_best(
             self._masses,
             self._possible,
@@ -185,20 +184,6 @@ class PairListWeights:
 
     def _fill(self, codes: Codes, n_bins: npt.NDArray[np.int64]) -> None:
         fill_masses(codes, self._better, self._worse, self._weights, n_bins, self._masses)
-
-    def _count(self, j: int) -> None:
-        """Note of which cuts of a categorical feature's present order there are pairs at all."""
-        order, counts = self._categories, np.zeros_like(self._masses[j : j + 1])
-        ones = np.ones(len(self._weights))
-        fill_masses(
-            order.codes[j : j + 1],
-            self._better,
-            self._worse,
-            ones,
-            order.n_bins[j : j + 1],
-            counts,
-        )
-        self._possible[j] = counts[0] > 0
 
 
 class PairStumpLearner:

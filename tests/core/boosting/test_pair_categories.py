@@ -1,0 +1,106 @@
+"""Categories under listed pairs: what is chosen, what it is worth, and the way of two classes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_fit_pairs import two_classes
+
+from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
+from core.metrics import pair_order
+
+ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
+
+
+def table(n=200, n_categories=8, missing=0.0, seed=0):
+    """A number, a category with a worth, and a category that tells nothing."""
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, n_categories, n)
+    noise = rng.integers(0, 5, n)
+    x = rng.normal(size=n)
+    worth = rng.normal(size=n_categories)[place] + 0.5 * x
+    names = np.array([f"c{k}" for k in range(max(n_categories, 5))])
+    absent = rng.random((2, n)) < missing
+    columns = {
+        "x": x,
+        "place": pd.Series(names[place]).mask(absent[0]),
+        "noise": pd.Series(names[noise]).mask(absent[1]),
+    }
+    return pd.DataFrame(columns), worth
+
+
+def pairs_by(worth, n_pairs, seed=1, noise=1.0):
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, len(worth), (n_pairs, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    seen = worth[ends] + noise * rng.normal(size=ends.shape)
+    return np.where((seen[:, 0] > seen[:, 1])[:, None], ends, ends[:, ::-1])
+
+
+@ALL
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("max_bins", [5, 255])
+def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, missing, max_bins):
+    X, worth = table(missing=missing)
+    y = (worth + 0.7 * np.random.default_rng(2).normal(size=len(X)) > 0).astype(int)
+    listed = algorithm(n_rounds=25, max_bins=max_bins).fit_pairs(X, two_classes(y))
+    bipartite = algorithm(n_rounds=25, max_bins=max_bins).fit(X, y)
+    assert 1 in listed.rounds_["feature"]
+    assert (listed.rounds_["feature"] == bipartite.rounds_["feature"]).all()
+    for field in ("alpha", "d_plus", "d_minus"):
+        assert listed.rounds_[field] == pytest.approx(bipartite.rounds_[field], rel=1e-6)
+    difference = bipartite.decision_function(X) - listed.decision_function(X)
+    assert difference == pytest.approx(np.full(len(X), bipartite.intercept_))
+
+
+@ALL
+def test_what_a_round_says_of_itself_is_what_the_pairs_say(algorithm):
+    X, worth = table(missing=0.1)
+    pairs = pairs_by(worth, 1500)
+    weight = np.random.default_rng(3).integers(1, 4, len(pairs)).astype(float)
+    ranker = algorithm(n_rounds=12).fit_pairs(X, pairs, weight)
+    scores = np.zeros(len(X))
+    for taken, after in zip(ranker.rounds_, ranker.staged_decision_function(X), strict=True):
+        d = weight * np.exp(scores[pairs[:, 1]] - scores[pairs[:, 0]])
+        d /= d.sum()
+        h = (after - scores)[pairs]
+        rises = h[:, 0] - h[:, 1]
+        assert d[rises > 1e-9].sum() == pytest.approx(taken["d_plus"])
+        assert d[rises < -1e-9].sum() == pytest.approx(taken["d_minus"], abs=1e-12)
+        scores = after
+    assert {1, 0} == set(ranker.rounds_["feature"].tolist())  # not the one that tells nothing
+    again = load(save(ranker))
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+
+
+def test_a_believed_category_is_cut_where_its_slope_is_greatest():
+    """Of all 2^K sets of categories, with so many pairs that shares are what they seem."""
+    X, worth = table(n=3000, n_categories=6)
+    X = X[["place"]]
+    pairs = pairs_by(worth, 30_000)
+    ranker = CoordinateRankBoost(n_rounds=1, smoothing=0.0).fit_pairs(X, pairs)
+    codes = X["place"].astype("category").cat.codes.to_numpy()[pairs]
+    edges = []
+    for subset in range(2**6):
+        inside = (subset >> codes) & 1
+        edges.append(abs((inside[:, 0] - inside[:, 1]).mean()))
+    taken = ranker.rounds_[0]
+    assert taken["d_plus"] - taken["d_minus"] == pytest.approx(max(edges), abs=1e-12)
+
+
+@ALL
+def test_an_identifier_is_never_chosen(algorithm):
+    X, worth = table(n=120)
+    X["id"] = [f"item {i}" for i in range(len(X))]
+    ranker = algorithm(n_rounds=15).fit_pairs(X, pairs_by(worth, 800))
+    assert 3 not in ranker.rounds_["feature"]
+
+
+def test_categories_stop_early_and_generalise():
+    X, worth = table(n=400)
+    pairs = pairs_by(worth, 8000)
+    learnt, held = (pairs < 250).all(axis=1), (pairs >= 250).all(axis=1)
+    ranker = RankBoost(n_rounds=300, early_stopping_rounds=10).fit_pairs(X, pairs[learnt])
+    assert ranker.stop_reason_ == "validation"
+    assert pair_order(ranker.decision_function(X), pairs[held]) > 0.65
+    numbers = RankBoost(n_rounds=30).fit_pairs(X[["x"]], pairs[learnt])
+    assert pair_order(numbers.decision_function(X[["x"]]), pairs[held]) < 0.62
