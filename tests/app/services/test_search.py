@@ -102,6 +102,29 @@ def test_groups_stay_on_one_side_of_the_inner_split(bench: Workbench) -> None:
     assert model.search["candidates"][1]["value"] < 0.9
 
 
+def test_categories_are_those_of_the_rows_learnt_from(bench: Workbench) -> None:
+    """Most places come once or twice, so that many of those that choose were never seen."""
+    rng = np.random.default_rng(3)
+    places = np.concatenate([rng.integers(0, 4, 150), np.arange(4, 154)])
+    labels = (places % 2 + rng.normal(size=300) > 0.5).astype(int)
+    body = "".join(
+        f"p{k},{x:.3f},{y}\n" for k, x, y in zip(places, rng.random(300), labels, strict=True)
+    )
+    dataset = bench.ready("place,x,y\n" + body, label="y")
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "rankboost"}, search=GRID))
+    table = read(bench, dataset, "y")
+    training = table.take(split(table, 0.25, seed=0)[0]).known_to()
+    learnt, choosing = (training.take(rows) for rows in split(training, 0.25, 2**32))
+    learnt = learnt.known_to()
+    values = []
+    for n_rounds in (1, 5, 40):
+        ranker = ALGORITHMS["rankboost"](n_rounds=n_rounds).fit(learnt.coded, learnt.y)
+        scores = ranker.decision_function(choosing.coded_as(learnt).coded)
+        values.append(auc(choosing.y, scores))
+    assert found(model) == pytest.approx(values, abs=1e-9)
+    assert max(values) > 0.55
+
+
 def test_pairs_choose_by_their_order(bench: Workbench) -> None:
     dataset, X, worth = upload_items(bench, 120)
     bench.compare(dataset, pairs_csv(draw_pairs(worth, 3000)))
