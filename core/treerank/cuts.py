@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,25 @@ _DTYPES: dict[str, Any] = {
     "leaf_positive": np.float64,
     "leaf_negative": np.float64,
 }
+
+
+class Condition(NamedTuple):
+    """What holds on one side of a cut.
+
+    Attributes
+    ----------
+    words : str
+    feature : int
+    above : bool or None
+        Which side of a threshold; None for a set of categories and for the missing apart.
+    missing : bool
+        Whether missing values are on this side, and a reader hears of them.
+    """
+
+    words: str
+    feature: int
+    above: bool | None
+    missing: bool
 
 
 @dataclass(frozen=True)
@@ -210,7 +229,7 @@ class CutRules(Rules):
         to_top: bool,
         name: Callable[[int], str],
         categories: Sequence[Sequence[str] | None],
-    ) -> list[list[str]]:
+    ) -> list[list[Condition]]:
         """Give the ways from a cut node to one side: lists of conditions that hold together.
 
         Where all that is above goes there, "above, or not above and ..." is "above, or ...".
@@ -222,20 +241,23 @@ class CutRules(Rules):
         ways = []
         children = node + 1, int(self.below[node])
         whole = [self._share_to_top[child] == float(to_top) for child in children]
-        for k, condition in enumerate(self._words(node, name, categories)):
+        for k, condition in enumerate(self._conditions(node, name, categories)):
             implied = whole[1 - k] and not whole[k]
             for way in self._ways(children[k], to_top, name, categories):
                 ways.append(way if implied else [condition, *way])
         return ways
 
-    def _words(
+    def _conditions(
         self, node: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
-    ) -> tuple[str, str]:
+    ) -> tuple[Condition, Condition]:
         """Say what holds above a cut, and what below it."""
         feature = int(self.feature[node])
         x, texts = name(feature), categories[feature]
         if self.threshold[node] == -math.inf:
-            return f"{x} is known", f"{x} is missing"
+            return (
+                Condition(f"{x} is known", feature, None, False),
+                Condition(f"{x} is missing", feature, None, True),
+            )
         above, below = f"{x} > {self.threshold[node]:.10g}", f"{x} <= {self.threshold[node]:.10g}"
         if texts is not None:
             held = self._is_above(node, np.arange(len(texts), dtype=np.float64))
@@ -243,10 +265,14 @@ class CutRules(Rules):
                 f"{x} in {{{', '.join(t for t, h in zip(texts, held, strict=True) if h == side)}}}"
                 for side in (True, False)
             )
-        if self.speaks_of_missing[node]:
-            above += " or missing" * bool(self.missing_above[node])
-            below += " or missing" * (not self.missing_above[node])
-        return above, below
+        speaks = bool(self.speaks_of_missing[node])
+        above_too = speaks and bool(self.missing_above[node])
+        below_too = speaks and not self.missing_above[node]
+        sides = (True, False) if texts is None else (None, None)
+        return (
+            Condition(above + " (or missing)" * above_too, feature, sides[0], above_too),
+            Condition(below + " (or missing)" * below_too, feature, sides[1], below_too),
+        )
 
     def arrays(self) -> Arrays:
         """Give the state as arrays; see `Rules.arrays`."""
@@ -297,10 +323,27 @@ class CutRules(Rules):
                 raise ArtifactError("masses of cut leaves must be finite and not negative")
 
 
-def _either(ways: Sequence[Sequence[str]]) -> str:
-    if len(ways) == 1:
-        return " and ".join(ways[0])
-    return " or ".join(way[0] if len(way) == 1 else f"({' and '.join(way)})" for way in ways)
+def _either(ways: Sequence[Sequence[Condition]]) -> str:
+    each = [_all(way) for way in ways]
+    if len(each) == 1:
+        return each[0][0]
+    return " or ".join(words if n == 1 else f"({words})" for words, n in each)
+
+
+def _all(way: Sequence[Condition]) -> tuple[str, int]:
+    """Say that conditions hold together, and how many are left when those implied are dropped."""
+    kept = [
+        earlier.words
+        for k, earlier in enumerate(way)
+        if not any(_implies(later, earlier) for later in way[k + 1 :])
+    ]
+    return " and ".join(kept), len(kept)
+
+
+def _implies(later: Condition, earlier: Condition) -> bool:
+    """Whether a cut says all that one before it has said: thresholds only draw nearer."""
+    same = later.feature == earlier.feature and later.above is earlier.above is not None
+    return same and (earlier.missing or not later.missing)
 
 
 def _ranges(starts: Integers, stops: Integers) -> Integers:

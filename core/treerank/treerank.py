@@ -1,20 +1,24 @@
 """TreeRank: a tree whose leaves, from its top to its bottom, are the ranking."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.interpretation import PartialDependence, partial_dependence
 from core.ranker import Arrays, Callback, Floats, Ranker
 from core.scan import youden_threshold
 from core.target import check_labels, check_weights
 
-from . import options, pruning, selection, structural
+from . import drawing, options, pruning, reading, selection, structural
+from .cuts import CutRules
 from .growers import GrowthOptions, make_grower, rules_class
 from .growth import Limits
+from .importance import FeatureGains, sum_gains
 from .preorder import Booleans, Integers
 from .pruning import PruningPath
 from .selection import Chosen, LeafOrder
@@ -57,7 +61,7 @@ class TreeRank(Ranker):
     References
     ----------
     S. Clémençon, M. Depecker and N. Vayatis, "Adaptive partitioning schemes for bipartite ranking",
-    Machine Learning 83, 2011: Figs. 2, 4, 5 and 6; §4.1, §4.2; eqs. 10, 12 and 13.
+    Machine Learning 83, 2011: Figs. 2, 4, 5 and 6; §4.1, §4.2, §5; eqs. 10, 12 and 13.
     """
 
     tree_: Tree
@@ -101,12 +105,7 @@ class TreeRank(Ranker):
     @property
     def roc_knots_(self) -> tuple[Floats, Floats]:
         """FPR and TPR at the knots of the training curve, from (0, 0) to (1, 1)."""
-        best_first = np.argsort(-self._leaf_scores)
-        fpr, tpr = (
-            np.concatenate([[0.0], np.cumsum(mass[best_first]) / mass.sum()])
-            for mass in (self.tree_.leaf_negative, self.tree_.leaf_positive)
-        )
-        return fpr, tpr
+        return self._reading().roc_knots
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -148,6 +147,42 @@ class TreeRank(Ranker):
         self._take(chosen.tree, chosen.path, self._order(chosen))
         return self
 
+    @property
+    def feature_importances_(self) -> Floats:
+        """I_j = Σ ΔAUC² over the cuts on each feature (§5.1); not with splitters that make no cuts."""
+        return self._feature_gains().squared
+
+    @property
+    def auc_gains_(self) -> Floats:
+        """Σ ΔAUC over the cuts on each feature, in training AUC."""
+        return self._feature_gains().linear
+
+    def partial_dependence(
+        self,
+        X: Any,
+        features: Sequence[int | str],
+        *,
+        sample_weight: Any = None,
+        n_points: int = 32,
+    ) -> PartialDependence:
+        """Average scores over the rows of X, with one or two features set to values on a grid (§5.2).
+
+        See `core.interpretation.partial_dependence`, which takes any ranker.
+        """
+        return partial_dependence(self, X, features, sample_weight=sample_weight, n_points=n_points)
+
+    def list_rules(self) -> list[dict[str, Any]]:
+        """Describe each leaf by the conditions on the way to it; see `reading.list_rules`."""
+        return reading.list_rules(self._reading())
+
+    def to_text(self) -> str:
+        """Write the tree as indented lines; see `reading.to_text`."""
+        return reading.to_text(self._reading())
+
+    def to_svg(self, title: str = "Ranking tree") -> str:
+        """Draw the tree with its ROC curve beside it; see `drawing.to_svg`."""
+        return drawing.to_svg(self._reading(), title)
+
     def structure(self) -> dict[str, Any]:
         """Describe the tree: its nodes in preorder, with their rules in words."""
         tree = self.tree_
@@ -173,6 +208,18 @@ class TreeRank(Ranker):
         rule = tree.rules.describe(int(tree.rule[node]), self._feature_name, self.categories_)
         gain = {"auc_gain": float(tree.gain[node] / 2.0)}
         return described | gain | {"to_top": rule, "bottom": int(tree.bottom[node])}
+
+    def _reading(self) -> reading.Reading:
+        check_is_fitted(self)
+        return reading.Reading(self.tree_, self.order_, self._feature_name, self.categories_)
+
+    def _feature_gains(self) -> FeatureGains:
+        if not isinstance(self.tree_.rules, CutRules):
+            raise AttributeError(
+                f"splits by {self.splitter!r} have no gain per feature; "
+                "see core.interpretation.permutation_importance"
+            )
+        return sum_gains([self.tree_], self.n_features_in_)
 
     def _check_parameters(self) -> None:
         if self.pruning == "structural":

@@ -1,0 +1,103 @@
+"""Importance of features in ranking trees, against gains counted on the rows themselves."""
+
+import numpy as np
+import pytest
+
+from core.metrics import auc
+from core.treerank import TreeRank
+
+
+def table(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = X[:, 1] + 0.5 * X[:, 3] * (X[:, 1] > 0) + 0.5 * rng.normal(size=n) > 0
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+def gains_by_hand(ranker, X, y, weight):
+    """Walk the rows down an axis tree; count each split's ΔAUC on the whole sample, twice over."""
+    tree = ranker.tree_
+    cells = {0: np.ones(len(y), dtype=bool)}
+    squared, linear = np.zeros((2, X.shape[1]))
+    score = np.zeros(len(y))
+    for node in np.flatnonzero(tree.rule >= 0):
+        rule = int(tree.rule[node])
+        top = np.zeros(len(y), dtype=bool)
+        rows = np.flatnonzero(cells[node])
+        top[rows] = tree.rules.goes_top(rule, X, rows)
+        cells[tree.top[node]], cells[tree.bottom[node]] = top, cells[node] & ~top
+        before = auc(y, score, weight)
+        score = score * 2.0
+        score[top] += 1.0  # the cell's own rows alone are told apart
+        delta = auc(y, score, weight) - before
+        feature = int(tree.rules.feature[tree.rules.start[rule]])
+        squared[feature] += delta**2
+        linear[feature] += delta
+    return squared, linear
+
+
+def test_each_cut_adds_what_it_adds_to_the_auc():
+    X, y, weight = table()
+    ranker = TreeRank(splitter="axis", max_depth=4).fit(X, y, weight)
+    squared, linear = gains_by_hand(ranker, X, y, weight)
+    assert ranker.feature_importances_ == pytest.approx(squared, abs=1e-12)
+    assert ranker.auc_gains_ == pytest.approx(linear, abs=1e-12)
+    assert ranker.auc_gains_.sum() == pytest.approx(ranker.tree_.auc - 0.5)
+
+
+def test_by_hand():
+    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
+    y = np.array([0, 0, 0, 1] * 10)
+    ranker = TreeRank(splitter="axis", max_depth=2, min_samples_leaf=1).fit(X, y)
+    # x0 > 0: β = 1, α = ⅓, ΔAUC = ⅓. Of its rows x1 > 0: α(C) = ⅓, so ΔAUC = ⅓ · 1 / 2.
+    assert ranker.feature_importances_ == pytest.approx([1 / 9, 1 / 36])
+    assert ranker.auc_gains_ == pytest.approx([1 / 3, 1 / 6])
+
+
+def test_leafrank_counts_the_cuts_in_its_nodes():
+    rng = np.random.default_rng(0)
+    X = rng.random((800, 3))
+    X[:, 1] = 7.0
+    y = ((X[:, 0] > 0.5) ^ (X[:, 2] > 0.5)) ^ (rng.random(800) < 0.05)
+    ranker = TreeRank(max_depth=1, leafrank_depth=2).fit(X, y)
+    gains = ranker.auc_gains_
+    assert min(gains[0], gains[2]) > 0
+    assert gains[1] == ranker.feature_importances_[1] == 0
+    rules = ranker.tree_.rules
+    total = rules.gains(ranker.tree_.positive[0], ranker.tree_.negative[0]).sum() / 2
+    assert gains.sum() == pytest.approx(total)
+
+
+def test_what_matters_comes_first_and_noise_last():
+    X, y, weight = table()
+    importance = TreeRank(pruning="cv").fit(X, y, weight).feature_importances_
+    assert np.argsort(-importance)[:2].tolist() == [1, 3]
+    assert importance[[0, 2]].max() < 0.01 * importance[1]
+
+
+def test_pruning_takes_importance_away():
+    X, y, _ = table()
+    whole = TreeRank().fit(X, y).auc_gains_
+    pruned = TreeRank(pruning="structural").fit(X, y).auc_gains_
+    assert (pruned <= whole + 1e-12).all()
+    assert pruned.sum() < whole.sum()
+
+
+@pytest.mark.parametrize("splitter", ["grid", "logistic"])
+def test_splits_that_are_no_cuts_have_none(splitter):
+    X, y, _ = table(200)
+    ranker = TreeRank(splitter=splitter, max_depth=2).fit(X, y)
+    assert not hasattr(ranker, "feature_importances_")
+    with pytest.raises(AttributeError, match=f"splits by '{splitter}' have no gain per feature"):
+        _ = ranker.auc_gains_
+
+
+def test_partial_dependence_of_a_tree():
+    X, y, weight = table()
+    ranker = TreeRank(max_depth=4).fit(X, y)
+    found = ranker.partial_dependence(X, [1, 3], sample_weight=weight, n_points=5)
+    assert found.scores.shape == (5, 5)
+    moved = X.copy()
+    moved[:, 1], moved[:, 3] = found.axes[0].values[2], found.axes[1].values[0]
+    expected = np.average(ranker.decision_function(moved), weights=weight)
+    assert found.scores[2, 0] == pytest.approx(expected)
