@@ -1,16 +1,20 @@
-"""Cut trees as they were grown -> rules: codes become values and categories, and what says nothing goes."""
+"""Cut trees as they were grown -> rules: codes become values and categories."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Floats
+from core.scan import N_CODES
 
 from .coding import CodedTable
 from .cuts import WORD_BITS, CutRules
-from .preorder import Booleans, Integers
+from .preorder import Integers
+from .workspace import ASKED, AT, MISSING_SIDE, TO_TOP
+
+NO_CODES = np.empty((0, N_CODES), dtype=np.uint8)
 
 
 class CutTree(NamedTuple):
@@ -18,96 +22,66 @@ class CutTree(NamedTuple):
 
     Attributes
     ----------
-    splits : ndarray of shape (n_leaves - 1, 5), int64
-        Leaf that keeps what is above, new leaf, feature, cut and side of the missing, in the order
-        of growth; leaves are numbered 0 to n_leaves - 1, the root being 0.
-    above : ndarray of shape (n_leaves - 1, 256), uint8
-        Which codes lie above each cut.
+    nodes : ndarray of shape (2 * n_leaves - 1, 5), int64
+        In preorder, as in `workspace`.
     masses : ndarray of shape (n_leaves, 2), float64
         Positive and negative.
-    to_top : ndarray of shape (n_leaves,), bool
+    above : ndarray of shape (n_categorical, 256), uint8
+        Which codes lie above the cuts of categorical features, in the order of the nodes.
     """
 
-    splits: Integers
+    nodes: Integers
+    masses: Floats
     above: npt.NDArray[np.uint8]
-    masses: Floats
-    to_top: Booleans
-
-
-class _Node(NamedTuple):
-    """A node of a cut tree: the split it makes, -1 for a leaf, and its children, or a leaf's figures."""
-
-    split: int
-    children: tuple["_Node", ...]
-    to_top: bool
-    masses: Floats
 
 
 def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
-    """Put cut trees into flat arrays.
-
-    A cut both of whose sides go the same way throughout is left out: it decides nothing.
-    """
-    return CutRules.join([_flatten(tree, table) for tree in trees])
-
-
-def _link(tree: CutTree) -> _Node:
-    """Link a tree's nodes, backwards: the last split's children are leaves."""
-    nodes = [
-        _Node(-1, (), bool(to_top), masses)
-        for to_top, masses in zip(tree.to_top, tree.masses, strict=True)
-    ]
-    for s in range(len(tree.splits) - 1, -1, -1):
-        old, new = tree.splits[s, 0], tree.splits[s, 1]
-        above, below = nodes[old], nodes[new]
-        masses = above.masses + below.masses
-        same = above.split < 0 and below.split < 0 and above.to_top == below.to_top
-        nodes[old] = (
-            _Node(-1, (), above.to_top, masses)
-            if same
-            else _Node(s, (above, below), above.to_top, masses)
-        )
-    return nodes[0]
-
-
-def _flatten(tree: CutTree, table: CodedTable) -> CutRules:
-    nodes = []
-    waiting = [_link(tree)]
-    while waiting:
-        node = waiting.pop()
-        nodes.append(node)
-        waiting += reversed(node.children)
-    split = np.array([node.split for node in nodes])
-    is_leaf = split < 0
-    feature = np.where(is_leaf, -1, tree.splits[split, 2])
-    cuts = [_cut(s, tree, table) for s in split.tolist()]
-    leaves = [node for node in nodes if node.split < 0]
-    masses = np.array([leaf.masses for leaf in leaves])
+    """Put cut trees into flat arrays."""
+    if not trees:
+        return CutRules.join([])
+    nodes = np.concatenate([tree.nodes for tree in trees])
+    masses = np.concatenate([tree.masses for tree in trees])
+    feature, is_leaf = nodes[:, ASKED].copy(), nodes[:, ASKED] < 0
+    by_category = ~is_leaf & table.bins.is_categorical[feature]
+    sets = _sets(trees, nodes[by_category], table)
+    n_words = np.zeros(len(nodes), dtype=np.int64)
+    n_words[by_category] = [len(words) for words in sets]
     return CutRules(
-        n_leaves=np.array([len(leaves)]),
+        n_leaves=np.array([len(tree.masses) for tree in trees]),
         feature=feature,
-        threshold=np.array([threshold for threshold, _ in cuts]),
-        missing_above=~is_leaf & (tree.splits[split, 4] != 0),
+        threshold=_thresholds(nodes, is_leaf | by_category, table),
+        missing_above=nodes[:, MISSING_SIDE] != 0,
         speaks_of_missing=~is_leaf & table.bins.has_missing[feature],
-        n_words=np.array([len(words) for _, words in cuts]),
-        to_top=is_leaf & np.array([node.to_top for node in nodes]),
-        leaf_positive=masses[:, 0],
-        leaf_negative=masses[:, 1],
-        words=np.concatenate([words for _, words in cuts]),
+        n_words=n_words,
+        to_top=nodes[:, TO_TOP] != 0,
+        leaf_positive=masses[:, 0].copy(),
+        leaf_negative=masses[:, 1].copy(),
+        words=np.concatenate([np.empty(0, dtype=np.uint64), *sets]),
     )
 
 
-def _cut(split: int, tree: CutTree, table: CodedTable) -> tuple[float, npt.NDArray[Any]]:
-    """Give a split's threshold, and the words of its set where it asks for a category."""
-    none = np.empty(0, dtype=np.uint64)
-    if split < 0:
-        return 0.0, none
-    feature, cut, missing_above = tree.splits[split, 2:].tolist()
-    bins = table.bins.category_bins[feature]
-    if bins is None:
-        return (float(table.bins.edges[feature][cut]) if cut >= 0 else -np.inf), none
-    above = np.where(bins >= 0, tree.above[split, bins] != 0, missing_above != 0)
-    n_words = -(-len(bins) // WORD_BITS)
-    bits = np.zeros(n_words * WORD_BITS, dtype=np.uint8)
-    bits[: len(bins)] = above
-    return 0.0, np.packbits(bits, bitorder="little").view(np.uint64)
+def _thresholds(nodes: Integers, has_none: npt.NDArray[np.bool_], table: CodedTable) -> Floats:
+    """Give the edge at each cut; a cut below all bins sets the missing apart."""
+    edges = table.bins.edges
+    first = np.cumsum([0, *(len(of_feature) for of_feature in edges)])
+    threshold = np.zeros(len(nodes))
+    at = ~has_none & (nodes[:, AT] >= 0)
+    threshold[at] = np.concatenate(edges)[first[nodes[at, ASKED]] + nodes[at, AT]]
+    threshold[~has_none & (nodes[:, AT] < 0)] = -np.inf
+    return threshold
+
+
+def _sets(
+    trees: Sequence[CutTree], nodes: Integers, table: CodedTable
+) -> list[npt.NDArray[np.uint64]]:
+    """Give the words of the set of each cut by category; one that no row has goes with the missing."""
+    above = np.concatenate([tree.above for tree in trees])
+    sets = []
+    for node, codes in zip(nodes, above, strict=True):
+        bins = table.bins.category_bins[node[ASKED]]
+        assert bins is not None  # these nodes' features are categorical
+        held = np.where(bins >= 0, codes[bins], node[MISSING_SIDE])
+        bits = np.zeros(-(-len(bins) // WORD_BITS) * WORD_BITS, dtype=np.uint8)
+        bits[: len(bins)] = held
+        sets.append(np.packbits(bits, bitorder="little").view(np.uint64))
+    return sets

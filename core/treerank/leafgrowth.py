@@ -1,4 +1,4 @@
-"""Growing cut trees in many cells at once, and merging their leaves to two sides.
+"""Growing cut trees in many cells at once.
 
 A cell starts as leaf c of its own number. A split leaves what is above in its leaf and moves what
 is below to a new one. In each round every leaf that may be split is (or of each cell the one that
@@ -19,6 +19,7 @@ from core.scan.by_row import CELLS, COLUMNS
 
 from .peaks import TIE, find_cut, write_above
 from .rows import add_rows, divide_rows, gather_rows, sum_rows
+from .settling import settle
 from .workspace import (
     ABOVE,
     ADDED,
@@ -107,57 +108,18 @@ def _gather(r, work):  # type: ignore[no-untyped-def]
     work.run_masses[r, 1] = sum_rows(work.rows, work.weights, run[BELOW], run[BELOW] + n_below)
 
 
-@numba.njit(numba.void(numba.int64, numba.int64[::1], WORK_TYPE), nogil=True, cache=True)
-def _regroup(cell, own, work):  # type: ignore[no-untyped-def]
-    """Put the rows of the leaves that go to the top before the others, positives first in each."""
-    start = work.leaves[own, START].min()
-    at = start
-    for side in range(2):
-        work.cells[cell, 3 * side] = at
-        for half in range(2):
-            for leaf in own:
-                if work.sides[leaf] != side:
-                    first = work.leaves[leaf, START + half]
-                    last = work.leaves[leaf, START + half + 1]
-                    work.divided[at : at + last - first] = work.rows[first:last]
-                    at += last - first
-            work.cells[cell, 3 * side + half + 1] = at
-    work.rows[start:at] = work.divided[start:at]
-
-
-@numba.njit(numba.void(numba.int64, numba.int64, WORK_TYPE), nogil=True, cache=True)
-def _settle(cell, n_leaves, work):  # type: ignore[no-untyped-def]
-    """Merge a cell's leaves to the two sides that gain most, and put its rows in their order.
-
-    The partition-based rule (Fig. 4) sorts by β/α and cuts at the best prefix, the shortest among
-    equals. Along that order a leaf adds β - α, so the prefix is all leaves where β > α.
-    """
-    own = np.flatnonzero(work.leaves[:n_leaves, CELL] == cell)
-    total_p, total_n = work.masses[own, 0].sum(), work.masses[own, 1].sum()
-    rounding = TIE * total_p * total_n
-    sums = np.zeros((2, 2))
-    n_top = 0
-    for leaf in own:
-        p, n = work.masses[leaf]
-        is_top = p * total_n - n * total_p > rounding
-        work.sides[leaf] = is_top
-        n_top += is_top
-        sums[0 if is_top else 1] += work.masses[leaf]
-    gains = work.gains[cell]
-    gains[0] = sums[0, 0] * total_n - sums[0, 1] * total_p
-    gains[1:] = sums.ravel()
-    if 0 < n_top < len(own):
-        _regroup(cell, own, work)
-    else:
-        gains[0] = 0.0
-
-
 @numba.njit(
-    numba.void(numba.int64, numba.int64, numba.int64, numba.float64, WORK_TYPE),
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.types.UniTuple(numba.int64, 2),
+        numba.float64,
+        WORK_TYPE,
+    ),
     nogil=True,
     cache=True,
 )
-def _do(phase, t, n_leaves, least_mass, work):  # type: ignore[no-untyped-def]
+def _do(phase, t, sizes, least_mass, work):  # type: ignore[no-untyped-def]
     """Do one piece of a phase. No two pieces write to the same place."""
     n_blocks = len(work.blocks)
     if phase == ADD:
@@ -187,7 +149,7 @@ def _do(phase, t, n_leaves, least_mass, work):  # type: ignore[no-untyped-def]
     elif phase == GATHER:
         _gather(t, work)
     else:
-        _settle(t, n_leaves, work)
+        settle(t, sizes, work)
 
 
 @numba.njit(
@@ -196,17 +158,17 @@ def _do(phase, t, n_leaves, least_mass, work):  # type: ignore[no-untyped-def]
         numba.int64,
         numba.int64,
         numba.int64,
-        numba.int64,
+        numba.types.UniTuple(numba.int64, 2),
         numba.float64,
         WORK_TYPE,
     ),
     nogil=True,
     cache=True,
 )
-def do_pieces(first, step, n, phase, n_leaves, least_mass, work):  # type: ignore[no-untyped-def]
-    """Do every step-th piece of a phase."""
+def do_pieces(first, step, n, phase, sizes, least_mass, work):  # type: ignore[no-untyped-def]
+    """Do every step-th piece of a phase; sizes: how many leaves and splits there are."""
     for t in range(first, n, step):
-        _do(phase, t, n_leaves, least_mass, work)
+        _do(phase, t, sizes, least_mass, work)
 
 
 @numba.njit(numba.int64(numba.int64, numba.int64, WORK_TYPE, numba.int64), nogil=True, cache=True)

@@ -12,19 +12,22 @@ from core.scan.team import Team
 
 from . import leafgrowth
 from .coding import CodedTable
-from .cut_trees import CutTree, join
+from .cut_trees import NO_CODES, CutTree, join
 from .cuts import CutRules
 from .leafgrowth import ADD, DIVIDE, FIND, GATHER, SETTLE
 from .preorder import Booleans, Integers
 from .splitting import Divided
 from .workspace import (
     ADDED,
+    ASKED,
     CELL,
     DEPTH,
     LAST_PLACE,
-    MIDDLE,
+    MADE_BY,
     N_CELL_COLUMNS,
+    N_CUT_LEAVES,
     N_LEAF_COLUMNS,
+    N_NODE_COLUMNS,
     N_PAIR_COLUMNS,
     N_RUN_COLUMNS,
     N_SPLIT_COLUMNS,
@@ -93,10 +96,12 @@ class FeatureDraw:
         self._generator = generator
 
     def draw(self, allowed: Booleans) -> None:
-        """Write which columns are drawn; `allowed` has 32 for each block."""
-        drawn = self._generator.permutation(self._n_features)[: self._n_drawn]
-        allowed.reshape(-1)[:] = False
-        allowed.reshape(-1)[drawn] = True
+        """Write which columns each cell draws; `allowed` is of shape (n_cells, n_blocks, 32)."""
+        every = np.tile(np.arange(self._n_features), (len(allowed), 1))
+        drawn = self._generator.permuted(every, axis=1)[:, : self._n_drawn]
+        columns = allowed.reshape(len(allowed), -1)
+        columns[:] = False
+        np.put_along_axis(columns, drawn, True, axis=1)
 
 
 class LeafRank:
@@ -137,7 +142,8 @@ class LeafRank:
         self._n_places = min(2 ** (shape.max_depth - 1), shape.max_leaves - 1)
         cell_bytes = self._n_places * n_blocks * 2 * CELLS * 8
         self.n_cells = n_cells = max(1, HISTOGRAM_BYTES // cell_bytes)
-        n_leaves = n_cells * min(2**shape.max_depth, shape.max_leaves)
+        most_leaves = min(2**shape.max_depth, shape.max_leaves)
+        n_leaves = n_cells * most_leaves
         n_runs = 2 * (n_rows // RUN_ROWS + n_leaves) + 2
         middle = int(np.searchsorted(rows, table.n_positives))
         masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
@@ -165,7 +171,10 @@ class LeafRank:
             np.zeros(n_leaves, dtype=np.uint8),
             np.zeros((n_cells, N_CELL_COLUMNS), dtype=np.int64),
             np.zeros((n_cells, 5)),
+            np.zeros((n_cells, 2 * most_leaves - 1, N_NODE_COLUMNS), dtype=np.int64),
+            np.zeros((n_cells, most_leaves, 2)),
         )
+        self._has_categories = bool(table.bins.is_categorical.any())
         self._work.allowed.reshape(n_cells, -1)[:, : table.n_features] = True
         self._batch = np.zeros(n_leaves, dtype=np.int64)
 
@@ -181,30 +190,30 @@ class LeafRank:
         return join(trees, self._table)
 
     def _divide(self, cells: Sequence[Rows]) -> list[Divided[Rows] | None]:
-        n_leaves, n_splits = self._grow(cells)
-        self._run(SETTLE, len(cells), n_leaves)
+        self._run(SETTLE, len(cells), self._grow(cells))
         work = self._work
-        cell_of_leaf = work.leaves[:n_leaves, CELL]
-        cell_of_split = cell_of_leaf[work.splits[:n_splits, 0]]
+        gains, bounds = work.gains[: len(cells)].tolist(), work.cells[: len(cells)].tolist()
         divided: list[Divided[Rows] | None] = []
-        for c in range(len(cells)):
-            gain, *masses = work.gains[c].tolist()
+        for c, ((gain, *masses), cell) in enumerate(zip(gains, bounds, strict=True)):
             if gain == 0.0:
                 divided.append(None)
                 continue
-            bounds = work.cells[c].tolist()
-            leaves = np.flatnonzero(cell_of_leaf == c)
-            chosen = np.flatnonzero(cell_of_split == c)
-            splits = work.splits[chosen].copy()
-            splits[:, :2] = np.searchsorted(leaves, splits[:, :2])
-            tree = CutTree(splits, work.above[chosen], work.masses[leaves], work.sides[leaves] != 0)
-            top, bottom = Rows(*bounds[:3], *masses[:2]), Rows(*bounds[3:6], *masses[2:])
-            divided.append(Divided(top, bottom, tree))
+            top, bottom = Rows(*cell[:3], *masses[:2]), Rows(*cell[3:6], *masses[2:])
+            divided.append(Divided(top, bottom, self._cut_tree(c, cell[N_CUT_LEAVES])))
         return divided
 
-    def _run(self, phase: int, n_pieces: int, n_leaves: int = 0) -> None:
+    def _cut_tree(self, cell: int, n_leaves: int) -> CutTree:
+        nodes = self._work.nodes[cell, : 2 * n_leaves - 1].copy()
+        above = NO_CODES
+        if self._has_categories:
+            asked = nodes[:, ASKED]
+            by_category = (asked >= 0) & self._table.bins.is_categorical[asked]
+            above = self._work.above[nodes[by_category, MADE_BY]]
+        return CutTree(nodes, self._work.node_masses[cell, :n_leaves].copy(), above)
+
+    def _run(self, phase: int, n_pieces: int, sizes: tuple[int, int] = (0, 0)) -> None:
         self._team.run(
-            leafgrowth.do_pieces, n_pieces, phase, n_leaves, self._shape.least_mass, self._work
+            leafgrowth.do_pieces, n_pieces, phase, sizes, self._shape.least_mass, self._work
         )
 
     def _grow(self, cells: Sequence[Rows]) -> tuple[int, int]:
@@ -232,16 +241,20 @@ class LeafRank:
 
     def _start(self, cells: Sequence[Rows]) -> int:
         """Make each cell the first leaf of its cut tree; return the number of pairs to find cuts for."""
-        work = self._work
+        work, n = self._work, len(cells)
         if self._features is not None:
-            for c in range(len(cells)):
-                self._features.draw(work.allowed[c])
-        for c, cell in enumerate(cells):
-            leaf = work.leaves[c]
-            leaf[[START, MIDDLE, STOP]] = cell[:3]
-            leaf[[PLACE, DEPTH, CELL, OPEN]] = c * self._n_places, 0, c, 1
-            work.masses[c] = cell[3:]
-            work.found[c, -1, 0] = -1.0
-            work.cells[c, LAST_PLACE] = c * self._n_places + 1
-            work.pairs[c, [ADDED, SIBLING]] = c, -1
-        return len(cells)
+            self._features.draw(work.allowed[:n])
+        numbers = np.arange(n)
+        figures = np.array(cells)
+        leaves = work.leaves[:n]
+        leaves[:, START : STOP + 1] = figures[:, :3]
+        leaves[:, PLACE] = numbers * self._n_places
+        leaves[:, DEPTH] = 0
+        leaves[:, CELL] = numbers
+        leaves[:, OPEN] = 1
+        work.masses[:n] = figures[:, 3:]
+        work.found[:n, -1, 0] = -1.0
+        work.cells[:n, LAST_PLACE] = numbers * self._n_places + 1
+        work.pairs[:n, ADDED] = numbers
+        work.pairs[:n, SIBLING] = -1
+        return n

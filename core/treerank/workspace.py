@@ -30,10 +30,15 @@ N_PAIR_COLUMNS = 4
 OLD, NEW = 0, 1
 N_SPLIT_COLUMNS = 5
 
+# Columns of `nodes`, of a cell's cut tree in preorder: the feature (-1: a leaf), the cut, the side of
+# the missing, the split; of a leaf whether its rows go to the top child.
+ASKED, AT, MISSING_SIDE, MADE_BY, TO_TOP = range(5)
+N_NODE_COLUMNS = 5
+
 # Columns of `cells`: start, middle and stop of the rows of the top child and of the bottom one, and
-# one after the last place of a histogram that the cell has taken.
-LAST_PLACE = 6
-N_CELL_COLUMNS = 7
+# one after the last place of a histogram that the cell has taken, and the leaves of its cut tree.
+LAST_PLACE, N_CUT_LEAVES = 6, 7
+N_CELL_COLUMNS = 8
 
 
 class Work(NamedTuple):
@@ -76,9 +81,13 @@ class Work(NamedTuple):
     splits : ndarray of shape (n_splits, 5), int64
     sides : ndarray of shape (n_leaves,), uint8
         Whether a leaf's rows go to the top child.
-    cells : ndarray of shape (n_cells, 7), int64
+    cells : ndarray of shape (n_cells, 8), int64
     gains : ndarray of shape (n_cells, 5), float64
         Λ, in masses, of each cell's split; masses of the top child, then of the bottom one.
+    nodes : ndarray of shape (n_cells, 2 * most leaves - 1, 5), int64
+        Of each cell's cut tree.
+    node_masses : ndarray of shape (n_cells, most leaves, 2), float64
+        Of its leaves.
     """
 
     words: Any
@@ -102,6 +111,8 @@ class Work(NamedTuple):
     sides: Any
     cells: Any
     gains: Any
+    nodes: Any
+    node_masses: Any
 
 
 _I2, _F2 = numba.int64[:, ::1], numba.float64[:, ::1]
@@ -128,6 +139,8 @@ WORK_TYPE = numba.types.NamedTuple(
         numba.uint8[::1],
         _I2,
         _F2,
+        numba.int64[:, :, ::1],
+        numba.float64[:, :, ::1],
     ),
     Work,
 )

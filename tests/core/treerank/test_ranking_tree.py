@@ -161,8 +161,10 @@ def test_collapse_keeps_rules_and_masses():
 def test_flags_that_are_no_tree(flags):
     tree = make_tree("ill")
     is_leaf = np.array([flag == "l" for flag in flags], dtype=bool)
+    masses = np.ones(int(is_leaf.sum()))
+    arrays = tree.arrays() | {"leaf_positive": masses, "leaf_negative": masses}
     with pytest.raises(ArtifactError, match="one tree in preorder"):
-        Tree.from_arrays(tree.arrays() | {"is_leaf": is_leaf}, CutRules, np.zeros(1, np.int64))
+        Tree.from_arrays(arrays | {"is_leaf": is_leaf}, CutRules, np.zeros(1, np.int64))
 
 
 def test_several_trees_follow_one_another():
