@@ -11,6 +11,7 @@ value on all of them.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,8 +44,8 @@ def check(search: Mapping[str, Any], algorithm: Mapping[str, Any]) -> tuple[str,
         able = ", ".join(other for other, it in ALGORITHMS.items() if path_parameter(it))
         raise _invalid(
             "/search",
-            f"a fit of {name} with fewer rounds is another ranker, so that no search is offered; "
-            f"one over n_rounds is for {able}",
+            f"{name} has no parameter whose lesser values one fit holds, so that it is not searched; "
+            f"n_rounds is, for {able}",
             code="unsupported",
         )
     if list(space) != [parameter]:
@@ -105,7 +106,9 @@ def run(spec: Mapping[str, Any], trial: Trial, callback: Callback) -> Json:
     )
     started = time.perf_counter()
     more = max(values)
-    inner.fit(ranker, lambda step, of, info: callback(step, of + more, info))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
+        inner.fit(ranker, lambda step, of, info: callback(step, of + more, info))
     found = walk_path(
         ranker, inner.held_out, values, lambda scores: inner.value(scores, spec["objective"])
     )

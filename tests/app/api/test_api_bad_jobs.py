@@ -164,7 +164,13 @@ def client(small: Service) -> httpx.Client:
             {"algorithm": {"name": "paucboost"}, "search": grid({"n_rounds": [5, 6]})},
             "unsupported",
             "/search",
-            ["a fit of paucboost with fewer rounds is another ranker", "rankboost"],
+            ["paucboost has no parameter whose lesser values one fit holds", "for rankboost, "],
+        ),
+        (
+            {"algorithm": {"name": "treerank"}, "search": grid({"max_depth": [5, 6]})},
+            "unsupported",
+            "/search",
+            ["treerank has no parameter whose lesser values one fit holds"],
         ),
         (
             {"search": grid({"n_rounds": [5]})},
