@@ -210,6 +210,30 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[st
     ]
 
 
+def picture(served: Served, title: str) -> str:
+    """The model as a self-contained SVG document."""
+    draw = getattr(served.ranker, "to_svg", None)
+    if draw is None:
+        raise _not_a_tree(served, "svg")
+    svg: str = draw(title)
+    return svg
+
+
+def text(served: Served) -> str:
+    """The model as lines of text."""
+    write = getattr(served.ranker, "to_text", None)
+    if write is None:
+        raise _not_a_tree(served, "text")
+    lines: str = write()
+    return lines
+
+
+def _not_a_tree(served: Served, format: str) -> Invalid:
+    detail = f"format {format} is for single ranking trees, this is a {type(served.ranker).__name__}: ask for json"
+    errors = [{"parameter": "format", "detail": detail}]
+    return Invalid(detail, code="not_a_tree", errors=errors)
+
+
 def structure(served: Served) -> dict[str, Any]:
     """What the model is made of, readable by a person."""
     described = served.ranker.structure()

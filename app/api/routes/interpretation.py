@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse, Response
 
 from app.api.dependencies import CallerDep, ContextDep
 from app.api.routes.scores import LabelQuery
 from app.api.schemas.interpretation import Importance, PartialDependence, dependence_of
 from app.api.schemas.models import Part
 from app.api.security import GuardedRoute, needs
-from app.services import dependence, importances, scoring
+from app.services import dependence, importances, models, scoring
+
+# A picture holds names that somebody else chose: escaped, and besides nothing in it may run or be fetched.
+PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -61,9 +65,38 @@ def read_partial_dependence(
     return dependence_of(found, on, label)
 
 
-@router.get("/{ref}/structure", summary="What is it made of?")
+@router.get(
+    "/{ref}/structure",
+    response_model=dict[str, Any],
+    summary="What is it made of?",
+    responses={
+        200: {
+            "content": {
+                "text/plain": {"schema": {"type": "string"}},
+                "image/svg+xml": {"schema": {"type": "string"}},
+            }
+        }
+    },
+)
 @needs("read")
-def read_structure(ref: str, context: ContextDep, caller: CallerDep) -> dict[str, Any]:
-    """The ranker in full, readable: for boosted stumps each feature's step function, and the rules by their weight."""
+def read_structure(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    format: Annotated[
+        Literal["json", "text", "svg"],
+        Query(description="`text` and `svg` are for single ranking trees."),
+    ] = "json",
+) -> Any:
+    """The ranker in full, readable: for boosted stumps each feature's step function, and the rules by their weight;
+    for a ranking tree its nodes, as text an indented tree, as SVG a picture with the ROC curve of the training rows.
+    """
     served = context.models.find(caller.owner, ref)
+    if format == "text":
+        return PlainTextResponse(scoring.text(served))
+    if format == "svg":
+        model, _ = models.get(context.db, caller.owner, served.model_id)
+        drawn = scoring.picture(served, f"{model.name}:{model.version}")
+        return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
     return {"model_id": served.model_id, **scoring.structure(served)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree as ET
+
 import httpx
 import pytest
 from live_service import NAMES, Service, table
@@ -78,6 +80,34 @@ def test_categories_and_booleans_are_shown_as_they_came(
     assert (colour["type"], colour["values"]) == ("categorical", ["green", "red", None])
     assert (member["type"], member["values"]) == ("boolean", [False, True])
     assert found["scores"][1][0] > found["scores"][0][0]
+
+
+def test_a_tree_as_json_text_and_picture(service: Service, client: httpx.Client) -> None:
+    job = service.train(client, service.upload(client), algorithm={"name": "treerank"}, name="oak")
+    address = f"/v1/models/{job['model_id']}/structure"
+    nodes = client.get(address).json()["nodes"]
+    leaves = sum("score" in node for node in nodes)
+    text = client.get(address, params={"format": "text"})
+    assert text.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert text.text.startswith(f"ranking tree of {leaves} leaves, training AUC 0.")
+    assert all(node["to_top"]["words"] in text.text for node in nodes if "to_top" in node)
+    drawn = client.get(address, params={"format": "svg"})
+    assert drawn.headers["Content-Type"].startswith("image/svg+xml")
+    assert drawn.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert ET.fromstring(drawn.content).find("{*}title").text == "oak:1"  # type: ignore[union-attr]
+    found = client.get(f"/v1/models/{job['model_id']}/importance").json()
+    assert found["method"] == "squared_auc_gain"
+    for feature in found["features"]:
+        assert feature["root"] == pytest.approx(feature["importance"] ** 0.5)
+        assert feature["auc_gain"] >= feature["root"] - 1e-12
+
+
+def test_other_models_have_no_picture(client: httpx.Client, model: str) -> None:
+    for format in ("svg", "text"):
+        answer = client.get(f"{model}/structure", params={"format": format})
+        assert "RankBoost" in refused(answer, 422, "not_a_tree", "format")
+    refused(client.get(f"{model}/structure?format=png"), 422, "invalid", "format")
+    assert client.get(f"{model}/structure?format=json").json()["type"] == "stumps"
 
 
 def test_other_features_are_refused(client: httpx.Client, model: str) -> None:

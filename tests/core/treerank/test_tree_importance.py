@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from core.metrics import auc
-from core.treerank import TreeRank
+from core.treerank import TreeRank, TreeRankForest
+from core.treerank.importance import sum_gains
 
 
 def table(n=600, seed=0):
@@ -90,6 +91,15 @@ def test_splits_that_are_no_cuts_have_none(splitter):
     assert not hasattr(ranker, "feature_importances_")
     with pytest.raises(AttributeError, match=f"splits by '{splitter}' have no gain per feature"):
         _ = ranker.auc_gains_
+
+
+def test_a_forest_has_the_mean_of_its_trees():
+    X, y, weight = table()
+    forest = TreeRankForest(n_trees=5).fit(X, y, weight)
+    each = [sum_gains([tree], 4) for tree in forest.trees_]
+    assert forest.feature_importances_ == pytest.approx(np.mean([one.squared for one in each], 0))
+    assert forest.auc_gains_ == pytest.approx(np.mean([one.linear for one in each], 0))
+    assert np.argsort(-forest.feature_importances_)[0] == 1
 
 
 def test_partial_dependence_of_a_tree():
