@@ -178,14 +178,37 @@ def test_no_rows_and_no_columns() -> None:
 # --- the compiled way ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("colour", ["red", "green", "3", "true", ""])
-def test_plain_words_take_the_compiled_way(colour: str) -> None:
-    row = PlainQuery(["age", "colour"], [None, COLOURS]).read(f"age=2.5&colour={colour}".encode())
+@pytest.mark.parametrize(
+    ("colour", "meant"),
+    [
+        ("red", "red"),
+        ("3", "3"),
+        ("true", "true"),
+        ("dark+red", "dark red"),
+        ("dark%20red", "dark red"),
+        ("+dark%20red%09", "dark red"),
+        ("gr%C3%BCn", "grün"),
+        ("gr%c3%bCn", "grün"),
+        ("grün", "grün"),
+        ("a%26b=c", "a&b=c"),
+        ("", "unseen"),
+        ("unseen", "unseen"),
+        ("re", "unseen"),
+        ("redd", "unseen"),
+        ("~", "unseen"),
+        ("?", "unseen"),
+        ("+", "unseen"),
+    ],
+)
+def test_plain_words_take_the_compiled_way(colour: str, meant: str) -> None:
+    query = f"age=2.5&colour={colour}".encode()
+    row = PlainQuery(["age", "colour"], [None, COLOURS]).read(query)
     assert row is not None
-    assert same(row, [2.5, place(colour)])
+    assert same(row, [2.5, place(meant)])
+    assert same(row, *MIXED._decode(query, False).tolist())
 
 
-@pytest.mark.parametrize("colour", ["unseen", "dark+red", "gr%C3%BCn", "grün", "re", "redd", "~"])
+@pytest.mark.parametrize("colour", ["é", "%C3", "%ff", "%zz", "%2", "%", "r%e"])
 def test_other_words_are_left_to_the_rules(colour: str) -> None:
     reader = PlainQuery(["age", "colour"], [None, COLOURS])
     assert reader.read(f"age=2.5&colour={colour}".encode()) is None
