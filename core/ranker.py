@@ -334,6 +334,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         try:
             if is_table(X):
                 return self._table_matrix(X, reset=reset)
+            if not reset and self._n_categories().any():
+                raise InvalidData(
+                    f"X must be a table, as at fit: {self._categorical_names()} are categorical"
+                )
             matrix = validate_data(
                 self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
             )
@@ -343,10 +347,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise InvalidData(str(error)) from error
         if reset:
             self.categories_ = (None,) * matrix.shape[1]
-        elif self._n_categories().any():
-            raise InvalidData(
-                f"X must be a table, as at fit: {self._categorical_names()} are categorical"
-            )
         return np.asarray(matrix)
 
     def _table_matrix(self, table: Any, *, reset: bool) -> Floats:

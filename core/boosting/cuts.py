@@ -120,15 +120,13 @@ def check_sets(features: Integers, firsts: Integers, words: Words, n_categories:
     counts = np.where(features >= 0, n_categories[features], 0)
     if (firsts[counts == 0] != NO_SET).any():
         raise ArtifactError(f"set must be {NO_SET} where a feature is numeric")
-    ends = firsts + -(-counts // BITS)
-    inside = (firsts >= 0) & (ends <= len(words))
-    if not inside[counts > 0].all():
+    starts, counts = firsts[counts > 0], counts[counts > 0]
+    lengths = -(-counts // BITS)
+    if not ((starts >= 0) & (starts <= len(words) - lengths)).all():
         raise ArtifactError(f"set must name words from 0 to {len(words) - 1}")
-    places = np.unique(np.stack([firsts, ends])[:, counts > 0], axis=1)
+    places = np.unique(np.stack([starts, starts + lengths]), axis=1)
     if (places[0, 1:] < places[1, :-1]).any():
         raise ArtifactError("sets must not overlap")
-    spare = (-counts) % BITS  # bits of the last word that stand for nothing
-    cuts = np.flatnonzero(spare > 0)
-    last = words[ends[cuts] - 1]
-    if (last >> (BITS - spare[cuts]).astype(np.uint64)).any():
+    used = (counts - 1) % BITS  # the highest bit of the last word that stands for a category
+    if (words[starts + lengths - 1] >> used.astype(np.uint64) >> np.uint64(1)).any():
         raise ArtifactError("sets must have no bit beyond the last category")

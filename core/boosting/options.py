@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
+from core.scan import MAX_BINS
+
 NRounds = Annotated[
     int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")
 ]
@@ -21,8 +23,11 @@ LearningRate = Annotated[float, Gt(0), Le(1), Doc("Share of the optimal step tha
 MaxBins = Annotated[
     int,
     Ge(2),
-    Le(255),
-    Doc("Most bins per feature; with no more distinct values than bins, none are merged."),
+    Le(MAX_BINS),
+    Doc(
+        "Most bins per feature; with no more distinct values than bins, none are merged. Above 255 "
+        "they take twice the memory."
+    ),
 ]
 Smoothing = Annotated[
     float,

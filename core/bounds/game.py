@@ -19,8 +19,7 @@ from scipy.optimize import OptimizeResult, linprog
 from scipy.sparse import csr_array, hstack, vstack
 
 from core.errors import InvalidData
-from core.scan import fit_bins
-from core.scan.bins import MISSING
+from core.scan import fit_bins, missing_code
 
 Floats = npt.NDArray[np.float64]
 
@@ -181,8 +180,8 @@ def stump_outputs(
         return None
     columns = [np.zeros((0, len(X)), dtype=np.bool_)]
     for column, edges, has_missing in zip(codes, bins.edges, bins.has_missing, strict=True):
-        known = column != MISSING
-        above = (column > np.arange(len(edges), dtype=np.uint8)[:, None]) & known
+        known = column != missing_code(codes.dtype)
+        above = (column > np.arange(len(edges), dtype=codes.dtype)[:, None]) & known
         columns.append(above)
         if has_missing:
             columns += [above | ~known, known[None]]

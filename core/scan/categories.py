@@ -4,8 +4,10 @@ A categorical feature has no order of its own, so a scan gives it one. For any o
 grow with P and fall with N it is enough to look at cuts along the bins' share of positives,
 s_k = P_k/(P_k + N_k): the points (P, N) of all sets of bins fill a zonotope, whose corners are the
 cuts along s_k. |P - N| and the edge are convex and so greatest at a corner. What eq. 5 minimises,
-√(PN) + √((1-P)(1-N)), is concave and so least at one. (Breiman et al. 1984, Theorem 4.5, says the
-same of impurities.) 2^K sets cost K log K.
+√(PN) + √((1-P)(1-N)), is concave and so least at one. So K log K steps find the best of 2^K sets
+(Breiman et al. 1984, Theorem 4.5, says the same of impurities). One caveat: some corners are no cut
+at all, to which the edge of AdaBoost's constant classifier belongs. Where that is the best, so may
+a set be that is no cut along s_k the best of the others.
 
 **How far a share is believed.** Of many bins with few rows each, half lie above the mean share by
 chance alone, and a set of those seems to tell much. So a bin's masses are mixed with the feature's
@@ -37,6 +39,9 @@ import numpy.typing as npt
 
 # Observed scatter must exceed that of chance by more than rounding.
 ROUNDING = 1e-9
+
+# Believed shares that differ by less are one and the same.
+SAME_SHARE = 1e-12
 
 
 class Spread(NamedTuple):
@@ -157,3 +162,13 @@ def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type
         mixed[0, r] = believed[0, by_share[r]]
         mixed[1, r] = believed[1, by_share[r]]
     return n
+
+
+@numba.njit(numba.boolean(numba.float64[:, ::1], numba.int64), nogil=True, cache=True)
+def are_alike(mixed, n):  # type: ignore[no-untyped-def]
+    """Say whether all bins have one believed share, so that their order means nothing."""
+    if n < 2:
+        return True
+    first = mixed[0, 0] / (mixed[0, 0] + mixed[1, 0])
+    last = mixed[0, n - 1] / (mixed[0, n - 1] + mixed[1, n - 1])
+    return last - first <= SAME_SHARE

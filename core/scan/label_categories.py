@@ -78,7 +78,7 @@ def believe(sums: Floats, masses: Floats, chance: float) -> Floats:
     scatter = float(((sums - means) ** 2).sum())
     excess = scatter - chance * float(masses.sum())
     if excess <= ROUNDING * scatter:
-        return means
+        return np.asarray(means)
     signal = masses * excess
     belief = (signal / (signal + chance * float((masses * masses).sum())))[:, None]
     return np.asarray(belief * sums + (1.0 - belief) * means)

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from .categories import NO_SPREAD, Spread, order_bins
+from .categories import NO_SPREAD, Spread, are_alike, order_bins
 
 
 class Criterion(IntEnum):
@@ -229,7 +229,10 @@ def _greatest(values):  # type: ignore[no-untyped-def]
     cache=True,
 )
 def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # type: ignore[no-untyped-def]
-    """Write a categorical feature's bins in order, and their histogram; returns how many have mass."""
+    """Write a categorical feature's bins in order, and their histogram; returns how many have mass.
+
+    Less than 0 where they are all alike: the histogram then has one bin, of all.
+    """
     last = histogram.shape[1] - 1
     masses = np.empty((2, last + 1))
     for k in range(2):
@@ -239,7 +242,13 @@ def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # ty
         for code in range(n_bins):
             masses[k, code] = max(histogram[k, code], 0.0) / total
         ordered[k, last] = max(histogram[k, last], 0.0) / total
-    return order_bins(masses, n_bins, 0.0, spread_p, spread_n, order, ordered)
+    n = order_bins(masses, n_bins, 0.0, spread_p, spread_n, order, ordered)
+    if not are_alike(ordered, n):
+        return n
+    for k in range(2):
+        for r in range(1, n):
+            ordered[k, 0] += ordered[k, r]
+    return -n
 
 
 @numba.njit(
@@ -271,6 +280,7 @@ def _find_peak(  # type: ignore[no-untyped-def]
         histogram, n = histograms[j], n_bins[j]
         if is_categorical[j]:
             n = _order_feature(histograms[j], n_bins[j], spread_p, spread_n, order, ordered)
+            n = 1 if n < 0 else n
             histogram = ordered
         if n == 0:
             continue
@@ -284,9 +294,11 @@ def _find_peak(  # type: ignore[no-untyped-def]
     feature = 0
     while best[feature] < least:
         feature += 1
-    histogram, n = histograms[feature], n_bins[feature]
+    histogram, n, n_ordered = histograms[feature], n_bins[feature], 0
     if is_categorical[feature]:
         n = _order_feature(histograms[feature], n_bins[feature], spread_p, spread_n, order, ordered)
+        n_ordered = abs(n)
+        n = 1 if n < 0 else n
         histogram = ordered
     _scan_feature(histogram, n, has_missing[feature], criterion, share_p, sums, gains)
     column = 0
@@ -300,4 +312,4 @@ def _find_peak(  # type: ignore[no-untyped-def]
     if not has_missing[feature]:
         above = sums[2, column] / sums[2, 0] + sums[3, column] / sums[3, 0]
         missing_above = above > 1.0
-    return feature, column - 1, missing_above, gain, n
+    return feature, column - 1, missing_above, gain, n_ordered

@@ -1,0 +1,380 @@
+"""Stumps on categorical columns: every booster that takes them, from table to artifact."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from core import (
+    AdaBoost,
+    AdaBoostMH,
+    AdaBoostMR,
+    AUCBoost,
+    CoordinateRankBoost,
+    PAUCBoost,
+    RankBoost,
+    SmoothMarginRank,
+    load,
+    save,
+)
+from core.boosting.cuts import pack, unpack
+from core.errors import ArtifactError, InvalidData
+from core.table import CodedTable
+
+COLOURS = ("blue", "green", "pink", "red", "white")
+
+BINARY = {
+    "adaboost": lambda **more: AdaBoost(n_rounds=12, **more),
+    "rankboost": lambda **more: RankBoost(n_rounds=12, **more),
+    "coordinate_rankboost": lambda **more: CoordinateRankBoost(n_rounds=12, **more),
+    "smooth_margin_rank": lambda **more: SmoothMarginRank(n_rounds=12, **more),
+    "aucboost": lambda **more: AUCBoost(n_rounds=12, **more),
+    "paucboost": lambda **more: PAUCBoost(
+        n_rounds=12, weak_ranker="stump", fpr_max=0.3, finish=0.3, **more
+    ),
+}
+ALL = BINARY | {
+    "adaboost_mh": lambda **more: AdaBoostMH(n_rounds=12, **more),
+    "adaboost_mr": lambda **more: AdaBoostMR(n_rounds=12, **more),
+}
+every_booster = pytest.mark.parametrize("name", ALL)
+every_binary = pytest.mark.parametrize("name", BINARY)
+
+
+def make_table(n=400, seed=0, missing=0.1):
+    """A number, colours that tell the label, shapes that do not, and an identifier."""
+    rng = np.random.default_rng(seed)
+    colour = rng.integers(0, 5, n)
+    number = np.round(rng.normal(size=n), 1)
+    tells = np.array([1.5, -1.0, 0.3, -1.5, 1.0])[colour]
+    y = (tells + number + rng.normal(size=n) > 0).astype(int)
+    gone = rng.random(n) < missing
+    return (
+        pd.DataFrame(
+            {
+                "number": number,
+                "colour": np.where(gone, None, np.array(COLOURS)[colour]),
+                "shape": np.array(["round", "square", "odd"])[rng.integers(0, 3, n)],
+                "id": [f"id {k:04}" for k in rng.permutation(n)],
+            }
+        ),
+        y,
+    )
+
+
+def labels_for(name, y):
+    """Several labels where the booster wants them: the label, its reverse, and one that varies."""
+    return y if name in BINARY else np.column_stack([y, 1 - y, np.arange(len(y)) % 3 == 0])
+
+
+def fitted(name, table, y, **more):
+    return ALL[name](**more).fit(table, labels_for(name, y))
+
+
+@every_booster
+def test_categories_are_used_stored_and_explained(name):
+    table, y = make_table()
+    ranker = fitted(name, table, y)
+    assert 1 in ranker.rounds_["feature"]
+    assert ranker.categories_[:3] == (None, COLOURS, ("odd", "round", "square"))
+    scores = ranker.decision_function(table)
+    again = load(save(ranker))
+    assert again.decision_function(table).tobytes() == scores.tobytes()
+    assert save(again) == save(ranker)
+    assert again.structure() == ranker.structure()
+    *_, staged = ranker.staged_decision_function(table)
+    assert staged == pytest.approx(scores, abs=1e-9)
+    parts = ranker.contributions(table).sum(axis=1)
+    assert ranker.offset_ + parts == pytest.approx(scores, abs=1e-9)
+    assert ranker.offset_ == pytest.approx(scores.mean(axis=0), abs=1e-9)
+
+
+@every_booster
+def test_an_identifier_is_never_chosen(name):
+    table, y = make_table()
+    assert 3 not in fitted(name, table, y).rounds_["feature"]
+    alone = table[["shape", "id"]]
+    assert set(fitted(name, alone, y, max_bins=1000).rounds_["feature"]) <= {-1, 0}
+    cut_short = fitted(name, table, y, max_bins=40)  # 361 of the identifiers share a bin
+    assert (cut_short.rounds_["feature"] == 3).sum() <= 1
+
+
+@every_booster
+def test_unseen_categories_count_as_missing(name):
+    table, y = make_table()
+    ranker = fitted(name, table, y)
+    unseen, missing = table.assign(colour="mauve"), table.assign(colour=None)
+    assert (ranker.decision_function(unseen) == ranker.decision_function(missing)).all()
+    assert len(np.unique(ranker.decision_function(missing), axis=0)) > 1
+
+
+@every_booster
+def test_kinds_of_tables_and_orders_of_columns_do_not_matter(name):
+    table, y = make_table()
+    scores = fitted(name, table, y).decision_function(table)
+    arrow = pa.Table.from_pandas(table)
+    assert (fitted(name, arrow, y).decision_function(arrow) == scores).all()
+    typed = table.astype({"colour": "category", "shape": "category"})
+    ranker = fitted(name, typed, y)
+    assert (ranker.decision_function(typed) == scores).all()
+    codes = [table["number"]] + [
+        pd.Categorical(table[c], categories=ranker.categories_[j]).codes
+        for j, c in enumerate(table.columns[1:], start=1)
+    ]
+    matrix = np.column_stack(codes).astype(float)
+    matrix[matrix[:, 1] < 0, 1] = np.nan
+    coded = CodedTable(matrix, tuple(table.columns), ranker.categories_)
+    assert (fitted(name, coded, y).decision_function(coded) == scores).all()
+    assert (ranker.decision_function(coded) == scores).all()
+    turned = table[["id", "shape", "colour", "number"]]
+    assert fitted(name, turned, y).decision_function(turned) == pytest.approx(scores, abs=1e-9)
+
+
+@every_booster
+def test_new_names_for_categories_change_no_score(name):
+    table, y = make_table()
+    names = dict(zip(COLOURS, ("v", "z", "u", "y", "x"), strict=True))
+    renamed = table.assign(colour=table["colour"].map(names))
+    scores = fitted(name, table, y).decision_function(table)
+    assert fitted(name, renamed, y).decision_function(renamed) == pytest.approx(scores, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "paucboost"])
+def test_a_row_of_weight_k_is_k_rows(name):
+    table, y = make_table(n=150)
+    k = np.random.default_rng(1).integers(1, 4, len(y))
+    weighted = ALL[name]().fit(table, labels_for(name, y), sample_weight=k)
+    repeated = fitted(name, table.iloc[np.repeat(np.arange(len(y)), k)], np.repeat(y, k))
+    if name not in BINARY:  # its third label goes by the row
+        repeated = ALL[name]().fit(
+            table.iloc[np.repeat(np.arange(len(y)), k)], np.repeat(labels_for(name, y), k, axis=0)
+        )
+    assert weighted.decision_function(table) == pytest.approx(
+        repeated.decision_function(table), abs=1e-9
+    )
+
+
+@every_booster
+def test_a_row_of_weight_0_teaches_no_category(name):
+    table, y = make_table()
+    table.loc[:9, "colour"] = "mauve"
+    weight = (np.arange(len(y)) > 9).astype(float)
+    weighted = ALL[name]().fit(table, labels_for(name, y), sample_weight=weight)
+    without = ALL[name]().fit(table[10:], labels_for(name, y)[10:])
+    assert "mauve" not in weighted.categories_[1]
+    assert save(weighted) == save(without)
+
+
+@every_booster
+def test_codes_of_8_and_16_bits_agree(name):
+    table, y = make_table()
+    narrow, wide = (
+        fitted(name, table[["number", "colour", "shape"]], y, max_bins=b) for b in (255, 300)
+    )
+    assert narrow.rounds_.tobytes() == wide.rounds_.tobytes()
+
+
+def test_many_numbers_keep_bins_of_their_own_in_16_bits():
+    rng = np.random.default_rng(0)
+    X = rng.permutation(3000).astype(float)[:, None]
+    y = (X[:, 0] > 1499).astype(int)
+    X = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    ranker = RankBoost(n_rounds=1, max_bins=65_535).fit(X, y)
+    known = X[~np.isnan(X)]
+    assert ranker.rounds_["threshold"][0] == known[known <= 1499].max()
+
+
+@every_booster
+def test_more_categories_than_bins(name):
+    table, y = make_table()
+    ranker = fitted(name, table[["colour", "shape"]], y, max_bins=2)
+    sets = ranker._ensemble.sets
+    for round_ in ranker.rounds_[ranker.rounds_["feature"] == 0]:
+        assert unpack(sets, round_["set"], 5).sum() in (0, 1, 4, 5)  # the heaviest, and the rest
+
+
+@every_booster
+@pytest.mark.parametrize("value", ["one", None])
+def test_a_column_of_one_category_or_none_is_no_hindrance(name, value):
+    table, y = make_table()
+    with_it = table[["number", "colour"]].assign(same=value)
+    plain = fitted(name, table[["number", "colour"]], y)
+    assert fitted(name, with_it, y).decision_function(with_it) == pytest.approx(
+        plain.decision_function(table[["number", "colour"]])
+    )
+
+
+@every_binary
+def test_the_missing_are_tried_on_both_sides(name):
+    rng = np.random.default_rng(0)
+    for label in (0, 1):
+        y = rng.permutation(np.repeat([0, 1], 200))
+        colour = np.where(y == label, None, np.array(["blue", "red"])[rng.integers(0, 2, 400)])
+        table = pd.DataFrame({"colour": colour})
+        ranker = fitted(name, table, y)
+        a, b = ranker.decision_function(pd.DataFrame({"colour": [None, "red"]}))
+        assert (a > b) == (label == 1)
+        assert ranker.rounds_["feature"].tolist()[:1] == [0]
+
+
+@every_binary
+def test_rules_name_their_categories(name):
+    table, y = make_table()
+    rules = fitted(name, table, y).structure()["rules"]
+    spoken = [rule["rule"] for rule in rules if rule["feature"] == "colour"]
+    assert any("colour in {blue" in rule and "} " in rule and " adds " in rule for rule in spoken)
+    features = {f["feature"]: f for f in fitted(name, table, y).structure()["features"]}
+    assert features["colour"]["categories"] == list(COLOURS)
+    assert len(features["colour"]["values"]) == 5
+    assert "thresholds" in features["number"]
+
+
+def test_long_sets_are_cut_short():
+    rng = np.random.default_rng(0)
+    names = np.array([f"c{k:02}" for k in range(60)])
+    at = rng.integers(0, 60, 6000)
+    y = (at % 2 == 0).astype(int) ^ (rng.random(6000) < 0.1)
+    ranker = RankBoost(n_rounds=1).fit(pd.DataFrame({"code": names[at]}), y)
+    rule = ranker.structure()["rules"][0]["rule"]
+    assert rule.startswith(
+        "code in {c00, c02, c04, c06, c08, c10, c12, c14, c16, c18 and 20 more} adds "
+    )
+
+
+def test_what_has_no_use_for_categories_refuses_them_by_name():
+    table, y = make_table()
+    for ranker in (
+        RankBoost(weak_ranker="column"),
+        AUCBoost(weak_ranker=LogisticRegression()),
+    ):
+        assert not ranker.takes_categories()
+        with pytest.raises(
+            InvalidData, match=r"numeric columns only .* 'colour', 'shape', 'id' are"
+        ):
+            ranker.fit(table, y)
+    fitted_ranker = RankBoost(n_rounds=3).fit(table, y)
+    with pytest.raises(InvalidData, match="X must be a table, as at fit: 'colour', 'shape', 'id'"):
+        fitted_ranker.decision_function(np.zeros((1, 4)))
+    with pytest.raises(InvalidData, match="numeric at fit must be so, got 'number'"):
+        fitted_ranker.decision_function(table.assign(number="1"))
+
+
+@pytest.mark.parametrize("name", ["rankboost", "adaboost_mh"])
+def test_early_stopping_holds_categories_out(name):
+    table, y = make_table()
+    table.loc[0, "colour"] = "mauve"  # in one part only
+    ranker = fitted(name, table, y, early_stopping_rounds=3)
+    assert "mauve" in ranker.categories_[1]
+    assert np.isfinite(ranker.decision_function(table)).all()
+
+
+@pytest.mark.parametrize("booster", [CoordinateRankBoost, RankBoost, SmoothMarginRank])
+def test_listed_pairs_take_categories(booster):
+    table, y = make_table(n=80)
+    better, worse = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    pairs = np.array([(i, k) for i in better for k in worse])
+    ranker = booster(n_rounds=6).fit_pairs(table, pairs)
+    assert {0, 1} <= set(ranker.rounds_["feature"].tolist()) <= {0, 1, 2}
+    assert (
+        load(save(ranker)).decision_function(table).tobytes()
+        == ranker.decision_function(table).tobytes()
+    )
+    scores = booster(n_rounds=6).fit(table, y).decision_function(table)
+    listed = ranker.decision_function(table)
+    assert listed - listed.mean() == pytest.approx(scores - scores.mean(), abs=1e-6)
+
+
+def test_listed_pairs_find_the_best_set():
+    rng = np.random.default_rng(0)
+    colour = np.repeat(np.arange(5), 30)
+    pairs = rng.integers(0, 150, (4000, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    worth = np.array([2.0, -1.0, 0.0, 1.0, -2.0])[colour]
+    turn = worth[pairs[:, 0]] + rng.normal(size=len(pairs)) < worth[pairs[:, 1]]
+    pairs[turn] = pairs[turn][:, ::-1]
+    table = pd.DataFrame({"colour": np.array(COLOURS)[colour]})
+    ranker = CoordinateRankBoost(n_rounds=1).fit_pairs(table, pairs)
+
+    def edge(chosen):
+        above = np.isin(colour, chosen)
+        return (above[pairs[:, 0]].astype(int) - above[pairs[:, 1]]).mean()
+
+    best = max(edge(chosen) for size in range(1, 5) for chosen in combinations(range(5), size))
+    found = ranker.rounds_[0]
+    assert found["d_plus"] - found["d_minus"] == pytest.approx(best)
+
+
+def test_an_identifier_orders_no_listed_pair():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"id": [f"{k:03}" for k in range(100)], "x": rng.normal(size=100)})
+    pairs = rng.integers(0, 100, (500, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    ranker = RankBoost(n_rounds=10).fit_pairs(table, pairs)
+    assert set(ranker.rounds_["feature"].tolist()) == {1}
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+def test_sets_as_words(n):
+    members = np.random.default_rng(n).random(n) < 0.5
+    words = pack(members)
+    assert len(words) == math.ceil(n / 64)
+    assert [bool(int(words[k // 64]) >> (k % 64) & 1) for k in range(n)] == members.tolist()
+    padded = np.concatenate([[np.uint64(7)], words, [np.uint64(9)]])
+    assert (unpack(padded, 1, n) == members).all()
+
+
+@every_booster
+def test_broken_sets_are_refused(name):
+    table, y = make_table()
+    ranker = fitted(name, table[["number", "colour", "shape"]], y)
+    arrays, meta = ranker.get_state()
+    params = ranker.get_params()
+    is_set = arrays["set"] >= 0
+    used = is_set & (arrays["feature"] == 1)
+    assert used.any()
+    assert (~is_set).any()
+    broken = {
+        "a set for a number": {"set": np.where(is_set, arrays["set"], 0)},
+        "no set for categories": {"set": np.full_like(arrays["set"], -1)},
+        "a set beyond the words": {"set": np.where(used, len(arrays["sets"]), arrays["set"])},
+        "a set far beyond": {"set": np.where(used, 2**63 - 1, arrays["set"])},
+        "a set before the words": {"set": np.where(used, -2, arrays["set"])},
+        "no words": {"sets": arrays["sets"][:0]},
+        "words of another type": {"sets": arrays["sets"].astype(np.int64)},
+        "a table of words": {"sets": arrays["sets"][None]},
+        "bits beyond the last category": {"sets": arrays["sets"] | np.uint64(1 << 63)},
+        "a threshold beside a set": {"threshold": np.where(is_set, 0.0, arrays["threshold"])},
+        "no threshold for a number": {"threshold": np.full_like(arrays["threshold"], np.nan)},
+    }
+    for changes in broken.values():
+        with pytest.raises(ArtifactError):
+            type(ranker).from_state(params, arrays | changes, meta)
+    for categories in (
+        None,
+        [None, [*COLOURS[:4], "blue"], meta["categories"][2]],
+        [None, ["\ud800"], meta["categories"][2]],
+        [["a"], list(COLOURS), meta["categories"][2]],
+    ):
+        with pytest.raises(ArtifactError):
+            type(ranker).from_state(params, arrays, meta | {"categories": categories})
+
+
+def test_sets_must_not_overlap():
+    names = [f"{k:03}" for k in range(130)]
+    at = np.random.default_rng(0).integers(0, 130, 4000)
+    y = (at % 3 == 0) ^ (np.random.default_rng(1).random(4000) < 0.2)
+    ranker = RankBoost(n_rounds=2, smoothing=0.3).fit(
+        pd.DataFrame({"c": np.array(names)[at], "x": at}), y
+    )
+    arrays, meta = ranker.get_state()
+    arrays["sets"] = np.zeros(6, dtype=np.uint64)
+    arrays["feature"][:], arrays["threshold"][:], arrays["sign"][:] = 0, np.nan, 1
+    arrays["set"][:] = 0, 3
+    RankBoost.from_state(ranker.get_params(), arrays, meta)
+    for second in (1, 2):
+        with pytest.raises(ArtifactError, match="must not overlap"):
+            RankBoost.from_state(ranker.get_params(), arrays | {"set": np.array([0, second])}, meta)
