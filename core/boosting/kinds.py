@@ -60,19 +60,13 @@ def _start_trees(
     booster: "Booster", rule: TreeRule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> CollectingLearner:
     shape = Shape(*(getattr(booster, name) for name in Shape._fields))
-    return TreeLearner(X, positive, weight, shape, rule.make_loss)
-
-
-def _read_trees(
-    arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: npt.NDArray[np.int64]
-) -> TreeSum:
-    return TreeSum.from_arrays(arrays, n_rounds, len(n_categories))
+    return TreeLearner(X, positive, weight, shape, rule.make_loss, booster._n_categories())
 
 
 KINDS: MappingProxyType[str, Kind] = MappingProxyType(
     {
         "stump": Kind(_start_stumps, StumpSum.from_arrays, takes_categories=True),
         "column": Kind(start_columns, ColumnSum.from_arrays, takes_categories=False),
-        "tree": Kind(_start_trees, _read_trees, takes_categories=False),
+        "tree": Kind(_start_trees, TreeSum.from_arrays, takes_categories=True),
     }
 )

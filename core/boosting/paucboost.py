@@ -225,7 +225,7 @@ class PAUCBoost(Booster):
             return WindowStumpLearner(rule, part, self.max_bins, self._n_categories())
         shape = Shape(*(getattr(self, name) for name in Shape._fields))
         push_rule: Any = self._base(self.push)._rule()
-        return WindowTreeLearner(rule, push_rule, part, shape)
+        return WindowTreeLearner(rule, push_rule, part, shape, self._n_categories())
 
     def _windowed(self, learner: Reweighable, part: Part, scores: Floats) -> WindowLearner:
         """Let a learner go on from scores for the window only."""

@@ -102,16 +102,22 @@ def _of_threshold(stump: np.void, has_missing: bool) -> str:
 def _of_set(stump: np.void, names: tuple[str, ...], sets: Words, has_missing: bool) -> str:
     above = unpack(sets, stump["set"], len(names))
     high = above == (stump["sign"] > 0)
-    if high.all():
+    if high.all() or not high.any():
+        return name_set(high, names)
+    return name_set(high, names) + _or_missing(stump, has_missing)
+
+
+def name_set(held: Bools, names: tuple[str, ...]) -> str:
+    """Name the categories of a set, or those that are not in it where these are far fewer."""
+    if held.all():
         return "is known"
-    if not high.any():
+    if not held.any():
         return "is missing"
-    few = high if high.sum() <= len(names) / 2 or high.sum() <= MOST_NAMED else ~high
+    few = held if held.sum() <= len(names) / 2 or held.sum() <= MOST_NAMED else ~held
     listed = [names[k] for k in np.flatnonzero(few)[:MOST_NAMED]]
     more = int(few.sum()) - len(listed)
     inside = ", ".join(listed) + (f" and {more} more" if more else "")
-    condition = f"{'in' if few is high else 'not in'} {{{inside}}}"
-    return condition + _or_missing(stump, has_missing)
+    return f"{'in' if few is held else 'not in'} {{{inside}}}"
 
 
 def _or_missing(stump: np.void, has_missing: bool) -> str:

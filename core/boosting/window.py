@@ -118,10 +118,18 @@ class WindowTreeLearner(TreeLearner):
         Whose loss is descended from the first new weights on.
     part : Part
     shape : Shape
+    n_categories : ndarray of shape (n_features,), int64
     """
 
-    def __init__(self, rule: TreeRule, finish_rule: TreeRule, part: Part, shape: Shape) -> None:
-        super().__init__(*part, shape, rule.make_loss)
+    def __init__(
+        self,
+        rule: TreeRule,
+        finish_rule: TreeRule,
+        part: Part,
+        shape: Shape,
+        n_categories: npt.NDArray[np.int64],
+    ) -> None:
+        super().__init__(*part, shape, rule.make_loss, n_categories)
         self._rows = _positives_first(part.positive)
         self._finish_rule = finish_rule
 

@@ -193,7 +193,7 @@ def _take_columns(X, first, columns):  # type: ignore[no-untyped-def]
     nogil=True,
     cache=True,
 )
-def _find_bins(values, table, n_steps, missing, found):  # type: ignore[no-untyped-def]
+def find_bins(values, table, n_steps, missing, found):  # type: ignore[no-untyped-def]
     """Write the bin of each value of a column."""
     found[:] = 0
     for s in range(n_steps - 1, -1, -1):  # a binary search of all side by side
@@ -238,7 +238,7 @@ def _encode(first, step, n_runs, X, rows, tables, starts, n_steps, n_codes, code
                 for i in range(n):
                     values[i] = X[rows[low + i], j]
                 block, column = j // COLUMNS, j % COLUMNS
-                _find_bins(
+                find_bins(
                     values[:n], tables[starts[j] :], n_steps[j], n_codes[block] - 1, found[:n]
                 )
                 for i in range(n):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.boosting.cuts import NO_SET
 from core.boosting.loop import Path
 from core.ranker import Floats
 from core.scan import Bins, Team
@@ -18,6 +19,7 @@ from .layout import Integers
 from .losses import Loss
 from .passes import Passes
 from .tree_sum import SPLITS, TreeSum
+from .workspace import BY_SIDES
 
 
 class Shape(NamedTuple):
@@ -34,11 +36,24 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A tree that growth has found: h(x) is the full step of x's leaf."""
+    """A tree that growth has found: h(x) is the full step of x's leaf.
+
+    Attributes
+    ----------
+    splits : ndarray of shape (n_splits,), `tree_sum.SPLITS`
+        Its sets have no place yet.
+    members : list of ndarray of shape (n_categories,), bool, or None
+        Of each split the categories above, None where it has a threshold.
+    leaf_value, leaf_weight : ndarray of shape (n_splits + 1,), float64
+        See `tree_sum.TreeSum`.
+    n_categories : ndarray of shape (n_features,), int64
+    """
 
     splits: npt.NDArray[np.void]
+    members: list[npt.NDArray[np.bool_] | None]
     leaf_value: Floats
     leaf_weight: Floats
+    n_categories: Integers
 
     @property
     def d_plus(self) -> float:
@@ -52,7 +67,7 @@ class Tree:
 
     def values(self, X: Floats) -> Floats:
         """Give h(x) of each row."""
-        return TreeSum.of([self], [1.0], 0.0).score(X, 0.0)
+        return TreeSum.of([self], [1.0], 0.0, self.n_categories).score(X, 0.0)
 
 
 class TreeLearner:
@@ -66,8 +81,8 @@ class TreeLearner:
     shape : Shape
     make_loss : callable (passes, weight) -> Loss
         weight: of the rows as `passes` has them, positives first.
-    n_categories : ndarray of shape (n_features,), int64, optional
-        0 for a numeric feature. None: all are.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
 
     Notes
     -----
@@ -82,11 +97,10 @@ class TreeLearner:
         weight: Floats,
         shape: Shape,
         make_loss: Callable[[Passes, Floats], Loss],
-        n_categories: Integers | None = None,
+        n_categories: Integers,
     ) -> None:
         rows, n_positives = positives_first(positive)
-        if n_categories is None:
-            n_categories = np.zeros(X.shape[1], dtype=np.int64)
+        self._n_categories = n_categories
         self._bins: Bins
         self._bins, table = code_table(X, rows, n_positives, weight, shape.max_bins, n_categories)
         # a view of one value takes no memory
@@ -122,7 +136,13 @@ class TreeLearner:
         if not len(splits.cuts):
             return None
         leaves = loss.best_step(splits)
-        return Tree(self._with_thresholds(splits), leaves.values, leaves.weights)
+        return Tree(
+            self._with_thresholds(splits),
+            [self._members(*split) for split in zip(*splits, strict=True)],
+            leaves.values,
+            leaves.weights,
+            self._n_categories,
+        )
 
     def update(self, found: Tree, alpha: float) -> None:
         """Let f grow by alpha h, and reweigh the rows."""
@@ -130,7 +150,7 @@ class TreeLearner:
 
     def collect(self, path: Path) -> TreeSum:
         """Sum up the trees of a run of the loop."""
-        return TreeSum.of(path.found, path.alpha, self._loss.start)
+        return TreeSum.of(path.found, path.alpha, self._loss.start, self._n_categories)
 
     def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
         n_features = len(self._bins.edges)
@@ -139,15 +159,24 @@ class TreeLearner:
         features[draw.permutation(n_features)[:n_drawn]] = True
         return features
 
+    def _members(self, cut: Integers, sides: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_] | None:
+        """Give the categories above a cut; those that no row has count with the missing."""
+        bins = self._bins.category_bins[cut[1]]
+        if cut[2] != BY_SIDES or bins is None:
+            return None
+        members: npt.NDArray[np.bool_] = np.where(bins >= 0, sides[bins], cut[3]).astype(np.bool_)
+        return members
+
     def _with_thresholds(self, splits: Splits) -> npt.NDArray[np.void]:
         """Turn cuts between codes into thresholds of the features."""
         leaf, feature, cut, missing_above = splits.cuts.T
         turned = np.empty(len(leaf), dtype=SPLITS)
         turned["leaf"], turned["feature"] = leaf, feature
         turned["threshold"] = [
-            self._bins.edges[j][c] if c >= 0 else -math.inf
+            self._bins.edges[j][c] if c >= 0 else (math.nan if c == BY_SIDES else -math.inf)
             for j, c in zip(feature.tolist(), cut.tolist(), strict=True)
         ]
+        turned["set"] = NO_SET
         turned["missing_above"] = missing_above
         turned["speaks_of_missing"] = self._bins.has_missing[feature]
         return turned

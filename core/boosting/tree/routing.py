@@ -30,7 +30,7 @@ _LEAVES = numba.uint8[::1]
     nogil=True,
     cache=True,
 )
-def _move(codes, first, width, leaf, new, leaves):  # type: ignore[no-untyped-def]
+def move(codes, first, width, leaf, new, leaves):  # type: ignore[no-untyped-def]
     """Move the rows of a leaf whose code is not within `width` of `first` to a new one."""
     at, most = codes.dtype.type(first), codes.dtype.type(width)
     for i in range(len(leaves)):
@@ -46,7 +46,7 @@ def _move(codes, first, width, leaf, new, leaves):  # type: ignore[no-untyped-de
     nogil=True,
     cache=True,
 )
-def _move_by_sides(codes, above, leaf, new, leaves):  # type: ignore[no-untyped-def]
+def move_by_sides(codes, above, leaf, new, leaves):  # type: ignore[no-untyped-def]
     """Move the rows of a leaf whose code has no 1 in `above` to a new one."""
     for i in range(len(leaves)):
         below = above[codes[i]] == 0
@@ -167,12 +167,12 @@ def _ask(columns, route, at):  # type: ignore[no-untyped-def]
     for s in range(len(route.splits)):
         split, codes, new = route.splits[s], columns[route.asked[s]], np.uint8(s + 1)
         if split[2] == BY_SIDES:
-            _move_by_sides(codes, route.sides[s], np.uint8(split[0]), new, at)
+            move_by_sides(codes, route.sides[s], np.uint8(split[0]), new, at)
         else:
             # The missing code, the greatest, ends the interval of those above or follows it.
             first = split[2] + 1
             width = route.missing[s] - 1 + split[3] - first
-            _move(codes, first, width, np.uint8(split[0]), new, at)
+            move(codes, first, width, np.uint8(split[0]), new, at)
 
 
 @numba.njit(numba.void(ROUTE_TYPE, numba.int64, numba.int64, _LEAVES), nogil=True, cache=True)

@@ -7,16 +7,20 @@ Friedman, Olshen & Stone 1984, Theorem 4.5; Chou 1991). With smoothing it is so 
 
 That order is fitted to the leaf's rows, and the more categories there are, the more of their noise
 it finds. Two rules keep it in bounds. A category whose mass in the leaf is less than a leaf may have
-takes no part: it goes where the missing go, as do those that the leaf has no rows of. And each
-further category that takes part is charged against the gain what it would be expected to add if it
-meant nothing (`losses`). So a column of names that occur once is never cut, and one
-of many small groups only if they differ by more than chance.
+takes no part: it goes where the missing go, as do those that the leaf has no rows of. And the
+gain must exceed what chance would give: d + 2 groups that mean nothing, those that go with the missing
+counting as one, gain when put in order about `category_charge` times a chi-squared variable of d degrees
+of freedom (`losses`); its mean and two standard deviations, d + 2√(2d), are charged. So a column of names
+that occur once is not put in order, one of many small groups only if they differ by more than
+chance, and two categories are as good as two numbers.
 
 References
 ----------
 L. Breiman, J. Friedman, R. Olshen and C. Stone, "Classification and regression trees", 1984.
 P. A. Chou, "Optimal partitioning for classification and regression trees", IEEE PAMI 13(4), 1991.
 """
+
+import math
 
 import numba
 import numpy as np
@@ -134,7 +138,8 @@ def find_sides(histogram, column, rule, total, worth, to_beat, sides):  # type: 
     elif at >= 0:
         above = above_q[at] + (above_p[at] if masses_add else 0.0)
         missing_above = 2.0 * above > whole * (1.0 + TIE)
-    gain = best - worth - rule.category_charge * (n - 1)
+    beyond_two = float(max(n + np.int64(rest > TIE * whole) - 2, 0))
+    gain = best - worth - rule.category_charge * (beyond_two + 2.0 * math.sqrt(2.0 * beyond_two))
     if at < 0 or gain <= to_beat:
         return 0.0, False
     sides[:] = missing_above

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.boosting.cuts import NO_SET, Integers, Sets, Words, check_sets
 from core.boosting.ensemble import Ensemble, join_fields, split_fields
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.table import Categories
 
 from . import walking
+from .questions import Questions, ask
 from .words import describe_leaves
 
 if TYPE_CHECKING:
@@ -26,13 +28,16 @@ SPLITS = np.dtype(
         ("leaf", np.uint8),
         ("feature", np.int64),
         ("threshold", np.float64),
+        ("set", np.int64),
         ("missing_above", np.bool_),
         ("speaks_of_missing", np.bool_),
     ]
 )
 """One split: x stays in `leaf` if x[feature] > threshold, or is missing and missing_above; else it
-moves to a new leaf. The threshold -inf sets the missing apart from all values. A reader hears of
-the missing only where the feature had some at fit (speaks_of_missing)."""
+moves to a new leaf. The threshold -inf sets the missing apart from all values. A categorical feature
+has a set instead, which holds the categories that stay: `set` is the place of its first word in the
+sets' array (`cuts`), -1 for a threshold; the threshold is then NaN. A reader hears of the missing only
+where the feature had some at fit (speaks_of_missing)."""
 
 ROUND = np.dtype(
     [
@@ -43,6 +48,10 @@ ROUND = np.dtype(
     ]
 )
 """One round: a tree of n_leaves, of whose full step alpha was taken. d_plus and d_minus are NaN."""
+
+# From so many rows and trees on, coding the rows pays.
+MANY_ROWS = 256
+MANY_TREES = 4
 
 # Leaf values beyond this would make sums infinite.
 GREATEST_VALUE = 1e300
@@ -66,6 +75,9 @@ class TreeSum(Ensemble):
     leaf_weight : ndarray of shape (n_splits + n_trees,), float64
         Sample weight of the training rows in the leaf.
     constant : float
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    sets : ndarray of shape (n_words,), uint64
     """
 
     type: ClassVar[str] = "trees"
@@ -75,10 +87,25 @@ class TreeSum(Ensemble):
     leaf_value: Floats
     leaf_weight: Floats
     constant: float
+    n_categories: Integers
+    sets: Words
 
     @classmethod
-    def of(cls, trees: Sequence["Tree"], alphas: Sequence[float], constant: float) -> "TreeSum":
+    def of(
+        cls,
+        trees: Sequence["Tree"],
+        alphas: Sequence[float],
+        constant: float,
+        n_categories: Integers,
+    ) -> "TreeSum":
         """Sum up trees, each times its alpha."""
+        splits = np.concatenate([np.empty(0, dtype=SPLITS), *(tree.splits for tree in trees)])
+        members = [held for tree in trees for held in tree.members]
+        sets = Sets()
+        splits["set"] = [
+            sets.add(feature, held)
+            for feature, held in zip(splits["feature"].tolist(), members, strict=True)
+        ]
         rounds = np.empty(len(trees), dtype=ROUND)
         rounds["alpha"] = alphas
         rounds["d_plus"] = rounds["d_minus"] = np.nan
@@ -86,10 +113,12 @@ class TreeSum(Ensemble):
         values = [alpha * tree.leaf_value for tree, alpha in zip(trees, alphas, strict=True)]
         return cls(
             rounds,
-            np.concatenate([np.empty(0, dtype=SPLITS), *(tree.splits for tree in trees)]),
+            splits,
             np.concatenate([np.empty(0), *values]),
             np.concatenate([np.empty(0), *(tree.leaf_weight for tree in trees)]),
             constant,
+            n_categories,
+            sets.words,
         )
 
     @property
@@ -100,17 +129,38 @@ class TreeSum(Ensemble):
     @cached_property
     def _nodes(self) -> walking.Nodes:
         """The trees as nodes with children, for walking; shared by threads, never written."""
-        return walking.link(self.rounds["n_leaves"], self.splits, self.leaf_value, self.leaf_weight)
+        return walking.link(
+            self.rounds["n_leaves"],
+            self.splits,
+            self.leaf_value,
+            self.leaf_weight,
+            self.sets,
+            self.n_categories,
+        )
+
+    @cached_property
+    def _questions(self) -> Questions | None:
+        """The trees as questions to many rows at a time; None where codes would not pay."""
+        return ask(
+            self.rounds["n_leaves"], self.splits, self.leaf_value, self.sets, self.n_categories
+        )
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Give intercept + constant + Σ of the trees for each row, unchecked.
 
         Notes
         -----
-        O(n_rows · n_trees · depth). A row's score does not depend on the rows beside it.
+        O(n_rows · n_trees · depth). A row's score does not depend on the rows beside it: few rows
+        are walked through the trees, many are coded and asked together (`questions`), and the
+        leaves' values are added in the same order.
         """
         scores = np.full(len(X), intercept + self.constant)
-        walking.add_scores(X, self._nodes, 0, len(self.rounds), scores)
+        many = len(X) >= MANY_ROWS and len(self.rounds) >= MANY_TREES
+        questions = self._questions if many else None
+        if questions is None:
+            walking.add_scores(X, self._nodes, 0, len(self.rounds), scores)
+        else:
+            questions.add_scores(X, scores)
         return scores
 
     def staged(self, X: Floats) -> Iterator[Floats]:
@@ -137,7 +187,7 @@ class TreeSum(Ensemble):
         starts = self._starts()
         return {
             "trees": [
-                {"leaves": self._sentences(start, stop, t, name)}
+                {"leaves": self._sentences(start, stop, t, name, categories)}
                 for t, (start, stop) in enumerate(pairwise(starts))
             ]
         }
@@ -148,10 +198,15 @@ class TreeSum(Ensemble):
         return starts
 
     def _sentences(
-        self, start: int, stop: int, tree: int, name: Callable[[int], str]
+        self,
+        start: int,
+        stop: int,
+        tree: int,
+        name: Callable[[int], str],
+        categories: Categories,
     ) -> list[dict[str, Any]]:
         values = self.leaf_value[start + tree : stop + tree + 1].tolist()
-        held = describe_leaves(self.splits[start:stop], name)
+        held = describe_leaves(self.splits[start:stop], self.sets, name, categories)
         leaves = sorted(zip(values, held, strict=True), key=lambda leaf: -leaf[0])
         return [{"rule": f"{rows} adds {value:.3g}", "adds": value} for value, rows in leaves]
 
@@ -165,12 +220,13 @@ class TreeSum(Ensemble):
                 "leaf_value": self.leaf_value,
                 "leaf_weight": self.leaf_weight,
                 "constant": np.array([self.constant]),
+                "sets": self.sets,
             }
         )
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_features: int
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: Integers
     ) -> "TreeSum":
         """Rebuild trees from `arrays()`.
 
@@ -194,18 +250,28 @@ class TreeSum(Ensemble):
         check_array("leaf_weight", weight, np.float64, (n_splits + n_rounds,))
         if not ((weight >= 0) & (weight <= GREATEST_VALUE)).all():
             raise ArtifactError("leaf_weight must be finite and not negative")
-        _check_splits(splits, n_leaves - 1, n_features)
-        constant = float(arrays["constant"][0])
-        return cls(rounds, splits, arrays["leaf_value"].copy(), weight.copy(), constant)
+        _check_splits(splits, n_leaves - 1, arrays["sets"], n_categories)
+        return cls(
+            rounds,
+            splits,
+            arrays["leaf_value"].copy(),
+            weight.copy(),
+            float(arrays["constant"][0]),
+            n_categories,
+            arrays["sets"].copy(),
+        )
 
 
 def _check_splits(
-    splits: npt.NDArray[np.void], n_splits: npt.NDArray[np.int64], n_features: int
+    splits: npt.NDArray[np.void], n_splits: Integers, sets: Words, n_categories: Integers
 ) -> None:
+    n_features = len(n_categories)
     starts = np.repeat(np.cumsum(n_splits) - n_splits, n_splits)
     if (splits["leaf"] > np.arange(len(splits)) - starts).any():
         raise ArtifactError("split_leaf must name a leaf that is there")
     if not ((splits["feature"] >= 0) & (splits["feature"] < n_features)).all():
         raise ArtifactError(f"split_feature must be from 0 to {n_features - 1}")
-    if not (splits["threshold"] < np.inf).all():
-        raise ArtifactError("split_threshold must be a number below infinity")
+    check_sets(splits["feature"], splits["set"], sets, n_categories)
+    is_set = splits["set"] != NO_SET
+    if not np.where(is_set, np.isnan(splits["threshold"]), splits["threshold"] < np.inf).all():
+        raise ArtifactError("split_threshold must be a number below infinity, NaN beside a set")

@@ -1,4 +1,4 @@
-"""Walking trees with new rows: the kernels by which an ensemble scores.
+"""Walking trees with new rows: the kernels by which an ensemble scores few rows, and explains them.
 
 Inside nodes of a tree come first, then its leaves, each of which is its own child: every row then
 takes as many steps as the tree is deep, with no branch to mispredict.
@@ -10,13 +10,15 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.boosting.cuts import BITS, NO_SET
+
 from .layout import Floats, Integers
 
 ROWS_AT_ONCE = 64
 
 
 class Nodes(NamedTuple):
-    """Trees as nodes; all but the per-tree arrays have a value per node.
+    """Trees as nodes; all but the per-tree arrays and `sets` have a value per node.
 
     Attributes
     ----------
@@ -24,10 +26,15 @@ class Nodes(NamedTuple):
     feature : ndarray of int64
     threshold : ndarray of float64
     missing_above : ndarray of bool
+    set : ndarray of int64
+        Of a categorical feature the place of the first word of those above, else -1.
+    n_categories : ndarray of int64
+        Of the feature.
     child : ndarray of int64
         Of node k: below at 2k, above at 2k + 1.
     mean : ndarray of float64
         Of a leaf its value, of another node the mean of its leaves by mass.
+    sets : ndarray of shape (n_words,), uint64
     """
 
     root: Any
@@ -35,12 +42,17 @@ class Nodes(NamedTuple):
     feature: Any
     threshold: Any
     missing_above: Any
+    set: Any
+    n_categories: Any
     child: Any
     mean: Any
+    sets: Any
 
 
 _I1, _F1, _B1 = numba.int64[::1], numba.float64[::1], numba.boolean[::1]
-_NODES = numba.types.NamedTuple((_I1, _I1, _I1, _F1, _B1, _I1, _F1), Nodes)
+_NODES = numba.types.NamedTuple(
+    (_I1, _I1, _I1, _F1, _B1, _I1, _I1, _I1, _F1, numba.uint64[::1]), Nodes
+)
 
 
 @numba.njit(
@@ -85,7 +97,12 @@ def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[
 
 
 def link(
-    n_leaves: Integers, splits: npt.NDArray[np.void], values: Floats, weights: Floats
+    n_leaves: Integers,
+    splits: npt.NDArray[np.void],
+    values: Floats,
+    weights: Floats,
+    sets: npt.NDArray[np.uint64],
+    n_categories: Integers,
 ) -> Nodes:
     """Turn lists of splits into nodes; see `tree_sum.TreeSum` for the arrays."""
     n_trees, n_nodes = len(n_leaves), int(2 * n_leaves.sum()) - len(n_leaves)
@@ -95,8 +112,11 @@ def link(
         np.zeros(n_nodes, dtype=np.int64),
         np.zeros(n_nodes),
         np.zeros(n_nodes, dtype=np.bool_),
+        np.full(n_nodes, NO_SET),
+        np.zeros(n_nodes, dtype=np.int64),
         np.empty(2 * n_nodes, dtype=np.int64),
         np.empty(n_nodes),
+        sets.copy(),
     )
     # copied, as the kernel takes none that forbid writing
     split_leaf, values, weights = splits["leaf"].copy(), values.copy(), weights.copy()
@@ -108,9 +128,10 @@ def link(
             slice(first_leaf, first_leaf + n),
         )
         _link_tree(t, root, split_leaf[of_splits], values[of_leaves], weights[of_leaves], nodes)
-        for name in ("feature", "threshold", "missing_above"):
+        for name in ("feature", "threshold", "missing_above", "set"):
             getattr(nodes, name)[root : root + n - 1] = splits[name][of_splits]
         first_split, first_leaf = of_splits.stop, of_leaves.stop
+    nodes.n_categories[:] = n_categories[nodes.feature]
     return nodes
 
 
@@ -120,7 +141,15 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
 @numba.njit(numba.int64(numba.float64, numba.int64, _NODES), nogil=True, cache=True)
 def _next(x, node, nodes):  # type: ignore[no-untyped-def]
-    above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
+    first = nodes.set[node]
+    if first == NO_SET:
+        above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
+    elif 0.0 <= x < nodes.n_categories[node]:
+        category = np.int64(x)
+        word = nodes.sets[first + category // BITS]
+        above = (word >> np.uint64(category % BITS)) & np.uint64(1) != 0
+    else:
+        above = nodes.missing_above[node]
     return nodes.child[np.uint64(2 * node + np.int64(above))]
 
 

@@ -46,7 +46,7 @@ class Rule(NamedTuple):
     least_mass : float
         Least mass of each side, and of a category that is to have a side of its own.
     category_charge : float
-        What each further category must gain; see `sides`.
+        What a category beyond two gains by chance; see `sides`.
     """
 
     objective: int

@@ -164,11 +164,18 @@ def test_rules_are_sentences():
 
 
 def test_the_questions_about_a_feature_become_one():
+    def describe(splits):
+        return describe_leaves(splits, np.empty(0, np.uint64), "ab".__getitem__, (None, None))
+
     splits = np.array(
-        [(0, 0, 1.0, False, True), (0, 0, 3.0, True, True), (2, 1, -np.inf, False, True)],
+        [
+            (0, 0, 1.0, -1, False, True),
+            (0, 0, 3.0, -1, True, True),
+            (2, 1, -np.inf, -1, False, True),
+        ],
         dtype=SPLITS,
     )
-    assert describe_leaves(splits, "ab".__getitem__) == [
+    assert describe(splits) == [
         "a > 3",
         "a <= 1 or missing",
         "1 < a <= 3 and b is known",
@@ -176,9 +183,9 @@ def test_the_questions_about_a_feature_become_one():
     ]
     splits["missing_above"][0] = True
     splits["speaks_of_missing"][1:] = False
-    assert describe_leaves(splits, "ab".__getitem__)[:2] == ["a > 3", "a <= 1"]
+    assert describe(splits)[:2] == ["a > 3", "a <= 1"]
     splits["speaks_of_missing"][1:] = True
-    assert describe_leaves(splits, "ab".__getitem__)[:2] == ["a > 3 or missing", "a <= 1"]
+    assert describe(splits)[:2] == ["a > 3 or missing", "a <= 1"]
 
 
 @pytest.mark.parametrize(

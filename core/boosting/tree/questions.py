@@ -1,0 +1,202 @@
+"""Trees as questions to many rows at a time: by which an ensemble scores a table.
+
+The thresholds of a feature, of all trees together, divide it into intervals; once a row's values are
+coded by interval, x > threshold is a comparison of small numbers, exactly. A block of rows then
+meets each split of a tree once, as in training (`routing`): a handful of vector instructions on
+bytes, whatever the depth.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from core.boosting.cuts import NO_SET, unpack
+from core.scan import Team
+
+from .coding import find_bins
+from .layout import Floats, Integers
+from .routing import move, move_by_sides
+
+MOST_NARROW = 256  # codes, the missing one's among them, that uint8 has room for
+MOST_CODES = 1 << 16
+
+# Sides of categories, a byte each for every split: more are not worth the memory.
+MOST_SIDES = 1 << 26
+
+ROWS_AT_ONCE = 1024
+
+
+class Forest(NamedTuple):
+    """Trees as questions.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_asked,), int64
+        Those that are asked for.
+    tables : ndarray of float64
+        Their thresholds, as `coding.find_bins` wants them.
+    starts, n_steps, missing : ndarray of shape (n_asked,), int64
+        Where the table of each starts, the steps of its search, the code of a missing value.
+    n_splits : ndarray of shape (n_trees,), int64
+    splits : ndarray of shape (n_splits, 5), int64
+        The leaf, the place of the feature in `features`, the first code above the cut, how many
+        codes follow it above the cut, and the place of the sides in `sides`, -1 if it has none.
+    sides : ndarray of uint8
+        1 for each category above, then for the missing.
+    values : ndarray of shape (n_splits + n_trees,), float64
+        Of the leaves.
+    """
+
+    features: Any
+    tables: Any
+    starts: Any
+    n_steps: Any
+    missing: Any
+    n_splits: Any
+    splits: Any
+    sides: Any
+    values: Any
+
+
+_I1, _F1 = numba.int64[::1], numba.float64[::1]
+_FOREST = numba.types.NamedTuple(
+    (_I1, _F1, _I1, _I1, _I1, _I1, numba.int64[:, ::1], numba.uint8[::1], _F1), Forest
+)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Trees as questions, and the type of the codes that answer them."""
+
+    forest: Forest
+    dtype: Any
+
+    def add_scores(self, X: Floats, scores: Floats) -> None:
+        """Add the values of all trees to the scores, tree by tree."""
+        n_blocks = -(-len(X) // ROWS_AT_ONCE)
+        team = Team(len(X) * len(self.forest.n_splits))
+        team.run(_add_scores, n_blocks, X, self.forest, np.empty(0, self.dtype), scores)
+
+
+def ask(
+    n_leaves: Integers,
+    splits: npt.NDArray[np.void],
+    values: Floats,
+    sets: npt.NDArray[np.uint64],
+    n_categories: Integers,
+) -> Questions | None:
+    """Turn trees into questions; None where there are too many codes. See `tree_sum.TreeSum`."""
+    features, asked = np.unique(splits["feature"], return_inverse=True)
+    is_set = splits["set"] != NO_SET
+    edges = [np.empty(0)] * len(features)
+    for u in range(len(features)):
+        thresholds = splits["threshold"][(asked == u) & ~is_set]
+        edges[u] = np.unique(thresholds[thresholds > -np.inf])
+    n_bins = np.maximum(n_categories[features], [len(column) + 1 for column in edges])
+    n_sides = int((n_bins[asked[is_set]] + 1).sum())
+    if n_bins.max(initial=0) >= MOST_CODES or n_sides > MOST_SIDES:
+        return None
+    n_steps = np.array([len(column).bit_length() for column in edges], dtype=np.int64)
+    tables = [np.full((1 << k) - 1, np.inf) for k in n_steps.tolist()]
+    for table, column in zip(tables, edges, strict=True):
+        table[: len(column)] = column
+    n_steps[n_categories[features] > 0] = -1
+    questions = np.empty((len(splits), 5), dtype=np.int64)
+    questions[:, 0], questions[:, 1], questions[:, 4] = splits["leaf"], asked, -1
+    sides = []
+    n_so_far = 0
+    for s, (u, split) in enumerate(zip(asked.tolist(), splits, strict=True)):
+        if is_set[s]:
+            held = unpack(sets, split["set"], n_bins[u])
+            sides.append(np.append(held, split["missing_above"]))
+            questions[s, 4] = n_so_far
+            n_so_far += len(sides[-1])
+        else:
+            first = int(np.searchsorted(edges[u], split["threshold"], side="right"))
+            questions[s, 2:4] = first, n_bins[u] - 1 + split["missing_above"] - first
+    forest = Forest(
+        features,
+        np.concatenate([np.empty(0), *tables]),
+        np.cumsum([0, *map(len, tables)])[:-1].astype(np.int64),
+        n_steps,
+        n_bins,
+        n_leaves - 1,
+        questions,
+        np.concatenate([np.empty(0, dtype=np.uint8), *sides]).astype(np.uint8),
+        values.copy(),  # as the kernel takes none that forbid writing
+    )
+    return Questions(forest, np.uint8 if n_bins.max(initial=0) < MOST_NARROW else np.uint16)
+
+
+_MATRIX = numba.float64[:, ::1]
+_READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+
+
+@numba.njit(
+    [
+        numba.void(matrix, numba.int64, _FOREST, codes[:, ::1], _F1, _I1)
+        for matrix in (_MATRIX, _READ_ONLY_MATRIX)
+        for codes in (numba.uint8, numba.uint16)
+    ],
+    nogil=True,
+    cache=True,
+)
+def _code_rows(X, low, forest, codes, column, found):  # type: ignore[no-untyped-def]
+    """Write the codes of a block of rows, column by column."""
+    n = len(column)
+    for u in range(len(forest.features)):
+        feature = forest.features[u]
+        missing = forest.missing[u]
+        for i in range(n):
+            x = X[low + i, feature]
+            known = forest.n_steps[u] >= 0 or 0.0 <= x < missing
+            column[i] = x if known else np.nan
+        if forest.n_steps[u] >= 0:
+            find_bins(column, forest.tables[forest.starts[u] :], forest.n_steps[u], missing, found)
+            for i in range(n):
+                codes[u, i] = found[i]
+        else:
+            for i in range(n):
+                codes[u, i] = missing if np.isnan(column[i]) else np.int64(column[i])
+
+
+@numba.njit(
+    [
+        numba.void(numba.int64, numba.int64, numba.int64, matrix, _FOREST, codes[::1], _F1)
+        for matrix in (_MATRIX, _READ_ONLY_MATRIX)
+        for codes in (numba.uint8, numba.uint16)
+    ],
+    nogil=True,
+    cache=True,
+)
+def _add_scores(first, step, n_blocks, X, forest, no_codes, scores):  # type: ignore[no-untyped-def]
+    """Add the trees' values to the scores of every step-th block of rows.
+
+    `no_codes` is empty, and of the type that codes are to have.
+    """
+    codes = np.empty((len(forest.features), ROWS_AT_ONCE), dtype=no_codes.dtype)
+    column, found = np.empty(ROWS_AT_ONCE), np.empty(ROWS_AT_ONCE, dtype=np.int64)
+    leaves = np.empty(ROWS_AT_ONCE, dtype=np.uint8)
+    for block in range(first, n_blocks, step):
+        low = block * ROWS_AT_ONCE
+        n = min(ROWS_AT_ONCE, len(X) - low)
+        _code_rows(X, low, forest, codes, column[:n], found[:n])
+        at = leaves[:n]
+        s = 0
+        for t in range(len(forest.n_splits)):
+            values = forest.values[s + t :]
+            at[:] = 0
+            for k in range(forest.n_splits[t]):
+                leaf, u, start, width, place = forest.splits[s]
+                row = codes[u, :n]
+                if place < 0:
+                    move(row, start, width, np.uint8(leaf), np.uint8(k + 1), at)
+                else:
+                    sides = forest.sides[place:]
+                    move_by_sides(row, sides, np.uint8(leaf), np.uint8(k + 1), at)
+                s += 1
+            for i in range(n):
+                scores[low + i] += values[at[i]]
