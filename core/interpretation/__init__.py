@@ -7,13 +7,16 @@ splits, is in its own folder.
 
 from .dependence import Axis, PartialDependence, make_axis, partial_dependence, score_grid
 from .importance import mean_absolute, permutation_importance
+from .interaction import VariableDependence, variable_dependence
 
 __all__ = [
     "Axis",
     "PartialDependence",
+    "VariableDependence",
     "make_axis",
     "mean_absolute",
     "partial_dependence",
     "permutation_importance",
     "score_grid",
+    "variable_dependence",
 ]

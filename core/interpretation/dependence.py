@@ -103,7 +103,9 @@ def partial_dependence(
     weight = np.ones(len(rows))
     if sample_weight is not None:
         weight = check_weights(sample_weight, len(rows))
-    numbers = _check_features(ranker, features)
+    numbers = find_features(ranker, features)
+    if len(numbers) > MOST_FEATURES:
+        raise InvalidParameter(f"features must be one or two columns, got {len(numbers)}")
     axes = [
         make_axis(j, rows[:, j], weight, n_points, len(ranker.categories_[j] or ()))
         for j in numbers
@@ -168,13 +170,39 @@ def score_grid(
     -------
     ndarray of shape (n_points of the first axis, ...[, n_labels]), float64
 
+    """
+    points = np.array(list(product(*(axis.values for axis in axes))))
+    scores = score_points(score, rows, weight, [axis.feature for axis in axes], points)
+    shape = tuple(len(axis.values) for axis in axes)
+    return scores.reshape(shape + scores.shape[1:])
+
+
+def score_points(
+    score: Callable[[Floats], Floats],
+    rows: Floats,
+    weight: Floats,
+    columns: Sequence[int],
+    points: Floats,
+) -> Floats:
+    """Average the scores of the rows with some columns set to each of several points.
+
+    Parameters
+    ----------
+    score, rows, weight
+        See `score_grid`.
+    columns : sequence of int
+        All different.
+    points : ndarray of shape (n_points, n_columns), float64
+
+    Returns
+    -------
+    ndarray of shape (n_points[, n_labels]), float64
+
     Notes
     -----
     Rows go to `score` in blocks of 2¹⁵ at most, over as many points as fit.
     """
     share = weight / weight.max()  # so that no sum overflows
-    points = np.array(list(product(*(axis.values for axis in axes))))
-    columns = [axis.feature for axis in axes]
     block = rows[:BLOCK_ROWS]
     at_once = max(1, BLOCK_ROWS // len(block))
     sums = []
@@ -185,9 +213,8 @@ def score_grid(
             part = slice(first, first + BLOCK_ROWS)
             total = total + _weighted_sums(score, rows[part], share[part], columns, some)
         sums.append(total)
-    shape = tuple(len(axis.values) for axis in axes)
     scores: Floats = np.concatenate(sums) / share.sum()
-    return scores.reshape(shape + scores.shape[1:])
+    return scores
 
 
 def _weighted_sums(
@@ -227,17 +254,19 @@ def _quantiles(values: Floats, weight: Floats, n_points: int) -> Floats:
     return chosen
 
 
-def _check_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
-    if isinstance(features, str) or not 1 <= len(features) <= MOST_FEATURES:
-        shown = repr(features) if isinstance(features, str) else str(len(features))
-        raise InvalidParameter(f"features must be a list of one or two columns, got {shown}")
-    numbers = [_check_feature(ranker, feature) for feature in features]
-    if len(set(numbers)) < len(numbers):
-        raise InvalidParameter(f"features must differ, got {features[0]!r} twice")
+def find_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
+    """Give the columns of a ranker that are named or numbered; refuse others, and one given twice."""
+    if isinstance(features, str) or not len(features):
+        shown = repr(features) if isinstance(features, str) else "none"
+        raise InvalidParameter(f"features must be a list of columns, got {shown}")
+    numbers = [_find_feature(ranker, feature) for feature in features]
+    for k, number in enumerate(numbers):
+        if number in numbers[:k]:
+            raise InvalidParameter(f"features must differ, got {features[k]!r} twice")
     return numbers
 
 
-def _check_feature(ranker: Ranker, feature: int | str) -> int:
+def _find_feature(ranker: Ranker, feature: int | str) -> int:
     if isinstance(feature, str):
         names = [str(name) for name in getattr(ranker, "feature_names_in_", ())]
         if feature not in names:

@@ -133,11 +133,11 @@ def test_a_feature_that_is_set_everywhere_leaves_nothing_to_average():
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        ([], "one or two columns, got 0"),
+        ([], "a list of columns, got none"),
         (["a", "b", "c"], "one or two columns, got 3"),
-        ("a", "one or two columns, got 'a'"),
+        ("a", "a list of columns, got 'a'"),
         (["a", "a"], "must differ, got 'a' twice"),
-        (["a", 0], "must differ, got 'a' twice"),
+        (["a", 0], "must differ, got 0 twice"),
         (["z"], "feature 'z' is unknown; the ranker has a, b, c, d"),
         ([4], "from 0 to 3, got 4"),
         ([-1], "from 0 to 3, got -1"),
