@@ -24,6 +24,25 @@ from rich.progress import (
 from rich.table import Table
 
 from app.cli.api_client import ApiClient, ClientError, default_state_dir, describe_faults
+from app.cli.options import (
+    AsJson,
+    Categorical,
+    DatasetName,
+    Drop,
+    Group,
+    Item,
+    Key,
+    Kind,
+    Label,
+    Labels,
+    Missing,
+    PairsFile,
+    Positive,
+    Svg,
+    TableFile,
+    Url,
+    Weight,
+)
 from app.cli.plots import svg_plot
 from app.cli.report import curve_of, has_curve, judged_on, report
 
@@ -32,17 +51,6 @@ ROWS_A_REQUEST = 1000
 # Soft wrap: a terminal breaks long lines, a pipe must not.
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
-
-Url = Annotated[
-    str | None,
-    typer.Option("--url", envvar="RANKWRIGHT_URL", help="Address of the service."),
-]
-Key = Annotated[
-    str | None,
-    typer.Option("--key", envvar="RANKWRIGHT_API_KEY", help="API key.", show_default=False),
-]
-Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
 
 
 @contextmanager
@@ -57,51 +65,20 @@ def service(url: str | None, key: str | None) -> Iterator[ApiClient]:
 
 
 def upload(
-    table: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet file.")
-    ],
+    table: TableFile,
     *,
-    label: Annotated[str | None, typer.Option(help="The label's column.")] = None,
-    positive: Annotated[str | None, typer.Option(help="The positive label's value.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the dataset.")] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of row weights.")] = None,
-    group: Annotated[
-        str | None, typer.Option(help="Column whose equal values stay together.")
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            help="bipartite, the default: rows with a label of two values; preferences: items to compare; "
-            "multilabel: rows with several labels."
-        ),
-    ] = None,
-    item: Annotated[
-        str | None, typer.Option(help="Of preferences: the column of the items' names.")
-    ] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="Of multilabel: the labels' columns, with commas between.")
-    ] = None,
-    categorical: Annotated[
-        str | None,
-        typer.Option(help="Columns of numbers that are codes, with commas between."),
-    ] = None,
-    drop: Annotated[
-        str | None, typer.Option(help="Columns that are not to be used, with commas between.")
-    ] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            help="What stands for a missing value, with commas between; NA,N/A,null,NaN,? by default."
-        ),
-    ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="Of preferences: file of the pairs, with columns better, worse and, if you like, weight.",
-        ),
-    ] = None,
+    label: Label = None,
+    positive: Positive = None,
+    name: DatasetName = None,
+    weight: Weight = None,
+    group: Group = None,
+    kind: Kind = None,
+    item: Item = None,
+    labels: Labels = None,
+    categorical: Categorical = None,
+    drop: Drop = None,
+    missing: Missing = None,
+    pairs: PairsFile = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,

@@ -1,0 +1,60 @@
+"""Options that commands take, each with its sentence of help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", envvar="RANKWRIGHT_URL", help="Address of the service."),
+]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", envvar="RANKWRIGHT_API_KEY", help="API key.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
+Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")]
+
+# Of `upload`; the service's own fields have the same names.
+TableFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet file.")
+]
+Label = Annotated[str | None, typer.Option(help="The label's column.")]
+Positive = Annotated[str | None, typer.Option(help="The positive label's value.")]
+DatasetName = Annotated[str | None, typer.Option(help="Name of the dataset.")]
+Weight = Annotated[str | None, typer.Option(help="Column of row weights.")]
+Group = Annotated[str | None, typer.Option(help="Column whose equal values stay together.")]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        help="bipartite, the default: rows with a label of two values; preferences: items to compare; "
+        "multilabel: rows with several labels."
+    ),
+]
+Item = Annotated[str | None, typer.Option(help="Of preferences: the column of the items' names.")]
+Labels = Annotated[
+    str | None, typer.Option(help="Of multilabel: the labels' columns, with commas between.")
+]
+Categorical = Annotated[
+    str | None, typer.Option(help="Columns of numbers that are codes, with commas between.")
+]
+Drop = Annotated[
+    str | None, typer.Option(help="Columns that are not to be used, with commas between.")
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        help="What stands for a missing value, with commas between; NA,N/A,null,NaN,? by default."
+    ),
+]
+PairsFile = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="Of preferences: file of the pairs, with columns better, worse and, if you like, weight.",
+    ),
+]
