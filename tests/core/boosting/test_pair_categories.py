@@ -104,3 +104,30 @@ def test_categories_stop_early_and_generalise():
     assert pair_order(ranker.decision_function(X), pairs[held]) > 0.65
     numbers = RankBoost(n_rounds=30).fit_pairs(X[["x"]], pairs[learnt])
     assert pair_order(numbers.decision_function(X[["x"]]), pairs[held]) < 0.62
+
+
+@pytest.mark.parametrize("leaf", ["closed", "newton"])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("max_bins", [5, 255])
+def test_trees_on_all_pairs_of_two_classes_are_the_bipartite_way(leaf, missing, max_bins):
+    X, worth = table(missing=missing)
+    y = (worth + 0.7 * np.random.default_rng(2).normal(size=len(X)) > 0).astype(int)
+    given = {"n_rounds": 25, "weak_ranker": "tree", "leaf": leaf, "max_bins": max_bins}
+    listed = RankBoost(**given).fit_pairs(X, two_classes(y))
+    bipartite = RankBoost(**given).fit(X, y)
+    assert listed.loss_ == pytest.approx(bipartite.loss_)
+    difference = bipartite.decision_function(X) - listed.decision_function(X)
+    assert difference == pytest.approx(np.full(len(X), bipartite.intercept_))
+    assert (load(save(listed)).decision_function(X) == listed.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("leaf", ["closed", "newton"])
+def test_trees_lower_the_loss_of_listed_pairs_by_categories(leaf):
+    X, worth = table(missing=0.1)
+    pairs = pairs_by(worth, 1500)
+    ranker = RankBoost(n_rounds=40, weak_ranker="tree", leaf=leaf).fit_pairs(X, pairs)
+    losses = np.concatenate([[len(pairs)], ranker.loss_])
+    assert (np.diff(losses) < 0).all()
+    f = ranker.decision_function(X)[pairs]
+    assert np.exp(f[:, 1] - f[:, 0]).sum() == pytest.approx(losses[-1])
+    assert " in {" in str(ranker.structure())
