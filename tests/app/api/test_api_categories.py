@@ -9,8 +9,6 @@ import pytest
 from live_service import Service
 from raw_table import raw_table
 
-from core.registry import ALGORITHMS
-
 ROW = {
     "age": "41",
     "workclass": "Private",
@@ -18,20 +16,14 @@ ROW = {
     "hours-per-week": "40",
     "native-country": "Country-3",
 }
-TAKES = [
-    name
-    for name, ranker in ALGORITHMS.items()
-    if ranker.target == "binary" and ranker().takes_categories()
-]
+STUMPS = {"name": "rankboost", "n_rounds": 20}
+TREES = {"name": "rankboost", "n_rounds": 10, "weak_ranker": "tree"}
 
 
-def trained(service: Service, client: httpx.Client, name: str = TAKES[0], **fields: str) -> str:
+def trained(service: Service, client: httpx.Client, algorithm: dict[str, Any] | None = None) -> str:
     """Upload the raw table, train on it; returns the model's id."""
-    dataset_id = service.upload(
-        client, raw_table(), **({"label": "income", "positive": ">50K"} | fields)
-    )
-    quick = {"n_rounds": 10} if "n_rounds" in ALGORITHMS[name]().get_params() else {}
-    job = service.train(client, dataset_id, algorithm={"name": name} | quick)
+    dataset_id = service.upload(client, raw_table(), label="income", positive=">50K")
+    job = service.train(client, dataset_id, algorithm=algorithm or STUMPS)
     assert job["state"] == "succeeded", job
     return str(job["model_id"])
 
@@ -41,11 +33,11 @@ def score(client: httpx.Client, **row: str) -> httpx.Response:
     return client.get("/v1/models/churn/score", params=row)
 
 
-@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize("algorithm", [STUMPS, TREES], ids=["stumps", "trees"])
 def test_a_raw_table_from_upload_to_score(
-    service: Service, client: httpx.Client, name: str
+    service: Service, client: httpx.Client, algorithm: dict[str, Any]
 ) -> None:
-    trained(service, client, name)
+    trained(service, client, algorithm)
     model = client.get("/v1/models/churn").json()
     education = model["features"][2]
     assert education == {
@@ -56,13 +48,11 @@ def test_a_raw_table_from_upload_to_score(
         "n_categories": 5,
     }
     assert model["features"][0]["categories"] is None
-    assert client.get("/v1/models/churn/metrics").json()["auc"]["value"] > 0.6
+    assert client.get("/v1/models/churn/metrics").json()["auc"]["value"] > 0.75
 
     rich, poor = score(client, **ROW), score(client, **ROW | {"education": "11th"})
     assert rich.status_code == 200, rich.text
-    assert rich.json()["score"] >= poor.json()["score"]
-    best = score(client, **ROW | {"education": "Doctorat (é)", "age": "80"}).json()["score"]
-    assert best > score(client, **ROW | {"education": "11th", "age": "20"}).json()["score"]
+    assert rich.json()["score"] > poor.json()["score"]
 
     typed = ROW | {"age": 41, "hours-per-week": 40}
     answer = client.post("/v1/models/churn/score", json={"rows": [typed]}).json()
@@ -73,12 +63,12 @@ def test_a_raw_table_from_upload_to_score(
         "/v1/models/churn/rank", json={"rows": [typed | {"education": "11th"}, typed]}
     ).json()
     assert ranked["scores"] == sorted([rich.json()["score"], poor.json()["score"]], reverse=True)
-    if hasattr(ALGORITHMS[name], "contributions"):
-        explained = client.post("/v1/models/churn/explain", json={"rows": [typed]}).json()
-        (parts,) = explained["explanations"]
-        assert list(parts["contributions"]) == list(ROW)
-        total = parts["offset"] + sum(parts["contributions"].values())
-        assert total == pytest.approx(rich.json()["score"])
+    explained = client.post("/v1/models/churn/explain", json={"rows": [typed]}).json()
+    (parts,) = explained["explanations"]
+    assert list(parts["contributions"]) == list(ROW)
+    total = parts["offset"] + sum(parts["contributions"].values())
+    assert total == pytest.approx(rich.json()["score"])
+    assert "education in {" in client.get("/v1/models/churn/structure").text
 
 
 def test_words_in_a_query(service: Service, client: httpx.Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,11 @@ OF_LABELS = [name for name in TAKES if ALGORITHMS[name].target == "multilabel"]
 
 
 @pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
+def bench(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
     """Return a worker without processes."""
-    return Workbench(db, tmp_path)
+    database = Database(sqlite_url)
+    yield Workbench(database, tmp_path)
+    database.close()
 
 
 def algorithm(name: str) -> dict[str, Any]:
@@ -217,7 +220,8 @@ def test_long_words_are_cut_in_the_preview(bench: Workbench) -> None:
     assert shown["data"] == [[0.0, "x" * 255 + "…", "0"]]
 
 
-def test_what_was_declared_is_kept(bench: Workbench) -> None:
+def test_what_was_declared_is_kept(db: Database, tmp_path: Path) -> None:
+    bench = Workbench(db, tmp_path)
     dataset = bench.ready(
         raw_table(60), categorical="age,hours-per-week", drop="name", missing="?,none"
     )
