@@ -16,6 +16,7 @@ from .boosting import (
 from .linear import GreedyPairs
 from .martirank import MartiRank, SampledMartiRank
 from .svm import AUCSVM, PAUCSVM
+from .treerank import TreeRank, TreeRankForest
 
 __all__ = [
     "AUCSVM",
@@ -33,6 +34,8 @@ __all__ = [
     "RankBoost",
     "SampledMartiRank",
     "SmoothMarginRank",
+    "TreeRank",
+    "TreeRankForest",
     "load",
     "save",
 ]

@@ -18,7 +18,7 @@ from .linear import GreedyPairs
 from .martirank import MartiRank, SampledMartiRank
 from .ranker import Ranker
 from .svm import AUCSVM, PAUCSVM
-from .treerank import TreeRank
+from .treerank import TreeRank, TreeRankForest
 
 ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
     {
@@ -36,6 +36,7 @@ ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
         "auc_svm": AUCSVM,
         "pauc_svm": PAUCSVM,
         "treerank": TreeRank,
+        "treerank_forest": TreeRankForest,
         "adaboost_mh": AdaBoostMH,
         "adaboost_mr": AdaBoostMR,
     }
