@@ -56,6 +56,9 @@ def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
         "item": None,
         "weight": None,
         "group": None,
+        "categorical": None,
+        "drop": None,
+        "missing": None,
         "limits": limits(settings),
         "workdir": folder,
     }
