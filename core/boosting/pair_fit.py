@@ -52,8 +52,9 @@ class PairBooster(Booster):
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            Numeric; NaN (null in a table) is missing. Infinite values are refused. Rows that occur
-            in no pair of weight above 0 count as absent.
+            Numeric, and in a table columns of text as categories; NaN (null in a table) is missing.
+            Infinite values are refused. Rows that occur in no pair of weight above 0 count as
+            absent.
         pairs : array-like of int, shape (n_pairs, 2)
             Rows of X, (better, worse). Cycles and contradictions are welcome; a pair that comes
             twice counts twice.
