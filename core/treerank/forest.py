@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numba
@@ -65,8 +67,7 @@ class TreeRankForest(Ranker):
     trees_: tuple[Tree, ...]
     oob_auc_: float
     intercept_: float
-    _links: walking.Links
-    _ranks: Floats
+    _grove: "_Grove"
 
     def __init__(
         self,
@@ -103,8 +104,7 @@ class TreeRankForest(Ranker):
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
-        total = walking.sum_values(X, self._links, self._ranks)
-        return total / len(self.trees_) + self.intercept_
+        return self._grove.rank(X) + self.intercept_
 
     def takes_categories(self) -> bool:
         """Cuts take them."""
@@ -156,10 +156,7 @@ class TreeRankForest(Ranker):
 
     def _take(self, trees: tuple[Tree, ...], intercept: float) -> None:
         self.trees_, self.intercept_ = trees, intercept
-        self._links = walking.join([tree.prepared for tree in trees])
-        self._ranks = np.zeros(len(self._links.feature))
-        for tree, first in zip(trees, self._links.first_leaf.tolist(), strict=True):
-            self._ranks[first : first + tree.n_leaves] = _rank_leaves(tree)
+        self._grove = _Grove(trees)
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         oob_auc = None if math.isnan(self.oob_auc_) else self.oob_auc_
@@ -176,6 +173,34 @@ class TreeRankForest(Ranker):
             raise ArtifactError(f"intercept must be from -1 to 0, got {intercept!r}")
         self.oob_auc_ = math.nan if oob_auc is None else oob_auc
         self._take(trees, intercept)
+
+
+@dataclass(frozen=True)
+class _Grove:
+    """Trees that rank together."""
+
+    trees: tuple[Tree, ...]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what is derived out of copies and pickles."""
+        return {"trees": self.trees}
+
+    @cached_property
+    def links(self) -> walking.Links:
+        """All trees, linked for walking."""
+        return walking.join([tree.prepared for tree in self.trees])
+
+    @cached_property
+    def ranks(self) -> Floats:
+        """By node of the links: where a leaf stands, 0 for cuts."""
+        ranks = np.zeros(len(self.links.feature))
+        for tree, first in zip(self.trees, self.links.first_leaf.tolist(), strict=True):
+            ranks[first : first + tree.n_leaves] = _rank_leaves(tree)
+        return ranks
+
+    def rank(self, X: Floats) -> Floats:
+        """Give each row's mean rank."""
+        return walking.sum_values(X, self.links, self.ranks) / len(self.trees)
 
 
 class _Grown(NamedTuple):

@@ -12,7 +12,7 @@ their children's, so that no tree can contradict itself.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -133,6 +133,10 @@ class Tree:
     leaf_positive: Floats
     leaf_negative: Floats
     rules: Rules
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what is derived out of copies and pickles."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_nodes(self) -> int:
