@@ -15,6 +15,9 @@ from core.boosting.cuts import BITS, NO_SET
 from .layout import Floats, Integers
 
 ROWS_AT_ONCE = 64
+FEW_ROWS = (
+    8  # each is walked to its leaf: with no others to fill the wait, all steps are not worth it
+)
 
 
 class Nodes(NamedTuple):
@@ -137,6 +140,7 @@ def link(
 
 _MATRIX = numba.float64[:, ::1]
 _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_READ_ONLY_ROW = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
 @numba.njit(numba.int64(numba.float64, numba.int64, _NODES), nogil=True, cache=True)
@@ -154,6 +158,17 @@ def _next(x, node, nodes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
+    [numba.int64(row, numba.int64, _NODES) for row in (_F1, _READ_ONLY_ROW)],
+    nogil=True,
+    cache=True,
+)
+def _find_leaf(x, node, nodes):  # type: ignore[no-untyped-def]
+    while nodes.child[np.uint64(2 * node)] != node:
+        node = _next(x[nodes.feature[node]], node, nodes)
+    return node
+
+
+@numba.njit(
     [
         numba.void(_MATRIX, _NODES, numba.int64, numba.int64, _F1),
         numba.void(_READ_ONLY_MATRIX, _NODES, numba.int64, numba.int64, _F1),
@@ -163,6 +178,11 @@ def _next(x, node, nodes):  # type: ignore[no-untyped-def]
 )
 def add_scores(X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
     """Add the values of trees first:last to the scores, tree by tree, a block of rows at a time."""
+    if X.shape[0] < FEW_ROWS:
+        for i in range(X.shape[0]):
+            for t in range(first, last):
+                scores[i] += nodes.mean[_find_leaf(X[i], nodes.root[t], nodes)]
+        return
     at = np.empty(ROWS_AT_ONCE, dtype=np.int64)
     for low in range(0, X.shape[0], ROWS_AT_ONCE):
         n = min(ROWS_AT_ONCE, X.shape[0] - low)
