@@ -136,7 +136,7 @@ def quarters(repeats: int, out: Path) -> None:
             rng = np.random.default_rng([n, seed])
             X, y = draw_quarters(n, rng)
             X_test, y_test = draw_quarters(10_000, rng)
-            ranker = TreeRank(leafrank_max_leaves=5, pruning="cv", cv=10, random_state=seed)
+            ranker = TreeRank(leafrank_max_leaves=5, pruning="cv", n_folds=10, random_state=seed)
             scores = ranker.fit(X, y).decision_function(X_test)
             figures.append(auc(y_test, scores))
             leaves.append(len(np.unique(scores)))
@@ -154,7 +154,7 @@ REGIMES: dict[str, dict[str, Any]] = {
     "(i) 3, 3": {"max_leaves": 3, "leafrank_max_leaves": 3, "pruning": None},
     "(ii) 15, 15": {"max_leaves": 15, "leafrank_max_leaves": 15, "pruning": None},
     "(iii) ∞, ∞": {"max_leaves": None, "leafrank_max_leaves": None, "pruning": None},
-    "(iv) CV, CV": {"max_leaves": None, "leafrank_max_leaves": None, "pruning": "cv", "cv": 10},
+    "(iv) CV, CV": {"max_leaves": None, "leafrank_max_leaves": None, "pruning": "cv", "n_folds": 10},
 }
 DEEP: dict[str, Any] = {"max_depth": 20, "leafrank_depth": 8, "min_samples_leaf": 1}
 
@@ -196,7 +196,7 @@ def tougher(repeats: int, out: Path) -> None:
             rng = np.random.default_rng([n, seed])
             X, y = TOUGHER.draw(n, rng)
             X_test, y_test = TOUGHER.draw(10_000, rng)
-            ranker = TreeRank(leafrank_max_leaves=5, pruning="cv", cv=10, random_state=seed)
+            ranker = TreeRank(leafrank_max_leaves=5, pruning="cv", n_folds=10, random_state=seed)
             figures.append(auc(y_test, ranker.fit(X, y).decision_function(X_test)))
             if n == 2_000 and seed == 0:
                 path = out / "treerank-tougher.svg"
@@ -206,7 +206,7 @@ def tougher(repeats: int, out: Path) -> None:
 
 def fit_treerank(X: Floats, y: Labels, seed: int) -> Scorer:
     """TreeRank as in §7: sizes of tree and leaf trees by 8-fold cross-validation."""
-    ranker: Scorer = TreeRank(pruning="cv", cv=8, random_state=seed).fit(X, y).decision_function
+    ranker: Scorer = TreeRank(pruning="cv", n_folds=8, random_state=seed).fit(X, y).decision_function
     return ranker
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
 from core.arrays import check_array
-from core.classifiers import ClassifierName, ForestStack, LinearStack, Stack, fit_classifier
+from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier
 from core.errors import ArtifactError, InvalidData
 from core.ranker import Arrays, Floats
 from core.scan import youden_threshold
@@ -21,11 +21,6 @@ from .program import Output, n_nodes
 Positive = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
-STACKS: Mapping[ClassifierName, type[Stack]] = {
-    "linear_svm": LinearStack,
-    "logistic": LinearStack,
-    "random_forest": ForestStack,
-}
 
 # Rows of which less than this share is at a node are left out of its fit: they weigh nothing.
 LEAST_PRESENCE = 1e-6

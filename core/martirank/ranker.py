@@ -14,6 +14,7 @@ from core.errors import ArtifactError
 from core.ranker import Arrays, Floats, Ranker
 from core.scan import youden_threshold
 
+from . import drawing
 from .program import Output, arrays_of, read_programs
 
 # Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
@@ -89,6 +90,11 @@ class ProgramRanker(Ranker):
                 program.describe(self._feature_name, self.categories_) for program in self._programs
             ],
         }
+
+    def to_svg(self, title: str = "Branching program") -> str:
+        """Draw the first program; see `drawing.to_svg`."""
+        first = self._programs[0].describe(self._feature_name, self.categories_)
+        return drawing.to_svg(first, title)
 
     def takes_categories(self) -> bool:
         """Whether it can be fitted on categorical columns: it can."""

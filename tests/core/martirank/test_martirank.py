@@ -1,5 +1,7 @@
 """MartiRank against enumerated coins, Lemmas 4 and 5, and the design's check values."""
 
+from xml.etree import ElementTree
+
 import numba
 import numpy as np
 import pandas as pd
@@ -231,3 +233,14 @@ def test_an_identifier_tells_nothing():
     y = rng.integers(0, 2, 200)
     ranker = MartiRank(n_rounds=4).fit(table, y)
     assert not (ranker.nodes_["feature"] == 0).any()
+
+
+def test_the_picture_is_xml_whatever_columns_are_called():
+    X, y, _ = table()
+    names = ["a < b & c", "\x00\x1b", "é" * 200, "</svg>"]
+    ranker = MartiRank(n_rounds=15).fit(pd.DataFrame(X, columns=names), y)
+    root = ElementTree.fromstring(ranker.to_svg('<"title">'))
+    words = "".join(root.itertext())
+    assert "15 layers, 120 nodes; the first 12 layers are drawn" in words
+    assert "a < b & c" in words
+    assert "error" in words
