@@ -78,7 +78,12 @@ class Table:
         )
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """Return the table with the categories of some rows alone, or of all; others turn into missing values."""
+        """Return the table with the categories of some rows alone; others turn into missing values.
+
+        Without rows they are those of weight above 0, which a ranker learns from.
+        """
+        if rows is None and self.weight is not None:
+            rows = np.flatnonzero(self.weight > 0)
         X, categories = keep_present(self.X, self.categories, rows)
         return replace(self, X=X, categories=categories)
 

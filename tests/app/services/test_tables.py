@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -222,6 +223,13 @@ def test_parts_share_the_categories_of_the_first() -> None:
     assert train.categories == validation.categories == (("green", "red"),)
     assert np.array_equal(train.X[:, 0], [1.0, np.nan, 0.0], equal_nan=True)
     assert np.array_equal(validation.X[:, 0], [np.nan, 0.0, np.nan], equal_nan=True)
+
+
+def test_rows_without_weight_teach_no_category() -> None:
+    table = coloured(["red", "blue", "green"], ("blue", "green", "red"))
+    weighted = replace(table, weight=np.array([1.0, 0.0, 2.0])).known_to()
+    assert weighted.categories == (("green", "red"),)
+    assert np.array_equal(weighted.X[:, 0], [1.0, np.nan, 0.0], equal_nan=True)
 
 
 def test_words_are_read_over_row_groups(tmp_path: Path) -> None:
