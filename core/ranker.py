@@ -27,6 +27,9 @@ Floats = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 
+MAX_FEATURES = 1_000_000  # so that what is kept per feature has a bound before an artifact is read
+
+
 class Combination(NamedTuple):
     """Scores as a combination of {0, 1} weak rankers, f = Σ λ_t h_t up to a constant.
 
@@ -269,8 +272,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Check rules across parameters; the rules of each one are in its annotation."""
 
     def _set_columns(self, n_features: Any, names: Any) -> None:
-        if type(n_features) is not int or n_features < 1:
-            raise ArtifactError(f"n_features_in must be an integer above 0, got {n_features!r}")
+        if type(n_features) is not int or not 1 <= n_features <= MAX_FEATURES:
+            raise ArtifactError(
+                f"n_features_in must be an integer from 1 to {MAX_FEATURES}, got {n_features!r}"
+            )
         self.n_features_in_ = n_features
         if names is None:
             return
@@ -346,6 +351,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         except ValueError as error:
             raise InvalidData(str(error)) from error
         if reset:
+            _check_width(matrix.shape[1])
             self.categories_ = (None,) * matrix.shape[1]
         return np.asarray(matrix)
 
@@ -356,6 +362,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if not reset:
             matrix, _ = to_matrix(table, self.categories_)
         check_array(matrix, ensure_all_finite="allow-nan", input_name="X")
+        _check_width(matrix.shape[1])
         if reset and self._n_categories().any() and not self.takes_categories():
             raise InvalidData(
                 f"{type(self).__name__} takes numeric columns only with these parameters, "
@@ -376,3 +383,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
 def ignore(step: int, of: int, info: dict[str, float]) -> None:
     """Take a step's report and do nothing: the callback of a fit that nobody follows."""
+
+
+def _check_width(n_features: int) -> None:
+    if n_features > MAX_FEATURES:
+        raise InvalidData(f"X must have at most {MAX_FEATURES} features, got {n_features}")

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
@@ -19,6 +20,15 @@ def table_for(algorithm):
     """Rows and what the algorithm learns from them: one label, or two."""
     X, y = training_table()
     return X, np.column_stack([y, X[:, 1] > 0]) if algorithm.target == "multilabel" else y
+
+
+def with_categories(X):
+    """The same rows with two columns as text, one of more than 64 categories; some are missing."""
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    steps = np.round(frame["a"] * 15)
+    frame["a"] = steps.map(lambda step: f"step {step:g}", na_action="ignore")
+    frame["b"] = np.where(X[:, 1] > 0, "up", np.where(X[:, 1] < -1, "down", None))
+    return frame
 
 
 def take_apart(data):

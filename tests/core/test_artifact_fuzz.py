@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from artifact_bytes import put_together, table_for, take_apart
+from artifact_bytes import put_together, table_for, take_apart, with_categories
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_artifact_refusals import json_values, load_or_refuse
@@ -16,6 +16,8 @@ VARIANTS = {
     "rankboost on trees": ("rankboost", {"weak_ranker": "tree"}),
     "paucboost with a trial": ("paucboost", {"finish": 0.5}),
     "adaboost_mr by example": ("adaboost_mr", {"pairs": "example"}),
+    "rankboost on categories": ("rankboost", {"n_rounds": 4}),
+    "adaboost_mh on categories": ("adaboost_mh", {"n_rounds": 4}),
 }
 
 fuzz = settings(
@@ -32,7 +34,10 @@ def small(request):
         ranker.set_params(n_rounds=4)
     if "early_stopping_rounds" in ranker.get_params():
         ranker.set_params(early_stopping_rounds=2)
-    return save(ranker.fit(*table_for(type(ranker))))
+    X, y = table_for(type(ranker))
+    if request.param.endswith("on categories"):
+        X = with_categories(X)
+    return save(ranker.fit(X, y))
 
 
 @fuzz

@@ -194,7 +194,8 @@ def load_or_refuse(data):
     except ArtifactError:
         return
     with np.errstate(all="ignore"):
-        ranker.decision_function(np.zeros((2, ranker.n_features_in_)))
+        ranker.score_rows(np.full((1, ranker.n_features_in_), np.nan))
+        ranker.score_rows(np.zeros((2, ranker.n_features_in_)))
     load(save(ranker))
 
 

@@ -380,7 +380,7 @@ def test_foreign_state_is_refused(algorithm):
             *([] if hasattr(algorithm, "fit_pairs") else [None]),  # as after a fit on pairs
             3,
         ],
-        "n_features_in": [0, -1, 5.0, "5", None, 4],
+        "n_features_in": [0, -1, 5.0, "5", None, 4, 10**6 + 1, 10**11, 10**30],
         "feature_names_in": [["a"], [1, 2, 3, 4, 5], 5, "abc"],
         "stop_reason": ["tired", None, []],
         "categories": [[None] * 5, [["a"]], "abcde", [["b", "a"], *[None] * 4], [[1], *[None] * 4]],
