@@ -16,7 +16,8 @@ from app.db.interpretation_tables import ModelImportance
 from app.db.session import Database
 from app.errors import NotFound
 from app.services.models import find, find_label
-from app.services.tables import Table
+from app.services.tables import Floats, Table
+from core.errors import InvalidParameter
 from core.interpretation import mean_absolute, permutation_importance
 from core.ranker import Ranker
 from core.table import CodedTable
@@ -44,12 +45,12 @@ def measure(ranker: Ranker, samples: Mapping[str, Table], seed: int) -> Json | N
     if squared is not None:
         gains = getattr(ranker, "auc_gains_")  # noqa: B009 - comes with the other, in no common base
         return _found(SQUARED_GAIN, "train", squared) | {"gains": gains.tolist()}
-    if hasattr(ranker, "contributions"):
-        train = samples["train"]
-        names = tuple(map(str, ranker.feature_names_in_))
-        parts = ranker.contributions(CodedTable(train.X, names, ranker.categories_))
-        weight = np.ones(len(train.X)) if train.weight is None else train.weight
-        return _found(CONTRIBUTION, "train", mean_absolute(parts, weight))
+    parts = _parts(ranker, samples["train"])
+    if parts is not None:
+        weight = samples["train"].weight
+        equal = np.ones(len(parts))
+        sizes = mean_absolute(parts, equal if weight is None else weight)
+        return _found(CONTRIBUTION, "train", sizes)
     part = "validation" if "validation" in samples else "train"
     held = samples[part]
     if not 0 < held.y.sum() < len(held.y):
@@ -62,6 +63,18 @@ def measure(ranker: Ranker, samples: Mapping[str, Table], seed: int) -> Json | N
         random_state=seed % 2**64,
     )
     return _found(PERMUTATION, part, losses)
+
+
+def _parts(ranker: Ranker, train: Table) -> Floats | None:
+    """The parts that scores are sums of, feature by feature; None where they are not."""
+    if not hasattr(ranker, "contributions"):
+        return None
+    names = tuple(map(str, ranker.feature_names_in_))
+    try:
+        parts: Floats = ranker.contributions(CodedTable(train.X, names, ranker.categories_))
+    except InvalidParameter:  # not with these parameters
+        return None
+    return parts
 
 
 def _found(method: str, part: str, values: Any) -> Json:

@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_doc import Doc
 
+from core.classifiers import ClassifierName
 from core.ranker import Floats
 from core.scan import Criterion, two_sided
 
 from .booster import Booster
+from .classifiers import CLASSIFIER_KINDS
 from .estimators import ESTIMATORS, WeakEstimator
 from .kinds import KINDS, Kind
 from .loop import Found, SoFar
@@ -60,7 +62,7 @@ class AUCBoost(Booster):
     gets further in as many rounds.
 
     With stumps O(n_rounds · n_features · n_samples) after one sort of each column; else n_rounds
-    fits of the estimator. Only a sum of stumps can be saved.
+    fits of the estimator. Sums of stumps and of classifiers with names can be saved.
 
     References
     ----------
@@ -73,10 +75,11 @@ class AUCBoost(Booster):
         *,
         n_rounds: NRounds = 100,
         weak_ranker: Annotated[
-            Literal["stump"] | WeakEstimator,
+            Literal["stump"] | ClassifierName | WeakEstimator,
             Doc(
-                "What a round adds: a stump, or in Python any scikit-learn estimator that takes "
-                "sample weights and has decision_function or predict_proba."
+                "What a round adds: a stump; a classifier, 'logistic', 'linear_svm' or "
+                "'random_forest'; or in Python any scikit-learn estimator that takes sample weights "
+                "and has decision_function or predict_proba."
             ),
         ] = "stump",
         learning_rate: LearningRate = 1.0,
@@ -100,7 +103,11 @@ class AUCBoost(Booster):
         return np.asarray(loss[1:] / loss[:-1])
 
     def _kind(self) -> Kind:
-        return KINDS["stump"] if self.weak_ranker == "stump" else ESTIMATORS
+        if self.weak_ranker == "stump":
+            return KINDS["stump"]
+        if isinstance(self.weak_ranker, str):
+            return CLASSIFIER_KINDS[self.weak_ranker]
+        return ESTIMATORS
 
     def _rule(self) -> "BalancedRule":
         return BalancedRule(self.learning_rate)

@@ -1,4 +1,4 @@
-"""Any scikit-learn estimator as a weak ranker."""
+"""Any scikit-learn estimator as a weak ranker, and what it shares with `classifiers`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
+from core.classifiers import Stack
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Floats
 from core.scan import TwoSided, two_sided, youden_threshold
@@ -63,6 +64,8 @@ class CutEstimator:
 
 def scores_of(estimator: Any, X: Floats) -> Floats:
     """Score rows by an estimator's decision_function, else by its probability of the positive class."""
+    if isinstance(estimator, Stack):  # of one classifier, as `fit_classifier` gives it
+        return estimator.score(0, X)
     if hasattr(estimator, "decision_function"):
         scores = estimator.decision_function(X)
     else:
@@ -106,16 +109,20 @@ class EstimatorLearner:
         """Fit the estimator to the present weights, half of all on each class, and cut it."""
         log_f = np.where(self._positive, self.log_f_plus, self.log_f_minus)
         d = 0.5 * np.exp(self._log_weights - log_f)
-        estimator = clone(self._template)
-        # The mean weight is 1, as estimators with a penalty expect.
-        estimator.fit(self._X, self._positive.astype(np.int64), sample_weight=d * len(d))
-        scores = scores_of(estimator, self._X)
+        fitted = self._fit(d)
+        scores = scores_of(fitted, self._X)
         cut = youden_threshold(scores, self._positive, d)
         if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:
             return None
         h = two_sided(cut.p_plus, cut.p_minus)
         self._h = np.where(scores > cut.value, h.above, h.below)
-        return CutEstimator(estimator, cut.value, h)
+        return CutEstimator(fitted, cut.value, h)
+
+    def _fit(self, d: Floats) -> Any:
+        """Fit a weak ranker to rows of these weights."""
+        estimator = clone(self._template)
+        # The mean weight is 1, as estimators with a penalty expect.
+        return estimator.fit(self._X, self._positive.astype(np.int64), sample_weight=d * len(d))
 
     def update(self, found: CutEstimator, alpha: float) -> None:
         """Let f grow by alpha h; `found` is what `scan` gave last."""
@@ -123,14 +130,18 @@ class EstimatorLearner:
 
     def collect(self, path: Path) -> "EstimatorSum":
         """Sum up the estimators of a run of the loop."""
-        rounds = np.array(
-            [
-                (h.threshold, h.two_sided.above, h.two_sided.below, alpha, h.d_plus, h.d_minus)
-                for h, alpha in zip(path.found, path.alpha, strict=True)
-            ],
-            dtype=ROUND,
-        )
-        return EstimatorSum(rounds, path.found, type(self._template).__name__)
+        return EstimatorSum(rounds_of(path), path.found, type(self._template).__name__)
+
+
+def rounds_of(path: Path) -> npt.NDArray[np.void]:
+    """Say what each round of a run of the loop added."""
+    return np.array(
+        [
+            (h.threshold, h.two_sided.above, h.two_sided.below, alpha, h.d_plus, h.d_minus)
+            for h, alpha in zip(path.found, path.alpha, strict=True)
+        ],
+        dtype=ROUND,
+    )
 
 
 class EstimatorSum(Ensemble):

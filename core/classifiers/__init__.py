@@ -5,13 +5,14 @@ fitted by scikit-learn and then turned into flat arrays, in which they score and
 artifact holds no foreign code. Missing values and categories are dealt with here, too.
 """
 
-from .fit import CLASSIFIERS, ClassifierName, fit_classifier
+from .fit import CLASSIFIERS, STACKS, ClassifierName, fit_classifier
 from .forest import ForestStack
 from .linear import LinearStack
 from .stack import Stack
 
 __all__ = [
     "CLASSIFIERS",
+    "STACKS",
     "ClassifierName",
     "ForestStack",
     "LinearStack",

@@ -169,3 +169,8 @@ CLASSIFIERS: Mapping[ClassifierName, Callable[[TrainingRows], Stack]] = MappingP
     }
 )
 """By name: how rows become a stack of one classifier."""
+
+STACKS: Mapping[ClassifierName, type[LinearStack] | type[ForestStack]] = MappingProxyType(
+    {"linear_svm": LinearStack, "logistic": LinearStack, "random_forest": ForestStack}
+)
+"""By name: the format that classifiers are kept in."""

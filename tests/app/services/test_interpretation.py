@@ -176,6 +176,16 @@ def test_a_model_whose_scores_have_no_parts_is_permuted(
     assert importances.read(bench.db, OWNER, unjudged.id, None)["on"] == "train"
 
 
+def test_a_booster_whose_weak_rankers_have_no_parts_is_permuted(bench: Workbench) -> None:
+    dataset = bench.ready(people(), label="y")
+    job = bench.work_on(
+        dataset, algorithm={"name": "aucboost", "weak_ranker": "logistic", "n_rounds": 5}
+    )
+    found = importances.read(bench.db, OWNER, bench.model(job).id, None)
+    assert found["method"] == "permutation_auc"
+    assert {feature["name"] for feature in found["features"][:2]} == {"age", "colour"}
+
+
 def test_models_on_pairs(bench: Workbench) -> None:
     dataset, _, worth = upload_items(bench)
     bench.compare(dataset, pairs_csv(draw_pairs(worth, 600)))

@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from core import AUCBoost, RankBoost, save
+from core import AUCBoost, RankBoost, load, save
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.scan import two_sided
@@ -19,6 +20,7 @@ WEAK = {
     "logistic": LogisticRegression(),
     "ours": RankBoost(n_rounds=3),
 }
+NAMES = ["linear_svm", "logistic", "random_forest"]
 
 
 def table(seed=0, n=300):
@@ -28,7 +30,7 @@ def table(seed=0, n=300):
     return X, y, rng.integers(1, 4, n).astype(float)
 
 
-@pytest.mark.parametrize("weak_ranker", WEAK.values(), ids=WEAK)
+@pytest.mark.parametrize("weak_ranker", [*WEAK.values(), *NAMES], ids=[*WEAK, *NAMES])
 def test_the_auc_keeps_the_bound_in_every_round(weak_ranker):
     X, y, weight = table()
     ranker = AUCBoost(n_rounds=20, weak_ranker=weak_ranker).fit(X, y, weight)
@@ -88,6 +90,53 @@ def test_foreign_estimators_are_not_saved():
         ranker.contributions(X)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_classifiers_with_names_are_saved(name):
+    X, y, weight = table()
+    X[::9, 2] = np.nan
+    colour = np.where(X[:, 1] > 0.8, "red", "blue")
+    frame = pd.DataFrame({"a": X[:, 0], "colour": colour, "c": X[:, 2]})
+    ranker = AUCBoost(n_rounds=6, weak_ranker=name).fit(frame, y, weight)
+    again = load(save(ranker))
+    scores = ranker.decision_function(frame)
+    assert again.decision_function(frame).tolist() == scores.tolist()
+    assert auc(y, scores, weight) > 0.75
+    assert ranker.structure()["estimator"] == name
+    with pytest.raises(InvalidParameter, match=f"the weak rankers are {name}"):
+        again.contributions(frame)
+
+
+def test_rounds_of_a_forest_draw_anew_and_the_same_again():
+    X, y, _ = table()
+    one, other = (
+        AUCBoost(n_rounds=3, weak_ranker="random_forest", random_state=seed).fit(X, y)
+        for seed in (1, 1)
+    )
+    assert one.get_state()[0]["threshold"].tolist() == other.get_state()[0]["threshold"].tolist()
+    arrays = one.get_state()[0]
+    half = len(arrays["forest_column"]) // 3
+    assert not np.array_equal(arrays["forest_column"][:50], arrays["forest_column"][half:][:50])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("alpha", lambda a: a * np.nan),
+        ("threshold", lambda a: a[:-1]),
+        ("linear_coef", lambda a: a[:-1]),
+        ("linear_scale", lambda a: a * 0),
+    ],
+)
+def test_nonsense_about_classifiers_is_refused(name, change):
+    X, y, _ = table()
+    ranker = AUCBoost(n_rounds=3, weak_ranker="logistic").fit(X, y)
+    arrays, meta = ranker.get_state()
+    with pytest.raises(ArtifactError, match=name):
+        AUCBoost.from_state(
+            ranker.get_params(deep=False), arrays | {name: change(arrays[name])}, meta
+        )
+
+
 class Mute(BaseEstimator):
     def fit(self, X, y, sample_weight=None):
         return self
@@ -97,8 +146,8 @@ class Mute(BaseEstimator):
     ("weak_ranker", "message"),
     [
         (Mute(), "weak_ranker must have decision_function or predict_proba, Mute has neither"),
-        ("forest", "weak_ranker must be one of 'stump' or of type BaseEstimator, got 'forest'"),
-        (LogisticRegression, "weak_ranker must be one of 'stump' or of type BaseEstimator"),
+        ("forest", "weak_ranker must be one of 'stump'.* or of type BaseEstimator, got 'forest'"),
+        (LogisticRegression, "weak_ranker must be one of 'stump'.* or of type BaseEstimator"),
         (None, "weak_ranker must be .*, got None"),
     ],
 )
