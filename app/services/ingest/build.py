@@ -80,11 +80,11 @@ def open_sources(
         layout = read_layout(upload, limits["columns"])
         hoped = set(numeric(layout.names)).intersection(layout.names)
         if hoped:
-            yield FastCsv(upload, layout, missing, hoped)
+            yield FastCsv(upload, layout, missing, hoped, hasty=True)
         text = FastCsv(upload, layout, missing)
         likely = plain_numbers(text, hoped)
-        if likely and likely != hoped:
-            yield FastCsv(upload, layout, missing, likely)
+        if likely != hoped:
+            yield FastCsv(upload, layout, missing, likely, hasty=True)
         yield text  # what turns up late, and spellings that only a second look understands
         yield ExactCsv(upload, layout)
     elif content_type == PARQUET:

@@ -175,10 +175,12 @@ class FastCsv:
         layout: Layout,
         missing: MissingTokens,
         numeric: Collection[str] = (),
+        *,
+        hasty: bool = False,
     ) -> None:
         self.names = layout.names
         self.numeric = frozenset(numeric)
-        self.hasty = bool(numeric)
+        self.hasty = hasty
         self._types = {
             name: pa.float64() if name in numeric else pa.string() for name in layout.names
         }

@@ -7,9 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.services.ingest.faults import BadTable
 from app.services.ingest.missing import MissingTokens
+
+MAX_DECODED = 1 << 28
+"""Bytes that the texts of a dictionary may take row by row: one long text in many rows is small only in the file."""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -21,9 +25,15 @@ def is_text(kind: pa.DataType) -> bool:
 
 def as_text(column: pa.Array, missing: MissingTokens) -> pa.Array:
     """Read a label, item or group column of any type as tidy text, null where it is missing."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return missing.tidy(spell(column))
+    if not pa.types.is_dictionary(column.type):
+        return missing.tidy(spell(column))
+    coded = encode(column, missing)
+    lengths = pc.binary_length(coded.dictionary).to_numpy(zero_copy_only=False)
+    if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED:
+        raise BadTable(
+            f"texts of a label, item or group must take at most {MAX_DECODED} bytes a batch, got {size}"
+        )
+    return coded.dictionary_decode()
 
 
 def encode(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:

@@ -415,6 +415,19 @@ def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None
         read(tmp_path, body, ARROW)
 
 
+@pytest.mark.parametrize("role", ["label", "group"])
+def test_long_labels_of_a_dictionary_are_not_written_out(tmp_path: Path, role: str) -> None:
+    array = pa.DictionaryArray.from_arrays(
+        pa.array(np.arange(20_000, dtype=np.int32) % 2), pa.array(["x" * (4 << 20), "y"])
+    )
+    columns = {"n": range(20_000), "a": array, "label": pa.array(np.arange(20_000) % 2)}
+    body = body_of(pa.table(columns), ARROW)
+    with pytest.raises(BadTable, match="must take at most 268435456 bytes a batch"):
+        read(
+            tmp_path, body, ARROW, **{role: "a"} | ({"drop": ["label"]} if role == "label" else {})
+        )
+
+
 def test_values_that_only_differ_in_spaces_are_one(tmp_path: Path) -> None:
     array = pa.array([" u", "u", "u\t", "NA", "?"]).dictionary_encode()
     body = body_of(pa.table({"n": [1, 2, 3, 4, 5], "a": array, "y": [0, 1, 0, 1, 0]}), PARQUET)

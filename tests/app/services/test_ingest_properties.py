@@ -125,7 +125,7 @@ def outcome(folder: Path, body: bytes) -> tuple[str, Any]:
 def exact_outcome(folder: Path, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
     """Read by the exact reader alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(build, "FastCsv", lambda upload, layout, *_: ExactCsv(upload, layout))
+        patch.setattr(build, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout))
         return outcome(folder, body)
 
 
