@@ -18,6 +18,10 @@ VARIANTS = {
     "adaboost_mr by example": ("adaboost_mr", {"pairs": "example"}),
     "rankboost on categories": ("rankboost", {"n_rounds": 4}),
     "adaboost_mh on categories": ("adaboost_mh", {"n_rounds": 4}),
+    "aucboost of classifiers": ("aucboost", {"weak_ranker": "logistic"}),
+    "treerank by cubes on categories": ("treerank", {"splitter": "grid", "max_depth": 3}),
+    "treerank by lines on categories": ("treerank", {"splitter": "linear_svm", "max_depth": 2}),
+    "treerank by forests": ("treerank", {"splitter": "random_forest", "max_depth": 1}),
 }
 
 fuzz = settings(
