@@ -15,12 +15,13 @@ from .boosting import (
 )
 from .linear import GreedyPairs
 from .martirank import MartiRank, SampledMartiRank
-from .svm import AUCSVM, PAUCSVM
+from .svm import AUCSVM, PAUCSVM, PAUCSVMDC
 from .treerank import TreeRank, TreeRankForest
 
 __all__ = [
     "AUCSVM",
     "PAUCSVM",
+    "PAUCSVMDC",
     "AUCBoost",
     "AdaBoost",
     "AdaBoostMH",

@@ -17,7 +17,7 @@ from .boosting import (
 from .linear import GreedyPairs
 from .martirank import MartiRank, SampledMartiRank
 from .ranker import Ranker
-from .svm import AUCSVM, PAUCSVM
+from .svm import AUCSVM, PAUCSVM, PAUCSVMDC
 from .treerank import TreeRank, TreeRankForest
 
 ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
@@ -35,6 +35,7 @@ ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
         "sampled_martirank": SampledMartiRank,
         "auc_svm": AUCSVM,
         "pauc_svm": PAUCSVM,
+        "pauc_svm_dc": PAUCSVMDC,
         "treerank": TreeRank,
         "treerank_forest": TreeRankForest,
         "adaboost_mh": AdaBoostMH,

@@ -15,7 +15,8 @@ library's primitive, `core.scan.violations`.
 
 `design` knows what a row's coordinates are; `surrogate` evaluates R and its plane from scores; `problem` joins the
 two; `cutting_planes` solves the programme with `line` and `simplex_qp`; `collapse` knows when w = 0 is the optimum;
-`fitting` walks a path of C; `support` is the frame of the estimators, `linear` their fitted state.
+`fitting` walks a path of C; `difference` lowers the hinge loss of a window, which is not convex, by programmes of the
+same kind; `support` is the frame of the estimators, `linear` their fitted state.
 
 References
 ----------
@@ -25,6 +26,7 @@ arXiv:1605.04337.
 
 from .auc_svm import AUCSVM
 from .pauc_svm import PAUCSVM
+from .pauc_svm_dc import PAUCSVMDC
 from .support import SupportWarning
 
-__all__ = ["AUCSVM", "PAUCSVM", "SupportWarning"]
+__all__ = ["AUCSVM", "PAUCSVM", "PAUCSVMDC", "SupportWarning"]

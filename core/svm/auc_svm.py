@@ -1,7 +1,8 @@
 """AUCSVM: the support vector machine for the whole AUC."""
 
 from .options import Cost, HeldFraction, MaxIter, Seed, Standardize, Tolerance
-from .support import WHOLE, Aim, SupportVectorRanker
+from .plan import WHOLE
+from .support import SupportVectorRanker
 
 
 class AUCSVM(SupportVectorRanker):
@@ -55,5 +56,5 @@ class AUCSVM(SupportVectorRanker):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def _aim(self) -> Aim:
-        return Aim(WHOLE, naive=False, anchor=None)
+    def _window(self) -> tuple[float, float]:
+        return WHOLE

@@ -31,6 +31,9 @@ LEAST_WEIGHT = 1e-100
 # An area counts as higher only if it is so by more than rounding.
 LEAST_RISE = 1e-9
 
+# Values of C in a row that do worse than the best, after which no more are tried.
+PATIENCE = 3
+
 # Steps that are told of a programme.
 STEPS = 100
 
@@ -99,6 +102,12 @@ class Sample(NamedTuple):
     negatives: Ints
     weight: Floats
 
+    def problem(self, masses: Window, *, naive: bool = False) -> Problem:
+        """Give the risk of these rows on a window of masses."""
+        p, q = self.weight[self.positives], self.weight[self.negatives]
+        surrogate = Surrogate(p, q, masses, naive=naive)
+        return Problem(self.rows, self.positives, self.negatives, surrogate)
+
     def without(self, held: npt.NDArray[np.bool_]) -> "Sample":
         """Leave some rows out."""
         return self._replace(
@@ -138,12 +147,18 @@ class Choice(NamedTuple):
 def choose(
     costs: Iterable[float], solutions: Iterable[Solution], pauc: Callable[[Floats], float]
 ) -> Choice | None:
-    """Take the solution of greatest partial AUC, of equal ones the first; None where there is none."""
-    best, greatest = None, -math.inf
+    """Take the solution of greatest partial AUC, of equal ones the first; None where there is none.
+
+    Once so many in a row as `PATIENCE` have been worse, greater C are not tried: they take longest.
+    """
+    best, greatest, n_worse = None, -math.inf, 0
     for C, solution in zip(costs, solutions, strict=False):
         value = pauc(solution.point.w)
+        n_worse = n_worse + 1 if value < greatest - LEAST_RISE else 0
         if value > greatest + LEAST_RISE:
             best, greatest = Choice(C, solution.point.w), value
+        if n_worse == PATIENCE:
+            break
     return best
 
 
@@ -177,17 +192,11 @@ class Trainer:
         progress: Progress,
     ) -> None:
         self.sample = sample
-        self._window = window
         self._naive, self._tol, self._max_iter, self._progress = naive, tol, max_iter, progress
         masses = window_of(sample.weight[sample.negatives], *window)
-        self._planes = CuttingPlanes(self._problem(masses))
+        self._planes = CuttingPlanes(sample.problem(masses, naive=naive))
         self._way_out = leave_origin(self._planes)
         self.collapsed = self._way_out is None
-
-    def _problem(self, masses: Window) -> Problem:
-        rows, positives, negatives, weight = self.sample
-        p, q = weight[positives], weight[negatives]
-        return Problem(rows, positives, negatives, Surrogate(p, q, masses, naive=self._naive))
 
     def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
         """Minimise ½‖w‖² + C R(w) for each C, one after the other; not where it has collapsed.
@@ -241,7 +250,7 @@ class Trainer:
         low, high, total = self._planes.problem.surrogate.window
 
         def collapses(mass: float) -> bool:
-            planes = CuttingPlanes(self._problem(Window(low, mass, total)))
+            planes = CuttingPlanes(self.sample.problem(Window(low, mass, total), naive=self._naive))
             return leave_origin(planes, CRITICAL_DIRECTIONS) is None
 
         if high >= total or collapses(total):

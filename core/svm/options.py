@@ -34,8 +34,9 @@ Anchor = Annotated[
     Annotated[float, Ge(0), Le(1e6)] | Literal["auto"] | None,
     Doc(
         "κ: minimise ½‖w - κ v‖² + C R(w) instead of ½‖w‖² + C R(w), v the solution for the whole "
-        "AUC. auto: with κ = 1, and only where the window alone would give constant scores; C is "
-        "then the greatest pull that is tried. None: never."
+        "AUC. auto: with κ = 1, and only where the window alone gives constant scores or, C chosen, "
+        "does worse than v on the rows held out; a C that is given is then the greatest of those "
+        "tried. None: never."
     ),
 ]
 HeldFraction = Annotated[

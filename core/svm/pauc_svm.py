@@ -1,7 +1,10 @@
 """PAUCSVM: the support vector machine for a window of false positive rates."""
 
+from typing import Literal
+
 from core.metrics.window import check_window
 
+from .fitting import Progress, Sample, Trainer
 from .options import (
     Anchor,
     Cost,
@@ -14,7 +17,8 @@ from .options import (
     SurrogateName,
     Tolerance,
 )
-from .support import Aim, SupportVectorRanker
+from .plan import Solver
+from .support import SupportVectorRanker
 
 
 class PAUCSVM(SupportVectorRanker):
@@ -82,6 +86,18 @@ class PAUCSVM(SupportVectorRanker):
     def _check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
-    def _aim(self) -> Aim:
-        anchor = self.anchor if self.anchor in (None, "auto") else float(self.anchor)
-        return Aim((self.fpr_min, self.fpr_max), self.surrogate == "naive", anchor)
+    def _window(self) -> tuple[float, float]:
+        return self.fpr_min, self.fpr_max
+
+    def _anchor(self) -> float | Literal["auto"] | None:
+        return self.anchor
+
+    def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
+        return Trainer(
+            sample,
+            window,
+            naive=self.surrogate == "naive",
+            tol=self.tol,
+            max_iter=self.max_iter,
+            progress=progress,
+        )

@@ -4,7 +4,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,59 +13,14 @@ from core.errors import ArtifactError
 from core.holdout import hold_out
 from core.ranker import Arrays, Callback, Floats
 
-from .cutting_planes import Solution
 from .design import lay_out
-from .fitting import PATH, Choice, Progress, Sample, Trainer, choose
+from .fitting import PATH, Progress, Sample, Trainer
 from .linear import LinearRanker
-
-WHOLE = (0.0, 1.0)
-
-# C where none is given and no rows can be held out to choose one.
-PLAIN_COST = 1.0
+from .plan import PLAIN_COST, Aim, Fitted, Plan, Solver
 
 
 class SupportWarning(UserWarning):
     """A support vector machine is not what its parameters ask for."""
-
-
-class Aim(NamedTuple):
-    """What is asked for.
-
-    Attributes
-    ----------
-    window : (float, float)
-        Of false positive rates.
-    naive : bool
-    anchor : float, "auto" or None
-    """
-
-    window: tuple[float, float]
-    naive: bool
-    anchor: float | Literal["auto"] | None
-
-
-class Fitted(NamedTuple):
-    """What was found.
-
-    Attributes
-    ----------
-    w : ndarray of shape (size,), float64
-    objective, gap : float
-    n_iter : int
-    C : float
-        Of the programme that was solved last.
-    anchor_cost : float or None
-        C of the whole-AUC machine that it was anchored at.
-    converged : bool
-    """
-
-    w: Floats
-    objective: float
-    gap: float
-    n_iter: int
-    C: float
-    anchor_cost: float | None
-    converged: bool
 
 
 class SupportVectorRanker(LinearRanker):
@@ -87,6 +42,9 @@ class SupportVectorRanker(LinearRanker):
         Where it collapsed, the least `fpr_max`, but for 2 %, with which it would not; None where none would do.
     """
 
+    path: ClassVar[tuple[float, ...]] = PATH
+    """The C that are tried where C is "auto"."""
+
     C: float | Literal["auto"]
     tol: float
     max_iter: int
@@ -103,126 +61,54 @@ class SupportVectorRanker(LinearRanker):
     critical_fpr_: float | None
 
     @abstractmethod
-    def _aim(self) -> Aim:
-        """Say what is asked for."""
+    def _window(self) -> tuple[float, float]:
+        """Give the window of false positive rates that is asked for."""
+
+    def _anchor(self) -> float | Literal["auto"] | None:
+        """Give the anchor that is asked for."""
+        return None
+
+    def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
+        """Give what solves the programmes of a window."""
+        return Trainer(
+            sample, window, naive=False, tol=self.tol, max_iter=self.max_iter, progress=progress
+        )
 
     def _fit(
         self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        aim, progress = self._aim(), Progress(callback)
+        progress = Progress(callback)
         rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
-        trainer = self._trainer(sample, aim, progress)
-        held = None
-        if self.C == "auto" or (trainer.collapsed and aim.anchor == "auto"):
-            held = hold_out(X, positive, weight, self.validation_fraction, self.random_state)
-        progress.plan(self._count(trainer.collapsed or isinstance(aim.anchor, float)))
-        found = None
-        self.collapsed_ = trainer.collapsed
-        if not self.collapsed_ and aim.anchor in (None, "auto"):
-            found = self._fit_free(trainer, held, aim, progress)
-            self.collapsed_ = found is None
-        if found is None and aim.anchor is not None:
-            found = self._fit_anchored(trainer, held, aim, progress)
-        if found is None:
-            nothing = np.zeros(rows.coordinates.size)
-            cost = PLAIN_COST if self.C == "auto" else float(self.C)
-            found = Fitted(nothing, cost, 0.0, 0, cost, None, True)
-        self.critical_fpr_ = trainer.critical_fpr() if self.collapsed_ else None
-        self._take_fit(sample, found.w)
-        self._note(found)
-        self._warn(aim, found.converged)
-        progress.finish(found.objective, found.gap, found.n_iter)
-
-    def _trainer(self, sample: Sample, aim: Aim, progress: Progress) -> Trainer:
-        return Trainer(
+        C = None if self.C == "auto" else float(self.C)
+        plan = Plan(
             sample,
-            aim.window,
-            naive=aim.naive,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            progress=progress,
+            Aim(self._window(), C, self._anchor(), self.path),
+            lambda part, window: self._solver(part, window, progress),
+            lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
         )
+        progress.plan(plan.count())
+        found = plan.run()
+        self.collapsed_ = plan.collapsed or found is None
+        self.critical_fpr_ = plan.critical_fpr() if self.collapsed_ else None
+        self._take_fit(
+            sample, np.zeros(rows.coordinates.size) if found is None else found[0].point.w
+        )
+        self._note(found)
+        self._warn(found is None or found.solution.converged)
+        progress.finish(self.objective_, self.gap_, self.n_iter_)
 
-    def _costs(self) -> tuple[float, ...]:
-        return PATH if self.C == "auto" else (float(self.C),)
+    def _note(self, found: Fitted | None) -> None:
+        if found is None:  # w = 0, where R is 1
+            self.C_ = PLAIN_COST if self.C == "auto" else float(self.C)
+            self.anchor_cost_ = None
+            self.objective_, self.gap_, self.n_iter_ = self.C_, 0.0, 0
+            return
+        solution, self.C_, self.anchor_cost_ = found
+        self.objective_, self.gap_ = solution.objective, solution.gap
+        self.n_iter_ = solution.n_iter
 
-    def _pulls(self) -> tuple[float, ...]:
-        """The C that are tried for a programme that is anchored: up to that which is given."""
-        if self.C == "auto":
-            return PATH
-        return (*(cost for cost in PATH if cost < self.C), float(self.C))
-
-    def _count(self, anchored: bool) -> int:
-        """Count the programmes that are to be solved, at most."""
-        if not anchored:
-            return 1 + (len(PATH) if self.C == "auto" else 0)
-        return 2 + len(self._costs()) + len(self._pulls())
-
-    def _fit_free(
-        self, trainer: Trainer, held: npt.NDArray[np.bool_] | None, aim: Aim, progress: Progress
-    ) -> Fitted | None:
-        """Minimise ½‖w‖² + C R(w); None where that leaves nothing but w = 0."""
-        cost, start = PLAIN_COST if self.C == "auto" else float(self.C), None
-        if self.C == "auto" and held is not None:
-            part = self._trainer(trainer.sample.without(held), aim, progress)
-            if part.collapsed:
-                return None
-            judge = trainer.sample.judge(held, aim.window)
-            chosen = choose(PATH, part.free(PATH), judge)
-            assert chosen is not None
-            cost, start = chosen
-        solution = next(trainer.free((cost,), start))
-        if cost - solution.objective <= solution.gap:
-            return None
-        return _fitted(solution, cost, None)
-
-    def _fit_anchored(
-        self, trainer: Trainer, held: npt.NDArray[np.bool_] | None, aim: Aim, progress: Progress
-    ) -> Fitted | None:
-        """Minimise ½‖w - κ v‖² + C R(w), v the solution for the whole AUC; None where v = 0."""
-        whole = aim._replace(window=WHOLE)
-        auc = self._trainer(trainer.sample, whole, progress)
-        if auc.collapsed:
-            return None
-        kappa = 1.0 if aim.anchor == "auto" else float(aim.anchor or 0.0)
-        cost, start = PLAIN_COST if self.C == "auto" else float(self.C), None
-        pull = PATH[0] if aim.anchor == "auto" else cost
-        chosen = None
-        if held is not None:
-            chosen = self._choose_anchored(trainer.sample, held, aim, kappa, progress)
-        if chosen is not None:
-            (cost, start), pull = chosen
-        anchor = next(auc.free((cost,), start)).point.w
-        while pull >= 0.5 * PATH[0]:
-            for solution in trainer.anchored((pull,), kappa * anchor):
-                return _fitted(solution, pull, cost)
-            if aim.anchor != "auto":
-                return None
-            pull /= 10.0
-        return None
-
-    def _choose_anchored(
-        self,
-        sample: Sample,
-        held: npt.NDArray[np.bool_],
-        aim: Aim,
-        kappa: float,
-        progress: Progress,
-    ) -> tuple[Choice, float] | None:
-        """Choose C of the anchor, then that of the programme anchored at it."""
-        part, judge = sample.without(held), sample.judge(held, aim.window)
-        auc = self._trainer(part, aim._replace(window=WHOLE), progress)
-        if auc.collapsed:
-            return None
-        base = choose(self._costs(), auc.free(self._costs()), judge)
-        assert base is not None
-        pulls = self._pulls()
-        windowed = self._trainer(part, aim, progress)
-        chosen = choose(pulls, windowed.anchored(pulls, kappa * base.w), judge)
-        return base, PATH[0] if chosen is None else chosen.C
-
-    def _warn(self, aim: Aim, converged: bool) -> None:
+    def _warn(self, converged: bool) -> None:
         if not converged:
             warnings.warn(
                 f"the solver stopped after max_iter = {self.max_iter} iterations, "
@@ -231,10 +117,10 @@ class SupportVectorRanker(LinearRanker):
                 stacklevel=4,
             )
         if self.collapsed_:
-            warnings.warn(self._describe_collapse(aim), SupportWarning, stacklevel=4)
+            warnings.warn(self._describe_collapse(), SupportWarning, stacklevel=4)
 
-    def _describe_collapse(self, aim: Aim) -> str:
-        low, high = aim.window
+    def _describe_collapse(self) -> str:
+        low, high = self._window()
         message = (
             f"for false positive rates {low:g} to {high:g} constant scores are the optimum whatever C: "
             "no linear score lifts the mean of the positives above that of its highest negatives"
@@ -258,10 +144,6 @@ class SupportVectorRanker(LinearRanker):
             "collapsed": self.collapsed_,
             "critical_fpr": self.critical_fpr_,
         }
-
-    def _note(self, found: Fitted) -> None:
-        self.C_, self.anchor_cost_ = found.C, found.anchor_cost
-        self.objective_, self.gap_, self.n_iter_ = found.objective, found.gap, found.n_iter
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, meta = super()._get_state()
@@ -287,17 +169,6 @@ class SupportVectorRanker(LinearRanker):
             meta["iterations"],
         )
         self.collapsed_, self.critical_fpr_ = meta["collapsed"], meta["critical_fpr"]
-
-
-def _fitted(solution: Solution, C: float, anchor_cost: float | None) -> Fitted:
-    w, objective, gap, n_iter, converged = (
-        solution.point.w,
-        solution.objective,
-        solution.gap,
-        solution.n_iter,
-        solution.converged,
-    )
-    return Fitted(w, objective, gap, n_iter, C, anchor_cost, converged)
 
 
 def _check_figure(name: str, value: Any) -> None:

@@ -1,0 +1,361 @@
+"""The estimators: features of every kind, scales, weights, collapse and anchor, the choice of C, words and state."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from core import AUCSVM, PAUCSVM, PAUCSVMDC, load, save
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.metrics import auc, partial_auc
+from core.svm import SupportWarning
+from core.svm.design import lay_out
+
+pytestmark = pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+
+SVMS = [AUCSVM, PAUCSVM, PAUCSVMDC]
+
+
+def table(seed=0, n=600, d=4, share=0.2, shift=1.5):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < share
+    X = rng.normal(size=(n, d))
+    X[y, 0] += shift
+    X[y, 1] -= shift / 2
+    return X, y
+
+
+def precise(algorithm, C=1.0):
+    """A fit to the last digits, of a window that does not collapse: no rows are drawn."""
+    rates = {} if algorithm is AUCSVM else {"fpr_max": 0.5}
+    return algorithm(C=C, tol=1e-7, max_iter=5000, **rates)
+
+
+def deep_table(seed=0, n=2000):
+    """Positives in the midst of the negatives but for the whole AUC: a window of low rates collapses."""
+    return table(seed, n=n, shift=0.7)
+
+
+def draw_frame(seed=0, n=800):
+    rng = np.random.default_rng(seed)
+    colour = rng.choice(["blue", "green", "red"], n)
+    size = rng.normal(size=n)
+    missing = rng.random(n) < 0.3
+    y = 1.5 * (colour == "red") + size + 1.5 * missing + rng.normal(size=n) > 2.0
+    frame = pd.DataFrame({"colour": colour, "size": np.where(missing, np.nan, size)})
+    return frame, y
+
+
+# --- columns ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_coordinates_without_a_second_copy(order):
+    """Scores and sums of rows are those of the coordinates written out."""
+    rng = np.random.default_rng(1)
+    X = np.asarray(rng.normal(size=(90, 11)) * 3.0 + 5.0, order=order)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, 3] = rng.integers(0, 4, 90)
+    X[:, 4] = 7.0  # constant
+    n_categories = np.zeros(11, np.int64)
+    n_categories[3] = 4
+    weight = rng.uniform(0.5, 2.0, 90)
+    rows = lay_out(X, weight, n_categories, standardize=True)
+    columns = []
+    for j in np.flatnonzero(n_categories == 0):
+        there = ~np.isnan(X[:, j])
+        mean = np.average(X[there, j], weights=weight[there])
+        deviation = np.sqrt(np.average((X[there, j] - mean) ** 2, weights=weight[there]))
+        columns.append(np.where(there & (j != 4), (X[:, j] - mean) / (deviation or 1.0), 0.0))
+    columns.insert(3, np.zeros(90))
+    missing = [np.isnan(X[:, j]) for j in range(11) if np.isnan(X[:, j]).any()]
+    one_hot = [X[:, 3] == k for k in range(4)]
+    full = np.column_stack([*columns, *missing, *one_hot])
+    assert rows.coordinates.size == full.shape[1]
+    w, share = rng.normal(size=full.shape[1]), rng.normal(size=90)
+    assert rows.scores(w) == pytest.approx(full @ w, abs=1e-9)
+    assert rows.total(np.arange(90), share) == pytest.approx(share @ full, abs=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", SVMS)
+def test_sparse_is_dense(algorithm):
+    X, y = table()
+    rng = np.random.default_rng(0)
+    X[rng.random(X.shape) < 0.7] = 0.0
+    X[rng.random(X.shape) < 0.02] = np.nan
+    dense = precise(algorithm).fit(X, y)
+    for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
+        thin = precise(algorithm).fit(kind(X), y)
+        assert thin.objective_ == pytest.approx(dense.objective_, rel=1e-5)
+        assert thin.decision_function(kind(X)) == pytest.approx(thin.decision_function(X), abs=1e-9)
+        assert thin.decision_function(X) == pytest.approx(dense.decision_function(X), abs=0.02)
+
+
+def test_sparse_input_is_not_made_dense():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((300, 50_000), density=1e-3, rng=rng, format="csr")
+    y = np.asarray(X[:, :200].sum(axis=1)).ravel() > 0.05
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("toarray", "todense"):
+            patch.setattr(sparse.csr_array, name, None)
+        ranker = AUCSVM().fit(X, y)
+        assert auc(y, ranker.decision_function(X)) > 0.95
+    with pytest.raises(InvalidData, match="infinity"):
+        AUCSVM().fit(sparse.csr_array(np.where(np.eye(4), np.inf, 0.0)), [0, 1, 0, 1])
+    with pytest.raises(InvalidData, match="X has 3 features"):
+        ranker.decision_function(sparse.csr_array((2, 3)))
+
+
+@pytest.mark.parametrize("algorithm", SVMS)
+def test_categories_and_missing_values(algorithm):
+    frame, y = draw_frame()
+    ranker = algorithm(C=10.0).fit(frame, y)
+    terms = {(t["feature"], t.get("is", "")): t["weight"] for t in ranker.structure()["terms"]}
+    assert terms.keys() == {
+        ("colour", "red"),
+        ("colour", "green"),
+        ("colour", "blue"),
+        ("size", ""),
+        ("size", None),
+    }
+    assert terms["colour", "red"] > max(terms["colour", "green"], terms["colour", "blue"])
+    assert terms["size", ""] > 0
+    assert terms["size", None] > 0
+    again = load(save(ranker))
+    assert (again.decision_function(frame) == ranker.decision_function(frame)).all()
+    unseen, absent = frame.copy(), frame.copy()
+    unseen.loc[0, "colour"], absent.loc[0, "colour"] = "mauve", None
+    scores = ranker.decision_function(unseen)
+    assert (scores == ranker.decision_function(absent)).all()
+    parts = ranker.contributions(frame)
+    assert parts.mean(axis=0) == pytest.approx([0.0, 0.0], abs=1e-9)
+    total = ranker.offset_ + parts.sum(axis=1)
+    assert total == pytest.approx(ranker.decision_function(frame), abs=1e-9)
+    with pytest.raises(InvalidData, match="X must be a table"):
+        ranker.decision_function(sparse.csr_array((1, 2)))
+
+
+def test_weights_are_in_the_features_own_units():
+    X, y = table()
+    ranker = AUCSVM(C=1.0).fit(X * [1.0, 1000.0, 1.0, 1e-6] + 5.0, y)
+    plain = AUCSVM(C=1.0).fit(X, y)
+    assert ranker.coef_ * [1.0, 1000.0, 1.0, 1e-6] == pytest.approx(plain.coef_, rel=1e-6)
+    terms = ranker.structure()["terms"]
+    assert [abs(t["standardized"]) for t in terms] == sorted(
+        (abs(t["standardized"]) for t in terms), reverse=True
+    )
+    assert {t["feature"]: t["weight"] for t in terms} == {
+        f"x{j}": ranker.coef_[j] for j in range(4)
+    }
+    raw = AUCSVM(C=1.0, standardize=False).fit(X * 1e-3, y)
+    assert abs(raw.coef_).max() < 0.1  # C does not reach far where units are small
+
+
+@pytest.mark.parametrize("algorithm", SVMS)
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
+def test_huge_and_tiny_scales(algorithm, scale):
+    X, y = table()
+    X[0, 0] = np.nan
+    plain, ranker = precise(algorithm).fit(X, y), precise(algorithm).fit(X * scale, y)
+    scores = ranker.decision_function(X * scale)
+    if scale == 1e-300:  # less than counts as varying
+        assert np.ptp(scores[1:]) == 0.0
+    else:
+        assert scores == pytest.approx(plain.decision_function(X), abs=0.01)
+    for far in (1e308, -1e308):
+        assert np.isfinite(ranker.decision_function(np.full((1, 4), far))).all()
+        assert np.isfinite(ranker.contributions(np.full((1, 4), far))).all()
+    load(save(ranker))
+
+
+# --- odd tables -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(SVMS))
+def test_small_and_odd_tables(seed, algorithm):
+    """One positive, one negative, duplicates, constants, collinear columns: a finite ranker, no worse than w = 0."""
+    rng = np.random.default_rng(seed)
+    m, n = rng.choice([1, 1, 2, 5]), rng.choice([1, 1, 2, 7])
+    X = rng.normal(size=(m + n, 3))
+    X[:, 1] = X[:, 0] if seed % 3 else 4.0
+    if seed % 4 == 0:
+        X = X[rng.integers(0, m + n, m + n)]  # duplicates, across the classes too
+    y = np.arange(m + n) < m
+    rates = {} if algorithm is AUCSVM else {"fpr_min": 0.1, "fpr_max": float(rng.uniform(0.11, 1))}
+    C = [1.0, 1e-5, 1e4, "auto"][seed % 4 if seed % 5 else 3]
+    ranker = algorithm(C=C, **rates).fit(X, y)
+    scores = ranker.decision_function(X)
+    assert np.isfinite(scores).all()
+    assert ranker.objective_ <= ranker.C_ * (1 + 1e-9) or ranker.anchor_cost_ is not None
+    assert ranker.gap_ >= 0
+    assert (load(save(ranker)).decision_function(X) == scores).all()
+    json.dumps(ranker.structure(), allow_nan=False)
+
+
+@pytest.mark.parametrize("algorithm", SVMS)
+def test_classes_with_the_same_mean_give_constant_scores(algorithm):
+    X, y = np.array([[1.0], [1.0], [1.0], [1.0]]), np.array([0, 1, 0, 1])
+    with pytest.warns(SupportWarning, match="The scores are constant"):
+        ranker = algorithm(C=1.0).fit(X, y)
+    assert ranker.collapsed_
+    assert ranker.critical_fpr_ is None
+    assert np.ptp(ranker.decision_function(X)) == 0.0
+    assert (ranker.objective_, ranker.gap_) == (1.0, 0.0)
+
+
+# --- collapse ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("surrogate", ["tight", "naive"])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_a_collapse_is_told_and_met(surrogate, C):
+    X, y = deep_table()
+    rates = {"fpr_min": 0.01, "fpr_max": 0.05}
+    with pytest.warns(SupportWarning, match="constant scores are the optimum whatever C"):
+        ranker = PAUCSVM(C=C, surrogate=surrogate, **rates).fit(X, y)
+    assert ranker.collapsed_
+    assert ranker.anchor_cost_ == C
+    new_X, new_y = deep_table(1)
+    scores = ranker.decision_function(new_X)
+    of_auc = AUCSVM(C=C).fit(X, y).decision_function(new_X)
+    assert partial_auc(new_y, scores, **rates) > 0.9 * partial_auc(new_y, of_auc, **rates)
+    # from the critical rate on, and only from there, it does not collapse
+    wider = PAUCSVM(C=C, surrogate=surrogate, fpr_min=0.01, fpr_max=ranker.critical_fpr_)
+    assert not wider.fit(X, y).collapsed_
+    narrower = PAUCSVM(C=C, surrogate=surrogate, fpr_min=0.01, fpr_max=0.97 * ranker.critical_fpr_)
+    assert narrower.fit(X, y).collapsed_
+
+
+def test_without_an_anchor_a_collapse_is_constant():
+    X, y = deep_table()
+    with pytest.warns(SupportWarning, match="The scores are constant"):
+        ranker = PAUCSVM(C=1.0, fpr_max=0.05, anchor=None).fit(X, y)
+    assert ranker.collapsed_
+    assert not ranker.coef_.any()
+    assert ranker.predict(X).sum() == 0
+
+
+def test_an_anchor_pulls_to_the_whole_auc():
+    X, y = table()
+    of_auc = AUCSVM(C=0.01, tol=1e-8).fit(X, y)
+    near = PAUCSVM(C=0.01, fpr_max=0.1, anchor=100.0, tol=1e-8).fit(X, y)
+    far = np.linalg.norm(near.coef_ - 100.0 * of_auc.coef_)
+    assert 0.0 < far < 0.05 * np.linalg.norm(near.coef_)
+    assert near.anchor_cost_ == near.C_ == 0.01
+    free = PAUCSVM(C=1.0, fpr_max=0.3, anchor=None, tol=1e-8, max_iter=10_000).fit(X, y)
+    zero = PAUCSVM(C=1.0, fpr_max=0.3, anchor=0.0, tol=1e-8, max_iter=10_000).fit(X, y)
+    assert zero.objective_ == pytest.approx(free.objective_, rel=1e-7)
+
+
+def test_small_costs_are_no_collapse():
+    X, y = table()
+    for C in (1e-6, 1e-3):
+        ranker = PAUCSVM(C=C, fpr_max=0.3).fit(X, y)
+        assert not ranker.collapsed_
+        assert auc(y, ranker.decision_function(X)) > 0.75
+        assert ranker.gap_ < 0.2 * (C - ranker.objective_)
+
+
+# --- the choice of C --------------------------------------------------------------------------------
+
+
+def test_cost_is_chosen_by_the_window_asked_for():
+    X, y = table(n=3000)
+    narrow = PAUCSVM(fpr_max=0.3).fit(X, y)
+    assert narrow.C_ in [10.0**k for k in range(-5, 5)]
+    fixed = PAUCSVM(fpr_max=0.3, C=narrow.C_).fit(X, y)
+    assert fixed.objective_ == pytest.approx(narrow.objective_, rel=2e-4)
+    assert PAUCSVM(fpr_max=0.3, random_state=0).fit(X, y).C_ == narrow.C_
+
+
+def test_few_rows_leave_the_cost_at_one():
+    assert AUCSVM().fit([[0.0], [1.0]], [0, 1]).C_ == 1.0
+
+
+def test_predict_cuts_at_the_youden_point():
+    X, y = table()
+    ranker = AUCSVM(C=1.0).fit(X, y)
+    scores, flagged = ranker.decision_function(X), ranker.predict(X)
+
+    def youden(cut):
+        return (scores[y] > cut).mean() - (scores[~y] > cut).mean()
+
+    assert flagged[y].mean() - flagged[~y].mean() == pytest.approx(max(map(youden, scores)))
+    assert abs(scores).min() > 0
+
+
+def test_a_solver_that_is_cut_off_says_so():
+    X, y = table(shift=2.0)
+    with pytest.warns(SupportWarning, match="stopped after max_iter = 2 iterations"):
+        ranker = AUCSVM(C=100.0, tol=1e-9, max_iter=2).fit(X, y)
+    assert ranker.gap_ > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AUCSVM(C=1.0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": 0.0}, "C must be greater than 0, got 0.0"),
+        ({"C": "automatic"}, "C must be a finite number or one of 'auto', got 'automatic'"),
+        ({"C": 1e7}, "C must be at most"),
+        ({"C": True}, "C must be a finite number or one of 'auto'"),
+        ({"anchor": -1.0}, "anchor must be at least 0"),
+        ({"anchor": "no"}, "anchor must be a finite number or one of 'auto' or None"),
+        (
+            {"fpr_min": 0.5, "fpr_max": 0.5},
+            r"fpr_max must be greater than fpr_min \(0.5\), got 0.5",
+        ),
+        ({"surrogate": "loose"}, "surrogate must be one of 'tight', 'naive', got 'loose'"),
+        ({"tol": 0.0}, "tol must be at least 1e-09, got 0.0"),
+    ],
+)
+def test_wrong_parameters_are_refused_by_name(parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
+        PAUCSVM(**parameters).fit(*table())
+
+
+WRONG_STATES = {
+    "w": [np.nan, 1e100],
+    "unit": [-1.0, np.inf],
+    "center": [np.inf],
+    "means": [np.nan],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_STATES)
+def test_wrong_arrays_are_refused_by_name(name):
+    ranker = PAUCSVM(C=1.0, fpr_max=0.3).fit(*table())
+    arrays, meta = ranker.get_state()
+    for value in WRONG_STATES[name]:
+        wrong = arrays[name].copy()
+        wrong[0] = value
+        with pytest.raises(ArtifactError, match=name):
+            PAUCSVM.from_state(ranker.get_params(), arrays | {name: wrong}, meta)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"intercept": None},
+        {"gap": -1.0},
+        {"objective": 3},
+        {"C": "auto"},
+        {"anchor_cost": True},
+        {"critical_fpr": -0.1},
+        {"iterations": 10**9},
+        {"collapsed": 0},
+    ],
+)
+def test_wrong_figures_are_refused_by_name(wrong):
+    ranker = PAUCSVM(C=1.0, fpr_max=0.3).fit(*table())
+    arrays, meta = ranker.get_state()
+    with pytest.raises(ArtifactError, match=next(iter(wrong))):
+        PAUCSVM.from_state(ranker.get_params(), arrays, meta | wrong)
