@@ -11,7 +11,8 @@ NRounds = Annotated[
     int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")
 ]
 StumpOnly = Annotated[
-    Literal["stump"], Doc("What a round adds: a stump is a threshold on one feature.")
+    Literal["stump"],
+    Doc("What a round adds: a stump is a threshold on one feature, or a set of its categories."),
 ]
 StumpOrColumn = Annotated[
     Literal["stump", "column"],

@@ -34,8 +34,15 @@ classifier that errs alike on both classes.
 
 **Bins.** Columns are coded once (`bins`), positives first, and each step adds up a histogram of
 (positive, negative) mass per code (`histogram`), whose running sums the reader takes (`peak`).
-Code 255 is the missing: it belongs to neither end of the order, so each cut is tried with it on
-both sides. An edge is the left value a of a gap and the test is x > a.
+Codes are uint8 up to 255 bins, else uint16, and their greatest value is the missing: it belongs to
+neither end of the order, so each cut is tried with it on both sides. An edge is the left value a of
+a gap and the test is x > a.
+
+**Categories** have no order, so each scan gives them one: by the weighted share of positives in each
+category's bin. Of all sets of categories one that is a cut along it is the best, by any of the three
+criteria. Shares of few rows are believed only as far as the categories of the feature differ more
+than chance explains, so that an identifier gains nothing (`categories`; for several labels
+`label_categories`). A category without mass, and one that no row had, go with the missing.
 
 **Ties.** Candidates equal but for rounding go to the lowest feature, then the lowest threshold,
 then the missing below. A stump and its reverse always have the same gain: the one with d+ >= d- is

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from core import RankBoost
 from core.boosting import validation
 from core.boosting.validation import Part, split_off
 from core.errors import InvalidData, InvalidParameter
@@ -121,3 +122,15 @@ def test_bad_parameters_are_refused_by_name(values):
     X, y = noisy_table()
     with pytest.raises(InvalidParameter, match=f"^{next(iter(values))} must be "):
         BOOSTERS["adaboost"](**values).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-120, 1e140])
+def test_the_scale_of_weights_does_not_matter(scale):
+    X, y = noisy_table()
+    weight = np.random.default_rng(1).random(len(y))
+    one, other = (
+        RankBoost(n_rounds=20, early_stopping_rounds=5).fit(X, y, sample_weight=weight * factor)
+        for factor in (1.0, scale)
+    )
+    assert other.validation_auc_ == pytest.approx(one.validation_auc_, abs=1e-9)
+    assert other.decision_function(X) == pytest.approx(one.decision_function(X))
