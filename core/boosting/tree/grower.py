@@ -8,8 +8,9 @@ import numpy.typing as npt
 from core.errors import InvalidParameter
 from core.scan import Team
 from core.scan.by_row import COLUMNS
+from core.scan.team import PARALLEL_CELLS
 
-from .growth import END_TREE, START_TREE, do_pieces, next_phase
+from .growth import END_TREE, START_TREE, count_cells, do_pieces, next_phase
 from .layout import N_CODES, Floats, Integers, Table
 from .workspace import N_LEAVES, N_SPLIT_COLUMNS, ROWS_PER_CODE, RUN_ROWS, Rule, State, Work
 
@@ -78,6 +79,9 @@ class Grower:
         n_sided = most_codes if table.categorical.any() else 0
         run_rows = max(RUN_ROWS, ROWS_PER_CODE * most_codes)
         n_runs = 2 * (n_rows // run_rows + 2 * n_leaves + 2)
+        n_spare = 2 * (n_rows // run_rows) + 2
+        # Rows are divided, put in their places, and only then added up: both use the same room.
+        room = np.empty(max(n_spare * n_cells, -(-n_rows // 2)))
         self._work = Work(
             table.words,
             table.per_word,
@@ -86,10 +90,10 @@ class Grower:
             run_rows,
             np.zeros((n_blocks, COLUMNS), dtype=np.bool_),
             np.empty(n_rows, dtype=np.uint32),
-            np.empty(n_rows, dtype=np.uint32),
+            room.view(np.uint32)[:n_rows],
             np.empty((n_weights, 0)),
             np.empty((n_leaves, 2 * n_cells)),
-            np.empty((2 * (n_rows // run_rows) + 2, n_cells)),
+            room[: n_spare * n_cells].reshape(n_spare, n_cells),
             np.zeros((n_leaves, 9), dtype=np.int64),
             np.zeros((n_leaves, n_blocks + 1, 4)),
             np.zeros((n_leaves, n_blocks + 1, n_sided), dtype=np.uint8),
@@ -149,7 +153,10 @@ class Grower:
         work.leaves[0] = (0, n_positives, n_positives, n_drawn, 0, 0, -1, 0, 0)
         phase, n_pieces = START_TREE, 0
         while phase != END_TREE:
-            self._team.run(do_pieces, n_pieces, phase, work, rule)
+            if count_cells(phase, n_pieces, work) < PARALLEL_CELLS:
+                do_pieces(0, 1, n_pieces, phase, work, rule)
+            else:
+                self._team.run(do_pieces, n_pieces, phase, work, rule)
             phase, n_pieces = next_phase(
                 phase, work, self._max_depth, self._best_first, self._state
             )

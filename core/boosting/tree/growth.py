@@ -50,6 +50,8 @@ from .workspace import (
 
 START_TREE, _ADD, _FINISH, _DIVIDE, _GATHER, END_TREE = range(6)
 
+DIVIDING_A_ROW = 6  # takes as long as adding so many cells
+
 
 @numba.njit(numba.float64[:, ::1](WORK_TYPE, numba.int64, numba.int64), nogil=True, cache=True)
 def histogram_of(work, leaf, block):  # type: ignore[no-untyped-def]
@@ -318,6 +320,20 @@ def _split_leaves(work, batch, n_leaves, state):  # type: ignore[no-untyped-def]
         child[DEPTH] = leaf[DEPTH]
         child[PLACE] = n_leaves + b
         work.found[at, last, 0] = work.found[n_leaves + b, last, 0] = 0.0
+
+
+@numba.njit(numba.int64(numba.int64, numba.int64, WORK_TYPE), nogil=True, cache=True)
+def count_cells(phase, n_pieces, work):  # type: ignore[no-untyped-def]
+    """Say how much work a phase is, in cells added to a histogram."""
+    n_blocks = len(work.blocks)
+    if phase == _FINISH:
+        return n_pieces // n_blocks * 2 * work.histograms.shape[1]
+    per_row = COLUMNS * n_blocks if phase == _ADD else DIVIDING_A_ROW
+    n_runs = n_pieces // n_blocks if phase == _ADD else n_pieces
+    n_rows = 0
+    for run in work.runs[:n_runs]:
+        n_rows += run[TO] - run[FROM]
+    return n_rows * per_row
 
 
 @numba.njit(

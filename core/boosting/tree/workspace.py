@@ -69,7 +69,7 @@ class Work(NamedTuple):
     rows : ndarray of shape (n_rows,), uint32
         The rows drawn, those of a leaf and class together, ascending.
     divided : ndarray of shape (n_rows,), uint32
-        Where runs of rows are divided before they are put in their places.
+        Where runs of rows are divided before they are put in their places; in the memory of `spare`.
     weights : ndarray of shape (1 or 2, n_rows), float64
     histograms : ndarray of shape (n_leaves, 2 * n_cells), float64
         Of a leaf: of each block both masses per code and column, [half, code * 32 + column].
