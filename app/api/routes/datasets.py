@@ -51,6 +51,11 @@ _FIELDS_SCHEMA = {
     "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
     "`multilabel`: rows with several labels of two values each.",
 }
+_FIELDS_EXAMPLES = {
+    "categorical": {"example": "zip,shop"},
+    "drop": {"example": 'customer_id,"name, first"'},
+    "missing": {"example": "NA,unknown,-999"},
+}
 _UPLOAD_DOCS: dict[str, Any] = {
     "parameters": [
         {
@@ -59,6 +64,7 @@ _UPLOAD_DOCS: dict[str, Any] = {
             "required": False,
             "description": text,
             "schema": {"type": "string", "minLength": 1, "maxLength": datasets.longest(name)},
+            **_FIELDS_EXAMPLES.get(name, {}),
         }
         for name, text in _FIELDS_SCHEMA.items()
     ],

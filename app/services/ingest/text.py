@@ -59,7 +59,7 @@ def count_codes(coded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
 def spell(column: pa.Array) -> pa.Array:
     """Write values as text; a whole number has no decimal point."""
     try:
-        if pa.types.is_floating(column.type):
+        if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
             spelled = map(_spell_float, column.cast(pa.float64()).to_pylist())
             return pa.array(spelled, pa.string())
         return column.cast(pa.string())

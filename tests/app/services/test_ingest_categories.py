@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,7 @@ def test_codes_that_are_declared_categorical(tmp_path: Path) -> None:
         (pa.array([7, 8, None]), ["7", "8", None]),
         (pa.array([7.0, 2.5, None]), ["7", "2.5", None]),
         (pa.array([True, False, None]), ["true", "false", None]),
+        (pa.array([Decimal("7.0"), Decimal("2.5"), None]), ["7", "2.5", None]),
         (pa.array([7, 8, None]).dictionary_encode(), ["7", "8", None]),
         (pa.array(["a", "a", "b"]), ["a", "a", "b"]),
         (pa.array([19_000, 19_001, 19_000], pa.date32()), ["2022-01-08", "2022-01-09", "2022-01-08"]),
