@@ -302,6 +302,20 @@ def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
+    numba.int64(numba.float64[::1], numba.int64, numba.float64),
+    nogil=True,
+    cache=True,
+)
+def _count_below(padded, step, value):  # type: ignore[no-untyped-def]
+    """Count the edges below a value: a binary search without branches to mispredict."""
+    count = 0
+    while step > 0:
+        count += step if padded[count + step - 1] < value else 0
+        step //= 2
+    return count
+
+
+@numba.njit(
     [
         numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint8[::1]),
         numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint16[::1]),
@@ -311,7 +325,7 @@ def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
 )
 def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
     """Write the code of each value, its number of edges below, and return whether one is NaN."""
-    size = 1
+    size = N_CODES
     while size <= len(edges):
         size *= 2
     padded = np.full(size, np.inf)
@@ -319,11 +333,10 @@ def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
     has_missing = False
     for i in range(len(column)):
         value = column[i]
-        code = 0
-        step = size // 2
-        while step > 0:  # a binary search without branches to mispredict
-            code += step if padded[code + step - 1] < value else 0
-            step //= 2
+        if size == N_CODES:  # a constant number of steps: the compiler unrolls them
+            code = _count_below(padded, N_CODES // 2, value)
+        else:
+            code = _count_below(padded, size // 2, value)
         if np.isnan(value):
             code = missing
             has_missing = True
