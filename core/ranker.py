@@ -116,8 +116,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         matrix = self._matrix(X, reset=True)
         self.classes_, positive = self._check_target(y, matrix.shape[0])
         weight = check_weights(sample_weight, positive, self.classes_)
-        present = weight > 0
-        if not present.all():
+        if not (weight > 0).all():
+            present = weight > 0
             matrix, positive, weight = matrix[present], positive[present], weight[present]
         matrix, self.categories_ = keep_present(matrix, self.categories_)
         self._fit(matrix, positive, weight, callback or ignore)
