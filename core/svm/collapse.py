@@ -60,9 +60,8 @@ def leave_origin(
     point does without are dropped.
     """
     problem = planes.problem
-    nothing = Scores(*(np.zeros(len(part)) for part in problem.scores(np.zeros(problem.size))))
     corners = Planes(problem.size)
-    corners.add(problem.plane(problem.at(nothing)))
+    corners.add(problem.plane(problem.at(problem.nothing())))
     longest = corners.gram[0, 0]
     found = None
     for _ in range(most):
@@ -106,7 +105,7 @@ def depart(planes: CuttingPlanes, C: float, direction: Floats, scores: Scores) -
     Point
     """
     problem = planes.problem
-    nothing = scores.scaled(0.0)
+    nothing = problem.nothing()
     start = Point(np.zeros(problem.size), nothing, problem.at(nothing))
     slope = -start.violations.slope(*scores)
     length = min(C * slope / float((direction * direction).sum()), 1.0 / slope)

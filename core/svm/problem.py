@@ -62,7 +62,11 @@ class Problem:
     @property
     def size(self) -> int:
         """Number of coordinates of w."""
-        return self.rows.coordinates.size
+        return self.rows.size
+
+    def nothing(self) -> Scores:
+        """Give the scores of w = 0."""
+        return Scores(np.zeros(len(self._positives)), np.zeros(len(self._negatives)))
 
     def scores(self, w: Floats) -> Scores:
         """Score the rows; the one product with the table in an iteration."""
