@@ -328,15 +328,15 @@ def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
     size = N_CODES
     while size <= len(edges):
         size *= 2
+    narrow, half = size == N_CODES, size // 2
     padded = np.full(size, np.inf)
     padded[: len(edges)] = edges
     has_missing = False
     for i in range(len(column)):
         value = column[i]
-        if size == N_CODES:  # a constant number of steps: the compiler unrolls them
-            code = _count_below(padded, N_CODES // 2, value)
-        else:
-            code = _count_below(padded, size // 2, value)
+        # Of 256 the compiler knows the number of steps, and unrolls them.
+        step = N_CODES // 2
+        code = _count_below(padded, step, value) if narrow else _count_below(padded, half, value)
         if np.isnan(value):
             code = missing
             has_missing = True
