@@ -161,12 +161,13 @@ class CutRules(Rules):
             if self.feature[node] < 0:
                 top[places] = self.to_top[node]
             else:
-                above = self._is_above(node, X[rows[places], self.feature[node]])
+                above = self.is_above(node, X[rows[places], self.feature[node]])
                 waiting.append((node + 1, places[above]))
                 waiting.append((int(self.below[node]), places[~above]))
         return top
 
-    def _is_above(self, node: int, x: Floats) -> Booleans:
+    def is_above(self, node: int, x: Floats) -> Booleans:
+        """Say which values of its feature a cut puts above."""
         missing = np.isnan(x)
         if self.word[node] < 0:
             above = x > self.threshold[node]
@@ -260,7 +261,7 @@ class CutRules(Rules):
             )
         above, below = f"{x} > {self.threshold[node]:.10g}", f"{x} <= {self.threshold[node]:.10g}"
         if texts is not None:
-            held = self._is_above(node, np.arange(len(texts), dtype=np.float64))
+            held = self.is_above(node, np.arange(len(texts), dtype=np.float64))
             above, below = (
                 f"{x} in {{{', '.join(t for t, h in zip(texts, held, strict=True) if h == side)}}}"
                 for side in (True, False)

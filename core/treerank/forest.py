@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
+from sklearn.utils.validation import check_is_fitted
 
 from core.arrays import check_array
 from core.errors import ArtifactError
@@ -23,6 +24,7 @@ from core.scan.team import PARALLEL_CELLS, Team
 
 from . import options, walking
 from .coding import code
+from .contributions import PathValues
 from .cuts import CutRules
 from .growth import Limits, grow
 from .importance import sum_gains
@@ -109,6 +111,34 @@ class TreeRankForest(Ranker):
     def takes_categories(self) -> bool:
         """Cuts take them."""
         return True
+
+    @property
+    def offset_(self) -> float:
+        """The mean score of the rows that the trees were grown on."""
+        return sum(path.mean for path in self._paths()) / self.n_trees + self.intercept_
+
+    def contributions(self, X: Any) -> Floats:
+        """Say how each row differs from the average one, feature by feature; see `TreeRank`.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+            decision_function(X) is offset_ plus the sum of each row.
+        """
+        rows = self._checked_rows(X)
+        parts = np.zeros(rows.shape)
+        for path in self._paths():
+            parts += path.contributions(rows)
+        return parts / self.n_trees
+
+    def _paths(self) -> Iterator[PathValues]:
+        check_is_fitted(self)
+        for tree in self.trees_:
+            yield PathValues(tree, _rank_leaves(tree))
 
     @property
     def feature_importances_(self) -> Floats:

@@ -15,6 +15,7 @@ from core.scan import youden_threshold
 from core.target import check_labels, check_weights
 
 from . import drawing, options, pruning, reading, selection, structural
+from .contributions import PathValues
 from .cuts import CutRules
 from .growers import GrowthOptions, make_grower, rules_class
 from .growth import Limits
@@ -148,6 +149,30 @@ class TreeRank(Ranker):
         return self
 
     @property
+    def offset_(self) -> float:
+        """The mean score of the training rows: what contributions are counted from."""
+        return self._path_values().mean
+
+    def contributions(self, X: Any) -> Floats:
+        """Say how each row differs from the average training row, feature by feature.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+            decision_function(X) is offset_ plus the sum of each row; see `contributions.PathValues`.
+
+        Raises
+        ------
+        InvalidParameter
+            The splitter makes no cuts.
+        """
+        return self._path_values().contributions(self._checked_rows(X))
+
+    @property
     def feature_importances_(self) -> Floats:
         """I_j = Σ ΔAUC² over the cuts on each feature (§5.1); not with splitters that make no cuts."""
         return self._feature_gains().squared
@@ -212,6 +237,15 @@ class TreeRank(Ranker):
     def _reading(self) -> reading.Reading:
         check_is_fitted(self)
         return reading.Reading(self.tree_, self.order_, self._feature_name, self.categories_)
+
+    def _path_values(self) -> PathValues:
+        check_is_fitted(self)
+        if not isinstance(self.tree_.rules, CutRules):
+            raise InvalidParameter(
+                "contributions need splitter 'leafrank' or 'axis', nodes are split by "
+                f"{self.splitter!r}"
+            )
+        return PathValues(self.tree_, self._leaf_scores)
 
     def _feature_gains(self) -> FeatureGains:
         if not isinstance(self.tree_.rules, CutRules):

@@ -1,0 +1,85 @@
+"""Contributions of features to a tree's scores: they add up, and are what the cuts on the way change."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.errors import InvalidParameter
+from core.treerank import TreeRank, TreeRankForest
+
+
+def table(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    frame["colour"] = rng.choice(["red", "blue", "green"], n)
+    y = frame.a + frame.b * (frame.colour == "red") + 0.5 * rng.normal(size=n) > 0
+    frame.loc[::7, "b"] = np.nan
+    return frame, y.to_numpy(), rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        TreeRank(),
+        TreeRank(splitter="axis", max_depth=3, order="concave"),
+        TreeRank(pruning="structural"),
+        TreeRankForest(n_trees=7),
+    ],
+    ids=["leafrank", "axis", "pruned", "forest"],
+)
+def test_they_add_up_to_the_score(ranker):
+    X, y, weight = table()
+    ranker.fit(X, y, weight)
+    other, _, _ = table(200, seed=1)
+    parts = ranker.contributions(other)
+    assert parts.shape == (200, 4)
+    scores = ranker.decision_function(other)
+    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(scores, abs=1e-9)
+    assert np.abs(parts).mean(axis=0).argmax() == 0
+
+
+@pytest.mark.parametrize("splitter", ["axis", "leafrank"])
+def test_the_offset_is_the_mean_score_of_the_training_rows(splitter):
+    X, y, weight = table()
+    ranker = TreeRank(splitter=splitter).fit(X, y, weight)
+    mean = np.average(ranker.decision_function(X), weights=weight)
+    assert ranker.offset_ == pytest.approx(mean, abs=1e-9)
+    parts = ranker.contributions(X)
+    assert np.average(parts, axis=0, weights=weight).sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_each_cut_gives_its_feature_what_it_changes():
+    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
+    y = np.array([0, 0, 0, 1] * 10)
+    ranker = TreeRank(splitter="axis", max_depth=2, min_samples_leaf=1).fit(X, y)
+    top, middle, low = ranker.decision_function([[1, 1], [1, 0], [0, 0]])
+    mean = (top + middle + 2 * low) / 4
+    assert ranker.offset_ == pytest.approx(mean)
+    half = (top + middle) / 2
+    assert ranker.contributions([[1.0, 1], [1, 0], [0, 1]]) == pytest.approx(
+        np.array([[half - mean, top - half], [half - mean, middle - half], [low - mean, 0]])
+    )
+
+
+def test_cuts_in_a_node_are_told_apart():
+    rng = np.random.default_rng(0)
+    X = rng.random((800, 3))
+    X[:, 1] = 7.0
+    y = (X[:, 0] > 0.5) ^ (X[:, 2] > 0.5)
+    ranker = TreeRank(max_depth=1, leafrank_depth=2).fit(X, y)
+    parts = ranker.contributions(X)
+    assert (parts[:, 1] == 0).all()
+    assert len(np.unique(parts.round(9), axis=0)) > 2  # both features, not the node as a whole
+
+
+def test_a_tree_of_one_leaf():
+    ranker = TreeRank().fit(np.zeros((10, 2)), np.arange(10) % 2)
+    assert ranker.contributions(np.ones((3, 2))).tolist() == [[0.0, 0.0]] * 3
+    assert ranker.offset_ == ranker.decision_function([[0.0, 0.0]])[0]
+
+
+def test_what_makes_no_cuts_has_none():
+    X, y, _ = table(200)
+    ranker = TreeRank(splitter="grid", max_depth=2).fit(X[["a", "b"]], y)
+    with pytest.raises(InvalidParameter, match="nodes are split by 'grid'"):
+        ranker.contributions(X[["a", "b"]])
