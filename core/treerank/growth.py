@@ -8,7 +8,7 @@ import numpy as np
 
 from core.ranker import Callback
 
-from .peaks import TIE
+from .category_peaks import TIE
 from .splitting import C, Divided, Division
 from .tree import Tree
 

@@ -17,7 +17,8 @@ import numpy as np
 from core.scan import MISSING
 from core.scan.by_row import CELLS, COLUMNS
 
-from .peaks import TIE, find_cut, write_above
+from .category_peaks import TIE, write_above
+from .peaks import find_cut
 from .rows import add_rows, divide_rows, gather_rows, sum_rows
 from .settling import settle
 from .workspace import (
@@ -255,13 +256,19 @@ def _list_batch(work, n_pairs, n_leaves, n_cells, batch):  # type: ignore[no-unt
 
 @numba.njit(
     numba.types.UniTuple(numba.int64, 2)(
-        WORK_TYPE, numba.int64, numba.int64, numba.int64, numba.int64, numba.int64[::1]
+        WORK_TYPE,
+        numba.int64,
+        numba.types.UniTuple(numba.int64, 2),
+        numba.int64,
+        numba.float64,
+        numba.int64[::1],
     ),
     nogil=True,
     cache=True,
 )
-def list_divisions(work, n_pairs, n_leaves, n_cells, n_splits, batch):  # type: ignore[no-untyped-def]
+def list_divisions(work, n_pairs, sizes, n_cells, least_mass, batch):  # type: ignore[no-untyped-def]
     """Choose the leaves to split and note their splits; return how many, and of how many runs."""
+    n_leaves, n_splits = sizes
     n = _list_batch(work, n_pairs, n_leaves, n_cells, batch)
     n_runs = 0
     for b in range(n):
@@ -278,6 +285,7 @@ def list_divisions(work, n_pairs, n_leaves, n_cells, n_splits, batch):  # type: 
             work.n_unordered[block, column],
             leaf[CUT],
             leaf[MISSING_ABOVE] != 0,
+            least_mass,
             work.classes,
             work.above[leaf[SPLIT]],
         )

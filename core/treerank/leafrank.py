@@ -226,7 +226,12 @@ class LeafRank:
             self._run(ADD, leafgrowth.list_additions(work, n_pairs) * len(work.blocks))
             self._run(FIND, n_pairs * len(work.blocks))
             n_batch, n_runs = leafgrowth.list_divisions(
-                work, n_pairs, n_leaves, len(cells) if best_first else 0, n_splits, self._batch
+                work,
+                n_pairs,
+                (n_leaves, n_splits),
+                len(cells) if best_first else 0,
+                shape.least_mass,
+                self._batch,
             )
             if n_batch == 0:
                 break

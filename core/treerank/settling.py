@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from .peaks import TIE
+from .category_peaks import TIE
 from .workspace import (
     ASKED,
     CELL,

@@ -18,11 +18,15 @@ def masses(rows, taken):
     return (weight * rows.positive).sum(), (weight * ~rows.positive).sum()
 
 
-def cuts_of(column, n_categories):
-    """Every way to cut a column: each a mask of the rows above."""
+def cuts_of(column, n_categories, mass, least):
+    """Every way to cut a column: each a mask of the rows above.
+
+    A category with less than the mass of a leaf goes with the missing.
+    """
     missing = np.isnan(column)
     if n_categories:
-        values = np.unique(column[~missing])
+        values = [v for v in np.unique(column[~missing]) if mass[column == v].sum() >= least]
+        missing = ~np.isin(column, values)
         sets = chain.from_iterable(combinations(values, r) for r in range(1, len(values) + 1))
         above = [np.isin(column, chosen) for chosen in sets]
     else:
@@ -36,7 +40,8 @@ def best_cut(rows, cell, least):
     total_p, total_n = masses(rows, cell)
     best, mask = -1.0, None
     for j in range(rows.X.shape[1]):
-        for above in cuts_of(rows.X[:, j], rows.n_categories[j]):
+        mass = rows.weight * cell
+        for above in cuts_of(rows.X[:, j], rows.n_categories[j], mass, least):
             p, n = masses(rows, cell & above)
             if min(p + n, total_p + total_n - p - n) >= least:
                 gain = abs(p * total_n - n * total_p)

@@ -1,0 +1,268 @@
+"""The estimator: its order, cut, pruning and parameters."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from core import TreeRank, load, save
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.metrics import auc, roc_curve
+from core.treerank import pruning, selection
+from core.treerank.splitting import Sample
+
+
+def make_quarters(n, seed):
+    """§6.1: the optimal AUC is .735, its order X2, X1, X3, X4."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.5
+    shares = np.where(y[:, None], [0.4, 0.3, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4])
+    quarter = (rng.random(n)[:, None] > shares.cumsum(axis=1)).sum(axis=1).clip(0, 3)
+    X = rng.random((n, 2)) / 2
+    X[:, 0] += np.isin(quarter, [1, 2]) / 2
+    X[:, 1] += np.isin(quarter, [2, 3]) / 2
+    return X, y
+
+
+CENTRES = np.array([[0.25, 0.25], [0.75, 0.25], [0.75, 0.75], [0.25, 0.75]])
+
+
+@pytest.mark.parametrize(("n", "mean"), [(500, 0.7125), (2000, 0.727)])
+def test_quarters_by_cross_validation(n, mean):
+    """Figures of design/algorithms.md; of 10 samples, within three standard errors."""
+    X_test, y_test = make_quarters(20_000, 99)
+    found = []
+    for seed in range(10):
+        ranker = TreeRank(
+            pruning="cv", leafrank_max_leaves=4, min_samples_leaf=5.0, random_state=seed
+        ).fit(*make_quarters(n, seed))
+        found.append(auc(y_test, ranker.decision_function(X_test)))
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert abs(np.mean(found) - mean) < 3 * np.hypot(error, 0.0015)
+
+
+def test_quarters_in_their_order():
+    scores = TreeRank(max_depth=2).fit(*make_quarters(20_000, 0)).decision_function(CENTRES)
+    assert np.argsort(-scores).tolist() == [1, 0, 2, 3]
+
+
+def make_gaussians(n, seed, d=4):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.4
+    return rng.normal(size=(n, d)) + 0.7 * y[:, None] * (np.arange(d) < 2), y
+
+
+def test_scores_are_whole_and_cut_at_the_youden_point():
+    X, y = make_gaussians(1000, 0)
+    ranker = TreeRank().fit(X, y)
+    scores = ranker.decision_function(X)
+    assert (np.diff(np.unique(scores)) == 1.0).all()
+    assert len(np.unique(scores)) == ranker.tree_.n_leaves
+    curve = roc_curve(y, scores)
+    difference = curve.tpr - curve.fpr
+    predicted = ranker.predict(X)
+    assert (predicted[y].mean() - predicted[~y].mean()) == pytest.approx(difference.max())
+    assert auc(y, scores) == pytest.approx(ranker.tree_.auc)
+    fpr, tpr = ranker.roc_knots_
+    assert len(fpr) == ranker.tree_.n_leaves + 1
+    assert np.trapezoid(tpr, fpr) == pytest.approx(ranker.tree_.auc)
+    paper = ranker.tree_.paper_scores()[ranker.tree_.find_leaves(X)]
+    assert auc(y, paper) == auc(y, scores)
+
+
+def test_concave_order_has_the_greatest_training_area():
+    X, y = make_gaussians(1000, 0)
+    tree, concave = (TreeRank(order=order).fit(X, y) for order in ("tree", "concave"))
+    assert concave.order_ == "concave"
+    assert auc(y, concave.decision_function(X)) > auc(y, tree.decision_function(X))
+    fpr, tpr = concave.roc_knots_
+    slopes = np.diff(tpr) / np.maximum(np.diff(fpr), 1e-12)
+    assert (np.diff(slopes) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("way", ["cv", "holdout"])
+def test_pruning_on_rows_held_out_leaves_little_and_loses_little(way):
+    X, y = make_gaussians(600, 0, d=8)
+    X_new, y_new = make_gaussians(5000, 1, d=8)
+    few = {"min_samples_leaf": 2.0, "n_folds": 5}
+    whole = TreeRank(**few).fit(X, y)
+    pruned = TreeRank(pruning=way, **few).fit(X, y)
+    assert pruned.tree_.n_leaves < 0.6 * pruned.pruning_path_.n_leaves[0]
+    lost = auc(y_new, whole.decision_function(X_new)) - auc(y_new, pruned.decision_function(X_new))
+    assert lost < 0.01
+    path = pruned.pruning_path_
+    assert np.isfinite(path.validation_auc).all()
+    assert np.isnan(whole.pruning_path_.validation_auc).all()
+    if way == "cv":
+        best = int(np.flatnonzero(path.n_leaves == pruned.tree_.n_leaves)[0])
+        assert path.validation_auc[best] == path.validation_auc.max()
+        assert pruned.pruning_path_.n_leaves[0] == whole.tree_.n_leaves
+
+
+def test_folds_by_hand():
+    """The mean AUC along the path is that of fold trees pruned and scored one by one."""
+    X, y = make_gaussians(300, 0)
+    ranker = TreeRank(pruning="cv", n_folds=3, min_samples_leaf=5.0).fit(X, y)
+    path = ranker.pruning_path_
+    part = selection.split_rows(y, 3, 0)
+    for k, penalty in enumerate(pruning.middles(path.penalty)):
+        aucs = []
+        for fold in range(3):
+            one = TreeRank(min_samples_leaf=5.0).fit(X[part != fold], y[part != fold])
+            tree = one.tree_.collapse(pruning.critical_penalties(one.tree_) <= penalty)
+            aucs.append(auc(y[part == fold], -tree.find_leaves(X[part == fold]).astype(float)))
+        assert path.validation_auc[k] == pytest.approx(np.mean(aucs), abs=1e-12)
+
+
+def test_a_pruning_sample_of_ones_own():
+    X, y = make_gaussians(600, 0, d=8)
+    X_own, y_own = make_gaussians(600, 1, d=8)
+    ranker = TreeRank(min_samples_leaf=2.0).fit(X, y)
+    before = auc(y_own, ranker.decision_function(X_own))
+    assert ranker.prune(X_own, y_own) is ranker
+    assert auc(y_own, ranker.decision_function(X_own)) > before
+    with pytest.raises(InvalidData, match=r"labels of fit, \[False, True\], got \[0, 2\]"):
+        ranker.prune(X_own, 2 * y_own)
+    with pytest.raises(InvalidData, match="5 features, but TreeRank is expecting 8"):
+        ranker.prune(X_own[:, :5], y_own)
+
+
+def test_validation_chooses_the_order():
+    X, y = make_gaussians(3000, 0)
+    chosen = TreeRank(pruning="cv", order="validation", n_folds=5).fit(X, y)
+    assert chosen.order_ in ("tree", "concave")
+    again = load(save(chosen))
+    assert again.order_ == chosen.order_
+    for bad in (None, "structural"):
+        with pytest.raises(InvalidParameter, match="unless pruning holds rows out"):
+            TreeRank(order="validation", pruning=bad).fit(X, y)
+
+
+def test_better_order_by_hand():
+    """Leaves that the tree holds in the wrong order: the held-out rows say so."""
+    X, y = make_gaussians(500, 0)
+    tree = TreeRank(max_depth=2).fit(X, y).tree_
+    good = tree.concave_order
+    held = pruning.weigh_anew(tree, X, y, np.ones(len(y)))
+    expected = "concave" if (good != np.arange(tree.n_leaves)).any() else "tree"
+    assert selection.better_order([(tree, held)]) == expected
+    reversed_ = pruning.weigh_anew(tree, X, ~y, np.ones(len(y)))
+    assert selection.better_order([(tree, reversed_)]) == "tree"
+
+
+@pytest.mark.parametrize("pruning_way", ["cv", "holdout"])
+def test_one_row_of_a_class_cannot_be_held_out(pruning_way):
+    X, y = np.arange(12.0)[:, None], np.arange(12) == 3
+    with pytest.raises(InvalidData, match="at least 2 rows of positive weight in each class"):
+        TreeRank(pruning=pruning_way).fit(X, y)
+    assert TreeRank().fit(X, y).tree_.n_leaves == 1
+
+
+def test_weights_of_a_small_mean_are_no_rows():
+    X, y = make_gaussians(400, 0)
+    plain, scaled = TreeRank().fit(X, y), TreeRank().fit(X, y, np.full(400, 1 / 400))
+    assert scaled.tree_.n_leaves == plain.tree_.n_leaves
+    assert (scaled.decision_function(X) == plain.decision_function(X)).all()
+
+
+def test_weights_of_any_size():
+    X, y = make_gaussians(400, 0)
+    plain, tiny = TreeRank().fit(X, y), TreeRank().fit(X, y, np.full(400, 2.0**-300))
+    assert (tiny.decision_function(X) == plain.decision_function(X)).all()
+    huge = TreeRank().fit(X, y, np.full(400, 2.0**480))
+    assert np.isfinite(huge.tree_.auc)
+    assert auc(y, huge.decision_function(X)) == pytest.approx(huge.tree_.auc)
+
+
+def test_one_leaf_predicts_the_class_with_more_weight():
+    X = np.ones((10, 1))
+    y = np.arange(10) < 4
+    ranker = TreeRank().fit(X, y)
+    assert ranker.tree_.n_leaves == 1
+    assert not ranker.predict(X).any()
+    assert TreeRank().fit(X, ~y).predict(X).all()
+    assert ranker.roc_knots_[0].tolist() == [0.0, 1.0]
+
+
+def test_an_identifier_tells_nothing():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"id": [f"u{k}" for k in range(300)], "colour": rng.choice(list("ab"), 300)}
+    )
+    y = (frame["colour"] == "a").to_numpy() ^ (rng.random(300) < 0.2)
+    both, alone = (TreeRank(min_samples_leaf=5.0).fit(X, y) for X in (frame, frame[["colour"]]))
+    assert both.tree_.auc < alone.tree_.auc + 0.03
+    # the 46 that share the last bin may be set apart from all others, but no label can be learnt
+    assert TreeRank().fit(frame[["id"]], y).tree_.auc < 0.55
+
+
+def test_unseen_categories_go_with_the_missing():
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue", None], 600)
+    y = np.isin(colour, ["red", "blue"]) ^ (rng.random(600) < 0.2)
+    ranker = TreeRank().fit(pd.DataFrame({"colour": colour}), y)
+    scores = ranker.decision_function(pd.DataFrame({"colour": ["red", "green", "mauve", None]}))
+    assert scores[0] > scores[1]
+    assert scores[2] == scores[3]
+    again = load(save(ranker))
+    assert (
+        again.decision_function(pd.DataFrame({"colour": ["mauve", "red"]})) == scores[[2, 0]]
+    ).all()
+
+
+@pytest.mark.parametrize("splitter", ["axis", "grid", "logistic", "linear_svm", "random_forest"])
+def test_every_splitter_ranks_and_is_stored(splitter):
+    X, y = make_gaussians(300, 0)
+    ranker = TreeRank(splitter=splitter, max_depth=3).fit(X, y)
+    assert auc(y, ranker.decision_function(X)) > 0.7
+    again = load(save(ranker))
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+    assert again.structure() == ranker.structure()
+
+
+def test_an_estimator_of_ones_own_splits_but_is_not_stored():
+    X, y = make_gaussians(300, 0)
+    ranker = TreeRank(splitter=DecisionTreeClassifier(max_depth=2), max_depth=3).fit(X, y)
+    assert auc(y, ranker.decision_function(X)) > 0.7
+    with pytest.raises(ArtifactError, match="DecisionTreeClassifier"):
+        save(ranker)
+
+
+def test_steps_are_told_over_all_folds():
+    X, y = make_gaussians(400, 0)
+    seen = []
+    TreeRank(pruning="cv", n_folds=3, max_depth=4).fit(
+        X, y, callback=lambda *report: seen.append(report)
+    )
+    assert seen[-1][:2] == (16, 16)
+    assert [step for step, _, _ in seen] == sorted(step for step, _, _ in seen)
+    assert all(info["leaves"] >= 2 and 0.5 < info["training_auc"] < 1 for *_, info in seen)
+
+
+def test_folds_do_not_touch_the_rows_given():
+    X, y = make_gaussians(200, 0)
+    sample = Sample(X.copy(), y, np.ones(200), np.zeros(4, np.int64))
+    TreeRank(pruning="cv", n_folds=2).fit(X, y)
+    assert (X == sample.X).all()
+
+
+BAD_STATES = {
+    "order": ["sideways", None, 3],
+}
+
+
+@pytest.mark.parametrize("name", BAD_STATES)
+def test_bad_meta_is_refused(name):
+    X, y = make_gaussians(100, 0)
+    ranker = TreeRank().fit(X, y)
+    arrays, meta = ranker.get_state()
+    for value in BAD_STATES[name]:
+        with pytest.raises(ArtifactError):
+            TreeRank.from_state(ranker.get_params(), arrays, meta | {name: value})
+    for broken in (
+        {"pruning_penalty": arrays["pruning_penalty"] - 1.0},
+        {"pruning_n_leaves": arrays["pruning_n_leaves"] * 0},
+        {"pruning_auc": arrays["pruning_auc"] + 5.0},
+    ):
+        with pytest.raises(ArtifactError, match=next(iter(broken))):
+            TreeRank.from_state(ranker.get_params(), arrays | broken, meta)
