@@ -72,18 +72,44 @@ def scramble_keys(keys: _Words, seed: int) -> _Words:
     return _scramble(keys + _scramble(np.full(1, seed, dtype=np.uint64)))
 
 
+def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
+    """Give each column a key that follows from its values: equal columns have equal keys.
+
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), uint64
+        The same with rows and columns in any order; for a sparse matrix a column's key is its place.
+    """
+    if sparse.issparse(X):
+        return _scramble(np.arange(X.shape[1], dtype=np.uint64))
+    mass = _masses(positive, weight)
+    sums = [(mass * _scramble(_words(column))).sum(dtype=np.uint64) for column in X.T]
+    return _scramble(np.array(sums, dtype=np.uint64))
+
+
 def _add_columns(X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
     """Sum the scrambled values of each row; a column is told from others by what it holds, not by where it stands."""
-    mass = np.floor(weight * 2.0**16)  # whole, so that a row of weight k adds as k rows
-    if not 2.0**16 <= mass.max() < 2.0**63:
-        mass = np.floor(weight / weight.max() * 2.0**52)
-    mass = mass.astype(np.uint64)
-    mass *= np.where(positive, np.uint64(3), np.uint64(1))
+    mass = _masses(positive, weight)
     sums = np.zeros(len(mass), dtype=np.uint64)
     for column in X.T:
         words = _scramble(_words(column))
         sums += _scramble(words + (mass * words).sum(dtype=np.uint64))
     return sums
+
+
+def _masses(positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
+    """Give rows' weights as whole numbers, so that a row of weight k adds as k rows; times 3 in one class."""
+    mass = np.floor(weight * 2.0**16)
+    if not 2.0**16 <= mass.max() < 2.0**63:
+        mass = np.floor(weight / weight.max() * 2.0**52)
+    return mass.astype(np.uint64) * np.where(positive, np.uint64(3), np.uint64(1))
 
 
 def _add_sparse(X: Any) -> _Words:

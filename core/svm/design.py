@@ -5,11 +5,12 @@ one more, 1 where x is missing. A column of categories is one coordinate per cat
 for the missing where there were any. None of it is ever laid out: scores and sums of rows are taken from the raw
 table, the scaling folded into the coefficients.
 
-This is the one place that knows what a row's coordinates are; a feature map is another pair of classes like these.
+This is the one place that knows what a row's coordinates are; a feature map (`maps`) is another pair of classes like
+these.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from core.errors import ArtifactError
 from core.ranker import Floats
 
 from .kernels import FARTHEST, add_moments, score_rows, sum_rows, survey
@@ -111,9 +113,16 @@ class Coordinates:
 
 
 class Rows(ABC):
-    """A table, and its rows as points with coordinates."""
+    """A table, and its rows as points with coordinates.
 
-    coordinates: Coordinates
+    Attributes
+    ----------
+    size : int
+        Number of coordinates.
+    n_rows : int
+    """
+
+    size: int
     n_rows: int
 
     @abstractmethod
@@ -125,11 +134,17 @@ class Rows(ABC):
         """Sum the coordinates of some rows, listed rising, each times its share."""
 
 
-class DenseRows(Rows):
+class TableRows(Rows):
+    """Rows whose coordinates are the columns'."""
+
+    coordinates: Coordinates
+
+
+class DenseRows(TableRows):
     """Rows of an array; one that does not lie row by row in memory is read in small copies of some rows at a time."""
 
     def __init__(self, X: Floats, coordinates: Coordinates) -> None:
-        self.coordinates = coordinates
+        self.coordinates, self.size = coordinates, coordinates.size
         self.n_rows = len(X)
         self._X = X
 
@@ -159,11 +174,11 @@ class DenseRows(Rows):
         return c.fold(sums, absent, table)
 
 
-class SparseRows(Rows):
+class SparseRows(TableRows):
     """Rows of a CSR matrix of numbers."""
 
     def __init__(self, X: Any, coordinates: Coordinates) -> None:
-        self.coordinates = coordinates
+        self.coordinates, self.size = coordinates, coordinates.size
         self.n_rows = X.shape[0]
         self._X = X
 
@@ -204,7 +219,7 @@ def reach(worths: Worths) -> Floats:
     return np.minimum(GREATEST_SCORE / most, FARTHEST)
 
 
-def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> Rows:
+def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> TableRows:
     """Learn the coordinates of a table's columns.
 
     Parameters
@@ -220,7 +235,7 @@ def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) ->
 
     Returns
     -------
-    Rows
+    TableRows
 
     Notes
     -----
@@ -246,9 +261,21 @@ def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) ->
     return place(X, coordinates)
 
 
-def place(X: Any, coordinates: Coordinates) -> Rows:
+def place(X: Any, coordinates: Coordinates) -> TableRows:
     """Give the rows of a table as points with coordinates that are known."""
     return SparseRows(X, coordinates) if sparse.issparse(X) else DenseRows(X, coordinates)
+
+
+def check_coordinates(arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints) -> None:
+    """Refuse a center and a unit that no fit can leave with ArtifactError."""
+    for name, most in {"center": 1.7e308, "unit": 1e200}.items():
+        if not (abs(arrays[name]) <= most).all():
+            raise ArtifactError(f"{name} must be finite, at most {most:g} in size")
+    if (arrays["unit"] < 0).any():
+        raise ArtifactError("unit must not be negative")
+    categorical = n_categories > 0
+    if arrays["unit"][categorical].any() or arrays["center"][categorical].any():
+        raise ArtifactError("unit and center must be 0 where a feature is categorical")
 
 
 def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:

@@ -115,6 +115,11 @@ class Sample(NamedTuple):
             negatives=self.negatives[~held[self.negatives]],
         )
 
+    def mean(self) -> Floats:
+        """Give the mean of all rows' coordinates, weighted."""
+        share = self.weight / self.weight.sum()
+        return self.rows.total(np.arange(self.rows.n_rows), share)
+
     def judge(
         self, held: npt.NDArray[np.bool_], window: tuple[float, float]
     ) -> Callable[[Floats], float]:

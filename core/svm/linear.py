@@ -1,5 +1,6 @@
 """Linear rankers: the fitted state, scores, contributions and words that all SVMs share."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from core.errors import ArtifactError, InvalidData
 from core.ranker import Arrays, Floats, Ranker
 from core.scan import youden_threshold
 
-from .design import Coordinates, Worths, place, split_scores
+from .design import Coordinates, TableRows, Worths, check_coordinates, place, split_scores
 from .fitting import Sample
 
 MOST_TERMS = 1000
@@ -133,16 +134,14 @@ class LinearRanker(Ranker):
 
     def _take_fit(self, sample: Sample, w: Floats) -> None:
         """Take the coefficients; find the intercept and the mean part of each feature."""
-        rows, positives, _, weight = sample
-        positive = np.zeros(len(weight), dtype=np.bool_)
-        positive[positives] = True
-        scores = rows.scores(w)
-        cut = youden_threshold(scores, positive, weight)
-        # halfway to the next score: no row stands on the cut, where rounding would decide
-        middle = 0.0 if cut is None else 0.5 * (cut.value + scores[scores > cut.value].min())
-        mean = rows.total(np.arange(len(weight)), weight / weight.sum())
-        means = rows.coordinates.by_column(mean * w)
-        self._take(rows.coordinates, w, -float(middle), means)
+        self._take_line(sample, w, find_intercept(sample, w))
+
+    def _take_line(self, sample: Sample, w: Floats, intercept: float) -> None:
+        """Take coefficients and intercept; find the mean part of each feature."""
+        rows = sample.rows
+        assert isinstance(rows, TableRows)
+        means = rows.coordinates.by_column(sample.mean() * w)
+        self._take(rows.coordinates, w, intercept, means)
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """Check X; a sparse matrix stays one."""
@@ -198,18 +197,38 @@ class LinearRanker(Ranker):
         return tags
 
 
+def find_intercept(sample: Sample, w: Floats) -> float:
+    """Find what puts the Youden point of the rows at 0."""
+    rows, positives, _, weight = sample
+    positive = np.zeros(len(weight), dtype=np.bool_)
+    positive[positives] = True
+    scores = rows.scores(w)
+    cut = youden_threshold(scores, positive, weight)
+    if cut is None:
+        return -0.0
+    # halfway to the next score: no row stands on the cut, where rounding would decide
+    return -float(0.5 * (cut.value + scores[scores > cut.value].min()))
+
+
 def check_state(
     arrays: Mapping[str, npt.NDArray[Any]], n_categories: npt.NDArray[np.int64], intercept: Any
 ) -> None:
     """Refuse coefficients that no fit can leave with ArtifactError."""
-    greatest = {"center": 1.7e308, "unit": 1e200, "w": 1e80, "means": 1e290}
-    for name, most in greatest.items():
+    check_coordinates(arrays, n_categories)
+    for name, most in {"w": 1e80, "means": 1e290}.items():
         if not (abs(arrays[name]) <= most).all():
             raise ArtifactError(f"{name} must be finite, at most {most:g} in size")
-    if (arrays["unit"] < 0).any():
-        raise ArtifactError("unit must not be negative")
-    categorical = n_categories > 0
-    if arrays["unit"][categorical].any() or arrays["center"][categorical].any():
-        raise ArtifactError("unit and center must be 0 where a feature is categorical")
     if type(intercept) is not float or not abs(intercept) <= 1e290:
         raise ArtifactError(f"intercept must be a finite number, got {intercept!r}")
+
+
+def check_figure(name: str, value: Any) -> None:
+    """Refuse what is no finite number, or negative, with ArtifactError."""
+    if type(value) is not float or not 0.0 <= value < math.inf:
+        raise ArtifactError(f"{name} must be a finite number, not negative, got {value!r}")
+
+
+def check_count(name: str, value: Any, most: int) -> None:
+    """Refuse what is no whole number from 0 to `most` with ArtifactError."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ArtifactError(f"{name} must be an integer from 0 to {most}, got {value!r}")

@@ -1,6 +1,5 @@
 """The frame of the support vector machines: collapse, the choice of C, the anchor, and what is told of the fit."""
 
-import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from core.ranker import Arrays, Callback, Floats
 
 from .design import lay_out
 from .fitting import PATH, Progress, Sample, Trainer
-from .linear import LinearRanker
+from .linear import LinearRanker, check_figure
 from .plan import PLAIN_COST, Aim, Fitted, Plan, Solver
 
 
@@ -91,9 +90,7 @@ class SupportVectorRanker(LinearRanker):
         found = plan.run()
         self.collapsed_ = plan.collapsed or found is None
         self.critical_fpr_ = plan.critical_fpr() if self.collapsed_ else None
-        self._take_fit(
-            sample, np.zeros(rows.coordinates.size) if found is None else found[0].point.w
-        )
+        self._take_fit(sample, np.zeros(rows.size) if found is None else found[0].point.w)
         self._note(found)
         self._warn(found is None or found.solution.converged)
         progress.finish(self.objective_, self.gap_, self.n_iter_)
@@ -152,10 +149,10 @@ class SupportVectorRanker(LinearRanker):
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         super()._set_state(arrays, meta)
         for name in ("C", "objective", "gap"):
-            _check_figure(name, meta[name])
+            check_figure(name, meta[name])
         for name in ("anchor_cost", "critical_fpr"):
             if meta[name] is not None:
-                _check_figure(name, meta[name])
+                check_figure(name, meta[name])
         if type(meta["iterations"]) is not int or not 0 <= meta["iterations"] <= self.max_iter:
             raise ArtifactError(
                 f"iterations must be from 0 to max_iter, got {meta['iterations']!r}"
@@ -169,8 +166,3 @@ class SupportVectorRanker(LinearRanker):
             meta["iterations"],
         )
         self.collapsed_, self.critical_fpr_ = meta["collapsed"], meta["critical_fpr"]
-
-
-def _check_figure(name: str, value: Any) -> None:
-    if type(value) is not float or not 0.0 <= value < math.inf:
-        raise ArtifactError(f"{name} must be a finite number, not negative, got {value!r}")
