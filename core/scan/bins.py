@@ -288,11 +288,12 @@ def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
     weighted = len(cumulative) > 0
     total = cumulative[n - 1] if weighted else float(n)
     spent = 0.0
-    n_edges = 0
+    n_edges = end = 0
     for bins_left in range(max_bins, 1, -1):
         target = spent + (total - spent) / bins_left
         last = np.searchsorted(cumulative[:n], target) if weighted else int(np.ceil(target)) - 1
-        end = _upper_bound(ordered, ordered[min(last, n - 1)], min(last, n - 1))
+        last = min(max(last, end), n - 1)  # a light row may be lost in the sum: still go on
+        end = _upper_bound(ordered, ordered[last], last)
         if end == n:
             break
         edges[n_edges] = ordered[end - 1]

@@ -22,8 +22,6 @@ MaxIter = Annotated[int, Ge(1), Le(100_000), Doc("Most iterations of the solver 
 Standardize = Annotated[
     bool, Doc("Whether to divide numeric features by their standard deviation.")
 ]
-FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
-FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")]
 SurrogateName = Annotated[
     Literal["tight", "naive"],
     Doc(

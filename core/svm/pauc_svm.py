@@ -2,14 +2,12 @@
 
 from typing import Literal
 
-from core.metrics.window import check_window
+from core.metrics.window import FprMax, FprMin, check_window
 
 from .fitting import Progress, Sample, Trainer
 from .options import (
     Anchor,
     Cost,
-    FprMax,
-    FprMin,
     HeldFraction,
     MaxIter,
     Seed,

@@ -2,15 +2,13 @@
 
 from typing import Literal
 
-from core.metrics.window import check_window
+from core.metrics.window import FprMax, FprMin, check_window
 
 from .difference import DifferenceTrainer
 from .fitting import PATH, Progress, Sample
 from .options import (
     Anchor,
     Cost,
-    FprMax,
-    FprMin,
     HeldFraction,
     MaxIter,
     Seed,

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.scan import MISSING, fit_bins
+from core.scan.bins import fit_edges
 
 
 def bin_column(values, max_bins=255, weight=None):
@@ -100,6 +101,16 @@ def test_quantile_bins_hold_equal_shares():
     assert len(counts) == 100
     assert counts.min() >= 999
     assert counts.max() <= 1001
+
+
+@pytest.mark.parametrize("heavy_first", [True, False])
+def test_weights_of_any_span_give_edges_that_rise(heavy_first):
+    """Beside a weight of 1 one of 1e-290 adds nothing to a sum, and is still a row of its own."""
+    values, weight = np.arange(40.0), np.full(40, 1e-290)
+    weight[:5] = 1.0
+    edges = fit_edges(values if heavy_first else -values, weight, 12)
+    assert len(edges) > 0
+    assert (np.diff(edges) > 0).all()
 
 
 def test_a_heavy_value_costs_one_bin():
