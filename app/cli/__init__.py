@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command line."""
     import typer
 
-    from app.cli import client, health, processes
+    from app.cli import client, health, interpret, processes
 
     app = typer.Typer(
         name="rankwright",
@@ -19,4 +19,5 @@ def main() -> None:
     processes.register(app)
     health.register(app)
     client.register(app)
+    interpret.register(app)
     app()

@@ -53,12 +53,15 @@ class ApiClient:
 
     def request(self, method: str, path: str, **kwargs: Any) -> Any:
         """Send one request; returns the JSON answer. Anything else than success is a `ClientError`."""
+        return self._answer(method, path, **kwargs).json()
+
+    def _answer(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
         try:
             response = self._http.request(method, path, **kwargs)
         except httpx.HTTPError as error:
             raise ClientError(f"no service answers at {self.url}: {error}") from error
         if response.is_success:
-            return response.json()
+            return response
         raise ClientError(_explain(response))
 
     def upload(
@@ -113,9 +116,16 @@ class ApiClient:
 
     def model(self, ref: str, what: str = "", **params: Any) -> dict[str, Any]:
         """GET a model, or a part of it such as `metrics`, `roc` or `score`."""
-        path = f"/v1/models/{quote(ref, safe='@:')}" + (f"/{what}" if what else "")
-        answer: dict[str, Any] = self.request("GET", path, params=params)
+        answer: dict[str, Any] = self.request("GET", _address(ref, what), params=params)
         return answer
+
+    def model_text(self, ref: str, what: str, **params: Any) -> str:
+        """GET a part of a model that is not JSON."""
+        return self._answer("GET", _address(ref, what), params=params).text
+
+
+def _address(ref: str, what: str) -> str:
+    return f"/v1/models/{quote(ref, safe='@:')}" + (f"/{what}" if what else "")
 
 
 def default_state_dir() -> Path:
