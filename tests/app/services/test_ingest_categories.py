@@ -1,21 +1,19 @@
-"""Columns of text: when they are categories, what a category may be, and what is left out."""
+"""Columns of text: when they are categories, which are declared, and what is left out."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uploads import Ready, read
+from uploads import ARROW, PARQUET, Ready, halves, read
 
 from app.services.ingest import categories, delimited, writer
 from app.services.ingest.categories import DistinctCounter
@@ -25,21 +23,8 @@ from app.services.ingest.faults import BadTable
 Read = Callable[..., Ready]
 Refuse = Callable[..., BadTable]
 NDJSON = "application/x-ndjson"
-PARQUET = "application/vnd.apache.parquet"
-ARROW = "application/vnd.apache.arrow.stream"
 
 COLOURS = "n,colour,y\n1,red,0\n2, green ,1\n3,?,0\n4,red,1\n5,Red,0\n"
-
-
-def body_of(table: pa.Table, content_type: str) -> bytes:
-    """Serialise a table in two batches."""
-    sink = io.BytesIO()
-    if content_type == PARQUET:
-        pq.write_table(table, sink, row_group_size=-(-table.num_rows // 2))
-    else:
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=-(-table.num_rows // 2))
-    return sink.getvalue()
 
 
 def test_text_is_categorical(ready: Read) -> None:
@@ -78,7 +63,7 @@ def test_ndjson_and_typed_formats_agree_with_csv(tmp_path: Path) -> None:
         schema = pa.schema([("n", pa.int64()), ("colour", kind), ("y", pa.int64())])
         table = pa.Table.from_pylist(rows, schema)
         for content_type in (PARQUET, ARROW):
-            answer = read(tmp_path, body_of(table, content_type), content_type)
+            answer = read(tmp_path, halves(table, content_type), content_type)
             assert answer.columns == expected.columns
             assert answer.result["columns"] == expected.result["columns"]
 
@@ -183,7 +168,7 @@ def test_codes_that_are_declared_categorical(tmp_path: Path) -> None:
 def test_typed_columns_that_are_declared_categorical(
     tmp_path: Path, array: pa.Array, values: list[str], content_type: str
 ) -> None:
-    body = body_of(pa.table({"n": [1, 2, 3], "a": array, "y": [0, 1, 1]}), content_type)
+    body = halves(pa.table({"n": [1, 2, 3], "a": array, "y": [0, 1, 1]}), content_type)
     table = read(tmp_path, body, content_type, categorical=["a"])
     assert table.columns["a"] == values
     assert table.column("a")["type"] == "categorical"
@@ -198,7 +183,7 @@ def test_numbers_of_json_that_are_declared_categorical(tmp_path: Path) -> None:
 
 
 def test_lists_cannot_be_declared_categorical(tmp_path: Path) -> None:
-    body = body_of(pa.table({"n": [1, 2], "a": [[1], [2]], "y": [0, 1]}), ARROW)
+    body = halves(pa.table({"n": [1, 2], "a": [[1], [2]], "y": [0, 1]}), ARROW)
     with pytest.raises(BadTable, match="must hold text, numbers or booleans, not list"):
         read(tmp_path, body, ARROW, categorical=["a"])
 
@@ -222,7 +207,7 @@ def test_dropped_columns_are_not_read(ready: Read) -> None:
 
 @pytest.mark.parametrize("content_type", [PARQUET, ARROW])
 def test_dropped_columns_may_have_any_type(tmp_path: Path, content_type: str) -> None:
-    body = body_of(pa.table({"n": [1, 2], "a": [[1], [2]], "y": [0, 1]}), content_type)
+    body = halves(pa.table({"n": [1, 2], "a": [[1], [2]], "y": [0, 1]}), content_type)
     assert read(tmp_path, body, content_type, drop=["a"]).columns == {"n": [1.0, 2.0], "y": [0, 1]}
 
 
@@ -312,172 +297,6 @@ def test_distinct_values_are_counted_in_bounded_memory(distinct: int, repeats: i
     assert len(counter._kept) <= counter._ROOM
 
 
-# --- limits and bad bytes ------------------------------------------------------------------------
-
-
-def test_a_category_that_is_too_long(refused: Refuse, ready: Read) -> None:
-    body = f'n,a,y\n1,x,0\n2,"{"é" * 11}",1\n3,x,0\n4,{"z" * 12},1\n'
-    rule = "a category must have at most 10 characters without NUL, got"
-    error = refused(body, category_length=10)
-    assert error.errors == [
-        {"line": 3, "column": "a", "detail": f"{rule} 11: 'ééééééééééé'"},
-        {"line": 5, "column": "a", "detail": f"{rule} 12: 'zzzzzzzzzzzz'"},
-    ]
-    assert ready(body, category_length=12).column("a")["distinct"] == 3
-
-
-def test_a_nul_in_a_category(refused: Refuse) -> None:
-    error = refused("n,a,y\n1,x,0\n2,re\0d,1\n3,x,0\n")
-    assert error.errors == [
-        {
-            "line": 3,
-            "column": "a",
-            "detail": "a category must have at most 255 characters without NUL, got 4: 're\\x00d'",
-        }
-    ]
-
-
-@pytest.mark.parametrize("declared", [None, ["a"]])
-def test_too_many_categories(refused: Refuse, ready: Read, declared: list[str] | None) -> None:
-    body = "n,a,y\n" + "".join(f"{i},c{i % 11},{i % 2}\n" for i in range(40))
-    error = refused(body, categories=10, categorical=declared)
-    assert error.code == "too_many_categories"
-    assert error.errors == [
-        {
-            "column": "a",
-            "detail": "a categorical column must have at most 10 categories, 'a' has more; "
-            "leave it out by drop, or join some of them",
-        }
-    ]
-    assert ready(body, categories=11, categorical=declared).column("a")["distinct"] == 11
-
-
-def test_declared_identifiers_are_held_to_the_limit(refused: Refuse) -> None:
-    error = refused(people(50, 50), categories=49, categorical=["name"])
-    assert error.code == "too_many_categories"
-
-
-def test_bytes_that_are_not_utf_8(refused: Refuse) -> None:
-    body = 'n,a,y\n1,Bonn,0\n2,"Köln\nRhein",1\n3,Ulm,0\n4,Fürth,1\n'.encode("latin-1")
-    assert refused(body).errors == [
-        {
-            "line": 3,
-            "column": "a",
-            "detail": "byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln\\nRhein')",
-        },
-        {
-            "line": 6,
-            "column": "a",
-            "detail": "byte 0xFC is not UTF-8 (as Latin-1 it reads 'Fürth')",
-        },
-    ]
-
-
-@pytest.mark.parametrize(
-    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
-)
-@pytest.mark.parametrize("content_type", [PARQUET, ARROW])
-def test_typed_text_that_is_not_utf_8(tmp_path: Path, content_type: str, kind: pa.DataType) -> None:
-    values = pa.array([b"Bonn", b"K\xf6ln", b"Ulm", b"Bonn"])
-    wide = pa.types.is_large_string(kind)
-    binary = values.cast(pa.large_binary() if wide else pa.binary())
-    flat = pa.Array.from_buffers(pa.large_string() if wide else pa.string(), 4, binary.buffers())
-    array = (
-        pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0], pa.int32()), flat)
-        if pa.types.is_dictionary(kind)
-        else flat
-    )
-    body = body_of(pa.table({"n": [1, 2, 3, 4], "a": array, "y": [0, 1, 0, 1]}), content_type)
-    with pytest.raises(BadTable) as caught:
-        read(tmp_path, body, content_type)
-    (fault,) = caught.value.errors
-    assert fault["column"] == "a"
-    if not pa.types.is_dictionary(kind):
-        detail = "row 2: byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln')"
-        assert fault["detail"] == detail
-
-
-def test_codes_beyond_their_dictionary(tmp_path: Path) -> None:
-    """An Arrow stream may claim codes that its dictionary does not have: reading them would be a crash."""
-    codes = pa.array([0, 1, 5, -3], pa.int32())
-    array = pa.DictionaryArray.from_arrays(codes, pa.array(["u", "v"]), safe=False)
-    body = body_of(pa.table({"n": [1, 2, 3, 4], "a": array, "y": [0, 1, 0, 1]}), ARROW)
-    with pytest.raises(BadTable, match="column 'a' is damaged"):
-        read(tmp_path, body, ARROW)
-
-
-def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None:
-    """One value of 4 MB in 20,000 rows would be 80 GB."""
-    array = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(20_000, dtype=np.int32)), pa.array(["x" * (4 << 20)])
-    )
-    labels = pa.array(np.arange(20_000) % 2)
-    body = body_of(pa.table({"n": labels, "a": array, "y": labels}), ARROW)
-    with pytest.raises(BadTable, match="at most 255 characters"):
-        read(tmp_path, body, ARROW)
-
-
-@pytest.mark.parametrize("role", ["label", "group"])
-def test_long_labels_of_a_dictionary_are_not_written_out(tmp_path: Path, role: str) -> None:
-    array = pa.DictionaryArray.from_arrays(
-        pa.array(np.arange(20_000, dtype=np.int32) % 2), pa.array(["x" * (4 << 20), "y"])
-    )
-    columns = {"n": range(20_000), "a": array, "label": pa.array(np.arange(20_000) % 2)}
-    body = body_of(pa.table(columns), ARROW)
-    with pytest.raises(BadTable, match="must take at most 268435456 bytes a batch"):
-        read(
-            tmp_path, body, ARROW, **{role: "a"} | ({"drop": ["label"]} if role == "label" else {})
-        )
-
-
-def test_values_that_only_differ_in_spaces_are_one(tmp_path: Path) -> None:
-    array = pa.array([" u", "u", "u\t", "NA", "?"]).dictionary_encode()
-    body = body_of(pa.table({"n": [1, 2, 3, 4, 5], "a": array, "y": [0, 1, 0, 1, 0]}), PARQUET)
-    table = read(tmp_path, body, PARQUET)
-    assert table.columns["a"] == ["u", "u", "u", None, None]
-    assert table.column("a")["distinct"] == 1
-
-
-# --- missing values ------------------------------------------------------------------------------
-
-
-def test_tokens_take_the_place_of_the_defaults(ready: Read) -> None:
-    body = "n,a,y\n1,NA,0\n-999,none,1\n-999.0,NONE ,0\n3,,1\n?,x,1\n"
-    table = ready(body, missing=["none", "-999", "?"])
-    assert table.columns["n"] == [1.0, None, None, 3.0, None]
-    assert table.columns["a"] == ["NA", None, None, None, "x"]
-    with pytest.raises(BadTable, match="'n/a' is not a number"):
-        ready("n,y\n" + "1,0\n" * 20 + "n/a,1\n", missing=["none"])
-
-
-def test_no_token_leaves_the_empty_value(ready: Read) -> None:
-    table = ready("n,a,y\n1,NA,0\n2,,1\n,?,0\n", missing=[])
-    assert table.columns["a"] == ["NA", None, "?"]
-    assert table.columns["n"] == [1.0, 2.0, None]
-
-
-@pytest.mark.parametrize("token", ["unknown", "Keine Angabe", "-", "n/a", "null", "0"])
-def test_tokens_in_any_case_and_place(ready: Read, token: str) -> None:
-    spelled = [token, token.upper(), token.lower(), token.title(), f" {token}\t"]
-    rows = "".join(f'{i + 1},"{value}",no\n' for i, value in enumerate(spelled))
-    table = ready("n,a,y\n" + rows + "9,x,no\n9,x,yes\n", missing=[token])
-    assert table.columns["a"] == [None] * 5 + ["x", "x"]
-    assert table.column("a")["missing"] == 5
-
-
-def test_numbers_that_stand_for_missing_in_typed_columns(tmp_path: Path) -> None:
-    columns = {"i": [1, -9, 3], "f": [-9.0, 2.5, 3.0], "b": [True, False, True], "y": [0, 2, 2]}
-    table = read(tmp_path, body_of(pa.table(columns), PARQUET), PARQUET, missing=["-9", "1"])
-    assert table.columns["i"] == [None, None, 3.0]
-    assert table.columns["f"] == [None, 2.5, 3.0]
-    assert table.columns["b"] == [1.0, 0.0, 1.0]
-
-
-def test_tokens_hold_for_labels_too(refused: Refuse) -> None:
-    error = refused("n,y\n1,yes\n2,no\n3,unknown\n", missing=["unknown"])
-    assert error.errors == [{"line": 4, "column": "y", "detail": "the label is missing"}]
-
-
 # --- any table -----------------------------------------------------------------------------------
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
@@ -493,8 +312,8 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, values: list[str |
     lines = [json.dumps(row) for row in table.to_pylist()]
     tidy = [None if value is None else value.strip(" \t") for value in values]
     for body, content_type in (
-        (body_of(table, PARQUET), PARQUET),
-        (body_of(table, ARROW), ARROW),
+        (halves(table, PARQUET), PARQUET),
+        (halves(table, ARROW), ARROW),
         ("\n".join(lines).encode(), NDJSON),
     ):
         ready = read(folder, body, content_type, categorical=["a"])

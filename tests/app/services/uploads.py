@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.services.ingest import ingest
@@ -18,6 +20,22 @@ LIMITS = {
     "categories": 10_000,
     "category_length": 255,
 }
+
+
+PARQUET = "application/vnd.apache.parquet"
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+def halves(table: pa.Table, content_type: str) -> bytes:
+    """Serialise a table in two batches."""
+    sink = io.BytesIO()
+    half = -(-table.num_rows // 2)
+    if content_type == PARQUET:
+        pq.write_table(table, sink, row_group_size=half)
+    else:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=half)
+    return sink.getvalue()
 
 
 @dataclass
