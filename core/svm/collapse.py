@@ -112,7 +112,7 @@ def depart(planes: CuttingPlanes, C: float, direction: Floats, scores: Scores) -
     far = scores.scaled(length)
     end = Point(length * direction, far, problem.at(far))
     found = search(Line(problem, start, end, C, start.w))
-    return start if found is None else found.point
+    return start if found is None else found[1] or end
 
 
 def critical_mass(collapses: Callable[[float], bool], low: float, high: float) -> float:

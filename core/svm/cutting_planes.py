@@ -169,15 +169,15 @@ class CuttingPlanes:
         self, best: Point, end: Point, C: float, center: Floats, objective: float
     ) -> tuple[Point, float]:
         """Search the line between two points; give the better of its best point and the first."""
-        line = Line(self.problem, best, end, C, center)
-        found = search(line)
+        found = search(Line(self.problem, best, end, C, center))
         if found is None:
             return best, objective
-        if found.t < 1.0:
-            self.add(self.problem.plane(found.point.violations))
-        if found.value < objective:
-            return found.point, found.value
-        return best, objective
+        at, point = found
+        if point is None:
+            point = end
+        else:
+            self.add(self.problem.plane(point.violations))
+        return (point, at.value) if at.value < objective else (best, objective)
 
     def _solve_model(self, C: float, center: Floats) -> tuple[Floats, float]:
         """Minimise the model; give its solution and a lower bound of its minimum."""

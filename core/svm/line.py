@@ -22,12 +22,11 @@ class Point(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A point on the line, and the objective there."""
+    """The objective at a place on the line."""
 
     t: float
     value: float
     slope: float
-    point: Point
 
 
 class Line:
@@ -45,49 +44,50 @@ class Line:
             float((from_center * self._step).sum()),
             float((self._step * self._step).sum()),
         )
-        self.first = self._found(0.0, start)
-        self.last = self._found(1.0, end)
+        self.first = self._at(0.0, start)
+        self.last = self._at(1.0, end)
 
-    def try_at(self, t: float) -> Found:
+    def try_at(self, t: float) -> tuple[Found, Point]:
         """Evaluate the objective at t."""
         scores = self._start.scores.moved(t, self._change)
-        w = self._start.w + t * self._step
-        return self._found(t, Point(w, scores, self._problem.at(scores)))
+        point = Point(self._start.w + t * self._step, scores, self._problem.at(scores))
+        return self._at(t, point), point
 
-    def _found(self, t: float, point: Point) -> Found:
+    def _at(self, t: float, point: Point) -> Found:
         constant, linear, square = self._square
         value = constant + t * linear + 0.5 * t * t * square + self._C * point.violations.value
         slope = linear + t * square + self._C * point.violations.slope(*self._change)
-        return Found(t, value, slope, point)
+        return Found(t, value, slope)
 
 
-def search(line: Line) -> Found | None:
+def search(line: Line) -> tuple[Found, Point | None] | None:
     """Come near the minimum of a convex function between t = 0 and 1.
 
     Returns
     -------
-    Found or None
-        The best point tried; None where the start is the minimum.
+    Found, and the point there unless it is the line's end; or None
+        The best that was tried; None where the start is the minimum.
 
     Notes
     -----
     Slopes of R are those of one plane each, so they bracket the minimum; where the tangents at both ends cross
-    is a lower bound, which tells when to stop. Trials go by the secant of the slopes, halved where it lags.
+    is a lower bound, which tells when to stop. Trials go by the secant of the slopes, halved where it lags. Only one
+    point is kept besides the line's ends: a point is as large as the rows are many.
     """
     low, high = line.first, line.last
     if low.slope >= 0.0:
         return None
+    best, best_point = line.last, None
     if high.slope <= 0.0:
-        return high
-    best = high
+        return best, best_point
     for trial in range(MOST_TRIALS):
         width = high.t - low.t
         share = low.slope / (low.slope - high.slope)
         if trial % 3 == 2:
             share = 0.5
-        found = line.try_at(low.t + width * min(max(share, 0.02), 0.98))
+        found, point = line.try_at(low.t + width * min(max(share, 0.02), 0.98))
         if found.value < best.value:
-            best = found
+            best, best_point = found, point
         if found.slope > 0.0:
             high = found
         else:
@@ -98,4 +98,4 @@ def search(line: Line) -> Found | None:
         least = low.value + low.slope * crossing
         if best.value - least <= ENOUGH * max(line.first.value - best.value, 0.0):
             break
-    return best
+    return best, best_point

@@ -118,6 +118,7 @@ class Surrogate:
         self.naive = naive
         self._p = positive_weight / positive_weight.sum()
         self._q = negative_weight
+        self._all = np.arange(len(negative_weight))
         self._unweighted = bool((negative_weight == 1.0).all())
         self._top = window.total if naive else window.high
         self._unit = window.high - window.low
@@ -143,9 +144,10 @@ class Surrogate:
         rows = self._highest(z)
         runs, crossed = np.empty(len(s)), np.empty(len(rows))
         low, high, _ = self.window
-        value, loss = find_violations(
-            s, self._p, z[rows], self._q[rows], low, high, self._top, runs, crossed
-        )
+        q = self._q[: len(rows)] if self._unweighted else self._q[rows]
+        value, loss = find_violations(s, self._p, z[rows], q, low, high, self._top, runs, crossed)
+        if len(rows) == len(z):  # in their own order they share one list
+            crossed[rows], rows = crossed.copy(), self._all
         crossed /= self._unit
         runs *= self._p
         runs /= -self._unit
