@@ -12,9 +12,9 @@ from core.errors import ArtifactError
 from core.holdout import hold_out
 from core.ranker import Arrays, Callback, Floats
 
+from .design import lay_out
 from .fitting import PATH, Progress, Sample, Trainer
-from .linear import check_figure
-from .mapped import MappedRanker
+from .linear import LinearRanker, check_figure
 from .plan import PLAIN_COST, Aim, Fitted, Plan, Solver
 
 
@@ -22,7 +22,7 @@ class SupportWarning(UserWarning):
     """A support vector machine is not what its parameters ask for."""
 
 
-class SupportVectorRanker(MappedRanker):
+class SupportVectorRanker(LinearRanker):
     """A linear ranker that minimises ½‖w‖² + C R(w), R a convex surrogate of the area above the ROC curve.
 
     Attributes
@@ -47,12 +47,14 @@ class SupportVectorRanker(MappedRanker):
     C: float | Literal["auto"]
     tol: float
     max_iter: int
+    standardize: bool
     validation_fraction: float
+    random_state: int
 
     C_: float
     anchor_cost_: float | None
     objective_: float
-    gap_: float | None
+    gap_: float
     n_iter_: int
     collapsed_: bool
     critical_fpr_: float | None
@@ -65,10 +67,6 @@ class SupportVectorRanker(MappedRanker):
         """Give the anchor that is asked for."""
         return None
 
-    def _has_gap(self) -> bool:
-        """Whether the distance from a minimum is known, and a collapse proven."""
-        return True
-
     def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
         """Give what solves the programmes of a window."""
         return Trainer(
@@ -79,7 +77,7 @@ class SupportVectorRanker(MappedRanker):
         self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         progress = Progress(callback)
-        rows = self._lay_out(X, positive, weight)
+        rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
         C = None if self.C == "auto" else float(self.C)
         plan = Plan(
@@ -99,38 +97,35 @@ class SupportVectorRanker(MappedRanker):
         del plan, found  # they hold vectors as long as the rows are many
         self._take_fit(sample, w)
         self._warn(converged)
-        progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
+        progress.finish(self.objective_, self.gap_, self.n_iter_)
 
     def _note(self, found: Fitted | None) -> None:
         if found is None:  # w = 0, where R is 1
             self.C_ = PLAIN_COST if self.C == "auto" else float(self.C)
             self.anchor_cost_ = None
-            self.objective_, self.gap_, self.n_iter_ = self.C_, 0.0 if self._has_gap() else None, 0
+            self.objective_, self.gap_, self.n_iter_ = self.C_, 0.0, 0
             return
         solution, self.C_, self.anchor_cost_ = found
-        self.objective_ = solution.objective
-        self.gap_ = solution.gap if self._has_gap() else None
+        self.objective_, self.gap_ = solution.objective, solution.gap
         self.n_iter_ = solution.n_iter
 
     def _warn(self, converged: bool) -> None:
         if not converged:
-            message = f"the solver stopped after max_iter = {self.max_iter} iterations"
-            if self.gap_ is not None:
-                message += f", up to {self.gap_:.3g} above the minimum"
-            warnings.warn(message, SupportWarning, stacklevel=4)
+            warnings.warn(
+                f"the solver stopped after max_iter = {self.max_iter} iterations, "
+                f"up to {self.gap_:.3g} above the minimum",
+                SupportWarning,
+                stacklevel=4,
+            )
         if self.collapsed_:
             warnings.warn(self._describe_collapse(), SupportWarning, stacklevel=4)
 
     def _describe_collapse(self) -> str:
         low, high = self._window()
-        message = f"for false positive rates {low:g} to {high:g} "
-        if self._has_gap():
-            message += (
-                "constant scores are the optimum whatever C: "
-                "no linear score lifts the mean of the positives above that of its highest negatives"
-            )
-        else:
-            message += "nothing better than constant scores was found"
+        message = (
+            f"for false positive rates {low:g} to {high:g} constant scores are the optimum whatever C: "
+            "no linear score lifts the mean of the positives above that of its highest negatives"
+        )
         if self.critical_fpr_ is not None:
             message += f"; with fpr_max from {self.critical_fpr_:.3g} on one does"
         if self.anchor_cost_ is None:
@@ -157,11 +152,9 @@ class SupportVectorRanker(MappedRanker):
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         super()._set_state(arrays, meta)
-        for name in ("C", "objective"):
+        for name in ("C", "objective", "gap"):
             check_figure(name, meta[name])
-        if (meta["gap"] is not None) != self._has_gap():
-            raise ArtifactError(f"gap must be None where none is known, got {meta['gap']!r}")
-        for name in ("gap", "anchor_cost", "critical_fpr"):
+        for name in ("anchor_cost", "critical_fpr"):
             if meta[name] is not None:
                 check_figure(name, meta[name])
         if type(meta["iterations"]) is not int or not 0 <= meta["iterations"] <= self.max_iter:
