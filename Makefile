@@ -30,7 +30,8 @@ bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint;
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.metrics
 	$(BIN)/python -m benchmarks.stumps
-	$(BIN)/python -m benchmarks.trees
+	$(BIN)/python -m benchmarks.trees --data plain wide missing mixed rare rarer
+	$(BIN)/python -m benchmarks.scaling
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
