@@ -1,0 +1,162 @@
+"""The forest: what it draws, how it ranks, what it says of itself."""
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+
+from core import TreeRank, TreeRankForest, load, save
+from core.errors import ArtifactError
+from core.metrics import auc
+from core.treerank.leafrank import FeatureDraw
+
+
+def make_table(n, seed, d=8):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] - 0.5 * X[:, 1] * X[:, 2] + rng.normal(size=n) > 0.5
+    X[rng.random(X.shape) < 0.03] = np.nan
+    return X, y
+
+
+def test_beats_its_trees_and_knows_how_good_it_is():
+    (X, y), (X_new, y_new) = make_table(2000, 0), make_table(4000, 1)
+    forest = TreeRankForest(n_trees=30).fit(X, y)
+    found = auc(y_new, forest.decision_function(X_new))
+    alone = [
+        auc(y_new, -np.argsort(tree.concave_order)[tree.find_leaves(X_new)].astype(float))
+        for tree in forest.trees_
+    ]
+    assert found > max(alone) + 0.01
+    assert found > auc(y_new, TreeRank().fit(X, y).decision_function(X_new)) + 0.01
+    assert abs(forest.oob_auc_ - found) < 0.03
+    assert (forest.predict(X_new) == y_new).mean() > 0.7
+
+
+@pytest.mark.parametrize("order", ["tree", "concave"])
+def test_scores_are_mean_ranks_of_the_leaves(order):
+    X, y = make_table(500, 0)
+    forest = TreeRankForest(n_trees=7, min_samples_leaf=20.0, order=order).fit(X, y)
+    expected = np.zeros(len(X))
+    for tree in forest.trees_:
+        mass = tree.leaf_positive + tree.leaf_negative
+        assert mass.sum() == 500  # as many rows as there are, drawn with replacement
+        assert tree.leaf_positive.sum() == y.sum()
+        place = np.arange(tree.n_leaves)
+        if order == "concave":
+            place[tree.concave_order] = np.arange(tree.n_leaves)
+        rank = [mass[place > place[k]].sum() + mass[k] / 2 for k in range(tree.n_leaves)]
+        expected += np.array(rank)[tree.find_leaves(X)] / 500 / 7
+    assert forest.decision_function(X) == pytest.approx(expected + forest.intercept_, abs=1e-12)
+
+
+def test_a_longer_forest_begins_as_a_shorter_one():
+    X, y = make_table(400, 0)
+    short, long = (TreeRankForest(n_trees=n).fit(X, y) for n in (3, 6))
+    for one, other in zip(short.trees_, long.trees_, strict=False):
+        assert (one.rule == other.rule).all()
+        assert one.leaf_positive.tolist() == other.leaf_positive.tolist()
+    other = TreeRankForest(n_trees=3, random_state=1).fit(X, y)
+    assert (other.decision_function(X) != short.decision_function(X)).any()
+
+
+def test_same_bits_whatever_the_threads():
+    X, y = make_table(9000, 0)  # enough cells for threads
+    before = numba.get_num_threads()
+    try:
+        states = []
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            states.append(save(TreeRankForest(n_trees=8).fit(X, y)))
+    finally:
+        numba.set_num_threads(before)
+    assert states[0] == states[1]
+
+
+def test_features_are_drawn_for_each_cell():
+    generator = np.random.Generator(np.random.Philox(0))
+    allowed = np.ones((200, 2, 32), bool)
+    FeatureDraw(40, 10, generator).draw(allowed)
+    drawn = allowed.reshape(200, 64)
+    assert (drawn.sum(axis=1) == 10).all()
+    assert not drawn[:, 40:].any()
+    assert drawn[:, :40].any(axis=0).all()
+    assert (drawn[0] != drawn[1]).any()
+
+
+def test_one_feature_at_a_time_still_finds_the_one_that_tells():
+    X, y = make_table(1000, 0)
+    forest = TreeRankForest(n_trees=20, max_features=0.01).fit(X, y)  # at least one
+    for tree in forest.trees_:
+        for rule in range(len(tree.rules)):
+            asked = tree.rules.feature[tree.rules.start[rule] : tree.rules.start[rule + 1]]
+            assert len(set(asked[asked >= 0])) == 1
+    assert auc(y, forest.decision_function(X)) > 0.75
+
+
+def test_categories():
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue", None], 800)
+    frame = pd.DataFrame({"colour": colour, "x": rng.normal(size=800)})
+    y = np.isin(colour, ["red", "blue"]) ^ (rng.random(800) < 0.2)
+    forest = TreeRankForest(n_trees=10).fit(frame, y)
+    again = load(save(forest))
+    new = pd.DataFrame({"colour": ["red", "green", "mauve", None], "x": [0.0] * 4})
+    scores = again.decision_function(new)
+    assert (scores == forest.decision_function(new)).all()
+    assert scores[0] > scores[1]
+    assert scores[2] == scores[3]
+
+
+def test_few_rows_and_no_cut():
+    X, y = np.ones((6, 2)), np.arange(6) < 2
+    forest = TreeRankForest(n_trees=3).fit(X, y)
+    assert [tree.n_leaves for tree in forest.trees_] == [1, 1, 1]
+    assert not forest.predict(X).any()
+    assert TreeRankForest(n_trees=3).fit(X, ~y).predict(X).all()
+    single = TreeRankForest(n_trees=1).fit(
+        X[:2], y[1:3]
+    )  # the one row of each class is always seen
+    assert np.isnan(single.oob_auc_)
+    assert np.isnan(load(save(single)).oob_auc_)
+    assert single.structure()["oob_auc"] is None
+
+
+def test_bad_states_are_refused_by_name():
+    X, y = make_table(200, 0)
+    forest = TreeRankForest(n_trees=4).fit(X, y)
+    arrays, meta = forest.get_state()
+    n_nodes = arrays["n_nodes"]
+    for broken, message in (
+        ({"n_nodes": n_nodes[:-1]}, "n_nodes must share out"),
+        ({"n_nodes": n_nodes + np.array([1, -1, 0, 0])}, "one tree in preorder"),
+        ({"n_nodes": n_nodes - n_nodes}, "n_nodes must share out"),
+        ({"is_leaf": ~arrays["is_leaf"]}, "leaf_positive must be"),
+    ):
+        with pytest.raises(ArtifactError, match=message):
+            TreeRankForest.from_state(forest.get_params(), arrays | broken, meta)
+    for name, value in (
+        ("oob_auc", 2.0),
+        ("oob_auc", "x"),
+        ("intercept", 1.0),
+        ("intercept", None),
+    ):
+        with pytest.raises(ArtifactError, match=name):
+            TreeRankForest.from_state(forest.get_params(), arrays, meta | {name: value})
+    with pytest.raises(ArtifactError, match="must hold 5 trees, got 4"):
+        TreeRankForest.from_state(forest.get_params() | {"n_trees": 5}, arrays, meta)
+
+
+def test_a_callback_stops_the_fit_and_the_threads():
+    X, y = make_table(9000, 0)
+
+    class Cancelled(Exception):
+        pass
+
+    def cancel(step, of, info):
+        assert (of, set(info)) == (50, {"oob_auc"})
+        if step == 2:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        TreeRankForest().fit(X, y, callback=cancel)
