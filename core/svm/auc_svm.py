@@ -1,5 +1,6 @@
 """AUCSVM: the support vector machine for the whole AUC."""
 
+from .maps import Bandwidth, Components, FeatureMapName, MapBins
 from .options import Cost, HeldFraction, MaxIter, Seed, Standardize, Tolerance
 from .plan import WHOLE
 from .support import SupportVectorRanker
@@ -14,7 +15,9 @@ class AUCSVM(SupportVectorRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one.
+        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
+    bandwidth_ : float or None
+        h of the Gaussian kernel, as given or as chosen; None without one.
     intercept_ : float
         `predict` cuts at 0: at the Youden point of the training rows.
     C_ : float
@@ -46,6 +49,10 @@ class AUCSVM(SupportVectorRanker):
         tol: Tolerance = 1e-4,
         max_iter: MaxIter = 1000,
         standardize: Standardize = True,
+        feature_map: FeatureMapName = None,
+        n_components: Components = 300,
+        bandwidth: Bandwidth = "auto",
+        max_bins: MapBins = 32,
         validation_fraction: HeldFraction = 0.25,
         random_state: Seed = 0,
     ) -> None:
@@ -53,6 +60,10 @@ class AUCSVM(SupportVectorRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.standardize = standardize
+        self.feature_map = feature_map
+        self.n_components = n_components
+        self.bandwidth = bandwidth
+        self.max_bins = max_bins
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 

@@ -60,9 +60,7 @@ class LinearRanker(Ranker):
         if not sparse.issparse(X):
             return super().decision_function(X)
         check_is_fitted(self)
-        return (
-            place(self._matrix(X, reset=False), self._coordinates).scores(self._w) + self.intercept_
-        )
+        return self.score_rows(self._matrix(X, reset=False))
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -218,6 +216,11 @@ def check_state(
     for name, most in {"w": 1e80, "means": 1e290}.items():
         if not (abs(arrays[name]) <= most).all():
             raise ArtifactError(f"{name} must be finite, at most {most:g} in size")
+    check_intercept(intercept)
+
+
+def check_intercept(intercept: Any) -> None:
+    """Refuse what is no finite number with ArtifactError."""
     if type(intercept) is not float or not abs(intercept) <= 1e290:
         raise ArtifactError(f"intercept must be a finite number, got {intercept!r}")
 

@@ -5,6 +5,7 @@ from typing import Literal
 from core.metrics.window import FprMax, FprMin, check_window
 
 from .fitting import Progress, Sample, Trainer
+from .maps import Bandwidth, Components, FeatureMapName, MapBins
 from .options import (
     Anchor,
     Cost,
@@ -16,6 +17,7 @@ from .options import (
     Tolerance,
 )
 from .plan import Solver
+from .sigmoid import SigmoidTrainer
 from .support import SupportVectorRanker
 
 
@@ -29,19 +31,25 @@ class PAUCSVM(SupportVectorRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one.
+        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
+    bandwidth_ : float or None
+        h of the Gaussian kernel, as given or as chosen; None without one.
     intercept_ : float
         `predict` cuts at 0: at the Youden point of the training rows.
     C_ : float
         As given, or as chosen.
     anchor_cost_ : float or None
         C of the machine for the whole AUC that it was anchored at; None where it was not.
-    objective_, gap_ : float
-        The objective, and by how much at most it is above its minimum.
+    objective_ : float
+        The objective.
+    gap_ : float or None
+        By how much at most the objective is above its minimum; None with the sigmoid surrogate, of whose minimum
+        nothing is known.
     n_iter_ : int
         Iterations of the last programme.
     collapsed_ : bool
-        Whether w = 0, constant scores, is the optimum for every C.
+        Whether w = 0, constant scores, is the optimum for every C; with the sigmoid surrogate, whether no better
+        point than w = 0 was found.
     critical_fpr_ : float or None
         Where it collapsed, the least `fpr_max`, but for 2 %, with which it would not; None where none would do.
 
@@ -67,6 +75,10 @@ class PAUCSVM(SupportVectorRanker):
         tol: Tolerance = 1e-4,
         max_iter: MaxIter = 1000,
         standardize: Standardize = True,
+        feature_map: FeatureMapName = None,
+        n_components: Components = 300,
+        bandwidth: Bandwidth = "auto",
+        max_bins: MapBins = 32,
         validation_fraction: HeldFraction = 0.25,
         random_state: Seed = 0,
     ) -> None:
@@ -78,6 +90,10 @@ class PAUCSVM(SupportVectorRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.standardize = standardize
+        self.feature_map = feature_map
+        self.n_components = n_components
+        self.bandwidth = bandwidth
+        self.max_bins = max_bins
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
@@ -90,7 +106,14 @@ class PAUCSVM(SupportVectorRanker):
     def _anchor(self) -> float | Literal["auto"] | None:
         return self.anchor
 
+    def _has_gap(self) -> bool:
+        return self.surrogate != "sigmoid"
+
     def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
+        if self.surrogate == "sigmoid" and window == self._window():
+            return SigmoidTrainer(
+                sample, window, tol=self.tol, max_iter=self.max_iter, progress=progress
+            )
         return Trainer(
             sample,
             window,

@@ -12,17 +12,20 @@ from core.errors import ArtifactError
 from core.holdout import hold_out
 from core.ranker import Arrays, Callback, Floats
 
-from .design import lay_out
 from .fitting import PATH, Progress, Sample, Trainer
-from .linear import LinearRanker, check_figure
+from .linear import check_figure
+from .mapped import MappedRanker
 from .plan import PLAIN_COST, Aim, Fitted, Plan, Solver
+
+# Rows under a Gaussian map are of length 1: with less the scores are the difference of the classes' means, whatever C.
+LEAST_KERNEL_COST = 0.1
 
 
 class SupportWarning(UserWarning):
     """A support vector machine is not what its parameters ask for."""
 
 
-class SupportVectorRanker(LinearRanker):
+class SupportVectorRanker(MappedRanker):
     """A linear ranker that minimises ½‖w‖² + C R(w), R a convex surrogate of the area above the ROC curve.
 
     Attributes
@@ -47,14 +50,12 @@ class SupportVectorRanker(LinearRanker):
     C: float | Literal["auto"]
     tol: float
     max_iter: int
-    standardize: bool
     validation_fraction: float
-    random_state: int
 
     C_: float
     anchor_cost_: float | None
     objective_: float
-    gap_: float
+    gap_: float | None
     n_iter_: int
     collapsed_: bool
     critical_fpr_: float | None
@@ -67,6 +68,16 @@ class SupportVectorRanker(LinearRanker):
         """Give the anchor that is asked for."""
         return None
 
+    def _costs(self) -> tuple[float, ...]:
+        """Give the C to choose from."""
+        if self.feature_map in (None, "bins"):
+            return self.path
+        return tuple(cost for cost in self.path if cost >= LEAST_KERNEL_COST)
+
+    def _has_gap(self) -> bool:
+        """Whether the distance from a minimum is known, and a collapse proven."""
+        return True
+
     def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
         """Give what solves the programmes of a window."""
         return Trainer(
@@ -77,12 +88,12 @@ class SupportVectorRanker(LinearRanker):
         self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         progress = Progress(callback)
-        rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
+        rows = self._lay_out(X, positive, weight)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
         C = None if self.C == "auto" else float(self.C)
         plan = Plan(
             sample,
-            Aim(self._window(), C, self._anchor(), self.path),
+            Aim(self._window(), C, self._anchor(), self._costs()),
             lambda part, window: self._solver(part, window, progress),
             lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
         )
@@ -97,35 +108,38 @@ class SupportVectorRanker(LinearRanker):
         del plan, found  # they hold vectors as long as the rows are many
         self._take_fit(sample, w)
         self._warn(converged)
-        progress.finish(self.objective_, self.gap_, self.n_iter_)
+        progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
     def _note(self, found: Fitted | None) -> None:
         if found is None:  # w = 0, where R is 1
             self.C_ = PLAIN_COST if self.C == "auto" else float(self.C)
             self.anchor_cost_ = None
-            self.objective_, self.gap_, self.n_iter_ = self.C_, 0.0, 0
+            self.objective_, self.gap_, self.n_iter_ = self.C_, 0.0 if self._has_gap() else None, 0
             return
         solution, self.C_, self.anchor_cost_ = found
-        self.objective_, self.gap_ = solution.objective, solution.gap
+        self.objective_ = solution.objective
+        self.gap_ = solution.gap if self._has_gap() else None
         self.n_iter_ = solution.n_iter
 
     def _warn(self, converged: bool) -> None:
         if not converged:
-            warnings.warn(
-                f"the solver stopped after max_iter = {self.max_iter} iterations, "
-                f"up to {self.gap_:.3g} above the minimum",
-                SupportWarning,
-                stacklevel=4,
-            )
+            message = f"the solver stopped after max_iter = {self.max_iter} iterations"
+            if self.gap_ is not None:
+                message += f", up to {self.gap_:.3g} above the minimum"
+            warnings.warn(message, SupportWarning, stacklevel=4)
         if self.collapsed_:
             warnings.warn(self._describe_collapse(), SupportWarning, stacklevel=4)
 
     def _describe_collapse(self) -> str:
         low, high = self._window()
-        message = (
-            f"for false positive rates {low:g} to {high:g} constant scores are the optimum whatever C: "
-            "no linear score lifts the mean of the positives above that of its highest negatives"
-        )
+        message = f"for false positive rates {low:g} to {high:g} "
+        if self._has_gap():
+            message += (
+                "constant scores are the optimum whatever C: "
+                "no linear score lifts the mean of the positives above that of its highest negatives"
+            )
+        else:
+            message += "nothing better than constant scores was found"
         if self.critical_fpr_ is not None:
             message += f"; with fpr_max from {self.critical_fpr_:.3g} on one does"
         if self.anchor_cost_ is None:
@@ -152,9 +166,11 @@ class SupportVectorRanker(LinearRanker):
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         super()._set_state(arrays, meta)
-        for name in ("C", "objective", "gap"):
+        for name in ("C", "objective"):
             check_figure(name, meta[name])
-        for name in ("anchor_cost", "critical_fpr"):
+        if (meta["gap"] is not None) != self._has_gap():
+            raise ArtifactError(f"gap must be None where none is known, got {meta['gap']!r}")
+        for name in ("gap", "anchor_cost", "critical_fpr"):
             if meta[name] is not None:
                 check_figure(name, meta[name])
         if type(meta["iterations"]) is not int or not 0 <= meta["iterations"] <= self.max_iter:

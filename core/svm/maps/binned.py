@@ -1,0 +1,218 @@
+"""Bins as features: each column is cut at quantiles, and a row has a 1 for the bin that its value falls in.
+
+A row's score is then a sum of a step function per column. The ones are never laid out: rows are kept as codes, a byte
+per column, a twentieth of what the stored entries of a sparse matrix would take.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import check_array
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats
+from core.scan import Bins, Codes, fit_bins
+from core.scan.bins import encode, encode_categories, gather_columns, missing_code
+from core.svm.design import Ints
+
+from .feature_map import Columns, FeatureMap, MappedRows
+from .kernels import score_codes, sum_codes
+
+MAX_BINS = 255  # codes are of one byte
+
+# Categories that the description of a bin names.
+CATEGORIES_SHOWN = 20
+
+
+class BinnedMap(FeatureMap):
+    """1[x in bin] for each bin of each column, and one more for the missing.
+
+    A missing value in a column where none was at fit is worth the column's mean.
+
+    Parameters
+    ----------
+    bins : Bins
+    """
+
+    def __init__(self, bins: Bins) -> None:
+        self.bins = bins
+
+    @cached_property
+    def n_bins(self) -> Ints:
+        """Number of bins of each column, the missing one apart."""
+        return self.bins.n_bins
+
+    @cached_property
+    def first(self) -> Ints:
+        """The first feature of each column; its last is that of the missing."""
+        ends = np.cumsum(self.n_bins + 1)
+        return ends - self.n_bins - 1
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return int(self.n_bins.sum()) + len(self.n_bins)
+
+    def place(self, X: Any) -> "BinnedRows":
+        """Give rows by the codes of their values."""
+        codes = np.empty((X.shape[1], len(X)), dtype=np.uint8)
+        column, everyone = np.empty((1, len(X))), np.arange(len(X))
+        missing = missing_code(np.uint8)
+        for j, edges in enumerate(self.bins.edges):
+            gather_columns(X, everyone, j, column)
+            own = self.bins.category_bins[j]
+            if own is None:
+                encode(column[0], edges, missing, codes[j])
+            else:
+                encode_categories(column[0], own, missing, codes[j])
+        return BinnedRows(self, codes)
+
+    def split(self, X: Floats, w: Floats) -> Floats:
+        """Give what each column adds to each row's score, an array of X's shape."""
+        return self.place(X).split(w)
+
+    def by_column(self, parts: Floats) -> Floats:
+        """Sum up what features add by the column that they come from."""
+        return np.add.reduceat(parts, self.first)
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the map is."""
+        return {"map": "bins", "n_components": self.size}
+
+    def terms(self, w: Floats, columns: Columns, limit: int) -> list[dict[str, Any]]:
+        """List the bins by what they add beside the column's mean: numbers above one edge up to the next."""
+        terms = []
+        for k in np.argsort(-abs(w), kind="stable")[:limit].tolist():
+            j = int(np.searchsorted(self.first, k, side="right")) - 1
+            where, words = self._bin(j, k - int(self.first[j]), columns)
+            weight = float(w[k])
+            if weight != 0.0:
+                said = f"{words} adds {weight:.4g}"
+                terms.append(
+                    {"feature": columns.names[j], **where, "weight": weight, "words": said}
+                )
+        return terms
+
+    def _bin(self, j: int, code: int, columns: Columns) -> tuple[dict[str, Any], str]:
+        """Say which values have a code, for JSON and in words."""
+        name, edges = columns.names[j], self.bins.edges[j]
+        categories, known = self.bins.category_bins[j], columns.categories[j]
+        if code == self.n_bins[j]:
+            return {"is": None}, f"{name} missing"
+        if categories is not None and known is not None:
+            own = [known[c] for c in np.flatnonzero(categories == code)[:CATEGORIES_SHOWN].tolist()]
+            return {"is": own}, f"{name} is {' or '.join(own)}"
+        low = float(edges[code - 1]) if code > 0 else None
+        high = float(edges[code]) if code < len(edges) else None
+        where = {"above": low, "up_to": high}
+        if low is None:
+            return where, f"{name} known" if high is None else f"{name} <= {high:.6g}"
+        if high is None:
+            return where, f"{name} > {low:.6g}"
+        return where, f"{name} in ({low:.6g}, {high:.6g}]"
+
+    def arrays(self) -> Arrays:
+        """Give the state as arrays."""
+        none = np.empty(0, dtype=np.int64)
+        own = [none if bins is None else bins for bins in self.bins.category_bins]
+        return {
+            "edges": np.concatenate([np.empty(0), *self.bins.edges]),
+            "n_edges": np.array([len(edges) for edges in self.bins.edges], dtype=np.int64),
+            "category_bins": np.concatenate([none, *own]),
+            "has_missing": self.bins.has_missing,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints) -> Self:
+        """Rebuild a map; see `FeatureMap.from_arrays`."""
+        p, categorical = len(n_categories), n_categories > 0
+        n_edges, edges = arrays["n_edges"], arrays["edges"]
+        check_array("n_edges", n_edges, np.int64, (p,))
+        check_array("has_missing", arrays["has_missing"], np.bool_, (p,))
+        check_array("edges", edges, np.float64, (edges.size,))
+        if ((n_edges < 0) | (n_edges >= MAX_BINS)).any() or n_edges.sum() != edges.size:
+            raise ArtifactError(
+                f"n_edges must be from 0 to {MAX_BINS - 1} and sum to {edges.size}, the number of edges"
+            )
+        if n_edges[categorical].any():
+            raise ArtifactError("n_edges must be 0 where a feature is categorical")
+        owner = np.repeat(np.arange(p), n_edges)
+        rising = (edges[1:] > edges[:-1]) | (owner[1:] != owner[:-1])
+        if not np.isfinite(edges).all() or not rising.all():
+            raise ArtifactError("edges must be finite, and rise within each feature")
+        category_bins = arrays["category_bins"]
+        check_array("category_bins", category_bins, np.int64, (int(n_categories.sum()),))
+        if ((category_bins < 0) | (category_bins >= MAX_BINS)).any():
+            raise ArtifactError(f"category_bins must be from 0 to {MAX_BINS - 1}")
+        by_column = np.split(category_bins, np.cumsum(n_categories)[:-1])
+        own = tuple(bins if of else None for bins, of in zip(by_column, categorical, strict=True))
+        split = tuple(np.split(edges, np.cumsum(n_edges)[:-1]))
+        return cls(Bins(split, arrays["has_missing"], own, np.dtype(np.uint8)))
+
+
+class BinnedRows(MappedRows):
+    """Rows by their codes.
+
+    Parameters
+    ----------
+    feature_map : BinnedMap
+    codes : ndarray of shape (p, n), uint8
+        255 is missing; changed in place to the place after the column's last bin.
+    """
+
+    def __init__(self, feature_map: BinnedMap, codes: Codes) -> None:
+        self.size, self.n_rows = feature_map.size, codes.shape[1]
+        self._map, self._codes = feature_map, codes
+        for column, n_bins in zip(codes, feature_map.n_bins, strict=True):
+            np.minimum(column, n_bins, out=column, casting="unsafe")
+
+    def scores(self, w: Floats) -> Floats:
+        """Score every row."""
+        scores = np.zeros(self.n_rows)
+        score_codes(self._codes, self._map.first, w, scores)
+        return scores
+
+    def total(self, rows: Ints, share: Floats) -> Floats:
+        """Sum the features of some rows, each times its share."""
+        sums = np.zeros(self.size)
+        sum_codes(self._codes, rows, share, self._map.first, sums)
+        return sums
+
+    def split(self, w: Floats) -> Floats:
+        """Give what each column adds to each row's score."""
+        return np.ascontiguousarray(w[self._map.first[:, None] + self._codes].T)
+
+    def finish(self, w: Floats, mean: Floats) -> Floats:
+        """Give w, and the mean of a column where it misses a value but missed none at fit."""
+        worths = w.copy()
+        missing = self._map.first + self._map.n_bins
+        absent = ~self._map.bins.has_missing
+        worths[missing[absent]] = self._map.by_column(mean * w)[absent]
+        return worths
+
+
+def fit_binned(
+    X: Floats, weight: Floats, n_categories: Ints, max_bins: int
+) -> tuple[BinnedMap, BinnedRows]:
+    """Cut columns at weighted quantiles.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), float64
+    weight : ndarray of shape (n,), float64
+    n_categories : ndarray of shape (p,), int64
+    max_bins : int
+        At most 255; the missing one comes on top.
+
+    Returns
+    -------
+    BinnedMap
+    BinnedRows
+        The training rows.
+    """
+    bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
+    found = BinnedMap(bins)
+    return found, BinnedRows(found, codes)
