@@ -15,7 +15,7 @@ from .boosting import (
 )
 from .linear import GreedyPairs
 from .martirank import MartiRank, SampledMartiRank
-from .svm import AUCSVM, PAUCSVM, PAUCSVMDC
+from .svm import AUCSVM, PAUCSVM, PAUCSVMDC, AsymmetricSVM, Logistic
 from .treerank import TreeRank, TreeRankForest
 
 __all__ = [
@@ -26,9 +26,11 @@ __all__ = [
     "AdaBoost",
     "AdaBoostMH",
     "AdaBoostMR",
+    "AsymmetricSVM",
     "CoordinateRankBoost",
     "GreedyPairs",
     "KomoriEguchiBoost",
+    "Logistic",
     "LogitBoost",
     "MartiRank",
     "PAUCBoost",

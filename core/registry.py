@@ -17,7 +17,7 @@ from .boosting import (
 from .linear import GreedyPairs
 from .martirank import MartiRank, SampledMartiRank
 from .ranker import Ranker
-from .svm import AUCSVM, PAUCSVM, PAUCSVMDC
+from .svm import AUCSVM, PAUCSVM, PAUCSVMDC, AsymmetricSVM, Logistic
 from .treerank import TreeRank, TreeRankForest
 
 ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
@@ -36,6 +36,8 @@ ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
         "auc_svm": AUCSVM,
         "pauc_svm": PAUCSVM,
         "pauc_svm_dc": PAUCSVMDC,
+        "asymmetric_svm": AsymmetricSVM,
+        "logistic": Logistic,
         "treerank": TreeRank,
         "treerank_forest": TreeRankForest,
         "adaboost_mh": AdaBoostMH,

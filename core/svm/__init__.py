@@ -16,7 +16,8 @@ library's primitive, `core.scan.violations`.
 `design` knows what a row's coordinates are; `surrogate` evaluates R and its plane from scores; `problem` joins the
 two; `cutting_planes` solves the programme with `line` and `simplex_qp`; `collapse` knows when w = 0 is the optimum;
 `fitting` walks a path of C; `difference` lowers the hinge loss of a window, which is not convex, by programmes of the
-same kind; `support` is the frame of the estimators, `linear` their fitted state.
+same kind; `support` is the frame of the estimators, `linear` their fitted state. `newton` solves the two classifiers
+that they are compared with, logistic regression and the asymmetric SVM.
 
 References
 ----------
@@ -24,9 +25,11 @@ H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the part
 arXiv:1605.04337.
 """
 
+from .asymmetric_svm import AsymmetricSVM
 from .auc_svm import AUCSVM
+from .logistic import Logistic
 from .pauc_svm import PAUCSVM
 from .pauc_svm_dc import PAUCSVMDC
 from .support import SupportWarning
 
-__all__ = ["AUCSVM", "PAUCSVM", "PAUCSVMDC", "SupportWarning"]
+__all__ = ["AUCSVM", "PAUCSVM", "PAUCSVMDC", "AsymmetricSVM", "Logistic", "SupportWarning"]

@@ -1,0 +1,213 @@
+"""Weighted sums of smooth losses, minimised by Newton's method: the classifiers that the SVMs are compared with.
+
+½ penalty ‖w‖² + Σ cost_i ℓ(±(w·x_i + b)), b without penalty. A step solves for the Newton direction by conjugate
+gradients, two products with the table for each, and none for the search along it, which is done on cached scores.
+
+References
+----------
+C.-J. Lin, R. C. Weng and S. S. Keerthi, "Trust region Newton method for logistic regression", JMLR 9, 2008: truncated
+Newton steps. Here a step is shortened until the sum falls, in place of a trust region.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from core.ranker import Floats
+
+from .design import Rows
+
+# Of the gradient at w = 0, b = 0, what counts as none, where all that rounding lets us have is wanted.
+NO_GRADIENT = 1e-12
+
+MOST_STEPS = 100
+MOST_DIRECTIONS = 250
+MOST_HALVINGS = 40
+
+# Of the fall that the slope promises, the share that a step must bring; and what rounding may take from it.
+ENOUGH = 1e-4
+ROUNDING = 1e-15
+
+Report = Callable[[int, float, float], None]
+"""Called after each step with its number, the objective and the gradient's length; what it raises stops the fit."""
+
+
+class Loss(NamedTuple):
+    """A loss of margins, its slope and its curvature; each of shape (n,)."""
+
+    value: Floats
+    slope: Floats
+    curvature: Floats
+
+
+def logistic_loss(margin: Floats) -> Loss:
+    """ln(1 + e^-margin)."""
+    wrong = expit(-margin)
+    return Loss(np.asarray(np.logaddexp(0.0, -margin)), -wrong, wrong * expit(margin))
+
+
+def squared_hinge_loss(margin: Floats) -> Loss:
+    """(1 - margin)₊²."""
+    short = np.maximum(1.0 - margin, 0.0)
+    return Loss(short**2, -2.0 * short, np.where(short > 0.0, 2.0, 0.0))
+
+
+class Line(NamedTuple):
+    """A linear score of coordinates.
+
+    Attributes
+    ----------
+    w : ndarray of shape (size,), float64
+    b : float
+    """
+
+    w: Floats
+    b: float
+
+    def moved(self, t: float, other: "Line") -> "Line":
+        """Add t times another."""
+        return Line(self.w + t * other.w, self.b + t * other.b)
+
+    def dot(self, other: "Line") -> float:
+        """Give the scalar product."""
+        return float((self.w * other.w).sum()) + self.b * other.b
+
+
+class Minimum(NamedTuple):
+    """What was found.
+
+    Attributes
+    ----------
+    line : Line
+    objective : float
+    n_iter : int
+    """
+
+    line: Line
+    objective: float
+    n_iter: int
+
+
+class Regularised:
+    """½ penalty ‖w‖² + Σ cost_i ℓ(±(w·x_i + b)).
+
+    Parameters
+    ----------
+    rows : Rows
+    sign : ndarray of shape (n_rows,), float64
+        1 or -1.
+    cost : ndarray of shape (n_rows,), float64
+        Not negative; a row of cost 0 is not looked at.
+    penalty : float
+        Above 0.
+    loss : callable (margin) -> Loss
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        sign: Floats,
+        cost: Floats,
+        penalty: float,
+        loss: Callable[[Floats], Loss],
+    ) -> None:
+        self._rows, self._sign, self._cost = rows, sign, cost
+        self._penalty, self._loss = penalty, loss
+        self._taken = np.flatnonzero(cost)
+        self._first_gradient = self._gradient(self.origin, self._at(np.zeros(rows.n_rows)))
+
+    @property
+    def origin(self) -> Line:
+        """The line that is 0."""
+        return Line(np.zeros(self._rows.size), 0.0)
+
+    def minimise(self, start: Line, tol: float, report: Report | None = None) -> Minimum:
+        """Go down from a start until there is no gradient, or rounding hides the way.
+
+        Parameters
+        ----------
+        start : Line
+        tol : float
+            Of the gradient at 0, what counts as none.
+        report : callable, optional
+
+        Returns
+        -------
+        Minimum
+
+        Notes
+        -----
+        O(n_rows · n_features) for each direction of each step's conjugate gradients.
+        """
+        line, scores = start, self._score(start)
+        at = self._at(scores)
+        objective = self._objective(line, at)
+        first = np.sqrt(self._first_gradient.dot(self._first_gradient)) or 1.0
+        n_iter = 0
+        while n_iter < MOST_STEPS:
+            gradient = self._gradient(line, at)
+            length = np.sqrt(gradient.dot(gradient))
+            if length <= tol * first:
+                break
+            step = self._newton_step(gradient, self._cost * at.curvature, min(0.1, length / first))
+            change, slope = self._score(step), gradient.dot(step)
+            for halvings in range(MOST_HALVINGS):
+                t = 0.5**halvings
+                there = line.moved(t, step)
+                at = self._at(scores + t * change)
+                value = self._objective(there, at)
+                if value <= objective + ENOUGH * t * slope + ROUNDING * objective:
+                    break
+            else:
+                break
+            stuck = value >= objective and not _is_shorter(self._gradient(there, at), length)
+            if stuck:
+                break
+            line, scores, objective = there, scores + t * change, value
+            n_iter += 1
+            if report is not None:
+                report(n_iter, objective, float(length))
+        return Minimum(line, objective, n_iter)
+
+    def _score(self, line: Line) -> Floats:
+        return self._rows.scores(line.w) + line.b
+
+    def _at(self, scores: Floats) -> Loss:
+        return self._loss(self._sign * scores)
+
+    def _objective(self, line: Line, at: Loss) -> float:
+        half_square = 0.5 * float((line.w * line.w).sum())
+        return self._penalty * half_square + float((self._cost * at.value).sum())
+
+    def _gradient(self, line: Line, at: Loss) -> Line:
+        return self._pull(line, self._cost * self._sign * at.slope)
+
+    def _pull(self, line: Line, share: Floats) -> Line:
+        """Give penalty · w + Σ share_i x_i, and Σ share_i."""
+        taken = share[self._taken]
+        total = self._rows.total(self._taken, taken)
+        return Line(self._penalty * line.w + total, float(taken.sum()))
+
+    def _newton_step(self, gradient: Line, curvature: Floats, share: float) -> Line:
+        """Solve for the Newton step, up to a share of the gradient, by conjugate gradients."""
+        step, rest = self.origin, self.origin.moved(-1.0, gradient)
+        direction, square = rest, rest.dot(rest)
+        goal = share**2 * square
+        for _ in range(MOST_DIRECTIONS):
+            image = self._pull(direction, curvature * self._score(direction))
+            bend = direction.dot(image)
+            if not bend > 0.0:  # flat: only b can be, once no row is short of its margin
+                break
+            t = square / bend
+            step, rest = step.moved(t, direction), rest.moved(-t, image)
+            before, square = square, rest.dot(rest)
+            if square <= goal:
+                break
+            direction = rest.moved(square / before, direction)
+        return step
+
+
+def _is_shorter(gradient: Line, length: float) -> bool:
+    return bool(np.sqrt(gradient.dot(gradient)) < 0.5 * length)

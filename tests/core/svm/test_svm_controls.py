@@ -1,0 +1,182 @@
+"""Logistic regression and the asymmetric SVM against scikit-learn, and against their own conditions of optimality."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.optimize import approx_fprime, minimize_scalar
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from core import AsymmetricSVM, Logistic, load, save
+from core.errors import ArtifactError, InvalidParameter
+from core.holdout import hold_out
+from core.metrics import partial_auc
+from core.svm.asymmetric_svm import ASYMMETRIES, COSTS
+from core.svm.newton import logistic_loss, squared_hinge_loss
+
+
+def make_rows(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)) * [1.0, 10.0, 1e-3, 1.0, 5.0] + 3.0
+    y = (X[:, 0] + 0.1 * X[:, 1] + 0.5 * X[:, 3] + rng.normal(size=n) > 6.0).astype(int)
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+def test_logistic_is_scikit_learns(C):
+    X, y, weight = make_rows()
+    ranker = Logistic(C=C).fit(X, y, weight)
+    scaler = StandardScaler().fit(X, sample_weight=weight)
+    other = LogisticRegression(C=C, tol=1e-10, max_iter=10_000)
+    other.fit(scaler.transform(X), y, weight)
+    expected = other.decision_function(scaler.transform(X))
+    assert ranker.decision_function(X) == pytest.approx(expected, abs=1e-5)
+    assert ranker.coef_ * scaler.scale_ == pytest.approx(other.coef_[0], abs=1e-5)
+    assert (ranker.predict(X) == other.predict(scaler.transform(X))).all()
+
+
+def asymmetric_objective(line, Z, y, C, asymmetry):
+    w, b = line[:-1], line[-1]
+    short = np.maximum(1.0 - np.where(y == 1, 1.0, -1.0) * (Z @ w + b), 0.0) ** 2
+    loss = (short[y == 1].mean() + asymmetry * short[y == 0].mean()) / (1.0 + asymmetry)
+    return 0.5 * w @ w + C * loss
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("asymmetry", [0.1, 1.0, 30.0])
+def test_no_step_away_from_the_asymmetric_machine_pays(C, asymmetry):
+    X, y, _ = make_rows()
+    ranker = AsymmetricSVM(C=C, asymmetry=asymmetry).fit(X, y)
+    Z = StandardScaler().fit_transform(X)
+    args = Z, y, C, asymmetry
+    b = minimize_scalar(lambda b: asymmetric_objective(np.append(ranker._w, b), *args)).x
+    line = np.append(ranker._w, b)
+    assert ranker.objective_ == pytest.approx(asymmetric_objective(line, *args), rel=1e-9)
+    rng = np.random.default_rng(0)
+    for size in (1e-4, 1e-2, 1.0):
+        for step in rng.normal(size=(20, len(line))):
+            assert asymmetric_objective(line + size * step, *args) > ranker.objective_ - 1e-12
+
+
+@pytest.mark.parametrize("loss", [logistic_loss, squared_hinge_loss])
+def test_slope_and_curvature_of_a_loss(loss):
+    for margin in (-30.0, -1.0, 0.3, 0.9, 1.1, 40.0):
+        at = loss(np.array([margin]))
+        slope = approx_fprime([margin], lambda m: loss(m).value[0], 1e-6)
+        bend = approx_fprime([margin], lambda m: loss(m).slope[0], 1e-6)
+        assert at.slope == pytest.approx(slope, abs=1e-5)
+        assert at.curvature == pytest.approx(bend, abs=1e-5)
+
+
+def test_auto_takes_the_best_of_the_grid_on_rows_held_out():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=300) > 1.5).astype(int)
+    ranker = AsymmetricSVM(fpr_min=0.05, fpr_max=0.3, standardize=False).fit(X, y)
+    held = hold_out(X, y == 1, np.ones(300), 0.25, 0)
+    areas = {}
+    for C in COSTS:
+        for asymmetry in ASYMMETRIES:
+            other = AsymmetricSVM(C=C, asymmetry=asymmetry, standardize=False)
+            scores = other.fit(X[~held], y[~held]).decision_function(X[held])
+            areas[asymmetry, C] = partial_auc(y[held], scores, 0.05, 0.3)
+    assert max(areas.values()) - min(areas.values()) > 0.02
+    assert areas[ranker.asymmetry_, ranker.C_] == pytest.approx(max(areas.values()), abs=1e-9)
+
+
+def test_chosen_C_alone_and_asymmetry_alone():
+    X, y, _ = make_rows()
+    assert AsymmetricSVM(C=0.5).fit(X, y).C_ == 0.5
+    assert AsymmetricSVM(asymmetry=2.0).fit(X, y).asymmetry_ == 2.0
+
+
+def test_too_few_rows_to_hold_any_out():
+    ranker = AsymmetricSVM().fit([[0.0], [1.0]], [0, 1])
+    assert (ranker.C_, ranker.asymmetry_) == (1.0, 1.0)
+    assert np.diff(ranker.decision_function([[0.0], [1.0]])) > 0
+
+
+@pytest.mark.parametrize("algorithm", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
+def test_missing_values_categories_and_parts(algorithm):
+    X, y, _ = make_rows()
+    X[::7, 0] = np.nan
+    table = pd.DataFrame(X, columns=list("abcde"))
+    table["colour"] = np.where(y == 1, "red", "blue")
+    table.loc[::3, "colour"] = "green"
+    ranker = algorithm.fit(table, y)
+    parts = ranker.contributions(table)
+    assert parts.sum(axis=1) + ranker.offset_ == pytest.approx(ranker.decision_function(table))
+    terms = ranker.structure()["terms"]
+    assert {(t["feature"], t["is"]) for t in terms if "is" in t} >= {
+        ("a", None),
+        ("colour", "red"),
+        ("colour", "blue"),
+    }
+    worth = {t["is"]: t["weight"] for t in terms if t["feature"] == "colour"}
+    assert worth["red"] > worth["green"] > worth["blue"]
+    again = load(save(ranker))
+    assert (again.decision_function(table) == ranker.decision_function(table)).all()
+    assert again.structure() == ranker.structure()
+
+
+@pytest.mark.parametrize("ranker", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
+def test_sparse_rows_are_as_dense_ones(ranker):
+    X, y, _ = make_rows()
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.6, 0.0, X)
+    dense = ranker.fit(X, y).decision_function(X)
+    thin = ranker.fit(sparse.csr_matrix(X), y).decision_function(X)
+    assert thin == pytest.approx(dense, abs=1e-8)
+
+
+@pytest.mark.parametrize("algorithm", [Logistic, AsymmetricSVM])
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_separable_rows_of_any_scale(algorithm, scale):
+    X = np.array([[0.0], [1.0], [2.0], [3.0]]) * scale
+    ranker = algorithm(C=1e6).fit(X, [0, 0, 1, 1], [1e3, 1.0, 1e-3, 3.0])
+    scores = ranker.decision_function(X)
+    assert np.isfinite(scores).all()
+    assert (np.diff(scores) > 0).all()
+
+
+@pytest.mark.parametrize("algorithm", [Logistic, AsymmetricSVM])
+def test_constant_columns_leave_constant_scores(algorithm):
+    ranker = algorithm().fit(np.ones((6, 2)), [0, 1, 0, 1, 1, 1])
+    scores = ranker.decision_function(np.ones((6, 2)))
+    assert np.ptp(scores) == 0.0
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "parameters", "message"),
+    [
+        (Logistic, {"C": 0}, "C must be greater than 0"),
+        (Logistic, {"C": "auto"}, "C must be"),
+        (AsymmetricSVM, {"C": -1.0}, "C must be"),
+        (AsymmetricSVM, {"asymmetry": 0.0}, "asymmetry must be"),
+        (AsymmetricSVM, {"asymmetry": "none"}, "asymmetry must be"),
+        (AsymmetricSVM, {"fpr_min": 0.2, "fpr_max": 0.1}, "fpr_max must be greater than fpr_min"),
+    ],
+)
+def test_bad_parameters(algorithm, parameters, message):
+    X, y, _ = make_rows(40)
+    with pytest.raises(InvalidParameter, match=message):
+        algorithm(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "change", "message"),
+    [
+        (Logistic, {"objective": float("nan")}, "objective must be a finite number"),
+        (Logistic, {"iterations": -1}, "iterations must be an integer from 0 to 100, got -1"),
+        (AsymmetricSVM, {"C": "auto"}, "C must be a finite number"),
+        (AsymmetricSVM, {"asymmetry": -1.0}, "asymmetry must be a finite number, not negative"),
+        (AsymmetricSVM, {"iterations": True}, "iterations must be an integer"),
+    ],
+)
+def test_a_state_that_no_fit_leaves_is_refused(algorithm, change, message):
+    X, y, _ = make_rows(60)
+    ranker = algorithm().fit(X, y)
+    arrays, meta = ranker.get_state()
+    with pytest.raises(ArtifactError, match=message):
+        algorithm.from_state(ranker.get_params(), arrays, meta | change)
