@@ -95,7 +95,7 @@ def contestants(rate: float, seed: int) -> dict[str, Any]:
         "logistic regression": make_pipeline(
             SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=1_000)
         ),
-        "random forest": RandomForestClassifier(500, min_samples_leaf=5, random_state=seed),
+        "random forest": RandomForestClassifier(300, min_samples_leaf=5, random_state=seed),
         "LightGBM, regularised": LGBMClassifier(
             n_estimators=200, learning_rate=0.03, num_leaves=7, min_child_samples=50,
             reg_lambda=10.0, subsample=0.7, subsample_freq=1, colsample_bytree=0.7,

@@ -68,7 +68,7 @@ class SampledMartiRank(ProgramRanker):
     The theorem's T is 8 ln(1/ε)/γ² (from Azuma's inequality); far fewer layers are of use.
     Departures from the paper: coins are not tossed, see `MartiRank`; Lemma 4's coin is corrected for
     noise too, without which Theorem 8's proof has a gap: at a node with 10 % positives, η = .3, true
-    errors p₊ = .4, p₋ = 0, the plain coin leaves an advantage of .04 of the .14 that is there; rows
+    errors p₊ = .4, p₋ = 0, the plain coin leaves an advantage of .04 of the .21 that is there; rows
     are used again by other nodes, which the paper's fresh draws are not.
 
     Guessing η costs one fit of a single program per guess.

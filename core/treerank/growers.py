@@ -1,6 +1,7 @@
 """A parameter's name -> what grows trees by it, on any part of the rows."""
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -43,6 +44,19 @@ class CutGrower:
         self._place = np.empty_like(self._table.order)
         self._place[self._table.order] = np.arange(len(self._place))
         self._shape = shape
+
+    def with_leaves(self, most: int) -> "CutGrower":
+        """Give a grower on the same table whose cut trees have no more leaves."""
+        other = copy(self)
+        other._shape = self._shape._replace(max_leaves=most)
+        return other
+
+    def sizes(self) -> list[int]:
+        """List numbers of leaves worth trying, each about half as many again."""
+        most = self._shape.max_leaves
+        return sorted(
+            {most, *(n for n in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128) if n < most)}
+        )
 
     def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
         """Grow a tree; see `Grower`."""

@@ -54,6 +54,13 @@ LeafRankMaxLeaves = Annotated[
         "many as leafrank_depth allows."
     ),
 ]
+LeafRankPruning = Annotated[
+    Literal["cv"] | None,
+    Doc(
+        "LeafRank: how the small trees are pruned. 'cv': to the number of leaves, the same in all "
+        "nodes, whose ranking tree is best over the folds of pruning='cv', which it needs."
+    ),
+]
 GridResolution = Annotated[
     int,
     Ge(1),

@@ -37,6 +37,12 @@ class Chosen(NamedTuple):
     order: LeafOrder
 
 
+def validation_auc(chosen: Chosen) -> float:
+    """Give the best AUC along the path on rows held out; 0 where none were."""
+    areas = chosen.path.validation_auc
+    return round(float(areas.max()), 9) if np.isfinite(areas).all() else 0.0
+
+
 def split_rows(positive: Booleans, n_parts: int, seed: int) -> Integers:
     """Deal the rows of each class out to parts of equal size, at random.
 

@@ -17,7 +17,7 @@ from core.target import check_labels, check_weights
 from . import drawing, options, pruning, reading, selection, structural
 from .contributions import PathValues
 from .cuts import CutRules
-from .growers import GrowthOptions, make_grower, rules_class
+from .growers import CutGrower, Grower, GrowthOptions, make_grower, rules_class
 from .growth import Limits
 from .importance import FeatureGains, sum_gains
 from .preorder import Booleans, Integers
@@ -79,6 +79,7 @@ class TreeRank(Ranker):
         min_samples_leaf: options.MinSamplesLeaf = 20.0,
         leafrank_depth: options.LeafRankDepth = 3,
         leafrank_max_leaves: options.LeafRankMaxLeaves = None,
+        leafrank_pruning: options.LeafRankPruning = None,
         grid_resolution: options.GridResolution = 3,
         max_bins: options.MaxBins = 255,
         pruning: options.Pruning = None,
@@ -94,6 +95,7 @@ class TreeRank(Ranker):
         self.min_samples_leaf = min_samples_leaf
         self.leafrank_depth = leafrank_depth
         self.leafrank_max_leaves = leafrank_max_leaves
+        self.leafrank_pruning = leafrank_pruning
         self.grid_resolution = grid_resolution
         self.max_bins = max_bins
         self.pruning = pruning
@@ -258,6 +260,11 @@ class TreeRank(Ranker):
     def _check_parameters(self) -> None:
         if self.pruning == "structural":
             structural.check_splitter(self.splitter)
+        if self.leafrank_pruning == "cv" and (self.pruning, self.splitter) != ("cv", "leafrank"):
+            raise InvalidParameter(
+                "leafrank_pruning='cv' needs pruning='cv' and splitter='leafrank', "
+                f"got pruning={self.pruning!r} and splitter={self.splitter!r}"
+            )
         if self.order == "validation" and self.pruning not in ("cv", "holdout"):
             raise InvalidParameter(
                 "order must be 'tree' or 'concave' unless pruning holds rows out, got 'validation'"
@@ -269,15 +276,23 @@ class TreeRank(Ranker):
         sample = Sample(X, positive, weight, self._n_categories())
         grower = make_grower(sample, self._growth_options(sample))
         limits = Limits(self.max_depth, self.max_leaves, self._least_mass(sample))
-        n_trees = self.n_folds + 1 if self.pruning == "cv" else 1
+        growers: Sequence[Grower] = [grower]
+        if self.leafrank_pruning == "cv" and isinstance(grower, CutGrower):
+            growers = [grower.with_leaves(most) for most in grower.sizes()]
+        per_grower = self.n_folds + 1 if self.pruning == "cv" else 1
+        n_trees = per_grower * len(growers)
 
-        def grow(rows: Integers, number: int) -> Tree:
-            def report(step: int, of: int, info: dict[str, float]) -> None:
-                callback(number * of + step, n_trees * of, info)
+        def choose(g: int) -> Chosen:
+            def grow(rows: Integers, number: int) -> Tree:
+                def report(step: int, of: int, info: dict[str, float]) -> None:
+                    callback((g * per_grower + number) * of + step, n_trees * of, info)
 
-            return grower.grow(rows, limits, report)
+                return growers[g].grow(rows, limits, report)
 
-        chosen = self._choose(sample, grow)
+            return self._choose(sample, grow)
+
+        # Of equal AUC over the folds the first, with the least leaves in a node.
+        chosen = max(map(choose, range(len(growers))), key=selection.validation_auc)
         self._take(chosen.tree, chosen.path, self._order(chosen))
 
     def _choose(self, sample: Sample, grow: selection.Grow) -> Chosen:
