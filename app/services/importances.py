@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from app.db.interpretation_tables import ModelImportance
 from app.db.session import Database
 from app.errors import NotFound
 from app.services.models import find, find_label
+from app.services.samples import as_scored
 from app.services.tables import Floats, Table
+from app.services.trials import Trial
 from core.errors import InvalidParameter
 from core.interpretation import mean_absolute, permutation_importance
 from core.ranker import Ranker
-from core.table import CodedTable
 
 SQUARED_GAIN = "squared_auc_gain"
 CONTRIBUTION = "mean_absolute_contribution"
@@ -33,45 +35,52 @@ METHODS: Mapping[str, str] = {
     PERMUTATION: "AUC that is lost on a sample of held-out rows when the feature's values are dealt out to them anew, "
     "mean of 5 deals. 0 where the ranker does not need the feature; below 0 is noise.",
 }
+DEALS = 5
+MOST_SCORED = 500_000
+FEWEST_JUDGES = 25
+"""Permutation deals each feature out so often, and scores so many rows for it, or 25 of each class per deal."""
+
 Json = dict[str, Any]
 
 
-def measure(ranker: Ranker, samples: Mapping[str, Table], seed: int) -> Json | None:
+def measure(ranker: Ranker, trial: Trial, train: Table, seed: int) -> Json | None:
     """Measure importances in the first way that the ranker has; None where it has none of them.
 
-    Runs in the fit process. `samples` holds a few rows of the part `train` and, where there is one, `validation`.
+    Runs in the fit process. `train` holds a few rows of the training part, as the ranker scores them.
     """
     squared = getattr(ranker, "feature_importances_", None)
     if squared is not None:
         gains = getattr(ranker, "auc_gains_")  # noqa: B009 - comes with the other, in no common base
         return _found(SQUARED_GAIN, "train", squared) | {"gains": gains.tolist()}
-    parts = _parts(ranker, samples["train"])
+    parts = _parts(ranker, train)
     if parts is not None:
-        weight = samples["train"].weight
-        equal = np.ones(len(parts))
-        sizes = mean_absolute(parts, equal if weight is None else weight)
-        return _found(CONTRIBUTION, "train", sizes)
-    part = "validation" if "validation" in samples else "train"
-    held = samples[part]
-    if not 0 < held.y.sum() < len(held.y):
+        weight = np.ones(len(parts)) if train.weight is None else train.weight
+        return _found(CONTRIBUTION, "train", mean_absolute(parts, weight))
+    judges = trial.judges(seed)
+    if judges is None:
         return None
+    part, table = judges
+    few = _few(as_scored(table, ranker))
     losses = permutation_importance(
-        ranker.score_rows,
-        np.ascontiguousarray(held.X),
-        held.y,
-        held.weight,
-        random_state=seed % 2**64,
+        ranker.score_rows, few.X, few.y, few.weight, n_repeats=DEALS, random_state=seed % 2**64
     )
     return _found(PERMUTATION, part, losses)
+
+
+def _few(table: Table) -> Table:
+    """So many rows, of each class, that scoring their deals stays within its bound."""
+    each = max(FEWEST_JUDGES, MOST_SCORED // (2 * DEALS * table.X.shape[1]))
+    rows = [np.flatnonzero(table.y == y)[:each] for y in (0, 1)]
+    few = table.take(np.concatenate(rows))
+    return replace(few, X=np.ascontiguousarray(few.X))
 
 
 def _parts(ranker: Ranker, train: Table) -> Floats | None:
     """The parts that scores are sums of, feature by feature; None where they are not."""
     if not hasattr(ranker, "contributions"):
         return None
-    names = tuple(map(str, ranker.feature_names_in_))
     try:
-        parts: Floats = ranker.contributions(CodedTable(train.X, names, ranker.categories_))
+        parts: Floats = ranker.contributions(train.coded)
     except InvalidParameter:  # not with these parameters
         return None
     return parts

@@ -6,6 +6,7 @@ They are people's data: they go when the dataset goes that they came from.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from app.db.interpretation_tables import ModelSample
 from app.services.tables import Floats, Rows, Table
+from core.ranker import Ranker
+from core.table import to_matrix
 
 MOST_ROWS = 1_000
 LEAST_ROWS = 100
@@ -25,11 +28,32 @@ Json = dict[str, Any]
 def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
     """A few rows of weight above 0, of all or of some, in random order: the first of them are a sample, too."""
     among = np.arange(len(table.X)) if rows is None else rows
+    return table.take(_draw(table, seed, among, _most(table)))
+
+
+def draw_classes(table: Table, seed: int) -> Table:
+    """As many rows of one class as of the other, or all that there are: what AUC is estimated from best."""
+    half = _most(table) // 2
+    drawn = [_draw(table, seed, np.flatnonzero(table.y == y), half) for y in (0, 1)]
+    return table.take(np.concatenate(drawn))
+
+
+def _most(table: Table) -> int:
+    n_features: int = table.X.shape[1]
+    return min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // n_features))
+
+
+def _draw(table: Table, seed: int, among: Rows, most: int) -> Rows:
     if table.weight is not None:
         among = among[table.weight[among] > 0]
-    most = min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // table.X.shape[1]))
     generator = np.random.Generator(np.random.Philox(key=seed % 2**64))
-    return table.take(generator.permutation(among)[:most])
+    return generator.permutation(among)[:most]
+
+
+def as_scored(sample: Table, ranker: Ranker) -> Table:
+    """The rows with the ranker's own categories, which may be fewer than the table's."""
+    X, categories = to_matrix(sample.coded, ranker.categories_)
+    return replace(sample, X=X, categories=categories)
 
 
 def write(workdir: Path, part: str, sample: Table) -> Json:

@@ -119,7 +119,11 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     ranker, seconds, notes = _fit(algorithm, trial, callback)
     parts = trial.judge(ranker, spec["objective"], workdir)
     drawn = {part: trial.sample(part, spec["seed"]) for part in parts}
-    kept = {part: sample for part, sample in drawn.items() if sample is not None}
+    kept = {
+        part: samples.as_scored(sample, ranker)
+        for part, sample in drawn.items()
+        if sample is not None
+    }
     data = artifact.save(ranker)
     (workdir / _ARTIFACT_FILE).write_bytes(data)
     missing = [_missing_among(trial.training_values(i)) for i in range(len(names))]
@@ -133,7 +137,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         },
         "parts": parts,
         "samples": {part: samples.write(workdir, part, sample) for part, sample in kept.items()},
-        "importance": importances.measure(ranker, kept, spec["seed"]),
+        "importance": importances.measure(ranker, trial, kept["train"], spec["seed"]),
         "features": [
             feature | {"missing": any_missing} | _categories_of(texts)
             for feature, (any_missing, _), texts in zip(
@@ -259,7 +263,9 @@ def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, A
 def _optimised_for(spec: Mapping[str, Any]) -> Json:
     """Say what the algorithm itself optimises: the window where it takes one, the pairs where it learns from
     pairs, else the whole curve."""
-    own = spec["objective"]["metric"] == "pair_order"
-    if own or "fpr_max" in spec["algorithm"]["parameters"]:
-        return dict(spec["objective"])
+    objective, parameters = spec["objective"], spec["algorithm"]["parameters"]
+    if objective["metric"] == "tpr" and "fpr_max" in parameters:
+        return {"metric": "pauc", **{end: parameters[end] for end in ("fpr_min", "fpr_max")}}
+    if objective["metric"] == "pair_order" or "fpr_max" in parameters:
+        return dict(objective)
     return {"metric": "auc"}

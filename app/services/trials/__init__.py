@@ -36,6 +36,10 @@ class Trial(Protocol):
     def sample(self, part: str, seed: int) -> Table | None:
         """A few rows of the part `train` or `validation`, drawn by `samples.draw`; None where there is none."""
 
+    def judges(self, seed: int) -> tuple[str, Table] | None:
+        """Rows of both classes to judge by, drawn by `samples.draw_classes`, and the part they are of: `validation`
+        where there is one. None where rows have no one label."""
+
     def training_values(self, feature: int) -> Floats:
         """The values of a feature in the training part."""
 

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from app.db.tables import Base, ModelCurve, ModelMetrics, ModelPartialAuc
 from app.errors import Invalid
 from app.services import margins
-from app.services.samples import draw
+from app.services.objectives import value_of, window_of
+from app.services.samples import draw, draw_classes
 from app.services.tables import Columns, Table, check_classes, divide, read_table, split
 from app.services.trials.scores import score
-from core.metrics import Summary, partial_auc, summarise
+from core.metrics import Summary, summarise
 from core.ranker import Callback, Floats, Ranker
 
 DEFAULT_WINDOW = (0.0, 0.05)
@@ -49,7 +50,7 @@ class BipartiteTrial:
         return self._validation.coded
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
-        """The AUC of scores of the validation part, or the partial AUC in the objective's window."""
+        """What scores of the validation part are worth by the objective."""
         held = self._validation
         assert held is not None
         return value_of(held.y, scores, held.weight, objective)
@@ -78,6 +79,12 @@ class BipartiteTrial:
         """A few rows of a part."""
         table = self._train if part == "train" else self._validation
         return None if table is None else draw(table, seed)
+
+    def judges(self, seed: int) -> tuple[str, Table]:
+        """Rows of both classes to judge by."""
+        if self._validation is None:
+            return "train", draw_classes(self._train, seed)
+        return "validation", draw_classes(self._validation, seed)
 
     def training_values(self, feature: int) -> npt.NDArray[np.float64]:
         """The values of a feature in the training part."""
@@ -118,21 +125,9 @@ def _columns(table: Mapping[str, Any], names: list[str]) -> Columns:
 def windows_of(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
     """The windows of false positive rates that are reported: the usual one, and that of the objective."""
     windows = [DEFAULT_WINDOW]
-    if objective["metric"] == "pauc":
-        own = (float(objective["fpr_min"]), float(objective["fpr_max"]))
-        if own not in windows:
-            windows.append(own)
+    if objective["metric"] in ("pauc", "tpr") and (own := window_of(objective)) not in windows:
+        windows.append(own)
     return windows
-
-
-def value_of(
-    y: npt.NDArray[np.int8], scores: Floats, weight: Floats | None, objective: Mapping[str, Any]
-) -> float:
-    """What scores are worth by the objective: their AUC, or the partial AUC in its window."""
-    window = (0.0, 1.0)
-    if objective["metric"] == "pauc":
-        window = (float(objective["fpr_min"]), float(objective["fpr_max"]))
-    return partial_auc(y, scores, *window, sample_weight=weight)
 
 
 def _metrics(summary: Summary) -> Json:

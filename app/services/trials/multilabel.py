@@ -29,7 +29,7 @@ from app.services.tables import (
     hash_units,
     read_table,
 )
-from app.services.trials.bipartite import value_of, windows_of
+from app.services.trials.bipartite import windows_of
 from app.services.trials.scores import score_labels
 from core.metrics import summarise
 from core.ranker import Callback, Floats, Ranker
@@ -111,6 +111,9 @@ class MultilabelTrial:
         """A few rows of a part."""
         rows = self._train if part == "train" else self._validation
         return None if rows is None else draw(rows.table, seed)
+
+    def judges(self, seed: int) -> None:
+        """None: rows have no one label."""
 
     def training_values(self, feature: int) -> Floats:
         """The values of a feature in the training part."""

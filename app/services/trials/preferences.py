@@ -127,6 +127,9 @@ class PreferenceTrial:
             return None
         return draw(self._judge_table, seed, np.unique(self._validation.rows))
 
+    def judges(self, seed: int) -> None:
+        """None: rows have no one label."""
+
     def training_values(self, feature: int) -> Floats:
         """The values of a feature among the items that were learnt from."""
         values: Floats = self._table.X[np.unique(self._train.rows), feature]

@@ -12,7 +12,8 @@ from workbench import OWNER, Workbench, breast_cancer
 
 from app.db.session import Database
 from app.db.tables import JobState
-from app.services import scoring
+from app.errors import Invalid
+from app.services import importances, scoring
 from app.services.scoring import ModelCache
 from core import artifact
 from core.metrics import auc
@@ -61,11 +62,16 @@ def test_from_job_to_score(bench: Workbench, variant: str) -> None:
         assert model.parameters["random_state"] == 5
     structure = json.loads(json.dumps(scoring.structure(served), allow_nan=False))
     assert structure["type"]
-    explained = scoring.explain(served, rows[:3])
-    for parts, score in zip(explained, scores, strict=False):
-        assert list(parts["contributions"]) == names
-        total = parts["offset"] + sum(parts["contributions"].values())
-        assert total == pytest.approx(score, abs=1e-6 * max(1.0, abs(score)))
+    assert importances.read(bench.db, OWNER, model.id, None)["features"]
+    if hasattr(served.ranker, "contributions"):
+        explained = scoring.explain(served, rows[:3])
+        for parts, score in zip(explained, scores, strict=False):
+            assert list(parts["contributions"]) == names
+            total = parts["offset"] + sum(parts["contributions"].values())
+            assert total == pytest.approx(score, abs=1e-6 * max(1.0, abs(score)))
+    else:
+        with pytest.raises(Invalid, match="are not sums of parts per feature"):
+            scoring.explain(served, rows[:3])
     again = artifact.load(artifact.save(served.ranker))
     assert (again.score_rows(rows) == scores).all()
 

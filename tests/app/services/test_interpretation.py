@@ -97,6 +97,16 @@ def test_rows_without_weight_are_not_drawn() -> None:
     assert sorted(some.X[:, 0]) == [1, 3]
 
 
+def test_rows_to_judge_by_are_of_both_classes_alike() -> None:
+    table = table_of(9_000)
+    table.y[:30] = 1
+    drawn = samples.draw_classes(table, 0)
+    assert (drawn.y.sum(), len(drawn.y)) == (30, 530)
+    table.y[:4_000] = 1
+    drawn = samples.draw_classes(table, 0)
+    assert (drawn.y.sum(), len(drawn.y)) == (500, 1_000)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_is_kept_are_rows_of_the_parts(bench: Workbench, weighted: bool) -> None:
     given = {"weight": "w"} if weighted else {}
@@ -132,6 +142,22 @@ def test_dependence_is_the_mean_over_the_rows_kept(bench: Workbench) -> None:
         assert found.scores[2, 1] == pytest.approx(expected, rel=1e-12)
         assert found.scores[2, 1] > found.scores[0, 0]
     assert len(depend(bench, model.id, "age").scores) == 8
+
+
+def test_categories_that_the_ranker_does_not_know_are_missing(bench: Workbench) -> None:
+    """Rows without weight teach no category: the ranker numbers fewer of them than the table."""
+    rows = ["colour,age,w,y"]
+    for i in range(200):
+        colour, w = ("amber", 0) if i % 5 == 0 else (["blue", "red"][i % 2], 1)
+        rows.append(f"{colour},{i % 17},{w},{int(colour == 'red' or i % 7 == 0)}")
+    dataset = bench.ready("\n".join([*rows, ""]), label="y", weight="w")
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "treerank"}))
+    found = depend(bench, model.id, "colour")
+    assert found.categories == [("blue", "red")]
+    assert found.scores[1] > found.scores[0]
+    X, _ = kept(bench, model, "train")
+    column = [feature["name"] for feature in model.features].index("colour")
+    assert set(X[:, column]) == {0.0, 1.0}
 
 
 def test_many_points_average_over_fewer_rows(
