@@ -38,7 +38,7 @@ class Leaves(NamedTuple):
     values : ndarray of shape (n_leaves,), float64
         The full step.
     weights : ndarray of shape (n_leaves,), float64
-        Sum of the sample weights.
+        Sum of the sample weights, as numbers of rows.
     """
 
     values: Floats
@@ -237,6 +237,7 @@ class LogisticLoss:
             sums,
         )
         losses = np.maximum(self._passes.of_classes(sums[:, 0]), np.finfo(float).tiny)
-        self.log_f_plus, self.log_f_minus = np.log(losses).tolist()
+        log_losses = np.log(losses) + math.log(self._passes.row_weight)
+        self.log_f_plus, self.log_f_minus = log_losses.tolist()
         curvature, squares = float(sums[:, 1].sum()), float(sums[:, 2].sum())
         self._unit = squares / curvature if curvature > 0.0 else 0.0

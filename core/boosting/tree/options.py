@@ -22,7 +22,8 @@ MinSamplesLeaf = Annotated[
     Ge(0),
     Doc(
         "Trees: least mass of a leaf, in rows of mean weight under the round's weights; rows that "
-        "are ranked well count less and less."
+        "are ranked well count less and less. A sample weight of k counts as k rows; weights whose "
+        "mean is below 1 are divided by it first."
     ),
 ]
 Subsample = Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from core.ranker import Floats
-from core.scan import Team
+from core.scan import Team, count_rows
 from core.scan.by_row import COLUMNS
 
 from . import drawing, routing
@@ -23,6 +23,7 @@ class Passes:
     table : Table
     team : Team
     weight : ndarray of shape (n_rows,), float64
+        Sample weights, above 0.
 
     Attributes
     ----------
@@ -32,7 +33,9 @@ class Passes:
     leaves : ndarray of shape (n_rows,), uint8
         Where each row was last sent.
     sample_weight : ndarray of shape (n_rows,) or (0,), float64
-        Empty where all are 1.
+        For how many rows each stands, see `core.scan.count_rows`; empty where all weights are 1.
+    row_weight : float
+        The sample weight of what counts as one row, at most 1.
     """
 
     def __init__(self, table: Table, team: Team, weight: Floats) -> None:
@@ -44,7 +47,8 @@ class Passes:
         self.runs = np.array(bounds, dtype=np.int64)
         self.leaves = np.zeros(n, dtype=np.uint8)
         is_weighted = bool((weight != 1.0).any())
-        self.sample_weight = np.ascontiguousarray(weight) if is_weighted else np.empty(0)
+        self.sample_weight = count_rows(weight) if is_weighted else np.empty(0)
+        self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0
         self._rows = np.empty(0, dtype=np.uint32)
         self._drawn: Floats | None = None
         self._sums = np.empty((len(bounds), 3, MAX_LEAVES))
@@ -59,7 +63,7 @@ class Passes:
         Returns
         -------
         ndarray of shape (3, n_leaves), float64
-            Positive and negative mass, or gradient and curvature; then sample weight.
+            Positive and negative mass, or gradient and curvature; then the number of rows.
         """
         self.run(
             routing.sum_leaves,

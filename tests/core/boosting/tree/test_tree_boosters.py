@@ -71,6 +71,37 @@ def test_weight_k_is_k_rows(make):
 
 
 @boosters
+@pytest.mark.parametrize("scale", [1e-300, 1e-120, 0.01])
+def test_the_scale_of_weights_below_one_row_does_not_matter(make, scale):
+    X, y = make_table()
+    weight = np.random.default_rng(1).random(len(X))  # of mean 1/2: no numbers of rows
+    one, other = (
+        make(n_rounds=8, early_stopping_rounds=3).fit(X, y, weight * factor)
+        for factor in (1.0, scale)
+    )
+    assert len(other.rounds_) == len(one.rounds_) > 0
+    assert other.validation_auc_ == pytest.approx(one.validation_auc_, abs=1e-9)
+    assert other.decision_function(X) == pytest.approx(one.decision_function(X), abs=1e-9)
+
+
+@boosters
+@pytest.mark.parametrize("scale", [1e-120, 1e140])
+def test_no_scale_of_weights_matters_where_nothing_is_measured_in_rows(make, scale):
+    X, y = make_table()
+    weight = np.random.default_rng(1).random(len(X)) + 1.0
+    options = {"n_rounds": 8, "smoothing": 0.0, "min_samples_leaf": 0.0, "max_leaves": 6}
+    one, other = (make(**options).fit(X, y, weight * factor) for factor in (1.0, scale))
+    assert other.decision_function(X) == pytest.approx(one.decision_function(X), abs=1e-9)
+
+
+def test_the_logistic_loss_grows_with_the_weights():
+    X, y = make_table()
+    weight = np.random.default_rng(1).random(len(X))
+    one, other = (LogitBoost(n_rounds=3).fit(X, y, weight * factor) for factor in (1.0, 1e-6))
+    assert other.loss_ == pytest.approx(1e-6 * one.loss_, rel=1e-9)
+
+
+@boosters
 def test_level_by_level_and_best_first_meet_without_a_bound_on_leaves(make):
     X, y = make_table()
     levels = make(n_rounds=5, max_depth=4, max_leaves=None).fit(X, y)
