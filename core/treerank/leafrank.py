@@ -7,7 +7,7 @@ import numpy as np
 
 from core.ranker import Floats
 from core.scan.by_row import CELLS, COLUMNS
-from core.scan.categories import measure_spread
+from core.scan.categories import NO_SPREAD, measure_spread
 from core.scan.team import Team
 
 from . import leafgrowth
@@ -40,7 +40,7 @@ from .workspace import (
     Work,
 )
 
-HISTOGRAM_BYTES = 1 << 24  # that cells looked at together may take: more would leave the cache
+HISTOGRAM_BYTES = 1 << 23  # that cells looked at together may take: more would leave the cache
 
 
 class Shape(NamedTuple):
@@ -121,7 +121,7 @@ class LeafRank:
 
     Notes
     -----
-    Memory beside the table: 16 bytes per row at most, and 16 MiB of histograms.
+    Memory beside the table: 16 bytes per row at most, and 8 MiB of histograms.
     """
 
     def __init__(
@@ -148,7 +148,10 @@ class LeafRank:
         middle = int(np.searchsorted(rows, table.n_positives))
         masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
         self.root = Rows(0, middle, n_rows, *masses)
-        spread = measure_spread(weight[rows], count[rows], middle)
+        self._has_categories = bool(table.bins.is_categorical.any())
+        spread = NO_SPREAD  # of categories alone
+        if self._has_categories:
+            spread = measure_spread(weight[rows], count[rows], middle)
         self._work = Work(
             table.words,
             table.blocks,
@@ -174,7 +177,6 @@ class LeafRank:
             np.zeros((n_cells, 2 * most_leaves - 1, N_NODE_COLUMNS), dtype=np.int64),
             np.zeros((n_cells, most_leaves, 2)),
         )
-        self._has_categories = bool(table.bins.is_categorical.any())
         self._work.allowed.reshape(n_cells, -1)[:, : table.n_features] = True
         self._batch = np.zeros(n_leaves, dtype=np.int64)
 
