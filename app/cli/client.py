@@ -174,6 +174,10 @@ def train(
     fpr_max: Annotated[
         float | None, typer.Option(help="Aim at the partial AUC on [0, FPR_MAX].")
     ] = None,
+    fpr: Annotated[
+        float | None,
+        typer.Option(help="Aim at the TPR at this FPR; the model comes with its threshold."),
+    ] = None,
     search: Annotated[
         str | None,
         typer.Option(help="Choose among values on held-out rows, as n_rounds=50,100,200."),
@@ -188,8 +192,12 @@ def train(
     job: dict[str, Any] = {"dataset_id": dataset, "algorithm": {"name": algorithm}, "seed": seed}
     if name is not None:
         job["name"] = name
+    if fpr_max is not None and fpr is not None:
+        raise typer.BadParameter("give --fpr-max or --fpr, not both")
     if fpr_max is not None:
         job["objective"] = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
+    if fpr is not None:
+        job["objective"] = {"metric": "tpr", "fpr": fpr}
     with service(url, key) as client:
         job["algorithm"] |= dict(_assignment(text) for text in parameters or [])
         if search is not None:

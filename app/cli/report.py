@@ -55,9 +55,14 @@ def _title(model: Json, metrics: Json) -> str:
 
 
 def _legend(metrics: Json) -> list[str]:
-    return [f"AUC  {_interval(metrics['auc'])}"] + [
-        f"pAUC {_interval(window)} on {_window(window)}" for window in metrics["pauc"]
-    ]
+    lines = [f"AUC  {_interval(metrics['auc'])}"]
+    lines += [f"pAUC {_interval(window)} on {_window(window)}" for window in metrics["pauc"]]
+    if (cut := metrics["operating_point"]) is not None:
+        least = "none" if cut["threshold"] is None else f"{cut['threshold']:.6g}"
+        lines.append(
+            f"TPR  {_interval(cut['tpr'])} at FPR {cut['fpr']['value']:.4g}: threshold {least}"
+        )
+    return lines
 
 
 def _pairs(model: Json, metrics: Json) -> str:
@@ -90,14 +95,24 @@ def _labels(model: Json, metrics: Json) -> str:
 
 
 def _search(model: Json) -> str:
-    search, by = model["search"], model["selected_by"]
-    aim = by["metric"] + (f" on {_window(by)}" if by["metric"] == "pauc" else "")
-    lines = [f"tried on {search['fraction']:.0%} of the training part, by {aim}"]
+    search = model["search"]
+    lines = [
+        f"tried on {search['fraction']:.0%} of the training part, by {_aim(model['selected_by'])}"
+    ]
     for candidate in search["candidates"]:
         named = ", ".join(f"{name}={value}" for name, value in candidate["parameters"].items())
         chosen = "  chosen" if candidate["parameters"] == search["chosen"] else ""
         lines.append(f"  {named}  {candidate['value']:.4f}{chosen}")
     return "\n".join(lines)
+
+
+def _aim(objective: Json) -> str:
+    match objective["metric"]:
+        case "pauc":
+            return f"pauc on {_window(objective)}"
+        case "tpr":
+            return f"tpr at FPR {objective['fpr']:g}"
+    return str(objective["metric"])
 
 
 def _whose(metrics: Json) -> str:

@@ -17,9 +17,11 @@ from app.db.session import Database
 from app.db.tables import DatasetKind, Model, ModelAlias, ModelAliasHistory, ModelCurve
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
 from app.infra.ids import is_id
+from app.services.objectives import target_fpr
 from core.metrics import ClassTotals, OperatingPoint, RocCurve, operating_point_on_curve
 
-PARTS = ("validation", "train")
+VALIDATION = "validation"
+PARTS = (VALIDATION, "train")
 REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 HISTORY_SHOWN = 100
 _NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
@@ -49,6 +51,12 @@ def get(db: Database, owner: str, ref: str) -> tuple[Model, list[str]]:
     with db.read() as session:
         model = find(session, owner, ref)
         return model, list(alias_rows.pointing_at(session, owner, model.id))
+
+
+def point_of_objective(db: Database, model: Model) -> OperatingPoint | None:
+    """The cut that a model of the objective `tpr` comes with; None for others, and without validation."""
+    with db.read() as session:
+        return _point_of_objective(session, model, VALIDATION)
 
 
 def list_page(
@@ -197,6 +205,7 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
         curve = rows.find_curve(session, model.id, part)
         if found is None:
             raise _no_part(model, part)
+        point = _point_of_objective(session, model, part)
     row, windows = found
     tpr_at_fpr = []
     if curve is not None:
@@ -219,6 +228,7 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
             for window in windows
         ],
         "tpr_at_fpr": tpr_at_fpr,
+        "operating_point": point,
         "positives": row.positives,
         "negatives": row.negatives,
         "positive_weight": row.positive_weight,
@@ -311,18 +321,44 @@ def operating_point(
     """The cut at a false positive rate, a true positive rate or a threshold, with intervals."""
     with db.read() as session:
         model = find(session, owner, ref)
-        found = rows.find_metrics(session, model.id, part)
-        curve = rows.find_curve(session, model.id, part)
-        if found is None or curve is None:
-            raise _no_part(model, part)
+        point = _cut(session, model, part, fpr=fpr, tpr=tpr, threshold=threshold)
+    if point is None:
+        raise _no_part(model, part)
+    return model, point
+
+
+def _point_of_objective(session: Session, model: Model, part: str) -> OperatingPoint | None:
+    """What the cut of the objective, chosen on the validation rows, means for a part."""
+    fpr = target_fpr(model.objective)
+    if fpr is None:
+        return None
+    chosen = _cut(session, model, VALIDATION, fpr=fpr)
+    if chosen is None or part == VALIDATION:
+        return chosen
+    return _cut(session, model, part, threshold=chosen.threshold)
+
+
+def _cut(
+    session: Session,
+    model: Model,
+    part: str,
+    *,
+    fpr: float | None = None,
+    tpr: float | None = None,
+    threshold: float | None = None,
+) -> OperatingPoint | None:
+    """A cut of a part's curve; None where there is no curve."""
+    found = rows.find_metrics(session, model.id, part)
+    curve = rows.find_curve(session, model.id, part)
+    if found is None or curve is None:
+        return None
     row = found[0]
     totals = ClassTotals(
         row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
     )
-    point = operating_point_on_curve(
+    return operating_point_on_curve(
         curve_of(curve), totals, fpr=fpr, tpr=tpr, threshold=threshold, level=row.level
     )
-    return model, point
 
 
 def _no_part(model: Model, part: str) -> NotFound:

@@ -8,7 +8,7 @@ from typing import Any
 from app.errors import Invalid
 from core.errors import InvalidParameter
 from core.metrics import partial_auc, tpr_at_fpr
-from core.metrics.window import check_window
+from core.metrics.window import LEAST_WIDTH, check_window
 from core.ranker import Floats
 
 Window = tuple[float, float]
@@ -25,11 +25,14 @@ wider one that ends at the rate. See docs/papers.md for the two that were compar
 
 def check_objective(objective: Mapping[str, Any]) -> None:
     """Raise Invalid for an objective whose window is empty, or too narrow to be one."""
-    pointer = "/objective/fpr" if objective["metric"] == "tpr" else "/objective/fpr_max"
     try:
         check_window(*window_of(objective))
     except InvalidParameter as error:
-        detail = str(error)
+        pointer, detail = "/objective/fpr_max", str(error)
+        if objective["metric"] == "tpr":
+            least = LEAST_WIDTH / (1.0 - TPR_WINDOW_START)
+            pointer = "/objective/fpr"
+            detail = f"fpr must be from {least:g} to 1, got {objective['fpr']:g}"
         raise Invalid(detail, errors=[{"pointer": pointer, "detail": detail}]) from error
 
 

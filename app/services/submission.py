@@ -15,6 +15,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id
 from app.infra.settings import Settings
 from app.services import jobs, search
+from app.services.objectives import check_objective, window_of
 from core.errors import InvalidParameter
 from core.parameters import check_values, list_parameters
 from core.ranker import Ranker
@@ -83,7 +84,8 @@ def refuse_later_features(job: Any) -> None:
 
 def check(session: Session, owner: str, request: TrainRequest) -> Json:
     """Check everything and return the resolved spec; raises Invalid, NotFound or Conflict. Changes nothing."""
-    objective = _resolve_objective(request.objective)
+    objective = dict(request.objective)
+    check_objective(objective)
     algorithm = _resolve_algorithm(request, objective)
     name = request.name or algorithm["name"]
     if not re.fullmatch(NAME_PATTERN, name) or is_id(name, "mdl"):
@@ -95,6 +97,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         objective = _check_pair_learner(algorithm, objective)
     else:
         _check_target(algorithm["name"], dataset)
+        _check_curve(objective, dataset)
     _check_categories(algorithm, dataset)
     check_pairs_ready(dataset, "/dataset_id")
     validation = dict(request.validation)
@@ -164,15 +167,6 @@ def own_parameters(estimator: type[Ranker]) -> dict[str, Any]:
     }
 
 
-def _resolve_objective(objective: Mapping[str, Any]) -> Json:
-    if objective["metric"] == "pauc" and not objective["fpr_min"] < objective["fpr_max"]:
-        raise _invalid(
-            "/objective/fpr_max",
-            f"fpr_max must be greater than fpr_min ({objective['fpr_min']}), got {objective['fpr_max']}",
-        )
-    return dict(objective)
-
-
 def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
     given, searched = dict(request.algorithm), request.search
     name = given.pop("name", None)
@@ -202,8 +196,7 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
     if searched is not None:
         parameter, values = search.check(searched, request.algorithm)
         given[parameter] = max(values)
-    window = {"fpr_min": 0.0, "fpr_max": 1.0}  # the whole AUC, unless the objective says otherwise
-    window |= {k: v for k, v in objective.items() if k in FILLED}
+    window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
     filled = {"random_state": request.seed, "noise_rate": request.label_noise, **window}
     known_parameters = {parameter.name for parameter in list_parameters(estimator)}
     parameters = {**own, **given, **{k: v for k, v in filled.items() if k in known_parameters}}
@@ -273,6 +266,16 @@ def _check_target(name: str, dataset: Dataset) -> None:
             "/algorithm/name",
             f"{name} does not learn from datasets of kind {dataset.kind}; those that do are {able}",
             code="wrong_kind",
+        )
+
+
+def _check_curve(objective: Json, dataset: Dataset) -> None:
+    """Check that the model will have the one curve that a rate is cut at."""
+    if objective["metric"] == "tpr" and dataset.kind == DatasetKind.MULTILABEL:
+        raise _invalid(
+            "/objective/metric",
+            "objective.metric tpr needs a score per row to cut, a dataset of kind multilabel has one per label; "
+            "use auc or pauc",
         )
 
 

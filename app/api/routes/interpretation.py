@@ -9,8 +9,8 @@ from fastapi.responses import PlainTextResponse, Response
 
 from app.api.dependencies import CallerDep, ContextDep
 from app.api.routes.scores import LabelQuery
+from app.api.schemas.curves import Part
 from app.api.schemas.interpretation import Importance, PartialDependence, dependence_of
-from app.api.schemas.models import Part
 from app.api.security import GuardedRoute, needs
 from app.services import dependence, importances, models, scoring
 

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.api.dependencies import CallerDep, ContextDep, PagingDep
 from app.api.schemas.common import PageOf
+from app.api.schemas.curves import OperatingPoint, Part, Roc, cut_of, finite
 from app.api.schemas.metrics import Metrics, MultilabelMetrics, PairMetrics
 from app.api.schemas.models import (
     Alias,
@@ -20,9 +21,6 @@ from app.api.schemas.models import (
     Margins,
     Model,
     ModelSummary,
-    OperatingPoint,
-    Part,
-    Roc,
     alias_of,
     model_of,
     summary_of,
@@ -61,7 +59,8 @@ def list_models(
 @needs("read")
 def read_model(ref: str, context: ContextDep, caller: CallerDep) -> Model:
     """By id, `name` (the latest version), `name:version` or `name@alias`."""
-    return model_of(*models.get(context.db, caller.owner, ref))
+    model, aliases = models.get(context.db, caller.owner, ref)
+    return model_of(model, aliases, models.point_of_objective(context.db, model))
 
 
 @router.delete("/{ref}", status_code=204, summary="Delete a model")
@@ -81,7 +80,12 @@ def read_metrics(
     found = models.metrics(context.db, caller.owner, ref, on)
     if "pair_order" in found:
         return PairMetrics.model_validate(found)
-    return (MultilabelMetrics if "labels" in found else Metrics).model_validate(found)
+    if "labels" in found:
+        return MultilabelMetrics.model_validate(found)
+    point = found["operating_point"]
+    return Metrics.model_validate(
+        found | {"operating_point": None if point is None else cut_of(point)}
+    )
 
 
 @router.get(
@@ -109,7 +113,7 @@ def read_roc(
     shown = curve.thin(max_points)
     columns = (shown.fpr.tolist(), shown.tpr.tolist(), shown.thresholds.tolist())
     points = [
-        {"fpr": fpr, "tpr": tpr, "threshold": _finite(threshold)}
+        {"fpr": fpr, "tpr": tpr, "threshold": finite(threshold)}
         for fpr, tpr, threshold in zip(*columns, strict=True)
     ]
     return JSONResponse(
@@ -157,13 +161,7 @@ def read_operating_point(
     model, point = models.operating_point(
         context.db, caller.owner, ref, on, fpr=fpr, tpr=tpr, threshold=threshold
     )
-    intervals = {
-        name: {bound: _finite(value) for bound, value in getattr(point, name)._asdict().items()}
-        for name in ("fpr", "tpr", "precision", "lift")
-    }
-    return OperatingPoint.model_validate(
-        {"model_id": model.id, "on": on, "threshold": _finite(point.threshold), **intervals}
-    )
+    return OperatingPoint(model_id=model.id, on=on, **dict(cut_of(point)))
 
 
 @router.get("/{ref}/margins", summary="How safe is the order of its pairs?")
@@ -217,10 +215,10 @@ def _bound(bound: Bound) -> dict[str, Any]:
     return {
         "name": bound.name,
         "source": bound.source,
-        "value": _finite(bound.value),
+        "value": finite(bound.value),
         "margin_fraction": bound.margin_fraction,
-        "epsilon": _finite(bound.epsilon),
-        "terms": {name: _finite(value) for name, value in bound.terms.items()},
+        "epsilon": finite(bound.epsilon),
+        "terms": {name: finite(value) for name, value in bound.terms.items()},
         "applies": bound.applies,
         "reasons": list(bound.reasons),
         "vacuous": bound.vacuous,
@@ -345,7 +343,3 @@ def matches(if_none_match: str | None, tag: str) -> bool:
         return False
     held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]
     return "*" in held or tag in held
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

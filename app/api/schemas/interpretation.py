@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import ConfigDict, Field
 
 from app.api.schemas.common import Resource
-from app.api.schemas.models import Part
+from app.api.schemas.curves import Part
 from app.services.dependence import Dependence
 
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"

@@ -28,6 +28,16 @@ class PartialAuc(Body):
     fpr_max: Rate
 
 
+class TprAtFpr(Body):
+    """Aim at the TPR of one cut: at the threshold that flags so many negatives at most, which the model comes with.
+
+    Algorithms that take a window are trained for [fpr/2, fpr]. The threshold is read off the validation rows.
+    """
+
+    metric: Literal["tpr"]
+    fpr: Annotated[float, Field(gt=0, le=1, description="Share of the negatives flagged at most.")]
+
+
 class Holdout(Body):
     """Keep a stratified share of the rows out of training, and judge on it."""
 
@@ -89,6 +99,12 @@ class JobRequest(Body):
                 {
                     "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
                     "name": "churn",
+                    "algorithm": {"name": "pauc_svm"},
+                    "objective": {"metric": "tpr", "fpr": 0.1},
+                },
+                {
+                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "name": "churn",
                     "algorithm": {"name": "rankboost", "weak_ranker": "tree"},
                     "search": {"method": "grid", "space": {"n_rounds": [50, 100, 200]}},
                 },
@@ -103,7 +119,9 @@ class JobRequest(Body):
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
         default=None, description="Name of the model. Default: the algorithm's name."
     )
-    objective: Annotated[Auc | PartialAuc, Field(discriminator="metric")] = Auc(metric="auc")
+    objective: Annotated[Auc | PartialAuc | TprAtFpr, Field(discriminator="metric")] = Auc(
+        metric="auc"
+    )
     validation: Annotated[Holdout | OtherDataset | NoValidation, Field(discriminator="method")] = (
         Holdout(method="holdout")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from app.api.schemas.common import Interval, Resource
-from app.api.schemas.models import Part
+from app.api.schemas.curves import Cut, Part
 
 
 class Window(Interval):
@@ -31,6 +31,9 @@ class Metrics(Resource):
     auc: Interval
     pauc: list[Window]
     tpr_at_fpr: list[Height]
+    operating_point: Cut | None = Field(
+        description="Of the objective `tpr`: what the model's threshold, set on validation rows, does to this part."
+    )
     positives: int
     negatives: int
     positive_weight: float

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from app.api.schemas.common import Body, Interval, Resource, Text, Timestamp
+from app.api.schemas.common import Body, Resource, Text, Timestamp
+from app.api.schemas.curves import Cut, Part, cut_of
 from app.db.tables import Model as ModelRow
 from app.services.models import AliasState
-
-Part = Literal["validation", "train"]
+from core.metrics import OperatingPoint
 
 
 class Feature(Resource):
@@ -133,6 +133,7 @@ class Model(ModelSummary):
                         "chosen": {"n_rounds": 200},
                         "seconds": 0.11,
                     },
+                    "operating_point": None,
                     "warnings": [],
                     "fit_seconds": 0.12,
                     "artifact": {
@@ -152,6 +153,10 @@ class Model(ModelSummary):
     negative: str | None
     labels: list[LabelValues] | None = Field(description="Of a model with several labels.")
     search: Search | None
+    operating_point: Cut | None = Field(
+        description="Of the objective `tpr`: the best cut of the validation rows at its FPR. Null for others, and "
+        "without validation."
+    )
     warnings: list[str]
     fit_seconds: float
     artifact: Artifact
@@ -162,7 +167,7 @@ def summary_of(row: ModelRow) -> ModelSummary:
     return ModelSummary(**_common(row))
 
 
-def model_of(row: ModelRow, aliases: list[str]) -> Model:
+def model_of(row: ModelRow, aliases: list[str], point: OperatingPoint | None) -> Model:
     """Show a row in full."""
     return Model(
         **_common(row),
@@ -175,6 +180,7 @@ def model_of(row: ModelRow, aliases: list[str]) -> Model:
         if row.labels is None
         else [LabelValues.model_validate(label) for label in row.labels],
         search=None if row.search is None else Search.model_validate(row.search),
+        operating_point=None if point is None else cut_of(point),
         warnings=row.warnings,
         fit_seconds=row.fit_seconds,
         artifact=Artifact(sha256=row.artifact_sha256, bytes=row.artifact_bytes),
@@ -199,36 +205,6 @@ def _common(row: ModelRow) -> dict[str, Any]:
     )
     shown = {field: getattr(row, field) for field in same}
     return shown | {"algorithm": {"name": row.algorithm, **row.parameters}}
-
-
-class Point(Resource):
-    """Flagging every score at or above `threshold` gives these rates; null flags nothing."""
-
-    fpr: float
-    tpr: float
-    threshold: float | None
-
-
-class Roc(Resource):
-    """A ROC curve from (0, 0) to (1, 1)."""
-
-    model_id: str
-    on: Part
-    exact: bool = Field(description="False where points were left out to keep to `max_points`.")
-    total_points: int
-    points: list[Point]
-
-
-class OperatingPoint(Resource):
-    """One cut of the ranking, and what it means for what it flags."""
-
-    model_id: str
-    on: Part
-    threshold: float | None
-    fpr: Interval
-    tpr: Interval
-    precision: Interval
-    lift: Interval
 
 
 class MarginShare(Resource):

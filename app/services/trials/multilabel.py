@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from app.db.tables import Base, ModelLabelMetrics
 from app.errors import Invalid
+from app.services.objectives import value_of
 from app.services.samples import draw
 from app.services.tables import (
     LEAST_PER_CLASS,

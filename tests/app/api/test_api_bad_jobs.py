@@ -94,6 +94,31 @@ def client(small: Service) -> httpx.Client:
             "/objective/fpr_max",
             ["fpr_max is required"],
         ),
+        ({"objective": {"metric": "tpr"}}, "invalid", "/objective/fpr", ["fpr is required"]),
+        (
+            {"objective": {"metric": "tpr", "fpr": 0}},
+            "invalid",
+            "/objective/fpr",
+            ["fpr must be greater than 0, got 0"],
+        ),
+        (
+            {"objective": {"metric": "tpr", "fpr": 1.01}},
+            "invalid",
+            "/objective/fpr",
+            ["fpr must be less than or equal to 1, got 1.01"],
+        ),
+        (
+            {"objective": {"metric": "tpr", "fpr": 1e-10}},
+            "invalid",
+            "/objective/fpr",
+            ["fpr must be from", "to 1, got 1e-10"],
+        ),
+        (
+            {"objective": {"metric": "tpr", "fpr": 0.1, "fpr_max": 0.2}},
+            "invalid",
+            "/objective/fpr_max",
+            ["fpr_max"],
+        ),
         ({"objective": {"metric": "f1"}}, "invalid", "/objective", ["'f1'", "'auc'"]),
         (
             {"objective": {"metric": "pauc", "fpr_max": 2}},

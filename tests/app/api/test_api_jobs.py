@@ -77,6 +77,23 @@ def test_the_window_and_the_seed_come_from_the_job(service: Service, client: htt
     assert [(w["fpr_min"], w["fpr_max"]) for w in windows] == [(0.0, 0.05), (0.0, 0.1)]
 
 
+def test_the_threshold_of_a_rate_comes_with_the_model(
+    service: Service, client: httpx.Client
+) -> None:
+    objective = {"metric": "tpr", "fpr": 0.1}
+    job = service.train(client, service.upload(client), objective=objective)
+    model = client.get(f"/v1/models/{job['model_id']}").json()
+    cut = model["operating_point"]
+    assert cut["fpr"]["value"] <= 0.1
+    assert cut["tpr"]["low"] <= cut["tpr"]["value"] <= cut["tpr"]["high"]
+    metrics = client.get("/v1/models/churn/metrics").json()
+    assert metrics["operating_point"] == cut
+    asked = client.get("/v1/models/churn/operating-point?fpr=0.1").json()
+    assert asked == cut | {"model_id": model["id"], "on": "validation"}
+    of_training = client.get("/v1/models/churn/metrics?on=train").json()["operating_point"]
+    assert of_training["threshold"] == cut["threshold"]
+
+
 def test_without_validation(service: Service, client: httpx.Client) -> None:
     job = service.train(client, service.upload(client), validation={"method": "none"})
     model_id = job["model_id"]

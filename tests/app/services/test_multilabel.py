@@ -175,6 +175,11 @@ def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
         (one, {"algorithm": {"name": "adaboost_mh"}}, "does not learn from datasets of kind bip"),
         (
             several,
+            {"algorithm": {"name": "adaboost_mh"}, "objective": {"metric": "tpr", "fpr": 0.1}},
+            "tpr needs a score per row to cut",
+        ),
+        (
+            several,
             {
                 "algorithm": {"name": "adaboost_mh"},
                 "validation": {"method": "dataset", "dataset_id": one.id},

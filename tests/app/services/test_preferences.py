@@ -199,6 +199,7 @@ def test_what_cannot_be_trained_on_pairs(bench: Workbench) -> None:
             "adaboost does not learn from pairs; those that do are",
         ),
         ({"objective": {"metric": "pauc", "fpr_min": 0, "fpr_max": 0.1}}, "no false positive rate"),
+        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "no false positive rate"),
         (
             {"algorithm": {"name": "rankboost", "weak_ranker": "tree", "push": 2.0}},
             "push must be 1 to learn from pairs, got 2",

@@ -17,11 +17,12 @@ from app.services.tables import Columns, Table, read_table, split
 from app.services.trials.multilabel import MultilabelTrial, Part
 from app.services.trials.preferences import PreferenceTrial
 from core import artifact
-from core.metrics import auc, pair_order, partial_auc
+from core.metrics import auc, pair_order, partial_auc, tpr_at_fpr
 from core.registry import ALGORITHMS
 
 GRID = {"method": "grid", "space": {"n_rounds": [40, 5, 1]}, "fraction": 0.25}
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.3}
+RATE = {"metric": "tpr", "fpr": 0.2}
 
 
 @pytest.fixture
@@ -57,7 +58,16 @@ def found(model: Model) -> list[float]:
     return [candidate["value"] for candidate in model.search["candidates"]]
 
 
-@pytest.mark.parametrize("objective", [{"metric": "auc"}, WINDOW], ids=["auc", "pauc"])
+def worth(objective: dict[str, Any], y: np.ndarray, scores: np.ndarray) -> float:
+    match objective["metric"]:
+        case "auc":
+            return auc(y, scores)
+        case "pauc":
+            return partial_auc(y, scores, objective["fpr_min"], objective["fpr_max"])
+    return tpr_at_fpr(y, scores, objective["fpr"])
+
+
+@pytest.mark.parametrize("objective", [{"metric": "auc"}, WINDOW, RATE], ids=["auc", "pauc", "tpr"])
 def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[str, Any]) -> None:
     dataset = bench.ready(noisy())
     model = bench.model(
@@ -69,11 +79,10 @@ def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[st
     outer, judging = split(table, 0.25, seed=4)
     training = table.take(outer)
     learnt, choosing = (training.take(rows) for rows in split(training, 0.25, 4 + 2**32))
-    window = (0.0, 0.3) if objective["metric"] == "pauc" else (0.0, 1.0)
     values = []
     for n_rounds in (1, 5, 40):
         ranker = ALGORITHMS["rankboost"](n_rounds=n_rounds, random_state=4).fit(learnt.X, learnt.y)
-        values.append(partial_auc(choosing.y, ranker.decision_function(choosing.X), *window))
+        values.append(worth(objective, choosing.y, ranker.decision_function(choosing.X)))
     assert found(model) == pytest.approx(values, abs=1e-9)
     chosen = [1, 5, 40][int(np.argmax(values))]
     assert model.search["chosen"] == {"n_rounds": chosen}

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import Workbench, breast_cancer
+from workbench import OWNER, Workbench, breast_cancer
 
 from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import Invalid
+from app.services import models
+from app.services.objectives import TPR_WINDOW_START
 from core import PAUCBoost, artifact
 
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}
+RATE = {"metric": "tpr", "fpr": 0.1}
 
 
 @pytest.fixture
@@ -38,6 +41,50 @@ def test_the_objective_fills_the_window(bench: Workbench) -> None:
     assert ranker.inner_pauc_before_ is not None
 
 
+def test_a_rate_is_trained_for_by_a_window_that_ends_there(bench: Workbench) -> None:
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    algorithm = {"name": "pauc_svm", "C": 0.1}
+    job = bench.work_on(dataset, name="m", algorithm=algorithm, objective=RATE)
+    assert job.state == JobState.SUCCEEDED, job.error
+    model = bench.model(job)
+    window = TPR_WINDOW_START * 0.1, 0.1
+    assert (model.parameters["fpr_min"], model.parameters["fpr_max"]) == window
+    assert model.objective == RATE
+    assert model.optimised_for == {"metric": "pauc", "fpr_min": window[0], "fpr_max": window[1]}
+
+
+def test_the_cut_at_a_rate_comes_with_the_model(bench: Workbench) -> None:
+    """The validation rows set the threshold; on the training rows the same one is told of."""
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    job = bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, objective=RATE)
+    model = bench.model(job)
+    assert model.optimised_for == {"metric": "auc"}
+    point = models.point_of_objective(bench.db, model)
+    assert point is not None
+    assert 0.0 < point.fpr.value <= 0.1
+    assert point.tpr.low < point.tpr.value <= point.tpr.high
+    _, curve = models.roc(bench.db, OWNER, model.id, "validation")
+    assert point.tpr.value == curve.tpr[curve.fpr <= 0.1].max()
+    assert models.metrics(bench.db, OWNER, model.id, "validation")["operating_point"] == point
+    trained = models.metrics(bench.db, OWNER, model.id, "train")["operating_point"]
+    assert trained.threshold == point.threshold
+    _, curve = models.roc(bench.db, OWNER, model.id, "train")
+    above = curve.thresholds >= point.threshold
+    assert (trained.fpr.value, trained.tpr.value) == (curve.fpr[above][-1], curve.tpr[above][-1])
+
+
+def test_without_validation_there_is_no_cut(bench: Workbench) -> None:
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    job = bench.work_on(
+        dataset,
+        name="m",
+        algorithm={"name": "logistic"},
+        objective=RATE,
+        validation={"method": "none"},
+    )
+    assert models.point_of_objective(bench.db, bench.model(job)) is None
+
+
 def test_without_a_window_it_is_for_the_whole_auc(bench: Workbench) -> None:
     dataset = bench.ready(breast_cancer(), positive="malignant")
     job = bench.work_on(dataset, name="m", algorithm={"name": "paucboost", "n_rounds": 5})
@@ -54,7 +101,9 @@ def test_without_a_window_it_is_for_the_whole_auc(bench: Workbench) -> None:
         ({"window": 0.5}, WINDOW, "/algorithm/window"),
         ({"push": 2.0, "weak_ranker": "stump"}, WINDOW, "/algorithm"),
         ({}, WINDOW | {"fpr_max": 0.02}, "/objective/fpr_max"),
-        ({}, WINDOW | {"fpr_max": 0.02 + 1e-12}, "/algorithm"),
+        ({}, WINDOW | {"fpr_max": 0.02 + 1e-12}, "/objective/fpr_max"),
+        ({"fpr_max": 0.1}, RATE, "/algorithm/fpr_max"),
+        ({}, RATE | {"fpr": 1e-10}, "/objective/fpr"),
     ],
 )
 def test_a_bad_window_is_refused(
