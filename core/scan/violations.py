@@ -96,7 +96,7 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
         sums[j + 1] = sums[j] + (above[j + 1] - above[j]) * z[j]
     sum_low, _ = _sum_to(z, above, sums, low)
     sum_high, _ = _sum_to(z, above, sums, high)
-    stops = np.zeros(k + 1)  # positive mass by the row before which its run ends
+    crossed[:] = 0.0  # first the positive mass by the last row of its run
     stop_low = stop_high = 0.0  # and at the ends of the window, which may lie within a row
     value = loss = 0.0
     for i in range(len(s)):
@@ -124,11 +124,11 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
             stop_low += p[i]
         elif end == -2:
             stop_high += p[i]
-        else:
-            stops[end] += p[i]
+        elif end > 0:
+            crossed[end - 1] += p[i]
     longer = 0.0
     for j in range(k - 1, -1, -1):
-        longer += stops[j + 1]
+        longer += crossed[j]
         mass = above[j + 1] - above[j]
         crossed[j] = (
             longer * mass
