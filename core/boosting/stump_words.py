@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.table import Categories
+from core.words import name_set
 
 from .cuts import NO_SET, Bools, Words, unpack
 from .stumps import StepFunctions
-
-MOST_NAMED = 10  # categories in a sentence
 
 
 def describe_steps(
@@ -105,19 +104,6 @@ def _of_set(stump: np.void, names: tuple[str, ...], sets: Words, has_missing: bo
     if high.all() or not high.any():
         return name_set(high, names)
     return name_set(high, names) + _or_missing(stump, has_missing)
-
-
-def name_set(held: Bools, names: tuple[str, ...]) -> str:
-    """Name the categories of a set, or those that are not in it where these are far fewer."""
-    if held.all():
-        return "is known"
-    if not held.any():
-        return "is missing"
-    few = held if held.sum() <= len(names) / 2 or held.sum() <= MOST_NAMED else ~held
-    listed = [names[k] for k in np.flatnonzero(few)[:MOST_NAMED]]
-    more = int(few.sum()) - len(listed)
-    inside = ", ".join(listed) + (f" and {more} more" if more else "")
-    return f"{'in' if few is held else 'not in'} {{{inside}}}"
 
 
 def _or_missing(stump: np.void, has_missing: bool) -> str:

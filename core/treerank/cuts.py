@@ -17,6 +17,7 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
+from core.words import name_set
 
 from . import preorder, walking
 from .preorder import Booleans, Integers
@@ -259,14 +260,12 @@ class CutRules(Rules):
                 Condition(f"{x} is known", feature, None, False),
                 Condition(f"{x} is missing", feature, None, True),
             )
+        speaks = bool(self.speaks_of_missing[node])
         above, below = f"{x} > {self.threshold[node]:.10g}", f"{x} <= {self.threshold[node]:.10g}"
         if texts is not None:
             held = self.is_above(node, np.arange(len(texts), dtype=np.float64))
-            above, below = (
-                f"{x} in {{{', '.join(t for t, h in zip(texts, held, strict=True) if h == side)}}}"
-                for side in (True, False)
-            )
-        speaks = bool(self.speaks_of_missing[node])
+            above, below = (f"{x} {name_set(side, texts)}" for side in (held, ~held))
+            speaks = speaks and bool(held.any()) and not held.all()  # else that is what it says
         above_too = speaks and bool(self.missing_above[node])
         below_too = speaks and not self.missing_above[node]
         sides = (True, False) if texts is None else (None, None)

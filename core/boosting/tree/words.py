@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.boosting.cuts import NO_SET, Words, unpack
-from core.boosting.stump_words import name_set
 from core.table import Categories
+from core.words import name_set
 
 
 class Range(NamedTuple):
