@@ -10,7 +10,7 @@ of its own, unless there are more than `max_bins`: then the lightest share the l
 Codes are uint8 up to 255 bins and uint16 up to 65,535; their greatest value is the missing one's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -213,7 +213,7 @@ def edges_of_sorted(
     return edges[: cut_ordered(ordered, cumulative, edges)] + 0.0  # so that no edge is -0.0
 
 
-def share_out(task: Callable[[int], None], items: range, n_cells: int) -> None:
+def share_out(task: Callable[[int], None], items: Sequence[int], n_cells: int) -> None:
     """Run the task on every item, in threads where that pays."""
     n_threads = min(numba.get_num_threads(), len(items)) if n_cells >= PARALLEL_CELLS else 1
     if n_threads == 1:

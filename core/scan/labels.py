@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .bins import N_CODES, Codes, share_out
-from .histogram import WIDTHS, slot
+from .histogram import WIDTHS, slot, slots_of
 from .label_categories import (
     MOST_TURNS,
     Scatter,
@@ -24,6 +24,7 @@ from .label_categories import (
     order_by_votes,
 )
 from .peak import TIE, Peak, bins_after
+from .team import Team
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,33 +67,32 @@ def find_label_peak(
     the rows, so the result is the same for any number of threads.
     """
     n_slots = N_CODES if codes.dtype == np.uint8 else int(n_bins.max()) + 1
-    scatter = None
-    if is_categorical is not None and is_categorical.any():
-        scatter = measure_scatter(signed, rows)
-    best = np.empty((len(codes), 3))
+    if is_categorical is None:
+        is_categorical = np.zeros(len(codes), dtype=np.bool_)
+    best = np.empty((len(codes), 4))
+    Team(codes.size).run(
+        _scan_numeric, len(codes), codes, signed, n_slots, n_bins, has_missing, is_categorical, best
+    )
     bins_above: list[npt.NDArray[np.bool_] | None] = [None] * len(codes)
+    if is_categorical.any():
+        scatter = measure_scatter(signed, rows)
 
-    def scan(j: int) -> None:
-        histogram = np.empty((n_slots, signed.shape[1]))
-        _fill(codes[j], signed, histogram)
-        if scatter is None or is_categorical is None or not is_categorical[j]:
-            _cut(histogram, n_bins[j], has_missing[j], best[j])
-        else:
-            masses = np.empty((n_slots, 1))
-            _fill(codes[j], scatter.mass[:, None], masses)
-            n = int(n_bins[j])
+        def scan(j: int) -> None:
+            histogram = _sum_bins(codes[j], signed, n_slots)
+            masses = _sum_bins(codes[j], scatter.mass[:, None], n_slots)[: n_bins[j], 0]
             bins_above[j] = _cut_categories(
-                histogram, masses[:n, 0], bool(has_missing[j]), scatter, best[j]
+                histogram, masses, bool(has_missing[j]), scatter, best[j]
             )
+            best[j, 3] = np.abs(histogram.sum(axis=0)).sum()
 
-    share_out(scan, range(len(codes)), codes.size)
-    everywhere = float(np.abs(signed.sum(axis=0)).sum())
+        share_out(scan, np.flatnonzero(is_categorical).tolist(), codes.size)
+    everywhere = float(best[0, 3])
     greatest = max(everywhere, best[:, 0].max())
     least = greatest * (1.0 - TIE)
     if everywhere >= least:
         return Peak(-1, -1, False, everywhere)
     feature = int(np.argmax(best[:, 0] >= least))
-    gain, cut, missing_above = best[feature].tolist()
+    gain, cut, missing_above, _ = best[feature].tolist()
     return Peak(feature, int(cut), bool(missing_above), gain, bins_above[feature])
 
 
@@ -107,7 +107,7 @@ def _cut_categories(
     missing, masses = histogram[-1], masses[present]
     sums = believe(histogram[present], masses, scatter.chance)
     votes = first_votes(sums, masses)
-    found = np.empty(3)
+    found = np.empty(4)
     order = best_order = np.arange(len(present))
     for _ in range(MOST_TURNS):
         order = order_by_votes(sums, masses, votes)
@@ -120,29 +120,30 @@ def _cut_categories(
     return bins_after(present[best_order], int(best[1]), bool(best[2]), n_bins)
 
 
-@numba.njit(
-    [numba.void(width[::1], numba.float64[:, ::1], numba.float64[:, ::1]) for width in WIDTHS],
-    nogil=True,
-    cache=True,
-)
-def _fill(codes, signed, histogram):  # type: ignore[no-untyped-def]
-    """Sum the rows of each bin, the missing last."""
+_MATRIX = numba.float64[:, ::1]
+
+
+@numba.njit([_MATRIX(width[::1], _MATRIX, numba.int64) for width in WIDTHS], nogil=True, cache=True)
+def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
+    """Sum the rows of each bin, the missing last: (n_slots, n_labels)."""
     n_labels = signed.shape[1]
-    last = np.uint64(len(histogram) - 1)
-    histogram[:] = 0.0
+    # made here, so that the compiler knows that no row of `signed` lies in it
+    histogram = np.zeros((slots_of(codes, n_slots), n_labels))
+    last = np.uint64(n_slots - 1)
     for i in range(len(codes)):
         code = slot(codes[i], last)
         for k in range(n_labels):
             histogram[code, k] += signed[i, k]
+    return histogram
 
 
 @numba.njit(
-    numba.void(numba.float64[:, ::1], numba.int64, numba.boolean, numba.float64[::1]),
+    numba.void(_MATRIX, numba.int64, numba.boolean, numba.float64[::1]),
     nogil=True,
     cache=True,
 )
 def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
-    """Write the greatest edge, its cut, and whether the missing are above."""
+    """Write the greatest edge, its cut, whether the missing are above, and the edge of no cut."""
     n_labels = histogram.shape[1]
     missing = len(histogram) - 1
     total = np.zeros(n_labels)
@@ -151,6 +152,9 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
             total[k] += histogram[code, k]
     below = np.zeros(n_labels)
     best[:3] = -1.0
+    best[3] = 0.0
+    for k in range(n_labels):
+        best[3] += abs(total[k] + histogram[missing, k])
     for cut in range(-1, n_bins - 1):
         edge_low = edge_high = 0.0
         for k in range(n_labels):
@@ -167,3 +171,30 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
             best[0], best[1], best[2] = edge_low, cut, 0.0
         if has_missing and edge_high * (1.0 - TIE) > best[0]:
             best[0], best[1], best[2] = edge_high, cut, 1.0
+
+
+@numba.njit(
+    [
+        numba.void(
+            numba.int64,
+            numba.int64,
+            numba.int64,
+            width[:, ::1],
+            _MATRIX,
+            numba.int64,
+            numba.int64[::1],
+            numba.boolean[::1],
+            numba.boolean[::1],
+            _MATRIX,
+        )
+        for width in WIDTHS
+    ],
+    nogil=True,
+    cache=True,
+)
+def _scan_numeric(first, step, n, codes, signed, n_slots, n_bins, has_missing, categorical, best):  # type: ignore[no-untyped-def]
+    """Cut every step-th feature, those without order apart."""
+    for j in range(first, n, step):
+        if not categorical[j]:
+            histogram = _sum_bins(codes[j], signed, n_slots)
+            _cut(histogram, n_bins[j], has_missing[j], best[j])
