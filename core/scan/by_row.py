@@ -17,9 +17,24 @@ from .bins import N_CODES
 COLUMNS = 32  # in a block
 WORDS = 4  # of a row in a block
 CELLS = N_CODES * COLUMNS
+CACHE_LINE = 64  # bytes
+
+Words = npt.NDArray[np.uint64]
 
 
-def by_row(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+def allocate_words(n_blocks: int, n_rows: int, per_word: int = 8) -> Words:
+    """Give room for codes row by row, all 0, each block from a cache line on.
+
+    So no row of 32 bytes lies across two lines. `per_word` codes share a word of 8 bytes.
+    """
+    n_words = n_rows * (COLUMNS // per_word)
+    n_words += -n_words % (CACHE_LINE // 8)
+    room = np.zeros(n_blocks * n_words + CACHE_LINE // 8, dtype=np.uint64)
+    first = -room.ctypes.data % CACHE_LINE // 8
+    return room[first : first + n_blocks * n_words].reshape(n_blocks, n_words)
+
+
+def by_row(codes: npt.NDArray[np.uint8]) -> Words:
     """Lay codes out row by row.
 
     Parameters
@@ -29,8 +44,8 @@ def by_row(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
     Returns
     -------
-    ndarray of shape (n_blocks, 4 * n_rows), uint64
-        Blocks of 32 columns, padded with 0.
+    ndarray of shape (n_blocks, n_words), uint64
+        Blocks of 32 columns, padded with 0: four words a row, and some for the next cache line.
 
     Notes
     -----
@@ -38,7 +53,7 @@ def by_row(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
     """
     n_features, n_rows = codes.shape
     n_blocks = -(-n_features // COLUMNS)
-    words = np.zeros((n_blocks, WORDS * n_rows), dtype=np.uint64)
+    words = allocate_words(n_blocks, n_rows)
     for block in range(n_blocks):
         columns = codes[block * COLUMNS : (block + 1) * COLUMNS]
         transpose(columns, words[block].view(np.uint8))

@@ -19,7 +19,7 @@ class CodedTable:
     Attributes
     ----------
     bins : Bins
-    words : ndarray of shape (n_blocks, 4 * n_rows), uint64
+    words : ndarray of shape (n_blocks, n_words), uint64
         Codes row by row; see `core.scan.by_row`.
     order : ndarray of shape (n_rows,), int64
         Which row of the sample each is: positives first.

@@ -46,7 +46,7 @@ class Work(NamedTuple):
 
     Attributes
     ----------
-    words : ndarray of shape (n_blocks, 4 * n_rows), uint64
+    words : ndarray of shape (n_blocks, n_words), uint64
         See `core.scan.by_row`.
     blocks : ndarray of shape (n_blocks, 3), int64
         Of each block: its number of words in use, the greatest number of bins of its columns, and

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from core.ranker import Floats
 from core.scan import Bins, Team
 from core.scan.bins import edges_of_sorted, fit_categories, fit_edges
-from core.scan.by_row import COLUMNS
+from core.scan.by_row import COLUMNS, allocate_words
 
-from .layout import NARROW, WIDE, Integers, Table, allocate_words
+from .layout import NARROW, WIDE, Integers, Table
 
 MAX_NARROW = 255  # bins of a column that leave a uint8 for the missing
 

@@ -21,7 +21,6 @@ N_WORDS, N_CODES, HAS_MISSING, FIRST_CELL = range(4)
 NARROW = 8  # codes of uint8 in a word
 WIDE = 4  # codes of uint16
 
-CACHE_LINE = 64  # bytes
 
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -58,12 +57,3 @@ class Table:
     def n_cells(self) -> int:
         """Cells of a histogram of all blocks, of one class."""
         return int(self.blocks[:, N_CODES].sum()) * COLUMNS
-
-
-def allocate_words(n_blocks: int, n_rows: int, per_word: int) -> Words:
-    """Give room for codes row by row, all 0, each block from a cache line on."""
-    n_words = n_rows * (COLUMNS // per_word)
-    n_words += -n_words % (CACHE_LINE // 8)
-    room = np.zeros(n_blocks * n_words + CACHE_LINE // 8, dtype=np.uint64)
-    first = -room.ctypes.data % CACHE_LINE // 8
-    return room[first : first + n_blocks * n_words].reshape(n_blocks, n_words)
