@@ -65,9 +65,9 @@ class BinnedMap(FeatureMap):
             gather_columns(X, everyone, j, column)
             own = self.bins.category_bins[j]
             if own is None:
-                encode(column[0], edges, missing, codes[j])
+                encode(column[0], edges.copy(), missing, codes[j])  # copies: not read-only
             else:
-                encode_categories(column[0], own, missing, codes[j])
+                encode_categories(column[0], own.copy(), missing, codes[j])
         return BinnedRows(self, codes)
 
     def split(self, X: Floats, w: Floats) -> Floats:

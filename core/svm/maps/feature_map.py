@@ -13,7 +13,7 @@ from core.svm.design import Coordinates, DenseRows, Ints, Rows
 from core.table import Categories
 
 # Features of all rows are kept in memory up to so many bytes; beyond, they are made anew for each product.
-MOST_BYTES = 2**28
+MOST_BYTES = 2**29
 
 # Rows whose features are made at a time, and the most numbers in such a block.
 MOST_ROWS = 4096

@@ -20,7 +20,7 @@ FeatureMapName = Annotated[
 ]
 Components = Annotated[
     int,
-    Ge(2),
+    Ge(1),
     Le(4096),
     Doc("Features of fourier, in pairs, or landmarks of nystroem; else not used."),
 ]

@@ -1,0 +1,437 @@
+"""Feature maps held to the exact kernel and to one-hot matrices, and the machines on top of them."""
+
+import json
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+from generic_solver import minimum
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from core import AUCSVM, PAUCSVM, PAUCSVMDC, load, save
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.metrics import auc
+from core.svm.design import lay_out
+from core.svm.maps import MapSettings, feature_map, fit_binned, fit_map, gaussian
+
+NAMES = ["fourier", "nystroem", "bins"]
+N_CATEGORIES = np.array([0, 3, 0, 2], dtype=np.int64)
+
+
+def mixed_table(n=60, seed=0):
+    """Numbers, and categories by position; some of the first three columns are missing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)) * [1.0, 1.0, 50.0, 1.0]
+    X[:, 1], X[:, 3] = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    X[:, :3][rng.random((n, 3)) < 0.1] = np.nan
+    return X, rng.random(n) < 0.4, rng.uniform(0.5, 2.0, n)
+
+
+def settings(name, n_components=40, bandwidth=2.0, max_bins=5, seed=0):
+    return MapSettings(name, n_components, bandwidth, max_bins, True, seed)
+
+
+def points(rows):
+    """The rows' coordinates, each asked for by a unit vector."""
+    return np.column_stack([rows.scores(unit) for unit in np.eye(rows.size)])
+
+
+def exact_kernel(X, weight, bandwidth):
+    laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
+    return np.exp(-cdist(points(laid), points(laid), "sqeuclidean") / (2 * bandwidth**2))
+
+
+def test_distances_are_those_of_the_coordinates():
+    X, _, weight = mixed_table()
+    laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
+    X[0, 0] = 1e300  # also of rows that were not there at fit
+    X[1] = np.nan
+    found = np.empty((60, 60))
+    gaussian.Points(X, laid.coordinates).kernel(X, 2.0, found)
+    at = points(type(laid)(X, laid.coordinates))
+    expected = np.exp(-cdist(at[1:], at[1:], "sqeuclidean") / 8)
+    assert found[1:, 1:] == pytest.approx(expected, abs=1e-12)
+    assert (found == found.T).all()
+    assert (np.diag(found) == 1.0).all()
+    assert not found[0, 1:].any()
+
+
+def test_missing_values_without_a_coordinate_of_their_own():
+    X, _, weight = mixed_table()
+    X = np.nan_to_num(X)
+    laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
+    new = X.copy()
+    new[::2, :2] = np.nan
+    found = np.empty((60, 60))
+    gaussian.Points(X, laid.coordinates).kernel(new, 2.0, found)
+    squares = cdist(points(type(laid)(new, laid.coordinates)), points(laid), "sqeuclidean")
+    assert found == pytest.approx(np.exp(-squares / 8), abs=1e-12)
+
+
+def test_waves_come_near_the_kernel():
+    X, positive, weight = mixed_table()
+    K = exact_kernel(X, weight, 2.0)
+    for n_components in (100, 1600):
+        squares = []
+        for seed in range(20):
+            asked = settings("fourier", n_components, seed=seed)
+            found, _ = fit_map(asked, X, positive, weight, N_CATEGORIES)
+            Z = found.features(X)
+            assert (Z * Z).sum(axis=1) == pytest.approx(np.ones(60), abs=1e-12)
+            squares.append(((Z @ Z.T - K) ** 2).mean())
+        # the variance of a wave is at most 1/2, that of the mean of K at most 1/(2K)
+        assert np.mean(squares) < 1.05 / n_components
+
+
+def test_all_rows_as_landmarks_give_the_kernel_itself():
+    X, positive, weight = mixed_table()
+    K = exact_kernel(X, weight, 2.0)
+    _, rows = fit_map(settings("nystroem", 60), X, positive, weight, N_CATEGORIES)
+    Z = points(rows)
+    assert abs(Z @ Z.T - K).max() < 1e-6
+
+
+def test_few_landmarks_give_the_kernel_between_themselves():
+    X, positive, weight = mixed_table()
+    K = exact_kernel(X, weight, 2.0)
+    found, rows = fit_map(settings("nystroem", 10), X, positive, weight, N_CATEGORIES)
+    own = [np.flatnonzero((np.nan_to_num(X) == np.nan_to_num(r)).all(axis=1))[0] for r in
+           found.landmarks.rows]  # fmt: skip
+    assert len(set(own)) == 10
+    Z = points(rows)
+    assert Z[own] @ Z[own].T == pytest.approx(K[np.ix_(own, own)], abs=1e-6)
+    assert ((Z * Z).sum(axis=1) <= 1 + 1e-9).all()  # a projection makes nothing longer
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nystroem_of_all_rows_is_the_kernel_machine(seed):
+    """The objective is that of a general solver in the coordinates of the kernel's square root."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(8, 2)), np.arange(8) < 3
+    ranker = PAUCSVM(
+        feature_map="nystroem", n_components=8, bandwidth=1.0, C=5.0, fpr_max=0.6, anchor=None, tol=1e-9
+    )  # fmt: skip
+    ranker.fit(X, y)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    root = np.linalg.cholesky(np.exp(-cdist(Z, Z, "sqeuclidean") / 2) + 1e-13 * np.eye(8))
+    best = minimum(root[:3], root[3:], 0, 3, 5.0)
+    assert ranker.objective_ == pytest.approx(best, rel=1e-6)
+
+
+def one_hot(codes, sizes):
+    parts = [
+        sparse.csr_matrix(np.eye(size)[column]) for column, size in zip(codes.T, sizes, strict=True)
+    ]
+    return sparse.hstack(parts).tocsr()
+
+
+def test_bins_are_a_sparse_matrix_of_ones():
+    X, _, weight = mixed_table(300)
+    found, rows = fit_binned(X, weight, N_CATEGORIES, 5)
+    n_bins = found.n_bins
+    assert n_bins.tolist() == [5, 3, 5, 2]
+    codes = np.empty(X.shape, dtype=int)
+    for j, edges in enumerate(found.bins.edges):
+        known = np.nan_to_num(X[:, j])
+        code = known.astype(int) if N_CATEGORIES[j] else (known[:, None] > edges).sum(axis=1)
+        codes[:, j] = np.where(np.isnan(X[:, j]), n_bins[j], code)
+    Z = one_hot(codes, n_bins + 1)
+    rng = np.random.default_rng(0)
+    w, taken = rng.normal(size=found.size), np.flatnonzero(rng.random(300) < 0.3)
+    share = rng.normal(size=len(taken))
+    for laid in (rows, found.place(X), found.place(np.asfortranarray(X))):
+        assert laid.scores(w) == pytest.approx(Z @ w)
+        assert laid.total(taken, share) == pytest.approx(Z[taken].T @ share)
+    assert found.split(X, w).sum(axis=1) == pytest.approx(Z @ w)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_and_sums_are_transposes(name):
+    X, positive, weight = mixed_table()
+    _, rows = fit_map(settings(name), X, positive, weight, N_CATEGORIES)
+    rng = np.random.default_rng(0)
+    w, taken = rng.normal(size=rows.size), np.arange(0, 60, 3)
+    share = rng.normal(size=20)
+    assert (rows.total(taken, share) * w).sum() == pytest.approx(
+        (rows.scores(w)[taken] * share).sum()
+    )
+
+
+@pytest.mark.parametrize("name", ["fourier", "nystroem"])
+def test_features_kept_or_made_anew(name, monkeypatch):
+    X, positive, weight = mixed_table(300)
+    monkeypatch.setattr(feature_map, "MOST_NUMBERS", 40 * 50)  # 50 rows at a time
+    w, taken = np.random.default_rng(0).normal(size=300), np.arange(70, 300, 7)
+    found = []
+    for most in (2**29, 0):
+        monkeypatch.setattr(feature_map, "MOST_BYTES", most)
+        _, rows = fit_map(settings(name), X, positive, weight, N_CATEGORIES)
+        found.append((rows.scores(w[: rows.size]), rows.total(taken, w[: len(taken)])))
+    assert (found[0][0] == found[1][0]).all()
+    assert (found[0][1] == found[1][1]).all()
+
+
+def test_the_bandwidth_is_the_median_distance():
+    X, positive, weight = mixed_table()
+    _, first = np.unique(np.nan_to_num(X, nan=-9.0), axis=0, return_index=True)
+    laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
+    at = points(laid)[first]
+    distances = cdist(at, at)[np.triu_indices(len(at), 1)]
+    rows = gaussian.TrainingRows(X, positive, weight, laid.coordinates, 0)
+    chosen = gaussian.choose_bandwidth(rows, "auto")
+    assert chosen == pytest.approx(np.median(distances[distances > 0]))
+    assert gaussian.choose_bandwidth(rows, 3) == 3.0
+    one = rows._replace(X=X[[0] * 60])
+    assert gaussian.choose_bandwidth(one, "auto") == 1.0
+
+
+def test_a_map_that_takes_too_much_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(gaussian, "MOST_CELLS", 99)
+    X, y = xor(50)
+    for name, shape in (("fourier", "2 x 60"), ("nystroem", "2 x 50")):
+        with pytest.raises(InvalidData, match=f"{name}' must keep at most 99 numbers, got {shape}"):
+            AUCSVM(feature_map=name, n_components=120, C=1.0).fit(X, y)
+
+
+def xor(n=400, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.parametrize("algorithm", [AUCSVM, PAUCSVM, PAUCSVMDC])
+def test_xor_needs_a_kernel(algorithm):
+    (X, y), (X_new, y_new) = xor(), xor(seed=1)
+    plain = algorithm(C=100.0).fit(X, y)
+    assert auc(y_new, plain.decision_function(X_new)) < 0.6
+    for name in ("fourier", "nystroem"):
+        ranker = algorithm(C=100.0, feature_map=name).fit(X, y)
+        assert auc(y_new, ranker.decision_function(X_new)) > 0.97
+
+
+def test_bins_follow_a_function_that_is_not_monotonous():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    y = (abs(X[:, 0]) < 0.7).astype(int)
+    assert auc(y, AUCSVM(C=10.0).fit(X, y).decision_function(X)) < 0.65
+    assert auc(y, AUCSVM(C=10.0, feature_map="bins").fit(X, y).decision_function(X)) > 0.98
+
+
+def frame_of(X):
+    words = np.array(["a", "b", "c"], dtype=object)
+    columns = {"x": X[:, 0], "kind": [None if np.isnan(v) else words[int(v)] for v in X[:, 1]]}
+    return pd.DataFrame(columns | {"z": X[:, 2], "flag": words[X[:, 3].astype(int)]})
+
+
+@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip_with_categories_and_missing_values(name):
+    X, positive, _ = mixed_table(200)
+    frame = frame_of(X)
+    ranker = PAUCSVM(feature_map=name, n_components=21, C=10.0, fpr_max=0.5).fit(frame, positive)
+    scores = ranker.decision_function(frame)
+    again = load(save(ranker))
+    assert (again.decision_function(frame) == scores).all()
+    assert again.structure() == ranker.structure()
+    assert again.bandwidth_ == ranker.bandwidth_
+    assert save(again) == save(ranker)
+    for i in (0, 7, 199):  # a row's score does not depend on the rows beside it
+        assert ranker.decision_function(frame.iloc[[i]])[0] == scores[i]
+    assert not hasattr(ranker, "coef_")
+    assert ranker.offset_ == pytest.approx(scores.mean())
+    json.dumps(ranker.structure(), allow_nan=False)
+
+
+def test_structure_says_what_bins_add():
+    X, positive, _ = mixed_table(300)
+    ranker = AUCSVM(feature_map="bins", max_bins=3, C=10.0).fit(frame_of(X), positive)
+    told = ranker.structure()
+    assert (told["map"], told["n_terms"]) == ("bins", 3 + 3 + 3 + 2 + 4)
+    row = frame_of(X).iloc[[5]]
+    added = ranker.offset_
+    for term in told["terms"]:
+        value = row[term["feature"]].iloc[0]
+        if "is" in term:
+            holds = (term["is"] is None) == bool(pd.isna(value)) and (
+                term["is"] is None or value in term["is"]
+            )
+        else:
+            low = -np.inf if term["above"] is None else term["above"]
+            high = np.inf if term["up_to"] is None else term["up_to"]
+            holds = low < value <= high
+        assert term["words"].endswith(f"adds {term['weight']:.4g}")
+        added += term["weight"] * holds
+    assert added == pytest.approx(ranker.decision_function(row)[0])
+
+
+def test_contributions_of_bins_add_up():
+    X, positive, weight = mixed_table(300)
+    frame = frame_of(X)
+    ranker = PAUCSVM(feature_map="bins", C=10.0, fpr_max=0.5).fit(frame, positive, weight)
+    parts = ranker.contributions(frame)
+    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(ranker.decision_function(frame))
+    assert np.average(parts, axis=0, weights=weight) == pytest.approx(np.zeros(4), abs=1e-12)
+    frame["flag"] = None  # missing where none was at fit: as the mean
+    assert ranker.contributions(frame)[:, 3] == pytest.approx(np.zeros(300), abs=1e-12)
+
+
+def test_contributions_of_a_kernel_are_refused():
+    X, y = xor(50)
+    ranker = AUCSVM(feature_map="fourier", C=1.0).fit(X, y)
+    with pytest.raises(InvalidParameter, match="feature_map None or 'bins', got 'fourier'"):
+        ranker.contributions(X)
+
+
+@pytest.mark.parametrize("name", ["fourier", "nystroem"])
+def test_sparse_rows_are_scored_as_dense_ones(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6)) * (rng.random((200, 6)) < 0.3)
+    y = X[:, 0] + X[:, 1] ** 2 > 0.1
+    ranker = AUCSVM(feature_map=name, n_components=30, C=10.0).fit(X, y)
+    scores = ranker.decision_function(X)
+    assert (ranker.decision_function(sparse.csr_matrix(X)) == scores).all()
+    own = AUCSVM(feature_map=name, n_components=30, C=10.0).fit(sparse.csr_matrix(X), y)
+    assert auc(y, own.decision_function(sparse.csc_matrix(X))) > 0.8
+
+
+def test_bins_take_no_sparse_matrix():
+    X, y = xor(50)
+    with pytest.raises(InvalidData, match="'bins' takes dense tables only, got a sparse matrix"):
+        AUCSVM(feature_map="bins", C=1.0).fit(sparse.csr_matrix(X), y)
+
+
+@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_same_bits_on_any_number_of_threads(name):
+    X, positive, weight = mixed_table(800)
+    X = np.nan_to_num(X)
+    before = numba.get_num_threads()
+    try:
+        artifacts = []
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            ranker = PAUCSVM(feature_map=name, n_components=50, C=1.0, fpr_max=0.5)
+            artifacts.append(save(ranker.fit(X, positive, weight)))
+    finally:
+        numba.set_num_threads(before)
+    assert artifacts[0] == artifacts[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_order_and_weights_as_rows(name):
+    X, y = xor(150)
+    X = np.column_stack([X, X[:, 0], np.where(X[:, 1] > 1, np.nan, X[:, 1])])
+    ranker = AUCSVM(feature_map=name, n_components=20, C=10.0, tol=1e-9)
+    weight = np.random.default_rng(0).integers(1, 4, 150)
+    scores = ranker.fit(X, y, weight).decision_function(X)
+    rows, columns = np.random.default_rng(1).permutation(150), [3, 1, 0, 2]
+    moved = ranker.fit(X[rows][:, columns], y[rows], weight[rows]).decision_function(X[:, columns])
+    assert moved == pytest.approx(scores, abs=1e-6)
+    repeated = ranker.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).decision_function(X)
+    assert repeated == pytest.approx(scores, abs=1e-6)
+
+
+def test_another_seed_draws_others():
+    X, y = xor(100)
+    for name in ("fourier", "nystroem"):
+        one, other = (
+            AUCSVM(feature_map=name, n_components=10, C=1.0, random_state=seed).fit(X, y)
+            for seed in (0, 1)
+        )
+        assert (one.decision_function(X) != other.decision_function(X)).any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"feature_map": "rbf"},
+            "feature_map must be one of 'fourier', 'nystroem', 'bins' or None",
+        ),
+        ({"n_components": 0}, "n_components must be at least 1, got 0"),
+        ({"n_components": 5000}, "n_components must be at most 4096, got 5000"),
+        ({"bandwidth": 0.0}, "bandwidth must be at least 1e-06, got 0.0"),
+        ({"bandwidth": "median"}, "bandwidth must be .* got 'median'"),
+        ({"max_bins": 1}, "max_bins must be greater than 1, got 1"),
+        ({"max_bins": 256}, "max_bins must be at most 255, got 256"),
+    ],
+)
+@pytest.mark.parametrize("algorithm", [AUCSVM, PAUCSVM, PAUCSVMDC])
+def test_bad_parameters_are_refused_by_name(algorithm, parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
+        algorithm(**parameters).fit(*xor(20))
+
+
+FOREIGN = {
+    "fourier": {
+        "frequencies": [np.nan, 1e200],
+        "bandwidth": [0.0, -1.0, np.nan, np.inf],
+        "center": [np.inf],
+        "unit": [-1.0, np.nan],
+    },
+    "nystroem": {"landmarks": [np.inf, -np.inf], "bandwidth": [0.0], "w": [np.nan, 1e100]},
+    "bins": {
+        "edges": [np.nan, np.inf, -1e9, 1e9],
+        "n_edges": [-1, 255],
+        "category_bins": [-1, 255],
+        "means": [np.nan, np.inf],
+        "w": [np.nan],
+    },
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_foreign_state_is_refused(name):
+    X, positive, _ = mixed_table(100)
+    ranker = AUCSVM(feature_map=name, n_components=6, C=1.0).fit(frame_of(X), positive)
+    arrays, meta = ranker.get_state()
+    params = ranker.get_params()
+    changes = [(array, value) for array, values in FOREIGN[name].items() for value in values]
+    for array, value in changes:
+        broken = arrays[array].copy()
+        broken.flat[1 % broken.size] = value
+        with pytest.raises(ArtifactError):
+            AUCSVM.from_state(params, arrays | {array: broken}, meta)
+    for array in arrays:
+        for broken in (
+            arrays[array][:-1],
+            arrays[array][None],
+            arrays[array].astype(np.complex128),
+        ):
+            with pytest.raises(ArtifactError):
+                AUCSVM.from_state(params, arrays | {array: broken}, meta)
+    for other in (None, *NAMES):
+        if other != name:
+            with pytest.raises(ArtifactError):
+                AUCSVM.from_state(params | {"feature_map": other}, arrays, meta)
+
+
+def test_a_landmark_must_hold_a_category():
+    X, positive, _ = mixed_table(100)
+    ranker = AUCSVM(feature_map="nystroem", n_components=6, C=1.0).fit(frame_of(X), positive)
+    arrays, meta = ranker.get_state()
+    for code in (3.0, -1.0, 0.5):
+        landmarks = arrays["landmarks"].copy()
+        landmarks[0, 1] = code
+        with pytest.raises(ArtifactError, match="landmarks must hold positions of categories"):
+            AUCSVM.from_state(ranker.get_params(), arrays | {"landmarks": landmarks}, meta)
+
+
+CHECKS = [
+    pytest.param(estimator, check, id=f"{estimator.feature_map}-{getattr(check, 'func', check).__name__}-{i}")
+    for variant in (
+        AUCSVM(feature_map="nystroem", n_components=30),
+        PAUCSVM(feature_map="fourier", n_components=30, surrogate="sigmoid", fpr_max=0.5),
+        AUCSVM(feature_map="bins", C=1.0),
+    )
+    for i, (estimator, check) in enumerate(estimator_checks_generator(variant))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+@pytest.mark.filterwarnings("ignore")
+def test_check_estimator_of_mapped_machines(estimator, check):
+    check(estimator)
