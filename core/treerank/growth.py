@@ -1,5 +1,6 @@
 """Growing a ranking tree: cells are divided level by level, or the one that gains most first."""
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
@@ -134,11 +135,18 @@ def _grow_by_level(growth: _Growth[C], max_depth: int, callback: Callback) -> No
 
 
 def _grow_best_first(growth: _Growth[C], max_leaves: int, callback: Callback) -> None:
-    waiting = growth.look([growth.root])
-    while waiting and growth.n_leaves < max_leaves:
-        best = max(waiting, key=lambda node: node.gain)
-        waiting.remove(best)
-        waiting += growth.look(growth.split(best))
+    waiting: list[
+        tuple[float, int, _Node[C]]
+    ] = []  # a heap; the second figure is the order of finding
+    new = [growth.root]
+    n_found = 0
+    while growth.n_leaves < max_leaves:
+        for node in growth.look(new):
+            heapq.heappush(waiting, (-node.gain, n_found, node))
+            n_found += 1
+        if not waiting:
+            break
+        new = growth.split(heapq.heappop(waiting)[2])
         callback(growth.n_leaves - 1, max_leaves - 1, growth.report())
     if growth.n_leaves < max_leaves:
         callback(max_leaves - 1, max_leaves - 1, growth.report())
