@@ -52,9 +52,6 @@ LEAST_NORM = 1e-9
 # ρ is looked for where rows × weak rankers are no more: some 50 ms, where a fit takes as long.
 BEST_MARGIN_CELLS = 50_000
 
-# Of weak rankers: any set of categories is one, and a column of 62 has more sets than SQL's integers count.
-GREATEST_COUNT = 2**62
-
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
 Json = dict[str, Any]
 
@@ -122,7 +119,7 @@ def _kept(
         masses = np.stack((combination.d_plus, combination.d_minus))
     masses.astype("<f8").tofile(workdir / _ROUNDS_FILE)
     l1_norm = float(combination.weights.sum())
-    weak_rankers = _weak_rankers(ranker.get_params(deep=False), features)
+    weak_rankers = _weak_rankers(ranker, features)
     return {
         "spread": _SPREAD_FILE,
         "rounds": _ROUNDS_FILE,
@@ -133,21 +130,23 @@ def _kept(
     }
 
 
-def _weak_rankers(
-    parameters: Mapping[str, Any], features: Sequence[Mapping[str, Any]]
-) -> WeakRankers:
+def _weak_rankers(ranker: Ranker, features: Sequence[Mapping[str, Any]]) -> WeakRankers:
+    parameters = ranker.get_params(deep=False)
     if parameters["weak_ranker"] == "column":
         return column_rankers(len(features))
-    kinds = [feature["type"] for feature in features]
-    if "categorical" in kinds:
-        return WeakRankers(GREATEST_COUNT, "which categories stand together the training rows say")
-    boolean = all(kind == "boolean" for kind in kinds)
-    return stump_rankers(parameters["max_bins"] - 1, len(features), boolean=boolean)
+    n_categories = [len(texts) for texts in ranker.categories_ if texts is not None]
+    kinds = {feature["type"] for feature in features} - {"categorical"}
+    return stump_rankers(
+        parameters["max_bins"] - 1,
+        len(features) - len(n_categories),
+        boolean=kinds == {"boolean"},
+        n_categories=n_categories,
+    )
 
 
 def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
     """ρ on the training part, where the programme is small."""
-    if train.X.size > BEST_MARGIN_CELLS or any(train.categories):
+    if train.X.size > BEST_MARGIN_CELLS:
         return None
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
     X, positive = train.X[present], train.y[present] == 1
@@ -155,7 +154,8 @@ def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
     if parameters["weak_ranker"] == "column":
         outputs = column_outputs(X)
     else:
-        outputs = stump_outputs(X, weight, parameters["max_bins"], BEST_MARGIN_CELLS)
+        n_categories = np.array([len(texts or ()) for texts in train.categories], dtype=np.int64)
+        outputs = stump_outputs(X, weight, parameters["max_bins"], BEST_MARGIN_CELLS, n_categories)
     if outputs is None or not outputs.size:
         return None
     try:

@@ -154,7 +154,11 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
 
 
 def stump_outputs(
-    X: Floats, weight: Floats, max_bins: int, most_cells: int = MOST_CELLS
+    X: Floats,
+    weight: Floats,
+    max_bins: int,
+    most_cells: int = MOST_CELLS,
+    n_categories: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.bool_] | None:
     """Tabulate every stump that a booster can choose from, once per distinct column of outputs.
 
@@ -167,20 +171,33 @@ def stump_outputs(
     max_bins : int
     most_cells : int
         Give up beyond that many outputs.
+    n_categories : ndarray of shape (n_features,), int64, or None
+        0 for a numeric feature; None: all are.
 
     Returns
     -------
     ndarray of shape (n_rows, n_stumps), bool, or None
-        None where there are too many.
+        None where there are too many. A categorical feature gives a stump per set of its bins, the
+        missing being one: any set may come to be the best.
     """
-    bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins)
-    n_edges = bins.n_bins - 1
-    n_stumps = 2 * int((np.maximum(n_edges, 0) * (1 + bins.has_missing) + bins.has_missing).sum())
+    bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
+    n_edges = np.where(bins.is_categorical, 0, bins.n_bins - 1)
+    has_missing_edge = bins.has_missing & ~bins.is_categorical
+    n_stumps = 2 * int((n_edges * (1 + bins.has_missing) + has_missing_edge).sum())
+    n_parts = (bins.n_bins + bins.has_missing)[bins.is_categorical].tolist()
+    n_stumps += sum(2**n for n in n_parts)
     if n_stumps * len(X) > most_cells:
         return None
     columns = [np.zeros((0, len(X)), dtype=np.bool_)]
-    for column, edges, has_missing in zip(codes, bins.edges, bins.has_missing, strict=True):
+    for column, edges, has_missing, own in zip(
+        codes, bins.edges, bins.has_missing, bins.category_bins, strict=True
+    ):
         known = column != missing_code(codes.dtype)
+        if own is not None:
+            parts, part = np.unique(column, return_inverse=True)
+            sets = np.arange(2 ** len(parts))[:, None] >> np.arange(len(parts)) & 1
+            columns.append(sets.astype(np.bool_)[:, part])
+            continue
         above = (column > np.arange(len(edges), dtype=codes.dtype)[:, None]) & known
         columns.append(above)
         if has_missing:

@@ -1,7 +1,7 @@
 """The bounds of §3 on a ranker, each as a number with its terms, and whether it may be believed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.errors import InvalidParameter
@@ -20,6 +20,8 @@ from .generalisation import (
 LEAST_THETA = 1e-6
 """Margins below it are near the rounding of scores, and no number of rows there is would do."""
 
+MOST_COUNTED = 2**62
+"""Weak rankers; a feature of 61 categories has as many sets, and an int64 no room for twice that."""
 
 _WEIGHTED = "the theorem counts rows, and these have unequal weights"
 _LISTED = (
@@ -142,27 +144,47 @@ def listed_pairs(items: int, pairs: int) -> Sample:
     return Sample(items, share, (_LISTED,))
 
 
-def stump_rankers(n_thresholds: int, n_features: int, *, boolean: bool = False) -> WeakRankers:
-    """Count stumps, at most: both directions of every threshold, the missing on either side.
+def stump_rankers(
+    n_thresholds: int,
+    n_features: int,
+    *,
+    boolean: bool = False,
+    n_categories: Sequence[int] = (),
+) -> WeakRankers:
+    """Count stumps, at most: both directions of every threshold, every set, the missing on either side.
 
     Parameters
     ----------
     n_thresholds : int
-        Most thresholds per feature.
+        Most thresholds per numeric feature.
     n_features : int
+        Numeric features.
     boolean : bool
-        Whether every feature takes 0, 1 and missing only. Then all stumps there can be are known
+        Whether each of them takes 0, 1 and missing only. Then all stumps there can be are known
         beforehand; else thresholds are bin edges, chosen from the rows.
+    n_categories : sequence of int
+        How many categories each categorical feature has.
 
     Returns
     -------
     WeakRankers
+        Of size 2^62 at most, beyond which sizes are not told apart.
+
+    Notes
+    -----
+    Which set a stump takes may be chosen from the rows, as long as all sets count: of K categories
+    and the missing 2^(K + 1), less the two that leave nothing on one side. But which categories there
+    are is read off the rows, too, and so no bound that wants H beforehand applies.
     """
+    size = sum(2 ** min(k + 1, 62) - 2 for k in n_categories)
+    reasons = ["the categories are those of the training rows"] if n_categories else []
     if boolean:
-        return WeakRankers(6 * n_features)  # of 8 functions of three values 2 are constant
-    # The threshold -inf tells the missing from all values, in both directions.
-    size = (4 * n_thresholds + 2) * n_features
-    return WeakRankers(size, "the thresholds are bin edges, chosen from the training rows")
+        size += 6 * n_features  # of 8 functions of three values 2 are constant
+    elif n_features:
+        # The threshold -inf tells the missing from all values, in both directions.
+        size += (4 * n_thresholds + 2) * n_features
+        reasons.insert(0, "the thresholds are bin edges, chosen from the training rows")
+    return WeakRankers(min(size, MOST_COUNTED), "; ".join(reasons) or None)
 
 
 def column_rankers(n_features: int) -> WeakRankers:

@@ -106,6 +106,21 @@ def test_boolean_features_are_weak_rankers_fixed_beforehand(bench: Workbench) ->
     ]  # equation 2 asks for more rows
 
 
+def test_every_set_of_categories_is_a_weak_ranker(bench: Workbench) -> None:
+    rng = np.random.default_rng(2)
+    lines = ["colour,a,b,c,y"]
+    for _ in range(200):
+        colour, answers = rng.choice(["red", "green", "blue", "grey"]), rng.random(3) < 0.5
+        y = int((colour != "green") + answers.sum() + rng.random() > 2.2)
+        lines.append(",".join([colour, *map(str, answers), str(y)]).lower())
+    found = read(bench, bench.work_on(bench.ready("\n".join([*lines, ""]))))
+    assert found.row.weak_rankers == (2**5 - 2) + 3 * 6
+    assert found.row.depends_on_data == "the categories are those of the training rows"
+    assert [bound.name for bound in found.bounds if bound.applies] == ["held_out"]
+    assert found.best is not None
+    assert found.spread.least <= found.best["rho"] + 1e-9
+
+
 @pytest.mark.parametrize("name", ["rankboost", "coordinate_rankboost", "smooth_margin_rank"])
 def test_columns_of_0_and_1_are_weak_rankers_themselves(bench: Workbench, name: str) -> None:
     dataset = bench.ready(rows(200, 1, boolean=True))

@@ -1,6 +1,7 @@
 """What a booster of stumps tells of its weak rankers, and what margins come of it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from core.bounds import best_bipartite_margin, makes_progress, stump_outputs
@@ -93,3 +94,22 @@ def test_weighted_rows_scale_the_least_pair_to_one():
     least = weight[y == 1].min() * weight[y == 0].min()
     loss = np.exp(log_pair_loss(y, ranker.decision_function(X), weight))
     assert loss == pytest.approx(ranker.loss_[-1] / least)
+
+
+@pytest.mark.parametrize("name", RANKING)
+def test_margins_of_categories_stay_below_rho(name):
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.integers(0, 5, 60), rng.integers(0, 4, 60), rng.normal(size=60)])
+    y = (np.isin(X[:, 0], [1, 3]) + np.isin(X[:, 1], [0, 3]) + 0.3 * X[:, 2] > 0.9).astype(int)
+    table = pd.DataFrame(
+        {"a": X[:, 0].astype(int).astype(str), "b": X[:, 1].astype(int).astype(str)}
+    )
+    table["x"] = X[:, 2]
+    ranker = ALGORITHMS[name](n_rounds=100).fit(table, y)
+    curve = roc_curve(y, ranker.decision_function(table))
+    margin = margin_distribution(curve, ranker.combination().weights.sum()).least
+    outputs = stump_outputs(X, np.ones(len(X)), 255, n_categories=np.array([5, 4, 0]))
+    best = best_bipartite_margin(outputs[y == 1], outputs[y == 0])
+    assert margin <= best.edge + 1e-9
+    without = stump_outputs(X, np.ones(len(X)), 255)  # categories taken as numbers: fewer cuts
+    assert best_bipartite_margin(without[y == 1], without[y == 0]).rho < best.rho

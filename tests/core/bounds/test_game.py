@@ -129,6 +129,26 @@ def test_missing_values_are_tried_on_both_sides():
     assert len(outputs) == 6  # every function of three values that is not constant
 
 
+@pytest.mark.parametrize("missing", [0.0, np.nan])
+def test_every_set_of_categories_once(missing):
+    X = np.array([[missing], [1.0], [3.0], [1.0]])  # of five categories two or three occur
+    outputs = stump_outputs(X, np.ones(4), 255, n_categories=np.array([5]))
+    expected = set(itertools.product([False, True], repeat=3)) - {(False,) * 3, (True,) * 3}
+    assert {tuple(column[:3]) for column in outputs.T.tolist()} == expected
+    assert outputs.shape == (4, 6)
+    assert (outputs[1] == outputs[3]).all()
+
+
+def test_sets_of_categories_join_the_thresholds_of_numbers():
+    X = np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 7.0]])
+    n_categories = np.array([3, 0])
+    outputs = stump_outputs(X, np.ones(3), 255, n_categories=n_categories)
+    assert outputs.shape == (3, 6)  # the number's two are sets of the categories, too
+    assert stump_outputs(X, np.ones(3), 255, 3 * 10 - 1, n_categories) is None
+    many = np.arange(20_000.0)[:, None]
+    assert stump_outputs(many, np.ones(len(many)), 65_535, n_categories=np.array([20_000])) is None
+
+
 def test_columns_and_their_reverses():
     X = np.array([[1.0, np.nan], [0.0, 1.0]])
     assert column_outputs(X).tolist() == [[True, False, False, True], [False, True, True, False]]

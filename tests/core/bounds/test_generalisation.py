@@ -186,6 +186,27 @@ def test_boolean_features_have_all_their_stumps_beforehand():
     assert stump_rankers(2, 3).size == 30
 
 
+def test_every_set_of_categories_counts():
+    alone = stump_rankers(254, 0, n_categories=[2])
+    assert alone.size == 6  # of 8 functions of two categories and missing 2 are constant
+    assert alone.depends_on_data == "the categories are those of the training rows"
+    both = stump_rankers(2, 3, n_categories=[2, 3])
+    assert both.size == 30 + 6 + 14
+    assert both.depends_on_data == (
+        "the thresholds are bin edges, chosen from the training rows; "
+        "the categories are those of the training rows"
+    )
+    assert stump_rankers(254, 1, boolean=True, n_categories=[1]).size == 6 + 2
+
+
+@pytest.mark.parametrize("n_categories", [[62], [65_535], [61, 61, 61]])
+def test_a_number_of_sets_beyond_counting_makes_no_bound_fail(n_categories):
+    rankers = stump_rankers(254, 3, n_categories=n_categories)
+    assert 2**62 - 2 <= rankers.size <= 2**62
+    bounds = bound_misranking(SPREAD, two_classes(50, 50), rankers, theta=0.1, delta=0.05)
+    assert not any(bound.applies for bound in bounds)
+
+
 def test_the_held_out_bound():
     bound = bound_held_out(0.1, two_classes(50_000, 50_000), delta=0.05)
     assert bound.epsilon == pytest.approx(math.sqrt(8 / (1e5 * 0.0625) * math.log(40)), rel=1e-4)
