@@ -35,6 +35,14 @@ class AUCSVM(SupportVectorRanker):
     missing at fit; each category is a coordinate of 0 and 1. Sparse matrices are not made dense. An iteration of the
     solver is O(n_samples · n_features + n_samples log n_samples), a handful of which are enough.
 
+    With a feature map the score is linear in what the map makes of a row. "fourier" and "nystroem" stand for the
+    Gaussian kernel exp(-‖x - x'‖²/2h²) over the coordinates above: n_components features drawn by the seed, kept in
+    memory up to 512 MB for all rows, beyond that made anew for each product, which is some twenty times as slow; sparse
+    rows are made dense a block at a time. With n_components no less than the number of distinct rows "nystroem" is the
+    exact kernel machine, at O(n_components³). "bins" makes the score a sum of a step function per column: at most
+    max_bins quantile bins of a column of numbers, one bin per category (the rarest share the last), one for the
+    missing; contributions are then told as without a map, and a byte per value is kept.
+
     References
     ----------
     T. Joachims, "A support vector method for multivariate performance measures", ICML 2005.

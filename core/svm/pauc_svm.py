@@ -55,8 +55,14 @@ class PAUCSVM(SupportVectorRanker):
 
     Notes
     -----
-    Features are taken as by `AUCSVM`. An iteration of the solver is O(n_samples · n_features) and a sort of the
-    highest negatives.
+    Features are taken, and mapped, as by `AUCSVM`. An iteration of the solver is O(n_samples · n_features) and a sort
+    of the highest negatives.
+
+    surrogate = "sigmoid" lowers, by L-BFGS from `AUCSVM` with the same C, the mean of 2σ(θ_b - s_i) over the positives
+    and the thresholds θ_b, the mean scores of up to 100 blocks of equal mass that the window's negatives are cut into.
+    The factor makes R(0) = 1, as of the other surrogates; C alone decides how steep the steps come out. Far outliers
+    pull no more than others, so it finds a solution in many a window where the convex surrogates collapse; it is a
+    local minimum, and the best point seen.
 
     References
     ----------

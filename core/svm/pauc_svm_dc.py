@@ -51,7 +51,7 @@ class PAUCSVMDC(SupportVectorRanker):
 
     Notes
     -----
-    Features are taken as by `AUCSVM`, a collapse is met as by `PAUCSVM`. C = "auto" tries 1e-2 to 1e4.
+    Features are taken, and mapped, as by `AUCSVM`, a collapse is met as by `PAUCSVM`. C = "auto" tries 1e-2 to 1e4.
 
     References
     ----------

@@ -16,6 +16,15 @@ VARIANTS = {
     "rankboost on trees": ("rankboost", {"weak_ranker": "tree"}),
     "paucboost with a trial": ("paucboost", {"finish": 0.5}),
     "adaboost_mr by example": ("adaboost_mr", {"pairs": "example"}),
+    "auc_svm on waves": ("auc_svm", {"feature_map": "fourier", "n_components": 4, "C": 1.0}),
+    "auc_svm on landmarks, on categories": (
+        "auc_svm",
+        {"feature_map": "nystroem", "n_components": 4, "C": 1.0},
+    ),
+    "pauc_svm on bins, on categories": (
+        "pauc_svm",
+        {"feature_map": "bins", "surrogate": "sigmoid", "fpr_max": 0.5, "C": 1.0},
+    ),
     "rankboost on categories": ("rankboost", {"n_rounds": 4}),
     "adaboost_mh on categories": ("adaboost_mh", {"n_rounds": 4}),
     "aucboost of classifiers": ("aucboost", {"weak_ranker": "logistic"}),

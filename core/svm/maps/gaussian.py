@@ -112,7 +112,7 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
     ----------
     rows : TrainingRows
     asked : float or "auto"
-        auto: the median distance of `SAMPLE` distinct rows; 1 where no two are apart.
+        auto: the median distance of `SAMPLE` distinct rows, or fewer of very many columns; 1 where no two are apart.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
     """
     if asked != "auto":
         return float(asked)
-    sample = rows.draw(SAMPLE)
+    sample = rows.draw(min(SAMPLE, max(MOST_CELLS // rows.X.shape[1], 2)))
     squares = np.empty((len(sample), len(sample)))
     Points(sample, rows.coordinates).squares(sample, squares)
     apart = squares[np.triu_indices(len(sample), 1)]
