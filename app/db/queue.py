@@ -126,8 +126,10 @@ def cancel_requested(session: Session, job_id: str, token: int) -> bool | None:
     return None if row is None else row[0] is not None
 
 
-def succeed(session: Session, job_id: str, token: int, model_id: str | None) -> int | None:
-    """End the job well if the token holds and nobody asked to cancel; returns the number of the event to write.
+def succeed(
+    session: Session, job_id: str, token: int, model_id: str | None, n_events: int = 1
+) -> int | None:
+    """End the job well if the token holds and nobody asked to cancel; returns the number of the last event to write.
 
     One UPDATE decides between success and a cancel that comes at the same moment: both change this row, the
     second of them sees what the first did.
@@ -146,7 +148,7 @@ def succeed(session: Session, job_id: str, token: int, model_id: str | None) -> 
             model_id=model_id,
             finished_at=db_now(),
             lease_expires_at=None,
-            event_seq=Job.event_seq + 1,
+            event_seq=Job.event_seq + n_events,
         )
         .returning(Job.event_seq),
         execution_options=_AS_IT_IS,

@@ -6,6 +6,7 @@ A `Claim` carries the fencing token of its attempt. Every call here acts only wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -103,16 +104,18 @@ def finish(
     model_id: str | None = None,
     error: Json | None = None,
     detail: Json | None = None,
+    messages: Sequence[str] = (),
 ) -> None:
     """End the job in the transaction that writes what it made; an exception rolls both back.
 
     Raises `LeaseLost` when another attempt owns the job or it has ended, and `CancelRequested` when a success
-    comes after a cancel: then call `fail(db, claim, None, state=JobState.CANCELLED)`. `detail` is for the event.
+    comes after a cancel: then call `fail(db, claim, None, state=JobState.CANCELLED)`. `detail` is for the event;
+    `messages` are events of their own before it, of a job that succeeds.
     """
     if state != JobState.SUCCEEDED:
         _end(session, claim, state, error, detail)
         return
-    seq = rows.succeed(session, claim.job_id, claim.token, model_id)
+    seq = rows.succeed(session, claim.job_id, claim.token, model_id, len(messages) + 1)
     if seq is None:
         if rows.cancel_requested(session, claim.job_id, claim.token):
             raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
@@ -120,6 +123,8 @@ def finish(
     data = {"state": state, "attempt": claim.attempt, **(detail or {})}
     if model_id is not None:
         data["model_id"] = model_id
+    for number, text in enumerate(messages, start=seq - len(messages)):
+        job_rows.add_event(session, claim.job_id, number, "message", {"text": text})
     job_rows.add_event(session, claim.job_id, seq, "state", data)
 
 

@@ -213,7 +213,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     ]
     rows += _rows_to_interpret(claim, model_id, result)
     with db.write() as session:
-        queue.finish(session, claim, model_id=model_id)
+        queue.finish(session, claim, model_id=model_id, messages=result["warnings"])
         job = job_rows.find(session, claim.owner, claim.job_id)
         model_rows.insert(
             session,

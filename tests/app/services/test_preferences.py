@@ -13,7 +13,7 @@ from workbench import OWNER, Workbench
 from app.db.session import Database
 from app.db.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
 from app.errors import Conflict, Invalid, NotFound
-from app.services import datasets, models
+from app.services import datasets, jobs, models
 from app.services.trials.preferences import PreferenceTrial
 from core.metrics import pair_order, pair_order_interval
 
@@ -181,9 +181,16 @@ def test_missing_values_and_what_the_features_say_of_them(bench: Workbench) -> N
     pairs = [(i, k) for i in range(120) for k in range(120) if i % 4 == 0 and k % 4]
     body = "better,worse\n" + "".join(f"i{i},i{k}\n" for i, k in pairs)
     bench.compare(dataset, body)
-    model = bench.model(bench.work_on(dataset))
+    job = bench.work_on(dataset)
+    model = bench.model(job)
     assert [feature["missing"] for feature in model.features] == [True, True, False]
     assert model.warnings == ["1 features have no value in the training part: 'empty'"]
+    events = jobs.events(bench.db, OWNER, job.id, after=0, limit=100)
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert [(event.type, event.data.get("text")) for event in events[-2:]] == [
+        ("message", model.warnings[0]),
+        ("state", None),
+    ]
     assert metrics_of(bench, model).value == 1.0
 
 
