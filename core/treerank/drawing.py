@@ -4,14 +4,13 @@ As Fig. 7 of the paper draws it. A leaf and its piece of the curve have one colo
 share of positives; so the eye can go from a rule to what it does to the curve, and back.
 """
 
-import html
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import wrap
 
 import numpy as np
 
+from core import svg
 from core.ranker import Floats
 
 from .reading import Reading, say_leaves, say_mass, say_rows, subtree_curves
@@ -26,13 +25,6 @@ _BOX_HEIGHT, _LEAF_HEIGHT = 68, 62
 _MARGIN, _HEAD = 28, 76
 _LINE_LENGTH, _LINES = 26, 3  # of the words in a box
 _CURVE = 340  # side of the ROC curve
-_INK, _SOFT, _FAINT, _LINE = "#1c2733", "#52606d", "#9aa5b1", "#e4e7eb"
-
-# Characters that XML 1.0 has no way to write.
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-# From few positives to many; equally light steps, told apart without telling red from green.
-_COLOURS = ((33, 102, 172), (146, 197, 222), (238, 228, 200), (244, 165, 130), (178, 24, 43))
 
 
 def to_svg(reading: Reading, title: str) -> str:
@@ -60,15 +52,14 @@ def to_svg(reading: Reading, title: str) -> str:
     if shown is not reading:
         note += f" · drawn with the {say_leaves(shown.tree)} that keep most of it"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" font-family="system-ui, sans-serif" role="img">',
-        f"<title>{_escape(title)}</title>",
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        _text(_MARGIN, 34, title, size=18, weight=600),
-        _text(_MARGIN, 56, note, size=13, colour=_SOFT),
+        svg.start(width, height, title),
+        svg.text(_MARGIN, 34, title, size=18, weight=600),
+        svg.text(_MARGIN, 56, note, size=13, colour=svg.SOFT),
         *picture.parts(),
         *curve,
-        *_draw_scale(shown.tree, _MARGIN, height - 30),
+        *svg.scale(
+            _MARGIN, height - 30, "0.0%", f"{_share(tree, 0):.1%}", "100.0%", "share of positives"
+        ),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -104,7 +95,7 @@ class _Picture:
         words = "← what the box says is true; leaves rank from left to right"
         if self._reading.order == "concave":
             words = "← what the box says is true; leaves rank by their share of positives"
-        caption = _text(_MARGIN + 5, self.height, words, size=12, colour=_SOFT)
+        caption = svg.text(_MARGIN + 5, self.height, words, size=12, colour=svg.SOFT)
         return [*edges, *boxes, *leaves, *([caption] if inside else [])]
 
     def _draw_edge(self, node: int, child: int) -> str:
@@ -132,18 +123,18 @@ class _Picture:
             lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE_LENGTH - 2] + " …"]
         first = y + 16 + 6.75 * (_LINES - len(lines))
         texts = [
-            _text(x, first + 13.5 * i, line, size=11, anchor="middle")
+            svg.text(x, first + 13.5 * i, line, size=11, anchor="middle")
             for i, line in enumerate(lines)
         ]
         gain = f"ΔAUC {self._tree.gain[node] / 2:+.4f}"
         tip = f"left: {words}\n{say_rows(self._tree, node)}\n{gain}"
         return "\n".join(
             [
-                f"<g><title>{_escape(tip)}</title>",
+                f"<g><title>{svg.escape(tip)}</title>",
                 f'<rect x="{x - width / 2:.1f}" y="{y:.1f}" width="{width}" height="{_BOX_HEIGHT}" '
-                f'rx="7" fill="#ffffff" stroke="{_FAINT}"/>',
+                f'rx="7" fill="#ffffff" stroke="{svg.FAINT}"/>',
                 *texts,
-                _text(x, y + _BOX_HEIGHT - 7, gain, size=10.5, colour=_SOFT, anchor="middle"),
+                svg.text(x, y + _BOX_HEIGHT - 7, gain, size=10.5, colour=svg.SOFT, anchor="middle"),
                 "</g>",
             ]
         )
@@ -155,14 +146,14 @@ class _Picture:
         mass = float(tree.positive[node] + tree.negative[node])
         rank = int(self._reading.rank[tree.leaf_number[node]])
         is_dark = abs(_place(_share(tree, node), _share(tree, 0)) - 0.5) > 0.36
-        ink = "#ffffff" if is_dark else _INK
+        ink = "#ffffff" if is_dark else svg.INK
         return "\n".join(
             [
-                f"<g><title>rank {rank}: {_escape(say_rows(tree, node))}</title>",
+                f"<g><title>rank {rank}: {svg.escape(say_rows(tree, node))}</title>",
                 f'<rect x="{x - _LEAF / 2 + 5:.1f}" y="{y:.1f}" width="{_LEAF - 10}" '
-                f'height="{_LEAF_HEIGHT}" rx="7" fill="{_colour(tree, node)}" stroke="{_FAINT}"/>',
-                _text(x, y + 15, f"rank {rank}", size=10.5, colour=ink, anchor="middle"),
-                _text(
+                f'height="{_LEAF_HEIGHT}" rx="7" fill="{_colour(tree, node)}" stroke="{svg.FAINT}"/>',
+                svg.text(x, y + 15, f"rank {rank}", size=10.5, colour=ink, anchor="middle"),
+                svg.text(
                     x,
                     y + 35,
                     f"{_share(tree, node):.1%}",
@@ -171,7 +162,7 @@ class _Picture:
                     anchor="middle",
                     weight=600,
                 ),
-                _text(x, y + 52, f"of {say_mass(mass)}", size=10.5, colour=ink, anchor="middle"),
+                svg.text(x, y + 52, f"of {say_mass(mass)}", size=10.5, colour=ink, anchor="middle"),
                 "</g>",
             ]
         )
@@ -182,20 +173,25 @@ def _draw_curve(reading: Reading, x: float, y: float) -> list[str]:
     tree = reading.tree
     grid = [
         f'<path d="M{x + _CURVE * tick:.1f} {y}v{_CURVE}M{x} {y + _CURVE * tick:.1f}h{_CURVE}" '
-        f'stroke="{_LINE}" fill="none"/>'
+        f'stroke="{svg.LINE}" fill="none"/>'
         for tick in (0.2, 0.4, 0.6, 0.8)
     ]
     ticks = [
-        _text(
-            x + _CURVE * tick, y + _CURVE + 17, f"{tick:g}", size=11, colour=_SOFT, anchor="middle"
+        svg.text(
+            x + _CURVE * tick,
+            y + _CURVE + 17,
+            f"{tick:g}",
+            size=11,
+            colour=svg.SOFT,
+            anchor="middle",
         )
-        + _text(
-            x - 7, y + _CURVE * (1 - tick) + 4, f"{tick:g}", size=11, colour=_SOFT, anchor="end"
+        + svg.text(
+            x - 7, y + _CURVE * (1 - tick) + 4, f"{tick:g}", size=11, colour=svg.SOFT, anchor="end"
         )
         for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     ]
     behind = [
-        f'<path d="{_path(fpr, tpr, x, y)}" fill="none" stroke="{_FAINT}" stroke-width="1.2" '
+        f'<path d="{_path(fpr, tpr, x, y)}" fill="none" stroke="{svg.FAINT}" stroke-width="1.2" '
         f'stroke-dasharray="2 3"><title>cut off at depth {depth}</title></path>'
         for depth, (fpr, tpr) in enumerate(subtree_curves(tree)[:-1])
     ]
@@ -204,57 +200,39 @@ def _draw_curve(reading: Reading, x: float, y: float) -> list[str]:
     pieces = [
         f'<path d="{_path((f0, f1), (t0, t1), x, y)}" stroke="{_colour(tree, node)}" '
         f'stroke-width="5" stroke-linecap="round"><title>rank {place}: '
-        f"{_escape(say_rows(tree, node))}</title></path>"
+        f"{svg.escape(say_rows(tree, node))}</title></path>"
         for place, (node, ((f0, t0), (f1, t1))) in enumerate(
             zip(tree.leaves[reading.ranking].tolist(), pairwise(knots), strict=True), start=1
         )
     ]
     dots = [
-        f'<circle cx="{x + _CURVE * f:.2f}" cy="{y + _CURVE * (1 - t):.2f}" r="2.6" fill="{_INK}"/>'
+        f'<circle cx="{x + _CURVE * f:.2f}" cy="{y + _CURVE * (1 - t):.2f}" r="2.6" fill="{svg.INK}"/>'
         for f, t in knots
     ]
     return [
-        _text(x, y - 12, f"ROC on the training rows, AUC {reading.auc:.4f}", size=13, weight=600),
+        svg.text(
+            x, y - 12, f"ROC on the training rows, AUC {reading.auc:.4f}", size=13, weight=600
+        ),
         *grid,
         *behind,
-        f'<path d="{_path(fpr, tpr, x, y)}" fill="none" stroke="{_INK}" stroke-width="7" '
+        f'<path d="{_path(fpr, tpr, x, y)}" fill="none" stroke="{svg.INK}" stroke-width="7" '
         'stroke-linejoin="round"/>',
         *pieces,
         *dots,
-        f'<rect x="{x}" y="{y}" width="{_CURVE}" height="{_CURVE}" fill="none" stroke="{_SOFT}"/>',
+        f'<rect x="{x}" y="{y}" width="{_CURVE}" height="{_CURVE}" fill="none" stroke="{svg.SOFT}"/>',
         *ticks,
-        _text(x + _CURVE / 2, y + _CURVE + 36, "False positive rate", size=12, anchor="middle"),
+        svg.text(x + _CURVE / 2, y + _CURVE + 36, "False positive rate", size=12, anchor="middle"),
         f'<g transform="translate({x - 30:.1f} {y + _CURVE / 2:.1f}) rotate(-90)">'
-        f"{_text(0, 0, 'True positive rate', size=12, anchor='middle')}</g>",
-        _text(
+        f"{svg.text(0, 0, 'True positive rate', size=12, anchor='middle')}</g>",
+        svg.text(
             x + _CURVE - 10,
             y + _CURVE - 12,
             "dotted: the tree cut off at depth 0, 1, …",
             size=11,
-            colour=_SOFT,
+            colour=svg.SOFT,
             anchor="end",
         ),
     ]
-
-
-def _draw_scale(tree: Tree, x: float, y: float) -> list[str]:
-    """What the colours mean: shares of positives, the whole sample's in the middle."""
-    steps = 40
-    bar = [
-        f'<rect x="{x + 5 * i:.1f}" y="{y}" width="5.3" height="10" '
-        f'fill="{_mix(i / (steps - 1))}"/>'
-        for i in range(steps)
-    ]
-    marks = [
-        _text(x + 5 * steps * at, y + 24, f"{share:.1%}", size=11, colour=_SOFT, anchor=anchor)
-        for at, share, anchor in (
-            (0.0, 0.0, "start"),
-            (0.5, _share(tree, 0), "middle"),
-            (1.0, 1.0, "end"),
-        )
-    ]
-    label = _text(x + 5 * steps + 14, y + 10, "share of positives", size=11, colour=_SOFT)
-    return [*bar, *marks, label]
 
 
 def _path(fpr: Sequence[float] | Floats, tpr: Sequence[float] | Floats, x: float, y: float) -> str:
@@ -264,33 +242,12 @@ def _path(fpr: Sequence[float] | Floats, tpr: Sequence[float] | Floats, x: float
     return "M" + "L".join(points)
 
 
-def _text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    size: float,
-    colour: str = _INK,
-    anchor: str = "start",
-    weight: int = 400,
-) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" '
-        f'font-weight="{weight}">{_escape(words)}</text>'
-    )
-
-
-def _escape(words: str) -> str:
-    """Write words so that they are XML, whatever a column or a category is called."""
-    return html.escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words))
-
-
 def _share(tree: Tree, node: int) -> float:
     return float(tree.positive[node] / (tree.positive[node] + tree.negative[node]))
 
 
 def _colour(tree: Tree, node: int) -> str:
-    return _mix(_place(_share(tree, node), _share(tree, 0)))
+    return svg.shade(_place(_share(tree, node), _share(tree, 0)))
 
 
 def _place(share: float, whole: float) -> float:
@@ -298,14 +255,3 @@ def _place(share: float, whole: float) -> float:
     if share <= whole:
         return 0.5 * share / whole
     return 0.5 + 0.5 * (share - whole) / (1.0 - whole)
-
-
-def _mix(place: float) -> str:
-    """The colour at a place from 0 to 1."""
-    step = place * (len(_COLOURS) - 1)
-    low = min(int(step), len(_COLOURS) - 2)
-    parts = (
-        round(a + (b - a) * (step - low))
-        for a, b in zip(_COLOURS[low], _COLOURS[low + 1], strict=True)
-    )
-    return "#" + "".join(f"{part:02x}" for part in parts)
