@@ -32,6 +32,9 @@ bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint;
 	$(BIN)/python -m benchmarks.stumps
 	$(BIN)/python -m benchmarks.trees --data plain wide missing mixed rare rarer
 	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.treerank
+	$(BIN)/python -m benchmarks.svm --plain-seconds 10
+	$(BIN)/python -m benchmarks.martirank
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
