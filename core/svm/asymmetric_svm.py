@@ -81,6 +81,8 @@ class AsymmetricSVM(LinearRanker):
     arXiv:1605.04337: appendix B.2.
     """
 
+    path_parameter = None  # C and the asymmetry are chosen together
+
     C_: float
     asymmetry_: float
     objective_: float

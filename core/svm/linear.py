@@ -2,8 +2,9 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,37 @@ class LinearRanker(Ranker):
     _w: Floats
     _means: Floats
     _worths: Worths
+
+    path_parameter: ClassVar[str | None] = "C"
+    """The parameter along which one fit makes the ranker of every value; see `core.selection`."""
+
+    def check_path_parameters(self) -> None:
+        """Raise nothing: a fit follows a path of C under any parameters."""
+
+    def follow(self, values: Sequence[float]) -> None:
+        """Have the next fit make the ranker of every one of these C, one after the other; it ends as the last.
+
+        Parameters
+        ----------
+        values : sequence of float
+            Rising. What one solver knows of the rows serves the next.
+        """
+        self._values_to_follow = tuple(float(value) for value in values)
+
+    def path_rankers(self) -> list[Self]:
+        """Give the rankers of the values that the last fit followed, in their order."""
+        return list(self._path)
+
+    def _followed(self) -> tuple[float, ...]:
+        """Take the values that are to be followed; none, unless `follow` was called since the last fit."""
+        self._path: list[Self] = []
+        values: tuple[float, ...] = self.__dict__.pop("_values_to_follow", ())
+        return values
+
+    def _keep_on_path(self) -> None:
+        ranker = copy(self)
+        ranker._path = []
+        self._path.append(ranker)
 
     def takes_categories(self) -> bool:
         """Whether it can be fitted on categorical columns: each category is a coordinate."""

@@ -1,6 +1,7 @@
 """Logistic: logistic regression, which the rankers are compared with."""
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from core.ranker import Arrays, Callback, Floats
 from .design import lay_out
 from .fitting import Sample
 from .linear import LinearRanker, check_count, check_figure
-from .newton import MOST_STEPS, NO_GRADIENT, Line, Regularised, logistic_loss
+from .newton import MOST_STEPS, NO_GRADIENT, Line, Regularised, Report, logistic_loss
 from .options import Standardize
 
 LogisticCost = Annotated[
@@ -65,25 +66,41 @@ class Logistic(LinearRanker):
     ) -> None:
         rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
-        total = float(weight.sum())
-        scale = self.C * total  # the sum is minimised divided by this, which may be huge
+        line, values = Line(np.zeros(rows.size), 0.0), self._followed()
+        report = _count_steps(callback, max(len(values), 1))
+        for C in values or (float(self.C),):
+            line = self._solve(sample, positive, C, line, report)
+            if values:
+                self._keep_on_path()
+        n_steps = MOST_STEPS * max(len(values), 1)
+        callback(n_steps, n_steps, {"loss": self.objective_})
+
+    def _solve(
+        self,
+        sample: Sample,
+        positive: npt.NDArray[np.bool_],
+        C: float,
+        start: Line,
+        report: Report,
+    ) -> Line:
+        """Minimise with one C, from a start."""
+        total = float(sample.weight.sum())
+        scale = C * total  # the sum is minimised divided by this, which may be huge
         risk = Regularised(
-            rows,
+            sample.rows,
             np.where(positive, 1.0, -1.0),
-            weight / total,
+            sample.weight / total,
             1.0 / scale,
             logistic_loss,
         )
-
-        def report(step: int, objective: float, gradient: float) -> None:
-            info = {"loss": scale * objective, "gradient": scale * gradient}
-            callback(min(step, MOST_STEPS - 1), MOST_STEPS, info)
-
-        start = Line(np.zeros(rows.size), 0.0)
-        (w, b), objective, self.n_iter_ = risk.minimise(start, NO_GRADIENT, report)
+        line, objective, self.n_iter_ = risk.minimise(
+            start,
+            NO_GRADIENT,
+            lambda step, objective, gradient: report(step, scale * objective, scale * gradient),
+        )
         self.objective_ = scale * objective
-        self._take_line(sample, w, b)
-        callback(MOST_STEPS, MOST_STEPS, {"loss": self.objective_})
+        self._take_line(sample, *line)
+        return line
 
     def _figures(self) -> dict[str, Any]:
         return {"objective": self.objective_, "iterations": self.n_iter_}
@@ -97,3 +114,12 @@ class Logistic(LinearRanker):
         check_figure("objective", meta["objective"])
         check_count("iterations", meta["iterations"], MOST_STEPS)
         self.objective_, self.n_iter_ = meta["objective"], meta["iterations"]
+
+
+def _count_steps(callback: Callback, n_fits: int) -> Report:
+    """Give what tells the callback of each Newton step; the last step is told of when all is done."""
+    of = MOST_STEPS * n_fits
+    steps = count(1)
+    return lambda _, objective, gradient: callback(
+        min(next(steps), of - 1), of, {"loss": objective, "gradient": gradient}
+    )

@@ -90,29 +90,47 @@ class SupportVectorRanker(MappedRanker):
         progress = Progress(callback)
         rows = self._lay_out(X, positive, weight)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
-        C = None if self.C == "auto" else float(self.C)
-        plan = Plan(
-            sample,
-            Aim(self._window(), C, self._anchor(), self._costs()),
-            lambda part, window: self._solver(part, window, progress),
-            lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
-        )
-        progress.plan(plan.count())
+        given = None if self.C == "auto" else float(self.C)
+        values = self._followed()
+        solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
+
+        def make(part: Sample, window: tuple[float, float]) -> Solver:
+            if not values:
+                return self._solver(part, window, progress)
+            key = part is sample, window  # each C holds the same rows out
+            if key not in solvers:
+                solvers[key] = self._solver(part, window, progress)
+            return solvers[key]
+
+        for C in values or (given,):
+            plan = Plan(
+                sample,
+                Aim(self._window(), C, self._anchor(), self._costs()),
+                make,
+                lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
+            )
+            progress.plan(plan.count() * max(len(values), 1))
+            self._solve(plan, sample, C)
+            if values:
+                self._keep_on_path()
+        progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
+
+    def _solve(self, plan: Plan, sample: Sample, C: float | None) -> None:
+        """Run a plan and take what comes of it."""
         found = plan.run()
         self.collapsed_ = plan.collapsed or found is None
         self.critical_fpr_ = plan.critical_fpr() if self.collapsed_ else None
-        self._note(found)
-        w, converged = np.zeros(rows.size), True
+        self._note(found, C)
+        w, converged = np.zeros(sample.rows.size), True
         if found is not None:
             w, converged = found.solution.point.w, found.solution.converged
         del plan, found  # they hold vectors as long as the rows are many
         self._take_fit(sample, w)
         self._warn(converged)
-        progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
-    def _note(self, found: Fitted | None) -> None:
+    def _note(self, found: Fitted | None, C: float | None) -> None:
         if found is None:  # w = 0, where R is 1
-            self.C_ = PLAIN_COST if self.C == "auto" else float(self.C)
+            self.C_ = PLAIN_COST if C is None else C
             self.anchor_cost_ = None
             self.objective_, self.gap_, self.n_iter_ = self.C_, 0.0 if self._has_gap() else None, 0
             return

@@ -63,6 +63,7 @@ def test_good_values_pass(values):
         ({"rate": 1.0}, "rate must be less than 1, got 1.0"),
         ({"rate": float("nan")}, "rate must be a finite number, got nan"),
         ({"rate": float("inf")}, "rate must be a finite number, got inf"),
+        ({"rate": 10**400}, f"rate must be a finite number, got {10**400}"),
         ({"rate": False}, "rate must be a finite number, got False"),
         ({"mode": "c"}, "mode must be one of 'a', 'b' or None, got 'c'"),
         ({"limit": -1}, "limit must be at least 0, got -1"),

@@ -59,20 +59,25 @@ class NoValidation(Body):
 
 
 class GridSearch(Body):
-    """Try several numbers of rounds for the price of one fit, and train with the best.
+    """Try several numbers of rounds, or values of an SVM's C, for little more than one fit, and train with the best.
 
-    A fit with the greatest number learns from the first share of the training part; on the rest every candidate is
-    judged by the job's objective. The ranker that is served is fitted on the whole training part with the number
+    A fit that goes through all of them learns from the first share of the training part; on the rest every candidate is
+    judged by the job's objective. The ranker that is served is fitted on the whole training part with the value
     chosen. The rows by which the model is judged have no part in the choice.
     """
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"method": "grid", "space": {"n_rounds": [50, 100, 200]}}]}
+        json_schema_extra={
+            "examples": [
+                {"method": "grid", "space": {"n_rounds": [50, 100, 200]}},
+                {"method": "grid", "space": {"C": [0.01, 1, 100]}},
+            ]
+        }
     )
 
     method: Literal["grid"]
     space: dict[str, list[JsonValue]] = Field(
-        description="The parameter and its values: `n_rounds`, 2 to 100 of them."
+        description="The parameter and its values: `n_rounds` or `C`, 2 to 100 of them."
     )
     fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=search.FRACTION,

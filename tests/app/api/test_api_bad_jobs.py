@@ -189,13 +189,13 @@ def client(small: Service) -> httpx.Client:
             {"algorithm": {"name": "paucboost"}, "search": grid({"n_rounds": [5, 6]})},
             "unsupported",
             "/search",
-            ["paucboost has no parameter whose lesser values one fit holds", "for rankboost, "],
+            ["paucboost has no parameter whose values one fit gives", "rankboost (n_rounds)"],
         ),
         (
             {"algorithm": {"name": "treerank"}, "search": grid({"max_depth": [5, 6]})},
             "unsupported",
             "/search",
-            ["treerank has no parameter whose lesser values one fit holds"],
+            ["treerank has no parameter whose values one fit gives", "pauc_svm (C)"],
         ),
         (
             {"search": grid({"n_rounds": [5]})},
@@ -224,6 +224,39 @@ def client(small: Service) -> httpx.Client:
             )
             for wrong in (0, -1, 100_001, 10**400, 1.5, True, None, "6", [6], {"a": 6}, {})
         ],
+        (
+            {"algorithm": {"name": "logistic", "C": 10**400}},
+            "invalid_parameter",
+            "/algorithm/C",
+            ["C must be a finite number"],
+        ),
+        *[
+            (
+                {"algorithm": {"name": "pauc_svm"}, "search": grid({"C": [5, wrong]})},
+                "invalid_parameter",
+                "/search/space/C/1",
+                ["C must be"],
+            )
+            for wrong in (0, -1, 1e7, 10**400, True, None, "auto", "6", [6], {})
+        ],
+        (
+            {"algorithm": {"name": "auc_svm"}, "search": grid({"C": [1, 2, 1.0]})},
+            "invalid",
+            "/search/space/C/2",
+            ["must hold each value once, 1.0 comes again"],
+        ),
+        (
+            {"algorithm": {"name": "logistic"}, "search": grid({"n_rounds": [1, 2]})},
+            "unsupported",
+            "/search/space",
+            ["must hold C alone", '{"C": [0.01, 1, 100]}', "got 'n_rounds'"],
+        ),
+        (
+            {"algorithm": {"name": "pauc_svm", "C": 1}, "search": grid({"C": [1, 2]})},
+            "invalid_parameter",
+            "/algorithm/C",
+            ["C comes from the search"],
+        ),
         (
             {
                 "algorithm": {"name": "rankboost", "n_rounds": 5},

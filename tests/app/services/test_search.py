@@ -100,6 +100,38 @@ def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[st
     assert metrics.auc == pytest.approx(auc(table.y[judging], scores[judging]))
 
 
+def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:
+    dataset = bench.ready(noisy())
+    grid = {"method": "grid", "space": {"C": [10, 0.001, 1]}, "fraction": 0.25}
+    told: list[tuple[int, int]] = []
+    algorithm = {"name": "pauc_svm"}
+    bench.submit(dataset, algorithm=algorithm, objective=RATE, search=grid, seed=4)
+    claim = bench.claim()
+    payload = bench.prepare(claim)
+    made = execution.run(payload, lambda step, of, info: told.append((step, of)))
+    bench.complete(claim, made)
+    model = bench.model(jobs.get(bench.db, OWNER, claim.job_id))
+    table = read(bench, dataset, "y")
+    outer, _ = split(table, 0.25, seed=4)
+    training = table.take(outer)
+    learnt, choosing = (training.take(rows) for rows in split(training, 0.25, 4 + 2**32))
+    given = {"fpr_min": 0.1, "fpr_max": 0.2, "random_state": 4}
+    values = []
+    for C in (0.001, 1.0, 10.0):
+        ranker = ALGORITHMS["pauc_svm"](C=C, **given).fit(learnt.X, learnt.y)
+        values.append(worth(RATE, choosing.y, ranker.decision_function(choosing.X)))
+    assert model.search
+    tried = model.search["candidates"]
+    assert [candidate["parameters"] for candidate in tried] == [{"C": C} for C in (0.001, 1, 10)]
+    assert [candidate["value"] for candidate in tried] == pytest.approx(values, abs=0.03)
+    assert model.parameters["C"] == model.search["chosen"]["C"]
+    anew = ALGORITHMS["pauc_svm"](C=model.parameters["C"], **given).fit(training.X, training.y)
+    assert served_scores(bench, model, table.X) == pytest.approx(anew.decision_function(table.X))
+    assert told == sorted(told)
+    assert told[-1] == (1000, 1000)
+    assert any(step <= 900 for step, _ in told)
+
+
 def test_groups_stay_on_one_side_of_the_inner_split(bench: Workbench) -> None:
     """Rows of a group are copies: had they been on both sides, more rounds would always win."""
     head, *rows = noisy(60).splitlines()

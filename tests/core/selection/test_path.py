@@ -9,7 +9,9 @@ from core.registry import ALGORITHMS
 from core.selection import Candidate, choose, path_parameter, walk_path
 
 ROUNDS = [1, 4, 9, 25]
-ON_A_PATH = {name: it for name, it in ALGORITHMS.items() if path_parameter(it)}
+ON_A_PATH = {name: it for name, it in ALGORITHMS.items() if path_parameter(it) == "n_rounds"}
+COSTS = [0.01, 1.0, 30.0]
+FOLLOWING = {name: it for name, it in ALGORITHMS.items() if path_parameter(it) == "C"}
 
 
 def noisy_table(target, n=160, seed=0):
@@ -20,10 +22,48 @@ def noisy_table(target, n=160, seed=0):
     return X, (signal > 0).astype(int) if target == "multilabel" else (signal.sum(1) > 0) * 1
 
 
+def test_all_that_has_a_path_is_tested():
+    with_one = {name for name, it in ALGORITHMS.items() if path_parameter(it)}
+    assert with_one == {*ON_A_PATH, *FOLLOWING}
+    assert set(FOLLOWING) == {"auc_svm", "pauc_svm", "pauc_svm_dc", "logistic"}
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+@pytest.mark.parametrize("spread", [1.0, 6.0], ids=["signal", "collapse"])
+@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name, spread):
+    """Negatives that lie on all sides of the positives make a window of the highest collapse."""
+    algorithm = ALGORITHMS[name]
+    X, y = noisy_table("binary")
+    X[y == 0] *= spread
+    learnt, held = slice(0, 100), slice(100, None)
+
+    def judge(scores):
+        return auc(y[held], scores)
+
+    ranker = algorithm(C=max(COSTS))
+    ranker.follow(sorted(COSTS))
+    ranker.fit(X[learnt], y[learnt])
+    found = walk_path(ranker, X[held], COSTS[::-1], judge)
+    assert [candidate.parameters for candidate in found] == [{"C": C} for C in COSTS]
+    on_path = ranker.path_rankers()
+    for C, candidate, one in zip(COSTS, found, on_path, strict=True):
+        alone = algorithm(C=C).fit(X[learnt], y[learnt])
+        scores = alone.decision_function(X[held])
+        assert one.decision_function(X[held]) == pytest.approx(scores, abs=0.1 * np.ptp(scores))
+        assert candidate.value == pytest.approx(judge(scores), abs=0.02)
+        if hasattr(one, "collapsed_"):
+            assert (one.collapsed_, one.C_) == (alone.collapsed_, alone.C_)
+    if name == "pauc_svm":
+        assert on_path[0].collapsed_ == (spread > 1.0)
+    last = ranker.decision_function(X[held])
+    assert (last == on_path[-1].decision_function(X[held])).all()
+    assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []
+
+
 @pytest.mark.parametrize("name", ON_A_PATH)
 def test_what_lies_on_the_path_is_what_so_many_rounds_fit(name):
     algorithm = ALGORITHMS[name]
-    assert path_parameter(algorithm) == "n_rounds"
     X, y = noisy_table(algorithm.target)
     learnt, held = slice(0, 100), slice(100, None)
 
