@@ -1,7 +1,6 @@
-"""Where a row stands to a cut: numbers by a threshold, categories by a set, and sets as bits.
+"""Where a row stands to a cut, numbers by a threshold, categories by a set; and a model's sets.
 
-A set of a feature's K categories is ⌈K/64⌉ words of 64 bits; category k is bit k mod 64 of word
-k div 64. A model keeps all its sets in one array, and a cut names the place of its first word.
+A cut names the place of the first word of its set; see `core.scan.category_sets`.
 """
 
 import numpy as np
@@ -9,13 +8,10 @@ import numpy.typing as npt
 
 from core.errors import ArtifactError
 from core.ranker import Floats
-from core.scan import Bins, Peak
+from core.scan.category_sets import WORD_BITS, Bools, Words, count_words, pack, unpack
 
-Bools = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
-BITS = 64
 NO_SET = -1  # in place of a first word: the cut is a threshold
 
 
@@ -45,19 +41,6 @@ def is_above(
     return above
 
 
-def members_above(bins: Bins, peak: Peak) -> Bools | None:
-    """Give the categories above a cut, None for a numeric feature.
-
-    Categories that no row has count with the missing.
-    """
-    category_bins = bins.category_bins[peak.feature]
-    if category_bins is None or peak.bins_above is None:
-        return None
-    return np.where(
-        category_bins >= 0, peak.bins_above[np.maximum(category_bins, 0)], peak.missing_above
-    )
-
-
 class Sets:
     """Sets of categories, one behind the other; equal ones are kept once."""
 
@@ -84,25 +67,11 @@ class Sets:
         return self._first[key]
 
 
-def pack(members: Bools) -> Words:
-    """Write a set of categories as words."""
-    bits = np.zeros(-(-len(members) // BITS) * BITS, dtype=np.bool_)
-    bits[: len(members)] = members
-    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
-
-
 def members_of(words: Words, cut: np.void, n_categories: Integers) -> Bools | None:
     """Read the set of a round, which has the fields `feature` and `set`; None without one."""
     if cut["set"] == NO_SET:
         return None
     return unpack(words, cut["set"], n_categories[cut["feature"]])
-
-
-def unpack(words: Words, first: int, n_categories: int) -> Bools:
-    """Read the set whose first word is `first`."""
-    n_words = -(-n_categories // BITS)
-    octets = words[first : first + n_words].astype("<u8").view(np.uint8)
-    return np.unpackbits(octets, bitorder="little")[:n_categories].astype(np.bool_)
 
 
 def check_sets(features: Integers, firsts: Integers, words: Words, n_categories: Integers) -> None:
@@ -121,12 +90,12 @@ def check_sets(features: Integers, firsts: Integers, words: Words, n_categories:
     if (firsts[counts == 0] != NO_SET).any():
         raise ArtifactError(f"set must be {NO_SET} where a feature is numeric")
     starts, counts = firsts[counts > 0], counts[counts > 0]
-    lengths = -(-counts // BITS)
+    lengths = count_words(counts)
     if not ((starts >= 0) & (starts <= len(words) - lengths)).all():
         raise ArtifactError(f"set must name words from 0 to {len(words) - 1}")
     places = np.unique(np.stack([starts, starts + lengths]), axis=1)
     if (places[0, 1:] < places[1, :-1]).any():
         raise ArtifactError("sets must not overlap")
-    used = (counts - 1) % BITS  # the highest bit of the last word that stands for a category
+    used = (counts - 1) % WORD_BITS  # the highest bit of the last word that stands for a category
     if (words[starts + lengths - 1] >> used.astype(np.uint64) >> np.uint64(1)).any():
         raise ArtifactError("sets must have no bit beyond the last category")

@@ -13,10 +13,11 @@ from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.scan import Peak, count_rows, find_label_peak, fit_bins
+from core.scan.category_sets import Words, categories_above
 from core.table import Categories
 
 from . import stump_sum
-from .cuts import Integers, Sets, Words, is_above, members_above, members_of
+from .cuts import Integers, Sets, is_above, members_of
 from .ensemble import Ensemble, join_fields, split_fields
 from .kernels import divide
 from .kinds import Kind
@@ -155,7 +156,7 @@ class LabelLearner:
         if d_plus - d_minus < LEAST_EDGE:
             return None
         above = float(self._share[rows_above].sum())
-        members = members_above(bins, peak) if peak.feature >= 0 else None
+        members = categories_above(bins, peak) if peak.feature >= 0 else None
         return LabelStump(
             peak, threshold, above, votes, rule.high, rule.low, d_plus, d_minus, members
         )

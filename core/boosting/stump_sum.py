@@ -12,17 +12,15 @@ from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.scan import Bins, Peak, count_rows, find_peak, fit_bins
+from core.scan.category_sets import Bools, Words, categories_above
 from core.table import Categories
 
 from .cuts import (
     NO_SET,
-    Bools,
     Integers,
     Sets,
-    Words,
     check_sets,
     is_above,
-    members_above,
     members_of,
 )
 from .ensemble import Ensemble, join_fields, split_fields
@@ -116,7 +114,7 @@ class StumpMaker:
     def make(self, peak: Peak, masses: Masses | None, verdict: Verdict) -> Stump:
         """Make a stump of a cut."""
         edges, shares = self.bins.edges[peak.feature], self._shares[peak.feature]
-        members = members_above(self.bins, peak)
+        members = categories_above(self.bins, peak)
         if peak.bins_above is not None:
             threshold, above = math.nan, shares[: len(peak.bins_above)][peak.bins_above].sum()
         else:

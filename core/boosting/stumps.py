@@ -8,7 +8,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from .cuts import Integers, Words, unpack
+from core.scan.category_sets import Words, unpack
+
+from .cuts import Integers
 
 Floats = npt.NDArray[np.float64]
 

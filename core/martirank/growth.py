@@ -230,10 +230,10 @@ class Growth:
 
     def _note_cut(self, peak: Peak) -> tuple[float, int]:
         """Give a cut's threshold and its set's first word, which is put down; -1 without a set."""
-        if peak.bins_above is not None:
-            words = pack(categories_above(self._bins, peak))
+        held = categories_above(self._bins, peak)
+        if held is not None:
             first = len(self._words)
-            self._words = np.concatenate([self._words, words])
+            self._words = np.concatenate([self._words, pack(held)])
             return 0.0, first
         return -np.inf if peak.cut < 0 else float(self._bins.edges[peak.feature][peak.cut]), -1
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from core.errors import ArtifactError
 from core.scan import two_sided
+from core.scan.category_sets import count_words
 
 NODE = np.dtype(
     [
@@ -171,5 +172,5 @@ def check_nodes(
     categories = np.where(cuts, n_categories[feature], 0)
     if ((word >= 0) != (categories > 0)).any() or (word < -1).any():
         raise ArtifactError("word must be that of a set where the feature is categorical, else -1")
-    if (word[categories > 0] + (categories[categories > 0] + 63) // 64 > n_words).any():
+    if (word[categories > 0] + count_words(categories[categories > 0]) > n_words).any():
         raise ArtifactError(f"word must leave room for its set among {n_words} words")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan.category_sets import n_words, unpack
+from core.scan.category_sets import unpack
 from core.table import Categories
 
 from .node import NODE, check_nodes, describe_node
@@ -111,7 +111,7 @@ class Program:
         word, or_missing = int(node["word"]), " or missing" * bool(node["missing_above"])
         if word >= 0:
             known = categories[feature] or ()
-            held = unpack(self.words[word : word + n_words(len(known))], len(known))
+            held = unpack(self.words, word, len(known))
             names = (category for category, is_held in zip(known, held, strict=True) if is_held)
             return f"{name(feature)} in {{{', '.join(names)}}}{or_missing}"
         if node["threshold"] == -np.inf:

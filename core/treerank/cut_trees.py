@@ -8,9 +8,10 @@ import numpy.typing as npt
 
 from core.ranker import Floats
 from core.scan import N_CODES
+from core.scan.category_sets import pack
 
 from .coding import CodedTable
-from .cuts import WORD_BITS, CutRules
+from .cuts import CutRules
 from .preorder import Integers
 from .workspace import ASKED, AT, MISSING_SIDE, TO_TOP
 
@@ -80,8 +81,6 @@ def _sets(
     for node, codes in zip(nodes, above, strict=True):
         bins = table.bins.category_bins[node[ASKED]]
         assert bins is not None  # these nodes' features are categorical
-        held = np.where(bins >= 0, codes[bins], node[MISSING_SIDE])
-        bits = np.zeros(-(-len(bins) // WORD_BITS) * WORD_BITS, dtype=np.uint8)
-        bits[: len(bins)] = held
-        sets.append(np.packbits(bits, bitorder="little").view(np.uint64))
+        held = np.where(bins >= 0, codes[bins], node[MISSING_SIDE]) != 0
+        sets.append(pack(held))
     return sets

@@ -17,13 +17,12 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
+from core.scan.category_sets import WORD_BITS, count_words
 from core.words import name_set
 
 from . import preorder, walking
 from .preorder import Booleans, Integers
 from .tree import GREATEST_MASS, Rules, Tree
-
-WORD_BITS = 64
 
 # What each cut node has, beside the words of sets: see `CutRules`.
 _DTYPES: dict[str, Any] = {
@@ -313,7 +312,7 @@ class CutRules(Rules):
         if not (self.threshold < np.inf).all():
             raise ArtifactError("cut_threshold must be a number below infinity")
         n_words = np.zeros(len(is_leaf), dtype=np.int64)
-        n_words[~is_leaf] = -(-n_categories[asked] // WORD_BITS)
+        n_words[~is_leaf] = count_words(n_categories[asked])
         if (self.n_words != n_words).any():
             raise ArtifactError("cut_n_words must be what each feature's categories need")
         if len(self.words) != self.n_words.sum():

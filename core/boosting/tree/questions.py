@@ -13,8 +13,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.boosting.cuts import NO_SET, unpack
+from core.boosting.cuts import NO_SET
 from core.scan import Team
+from core.scan.category_sets import unpack
 
 from .coding import find_bins
 from .layout import Floats, Integers

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
-from core.boosting.cuts import NO_SET, Integers, Sets, Words, check_sets
+from core.boosting.cuts import NO_SET, Integers, Sets, check_sets
 from core.boosting.ensemble import Ensemble, join_fields, split_fields
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
+from core.scan.category_sets import Words
 from core.table import Categories
 
 from . import walking

@@ -10,7 +10,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.boosting.cuts import BITS, NO_SET
+from core.boosting.cuts import NO_SET
+from core.scan.category_sets import WORD_BITS
 
 from .layout import Floats, Integers
 
@@ -150,8 +151,8 @@ def _next(x, node, nodes):  # type: ignore[no-untyped-def]
         above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
     elif 0.0 <= x < nodes.n_categories[node]:
         category = np.int64(x)
-        word = nodes.sets[first + category // BITS]
-        above = (word >> np.uint64(category % BITS)) & np.uint64(1) != 0
+        word = nodes.sets[first + category // WORD_BITS]
+        above = (word >> np.uint64(category % WORD_BITS)) & np.uint64(1) != 0
     else:
         above = nodes.missing_above[node]
     return nodes.child[np.uint64(2 * node + np.int64(above))]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.boosting.cuts import NO_SET, Words, unpack
+from core.boosting.cuts import NO_SET
+from core.scan.category_sets import Words, unpack
 from core.table import Categories
 from core.words import name_set
 
