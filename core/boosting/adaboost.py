@@ -7,13 +7,13 @@ from annotated_doc import Doc
 
 from core.ranker import Floats
 from core.scan import Criterion
+from core.scan.options import MaxBins
 
 from .booster import Booster
 from .loop import Found, SoFar
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
-    MaxBins,
     NRounds,
     RandomState,
     StumpOnly,

@@ -9,6 +9,7 @@ from annotated_doc import Doc
 from core.classifiers import ClassifierName
 from core.ranker import Floats
 from core.scan import Criterion, two_sided
+from core.scan.options import MaxBins
 
 from .booster import Booster
 from .classifiers import CLASSIFIER_KINDS
@@ -18,7 +19,6 @@ from .loop import Found, SoFar
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
-    MaxBins,
     NRounds,
     RandomState,
     ValidationFraction,

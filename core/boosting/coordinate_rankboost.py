@@ -1,11 +1,11 @@
 """Coordinate descent RankBoost (Rudin & Schapire 2009, Fig. 1)."""
 
 from core.scan import Criterion
+from core.scan.options import MaxBins
 
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
-    MaxBins,
     NRounds,
     RandomState,
     Smoothing,

@@ -5,11 +5,12 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 
+from core.scan.options import MaxBins
+
 from .booster import Booster
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
-    MaxBins,
     NRounds,
     RandomState,
     ValidationFraction,

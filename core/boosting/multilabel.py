@@ -9,6 +9,7 @@ from annotated_doc import Doc
 
 from core.errors import InvalidData
 from core.ranker import Floats
+from core.scan.options import MaxBins
 
 from .booster import Booster
 from .kinds import Kind
@@ -18,7 +19,6 @@ from .loop import Found, SoFar
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
-    MaxBins,
     NRounds,
     RandomState,
     Smoothing,

@@ -5,31 +5,23 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
-from core.scan import MAX_BINS
-
 NRounds = Annotated[
     int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")
 ]
 StumpOnly = Annotated[
     Literal["stump"],
-    Doc("What a round adds: a stump is a threshold on one feature, or a set of its categories."),
+    Doc(
+        "What a round adds: a stump, which is a threshold on one feature or a set of its categories."
+    ),
 ]
 StumpOrColumn = Annotated[
     Literal["stump", "column"],
     Doc(
-        "What a round adds: a stump, a threshold on one feature; or a column as it is, times a step."
+        "What a round adds: a stump, which is a threshold on one feature or a set of its categories; "
+        "or a column as it is, times a step, where all features are numeric."
     ),
 ]
 LearningRate = Annotated[float, Gt(0), Le(1), Doc("Share of the optimal step that a round takes.")]
-MaxBins = Annotated[
-    int,
-    Ge(2),
-    Le(MAX_BINS),
-    Doc(
-        "Most bins per feature; with no more distinct values than bins, none are merged. Above 255 "
-        "they take twice the memory."
-    ),
-]
 Smoothing = Annotated[
     float,
     Ge(0),
@@ -56,4 +48,9 @@ ValidationFraction = Annotated[
         "stopping; without it, not used."
     ),
 ]
-RandomState = Annotated[int, Ge(0), Le(2**32 - 1), Doc("Seed of the draw of the validation part.")]
+RandomState = Annotated[
+    int,
+    Ge(0),
+    Le(2**32 - 1),
+    Doc("Seed of the draw of the validation part, and of what trees and classifiers draw."),
+]

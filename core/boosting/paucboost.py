@@ -11,10 +11,11 @@ from annotated_types import Ge, Gt, Le, Lt
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Combination, Floats
+from core.scan.options import MaxBins
 
 from .booster import Booster
 from .loop import Found, Learner, Path, SoFar, boost
-from .options import MaxBins, NRounds
+from .options import NRounds
 from .rankboost import RankBoost
 from .rehearsal import Rehearsal, draw_apart
 from .rules import RankingRule
@@ -44,7 +45,10 @@ FinishPush = Annotated[
 ]
 StumpOrTree = Annotated[
     Literal["stump", "tree"],
-    Doc("What a round adds: a stump, a threshold on one feature; or a tree of them."),
+    Doc(
+        "What a round adds: a stump, which is a threshold on one feature or a set of its categories; "
+        "or a tree of them."
+    ),
 ]
 LearningRateOrNone = Annotated[
     float | None,

@@ -7,8 +7,9 @@ from annotated_types import Ge, Gt, Le
 
 from core.errors import InvalidParameter
 from core.scan import Criterion
+from core.scan.options import MaxBins
 
-from .options import EarlyStoppingRounds, MaxBins, NRounds, RandomState, ValidationFraction
+from .options import EarlyStoppingRounds, NRounds, RandomState, ValidationFraction
 from .pair_fit import PairBooster
 from .rules import RankingRule
 from .tree.options import (
@@ -85,8 +86,9 @@ class RankBoost(PairBooster):
         weak_ranker: Annotated[
             Literal["stump", "column", "tree"],
             Doc(
-                "What a round adds: a stump, a threshold on one feature; a tree of them; or a "
-                "column as it is, times a step."
+                "What a round adds: a stump, which is a threshold on one feature or a set of its "
+                "categories; a tree of them; or a column as it is, times a step, where all features "
+                "are numeric."
             ),
         ] = "stump",
         learning_rate: Annotated[

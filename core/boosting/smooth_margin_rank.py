@@ -12,12 +12,12 @@ from core.errors import ArtifactError
 from core.metrics.margins import most_tied_mass
 from core.ranker import Arrays, Callback, Floats
 from core.scan import Criterion
+from core.scan.options import MaxBins
 
 from .line import Column
 from .loop import Found, Path, SoFar
 from .options import (
     EarlyStoppingRounds,
-    MaxBins,
     NRounds,
     RandomState,
     StumpOrColumn,

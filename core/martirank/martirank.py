@@ -13,13 +13,14 @@ from core.classifiers import ClassifierName
 from core.errors import InvalidParameter
 from core.ranker import Arrays, Callback, Floats
 from core.scan import count_rows, fit_bins
+from core.scan.options import MaxNarrowBins
 
 from .any_ranker import AnyProgram, EstimatorRankers, NamedRankers, WeakRankers, read_program
 from .any_ranker import grow as grow_any
 from .growth import Growth
 from .node import Mass, mean_error
 from .program import Program
-from .ranker import MaxBins, NLayers, OutputOption, ProgramRanker
+from .ranker import NLayers, OutputOption, ProgramRanker
 
 Told = Callable[[int, npt.NDArray[np.void]], None]
 
@@ -68,12 +69,13 @@ class MartiRank(ProgramRanker):
         weak_ranker: Annotated[
             Literal["stump"] | ClassifierName | BaseEstimator,
             Doc(
-                "What a node is: a stump; a classifier by name, each fitted to the rows at its node; "
-                "or in Python any scikit-learn estimator that takes sample weights."
+                "What a node is: a stump, which is a threshold on one feature or a set of its "
+                "categories; a classifier by name, each fitted to the rows at its node; or in Python "
+                "any scikit-learn estimator that takes sample weights."
             ),
         ] = "stump",
         output: OutputOption = "position",
-        max_bins: MaxBins = 255,
+        max_bins: MaxNarrowBins = 255,
         random_state: Annotated[
             int, Ge(0), Le(2**32 - 1), Doc("Seed of weak rankers that draw: random forests.")
         ] = 0,

@@ -26,12 +26,6 @@ NLayers = Annotated[
     Le(200),
     Doc("T, the layers of the program: layer t has t nodes, each a weak ranker with its cut."),
 ]
-MaxBins = Annotated[
-    int,
-    Ge(2),
-    Le(255),
-    Doc("Most bins per feature; with no more distinct values than bins, none are merged."),
-]
 OutputOption = Annotated[
     Output,
     Doc(

@@ -15,6 +15,7 @@ from core.metrics import auc
 from core.parameters import check_values
 from core.ranker import Callback, Floats
 from core.scan import Bins, Codes, count_rows, fit_bins
+from core.scan.options import MaxNarrowBins
 from core.target import check_weights
 
 from .growth import Growth
@@ -22,7 +23,7 @@ from .node import Mass, mean_error
 from .noise import GUESSES, least_noisy_share
 from .passes import POSITIONS
 from .program import Program
-from .ranker import MaxBins, NLayers, OutputOption, ProgramRanker
+from .ranker import NLayers, OutputOption, ProgramRanker
 from .stream import Demand, Stream
 
 Rows = npt.NDArray[np.int64]
@@ -109,7 +110,7 @@ class SampledMartiRank(ProgramRanker):
             float, Gt(0), Le(1), Doc("Share of the rows of each class that a layer is grown on.")
         ] = 0.5,
         output: OutputOption = "position",
-        max_bins: MaxBins = 255,
+        max_bins: MaxNarrowBins = 255,
         random_state: Annotated[int, Ge(0), Le(2**32 - 1), Doc("Seed of the draws of rows.")] = 0,
     ) -> None:
         self.n_rounds = n_rounds

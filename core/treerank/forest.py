@@ -20,6 +20,7 @@ from core.metrics import auc
 from core.ranker import Arrays, Callback, Floats, Ranker, ignore
 from core.scan import youden_threshold
 from core.scan.categories import count_rows
+from core.scan.options import MaxNarrowBins
 from core.scan.team import PARALLEL_CELLS, Team
 
 from . import options, walking
@@ -95,7 +96,7 @@ class TreeRankForest(Ranker):
         min_samples_leaf: options.MinSamplesLeaf = 5.0,
         leafrank_depth: options.LeafRankDepth = 3,
         leafrank_max_leaves: options.LeafRankMaxLeaves = None,
-        max_bins: options.MaxBins = 255,
+        max_bins: MaxNarrowBins = 255,
         order: Annotated[
             Literal["tree", "concave"],
             Doc(

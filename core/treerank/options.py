@@ -67,12 +67,6 @@ GridResolution = Annotated[
     Le(16),
     Doc("Grid: J; each feature's range is cut into 2**J equal slices."),
 ]
-MaxBins = Annotated[
-    int,
-    Ge(2),
-    Le(255),
-    Doc("Most bins per feature; with no more distinct values than bins, none are merged."),
-]
 Pruning = Annotated[
     Literal["cv", "holdout", "structural"] | None,
     Doc(

@@ -12,6 +12,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.interpretation import PartialDependence, partial_dependence
 from core.ranker import Arrays, Callback, Floats, Ranker
 from core.scan import youden_threshold
+from core.scan.options import MaxNarrowBins
 from core.target import check_labels, check_weights
 
 from . import drawing, options, pruning, reading, selection, structural
@@ -81,7 +82,7 @@ class TreeRank(Ranker):
         leafrank_max_leaves: options.LeafRankMaxLeaves = None,
         leafrank_pruning: options.LeafRankPruning = None,
         grid_resolution: options.GridResolution = 3,
-        max_bins: options.MaxBins = 255,
+        max_bins: MaxNarrowBins = 255,
         pruning: options.Pruning = None,
         penalty_scale: options.PenaltyScale = structural.SCALE,
         n_folds: options.Folds = 10,
