@@ -13,13 +13,15 @@ or ±1, and what it gets right), `step` (alpha), `loss` and `intercept`.
   `collect(path)` sums up what was found as an `ensemble.Ensemble` (scores, contributions, words,
   arrays); `read` takes those arrays back from an artifact. `stump_sum` is the kind "stump",
   `tree` the kind "tree", `columns` the kind "column" (steps by `line` search where values are real);
-  `label_sum`, stumps with a vote per label, and `estimators` serve `multilabel` and `aucboost` only.
+  `label_sum`, stumps with a vote per label, serves `multilabel` only, `estimators` and `classifiers`
+  `aucboost` only. `cuts` says where a row stands to a cut, by a threshold or a set of categories.
+- `paucboost` boosts on in a `window`, and tries that first in a `rehearsal` on rows held out.
 
 `komori_eguchi` stands apart: it climbs the smoothed partial AUC of `smooth` by splines of one feature,
 with a slope per row in place of a weight.
 
-Listed pairs come by `pair_fit.PairBooster.fit_pairs`: `pairs` has stumps on them, `pair_columns` and
-`pair_trees` the other kinds, `pair_validation` early stopping.
+Listed pairs come by `pair_fit.PairBooster.fit_pairs`: `pairs` has stumps on them (`pair_categories`
+their sets), `pair_columns` and `pair_trees` the other kinds, `pair_validation` early stopping.
 
 `weights` holds the weights of all crucial pairs as one weight per row and class. `stumps` folds a
 sum of stumps into one step function per feature for scoring.

@@ -8,5 +8,5 @@ values of all leaves, ½ ln(P_l/N_l), multiply F̃ by (Σ_l √(P_l N_l))². So 
 the kernels of a leaf, by what a side of a cut is worth (`worth`); `growth` has the phases of a tree in
 its `workspace`, which `grower` walks through. `passes`, `routing` and `drawing` go over all rows.
 `losses` says what is descended, `rules` how far; `learner` is what the loop of boosting sees, and
-`tree_sum` with `walking` and `words` what remains.
+`tree_sum` what remains: `walking` scores few rows with it, `questions` many, `words` tells of it.
 """
