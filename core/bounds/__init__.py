@@ -4,6 +4,7 @@
 2, Lemma 3, Corollaries 4 and 5, eq. 2); `report` puts them together for a ranker, and says where
 they do not apply or say nothing. `game` finds ρ, the best margin that any combination of the
 weak rankers has, with a certificate. `progress` is the condition of Theorems 7 and 8, round by round.
+`partial_auc` is the same question about a window of false positive rates: Theorem 9 of paper 4.
 The margins themselves are read off the ROC curve: `core.metrics.margins`.
 
 References
@@ -32,6 +33,7 @@ from .generalisation import (
     log_sloppy_cover,
     log_uniform_cover,
 )
+from .partial_auc import PartialAucBound, bound_partial_auc, dkw_deviation, vc_deviation
 from .progress import makes_progress
 from .report import (
     LEAST_THETA,
@@ -50,6 +52,7 @@ __all__ = [
     "LEAST_THETA",
     "BestMargin",
     "Bound",
+    "PartialAucBound",
     "Sample",
     "Unsolved",
     "WeakRankers",
@@ -57,12 +60,14 @@ __all__ = [
     "best_margin",
     "bound_held_out",
     "bound_misranking",
+    "bound_partial_auc",
     "column_outputs",
     "column_rankers",
     "corollary_4_epsilon",
     "corollary_4_failure",
     "corollary_5_epsilon",
     "corollary_5_failure",
+    "dkw_deviation",
     "equation_2_epsilon",
     "equation_2_least_rows",
     "listed_pairs",
@@ -73,4 +78,5 @@ __all__ = [
     "stump_outputs",
     "stump_rankers",
     "two_classes",
+    "vc_deviation",
 ]

@@ -25,7 +25,7 @@ from core.metrics.pairs import (
     summarise_pairs,
 )
 from core.metrics.summary import PartialArea, Summary, summarise
-from core.metrics.window import window_counts
+from core.metrics.window import froc_window, window_counts
 
 __all__ = [
     "ClassTotals",
@@ -37,6 +37,7 @@ __all__ = [
     "Summary",
     "auc",
     "auc_interval",
+    "froc_window",
     "misrank_fraction",
     "operating_point",
     "operating_point_on_curve",

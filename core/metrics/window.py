@@ -91,3 +91,45 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
     """
     low, high = (Fraction(repr(float(rate))) for rate in (fpr_min, fpr_max))
     return math.floor(n_negatives * low), math.ceil(n_negatives * high)
+
+
+def froc_window(
+    per_image_min: float, per_image_max: float, n_images: int, n_negatives: int
+) -> tuple[float, float]:
+    """Turn a window of false positives per image into one of false positive rates.
+
+    The FROC curve has the false positives per image on its axis, where the ROC curve has their share of all negatives:
+    the axes differ by a factor, the curves do not.
+
+    Parameters
+    ----------
+    per_image_min, per_image_max : float
+        False positives per image, on average; not above n_negatives / n_images.
+    n_images, n_negatives : int
+        Images, and candidate regions without a finding in all of them; at least 1.
+
+    Returns
+    -------
+    (float, float)
+        The rates times n_images / n_negatives: `fpr_min` and `fpr_max` of an estimator, or of a job's objective.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number is not positive, or the rates are no window of `check_window`.
+
+    References
+    ----------
+    Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", §8.2: the
+    factor 6848/101671 of the KDD Cup 2008.
+    """
+    for name, count in (("n_images", n_images), ("n_negatives", n_negatives)):
+        if count < 1:
+            raise InvalidParameter(f"{name} must be at least 1, got {count}")
+    rates = []
+    for name, value in (("per_image_min", per_image_min), ("per_image_max", per_image_max)):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            raise InvalidParameter(f"{name} must be a finite number, got {value!r}")
+        # exactly, as `window_counts`: 1.5 · 20 / 100 in floating point is more than .3
+        rates.append(float(Fraction(repr(float(value))) * n_images / n_negatives))
+    return check_window(rates[0], rates[1])

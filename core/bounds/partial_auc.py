@@ -1,0 +1,130 @@
+"""Theorem 9 of paper 4 with explicit constants: the partial AUC of rows to come, from that of the training rows.
+
+The paper leaves its constant C open. What follows is shorter than its proof, takes any window and ties, and has the
+same shape. Let P(t) and N(t) be the shares of positives and negatives that score above t, in truth and (with hats)
+in the sample, and let |P - P̂| <= ε₊ and |N - N̂| <= ε₋ for every t and every f of the class. A cut with N̂ <= u - ε₋
+has N <= u, and its P is at least P̂ - ε₊. So ROC(u) >= ROĈ(u - ε₋) - ε₊, the curves taken as steps. The mean over u in
+[α, β] moves the window to the left by ε₋, which adds at most ε₋ / (β - α) to the risk:
+
+    1 - pAUC <= 1 - pAÛC + ε₊ + ε₋ / (β - α)
+
+For all f at once, ε follows from the VC dimension d of the cuts {f > t}: k rows break it with probability at most
+4 (2ek/d)^d exp(-kε²/8) (Anthony & Bartlett, Theorems 4.3 and 3.7). For one f that was fixed before the rows were seen,
+from the Dvoretzky-Kiefer-Wolfowitz inequality, 2 exp(-2kε²). Either class gets half of δ.
+
+References
+----------
+H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
+arXiv:1605.04337: Theorem 9 and Appendix A.4.
+M. Anthony and P. L. Bartlett, "Neural Network Learning: Theoretical Foundations", 1999.
+P. Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", Annals of Probability 18, 1990.
+"""
+
+import math
+from typing import NamedTuple
+
+from core.errors import InvalidParameter
+from core.metrics.window import check_window
+
+
+class PartialAucBound(NamedTuple):
+    """An upper bound of 1 - pAUC on rows to come.
+
+    Attributes
+    ----------
+    value : float
+        The measured risk plus epsilon.
+    epsilon : float
+    vacuous : bool
+        Whether value is 1 or more: no risk is greater anyway.
+    """
+
+    value: float
+    epsilon: float
+    vacuous: bool
+
+
+def bound_partial_auc(
+    risk: float,
+    n_positive: int,
+    n_negative: int,
+    fpr_min: float,
+    fpr_max: float,
+    *,
+    delta: float = 0.05,
+    vc_dimension: int | None = None,
+) -> PartialAucBound:
+    """Bound 1 - pAUC on rows to come by that of a sample.
+
+    Parameters
+    ----------
+    risk : float in [0, 1]
+        1 - pAUC of the sample, its curve taken as steps: 1 - `partial_auc(..., definition="empirical")` where the
+        window ends at whole negatives.
+    n_positive, n_negative : int
+        Rows of the sample, drawn independently; at least 1.
+    fpr_min, fpr_max : float
+        The window.
+    delta : float in (0, 1)
+        Probability with which the bound may fail.
+    vc_dimension : int, optional
+        Of the cuts of the class that the ranker was chosen from by these rows: k + 1 for linear scores of k
+        coordinates.
+        None: the ranker was fixed before these rows were seen, as it was before the validation rows.
+
+    Returns
+    -------
+    PartialAucBound
+
+    Raises
+    ------
+    InvalidParameter
+        If a value breaks its rule.
+
+    References
+    ----------
+    Narasimhan & Agarwal, Theorem 9; the constants are derived at the head of this module.
+    """
+    low, high = check_window(fpr_min, fpr_max)
+    if not 0.0 <= risk <= 1.0:
+        raise InvalidParameter(f"risk must lie in [0, 1], got {risk}")
+    if not 0.0 < delta < 1.0:
+        raise InvalidParameter(f"delta must lie strictly between 0 and 1, got {delta}")
+    deviations = []
+    for name, n_rows in (("n_positive", n_positive), ("n_negative", n_negative)):
+        if n_rows < 1:
+            raise InvalidParameter(f"{name} must be at least 1, got {n_rows}")
+        if vc_dimension is None:
+            deviations.append(dkw_deviation(n_rows, delta / 2))
+        else:
+            deviations.append(vc_deviation(n_rows, vc_dimension, delta / 2))
+    epsilon = deviations[0] + deviations[1] / (high - low)
+    return PartialAucBound(risk + epsilon, epsilon, risk + epsilon >= 1.0)
+
+
+def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
+    """Give the ε within which all cuts of a class are at their true shares, but with probability δ.
+
+    Parameters
+    ----------
+    n_rows : int
+    vc_dimension : int
+        At least 1.
+    delta : float
+
+    Returns
+    -------
+    float
+        √(8 (ln Π + ln(4/δ)) / n), Π the growth function at 2n: (2en/d)^d, or 2^2n where there are not so many rows.
+    """
+    if vc_dimension < 1:
+        raise InvalidParameter(f"vc_dimension must be at least 1, got {vc_dimension}")
+    log_growth = 2 * n_rows * math.log(2.0)
+    if 2 * n_rows > vc_dimension:
+        log_growth = vc_dimension * math.log(2.0 * math.e * n_rows / vc_dimension)
+    return math.sqrt(8.0 * (log_growth + math.log(4.0 / delta)) / n_rows)
+
+
+def dkw_deviation(n_rows: int, delta: float) -> float:
+    """Give the same for the cuts of one ranker that was fixed beforehand: √(ln(2/δ) / (2n))."""
+    return math.sqrt(math.log(2.0 / delta) / (2.0 * n_rows))

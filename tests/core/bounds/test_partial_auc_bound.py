@@ -1,0 +1,102 @@
+"""Theorem 9 with constants: by hand, against its own premise, and against a population that is known."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from core.bounds import bound_partial_auc, dkw_deviation, vc_deviation
+from core.errors import InvalidParameter
+
+
+def test_values_by_hand():
+    assert dkw_deviation(1000, 0.025) == pytest.approx(math.sqrt(math.log(80) / 2000))
+    log_growth = 3 * math.log(2 * math.e * 10_000 / 3)
+    assert vc_deviation(10_000, 3, 0.025) == pytest.approx(
+        math.sqrt(8 * (log_growth + math.log(160)) / 10_000)
+    )
+    bound = bound_partial_auc(0.2, 1000, 10_000, 0.0, 0.1)
+    assert bound.epsilon == pytest.approx(
+        dkw_deviation(1000, 0.025) + 10 * dkw_deviation(10_000, 0.025)
+    )
+    assert bound.value == pytest.approx(0.2 + bound.epsilon)
+    assert not bound.vacuous
+    assert bound_partial_auc(0.2, 100, 100, 0.0, 0.1).vacuous
+
+
+def test_with_fewer_rows_than_dimensions_every_labelling_may_be_had():
+    assert vc_deviation(4, 100, 0.05) == pytest.approx(
+        math.sqrt(8 * (8 * math.log(2) + math.log(80)) / 4)
+    )
+
+
+def test_it_shrinks_with_rows_and_grows_with_narrow_windows_and_dimensions():
+    def epsilon(m=1000, n=1000, low=0.0, high=0.5, d=5, delta=0.05):
+        return bound_partial_auc(0.0, m, n, low, high, delta=delta, vc_dimension=d).epsilon
+
+    assert epsilon(m=2000) < epsilon() > epsilon(n=2000)
+    assert epsilon(high=0.2) > epsilon()
+    assert epsilon(low=0.3) == pytest.approx(epsilon(high=0.2))
+    assert epsilon(d=6) > epsilon() > epsilon(delta=0.1)
+
+
+def step_risk(positive, negative, low, high):
+    """1 - pAUC of the step curve, by its definition: the share of positives above the cut at each rate."""
+    n = len(negative)
+    edges = np.unique(np.concatenate([[low, high], np.arange(1, n) / n]))
+    edges = edges[(edges >= low) & (edges <= high)]
+    top = np.sort(negative)[::-1]
+    risk = 0.0
+    for left, right in pairwise(edges):
+        allowed = int(np.floor(n * (left + right) / 2))
+        risk += (right - left) * (positive <= top[allowed]).mean()
+    return risk / (high - low)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("window", [(0.0, 0.1), (0.05, 0.2), (0.3, 1.0)])
+def test_two_samples_obey_the_inequality_that_the_proof_rests_on(seed, window):
+    """The sample's cuts are off by ε₊ and ε₋ from a population's, here another sample."""
+    rng = np.random.default_rng(seed)
+    positive, negative = np.round(rng.normal(1, 1, 150), 1), np.round(rng.normal(0, 1, 200), 1)
+    p, q = np.round(rng.normal(0.9, 1, 40), 1), np.round(rng.normal(0.1, 1, 50), 1)
+    cuts = np.concatenate([positive, negative, p, q])
+    cuts = np.concatenate([cuts, cuts + 0.05, cuts - 0.05])
+
+    def greatest(one, other):
+        return max(abs((one > t).mean() - (other > t).mean()) for t in cuts)
+
+    epsilon = greatest(positive, p) + greatest(negative, q) / (window[1] - window[0])
+    truth = step_risk(positive, negative, *window)
+    assert truth <= step_risk(p, q, *window) + epsilon + 1e-12
+
+
+def test_a_known_population_breaks_it_no_more_often_than_it_may():
+    """Scores uniform for negatives, of density 2s for positives: ROC(u) = 1 - (1 - u)²."""
+    rng = np.random.default_rng(0)
+    low, high = 0.1, 0.5
+    truth = ((1 - low) ** 3 - (1 - high) ** 3) / 3 / (high - low)
+    broken = 0
+    for _ in range(300):
+        risk = step_risk(np.sqrt(rng.random(60)), rng.random(80), low, high)
+        broken += truth > bound_partial_auc(risk, 60, 80, low, high, delta=0.3).value
+    assert broken <= 0.3 * 300
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"risk": 1.1}, r"risk must lie in \[0, 1\], got 1.1"),
+        ({"risk": math.nan}, "risk must lie"),
+        ({"n_positive": 0}, "n_positive must be at least 1, got 0"),
+        ({"n_negative": -1}, "n_negative must be at least 1, got -1"),
+        ({"fpr_max": 0.0}, "fpr_max must be greater than fpr_min"),
+        ({"delta": 1.0}, "delta must lie strictly between 0 and 1, got 1.0"),
+        ({"vc_dimension": 0}, "vc_dimension must be at least 1, got 0"),
+    ],
+)
+def test_bad_values(change, message):
+    good = {"risk": 0.1, "n_positive": 10, "n_negative": 10, "fpr_min": 0.0, "fpr_max": 0.1}
+    with pytest.raises(InvalidParameter, match=message):
+        bound_partial_auc(**good | change)

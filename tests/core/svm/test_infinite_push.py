@@ -1,0 +1,46 @@
+"""The Infinite Push is the partial AUC of a window that holds one negative, the highest."""
+
+import numpy as np
+import pytest
+
+from core import PAUCSVM
+from core.metrics.window import window_counts
+from core.svm.surrogate import Surrogate, window_of
+
+
+def infinite_push(s, z):
+    """Agarwal (2011), with the hinge loss: the mean over positives, at the negative where it is greatest."""
+    return max(np.maximum(1.0 - (s - score), 0.0).mean() for score in z)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_surrogate_is_the_infinite_pushs(seed):
+    rng = np.random.default_rng(seed)
+    s, z = np.round(rng.normal(0.5, 1, 5), 1), np.round(rng.normal(0, 1, 7), 1)
+    one = np.ones(7)
+    surrogate = Surrogate(np.ones(5), one, window_of(one, 0.0, 0.9 / 7))
+    assert surrogate.at(s, z).value == pytest.approx(infinite_push(s, z), abs=1e-12)
+
+
+def test_a_little_less_than_one_negative_is_one():
+    """1/13 itself is written .07692307692307693, and 13 times that is more than 1: it would hold two."""
+    assert window_counts(13, 0.0, 1 / 13) == (0, 2)
+    assert {window_counts(n, 0.0, 0.9 / n) for n in range(2, 2000)} == {(0, 1)}
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 20.0])
+def test_the_machine_minimises_the_infinite_push(C):
+    rng = np.random.default_rng(1)
+    X = np.vstack([rng.normal(1.5, 1, (15, 2)), rng.normal(0, 1, (25, 2))])
+    y = np.repeat([1, 0], [15, 25])
+
+    def objective(w):
+        scores = X @ w
+        return 0.5 * w @ w + C * infinite_push(scores[y == 1], scores[y == 0])
+
+    machine = PAUCSVM(fpr_max=0.9 / 25, C=C, tol=1e-9, standardize=False, anchor=None).fit(X, y)
+    assert not machine.collapsed_
+    assert objective(machine.coef_) == pytest.approx(machine.objective_, abs=1e-9)
+    for size in (1e-4, 1e-2, 1.0):
+        for step in rng.normal(size=(200, 2)):
+            assert objective(machine.coef_ + size * step) >= machine.objective_ - 1e-7 * C
