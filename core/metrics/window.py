@@ -126,7 +126,7 @@ def froc_window(
     for name, count in (("n_images", n_images), ("n_negatives", n_negatives)):
         if count < 1:
             raise InvalidParameter(f"{name} must be at least 1, got {count}")
-    rates = []
+    rates: list[float] = []
     for name, value in (("per_image_min", per_image_min), ("per_image_max", per_image_max)):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise InvalidParameter(f"{name} must be a finite number, got {value!r}")

@@ -55,6 +55,10 @@ class PAUCSVM(SupportVectorRanker):
 
     Notes
     -----
+    A window that holds one negative is the Infinite Push (Agarwal 2011): `fpr_max` a little less than 1/n, as
+    0.9/n, since a rate is rounded up to whole negatives and 1/n itself may be written as more. A window of the FROC
+    curve: `core.metrics.froc_window`.
+
     Features are taken, and mapped, as by `AUCSVM`. An iteration of the solver is O(n_samples · n_features) and a sort
     of the highest negatives.
 
