@@ -16,8 +16,9 @@ library's primitive, `core.scan.violations`.
 `design` knows what a row's coordinates are; `surrogate` evaluates R and its plane from scores; `problem` joins the
 two; `cutting_planes` solves the programme with `line` and `simplex_qp`; `collapse` knows when w = 0 is the optimum;
 `fitting` walks a path of C; `difference` lowers the hinge loss of a window, which is not convex, by programmes of the
-same kind; `support` is the frame of the estimators, `linear` their fitted state. `newton` solves the two classifiers
-that they are compared with, logistic regression and the asymmetric SVM.
+same kind, `sigmoid` a smooth one by L-BFGS; `support` is the frame of the estimators, `linear` their fitted state,
+`mapped` that over a feature map (`maps`), which makes them more than linear. `newton` solves the two classifiers that
+they are compared with, logistic regression and the asymmetric SVM.
 
 References
 ----------

@@ -322,5 +322,5 @@ def _moments(
 
     share = np.clip(sum_up(start, 1), 0.0, 1.0)
     center = np.minimum(start + half * share + half * share, np.where(empty, 0.0, high))
-    deviation = 2.0 * half * np.sqrt(np.minimum(sum_up(center, 2), 0.25))
+    deviation = half * (2.0 * np.sqrt(np.minimum(sum_up(center, 2), 0.25)))
     return center, deviation

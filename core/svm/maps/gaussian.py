@@ -81,8 +81,9 @@ class Points:
     def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
         self.rows, self.coordinates = rows, coordinates
         gaps, self._categorical = np.isnan(rows), coordinates.n_categories > 0
-        steps = np.nan_to_num(np.clip(rows - coordinates.center, -FARTHEST, FARTHEST), nan=0.0)
-        points = np.clip(steps * coordinates.unit, -FAR, FAR)
+        with np.errstate(over="ignore"):  # what is infinite is cut off
+            steps = np.clip(rows - coordinates.center, -FARTHEST, FARTHEST)
+            points = np.clip(np.nan_to_num(steps, nan=0.0) * coordinates.unit, -FAR, FAR)
         codes = np.where(gaps, -1.0, rows)
         points[:, self._categorical] = codes[:, self._categorical]
         self._points = np.ascontiguousarray(points.T)

@@ -188,6 +188,33 @@ def test_the_bandwidth_is_the_median_distance():
     assert gaussian.choose_bandwidth(one, "auto") == 1.0
 
 
+EXTREMES = {
+    "tiny": lambda B: B * 1e-300,
+    "huge": lambda B: B * 1e307,
+    "all scales": lambda B: B * [1e-200, 1.0, 1e200],
+    "opposite ends": lambda B: np.where(B > 1, 1.7e308, -1.7e308),
+    "constant": np.ones_like,
+    "few distinct": lambda B: np.repeat(B[:4], 10, axis=0),
+    "nothing but missing": lambda B: np.where([True, False, False], np.nan, B),
+    "collinear": lambda B: np.repeat(B, 2, axis=1),
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("ignore:.*encountered in reduce:RuntimeWarning:sklearn")
+@pytest.mark.parametrize("extreme", EXTREMES)
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_finite_whatever_the_numbers(name, extreme):
+    B = np.random.default_rng(0).normal(size=(40, 3))
+    X, y = EXTREMES[extreme](B), B[:, 0] ** 2 > 1
+    for surrogate in ("tight", "sigmoid"):
+        ranker = PAUCSVM(feature_map=name, n_components=30, C=1.0, fpr_max=0.3, surrogate=surrogate)
+        ranker.fit(X, y)
+        assert np.isfinite(ranker.decision_function(X)).all()
+        for far in (np.nan, 1e308, -1e308):
+            assert np.isfinite(ranker.score_rows(np.full((1, X.shape[1]), far))).all()
+
+
 def test_a_map_that_takes_too_much_memory_is_refused(monkeypatch):
     monkeypatch.setattr(gaussian, "MOST_CELLS", 99)
     X, y = xor(50)
