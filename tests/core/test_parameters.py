@@ -110,7 +110,7 @@ BAD_PARAMETERS = [
     {"n_rounds": 1.5},
     {"n_rounds": True},
     {"max_bins": 1},
-    {"max_bins": 256},
+    {"max_bins": 65_536},
     {"learning_rate": 0.0},
     {"learning_rate": float("nan")},
     {"smoothing": -0.1},
