@@ -188,14 +188,16 @@ class Plan:
             chosen = self._choose_anchored(kappa)
             if chosen is not None:
                 (cost, start), pull = chosen
-        anchor = next(auc.free((cost,), start)).point.w
+        of_auc = next(auc.free((cost,), start))
+        anchor = of_auc.point.w
         while pull >= 0.5 * self._aim.path[0]:
             for solution in self._whole.anchored((pull,), kappa * anchor):
                 return Fitted(solution, pull, cost)
             if self._aim.anchor != "auto":
                 return None
             pull /= 10.0
-        return None
+        # So short a v that any pull ends at 0: without one, v itself, which ranks whatever its length.
+        return Fitted(of_auc._replace(objective=0.0, gap=0.0), 0.0, cost)
 
     def _choose_anchored(self, kappa: float) -> tuple[Choice, float] | None:
         """Choose C of the anchor, then that of the programme anchored at it."""

@@ -362,3 +362,22 @@ def test_wrong_figures_are_refused_by_name(wrong):
     arrays, meta = ranker.get_state()
     with pytest.raises(ArtifactError, match=next(iter(wrong))):
         PAUCSVM.from_state(ranker.get_params(), arrays, meta | wrong)
+
+
+class Timid(PAUCSVM):
+    """Knows but one C, with which the machine for the whole AUC hardly leaves 0."""
+
+    path = (1e-5,)
+
+
+def test_where_no_anchored_programme_beats_constant_scores_the_anchor_itself_is_served():
+    rng = np.random.default_rng(0)
+    y = (rng.random(400) < 0.3).astype(int)
+    X = rng.normal(size=(400, 3)) * np.where(y == 1, 0.5, 3.0)[:, None] + 0.2 * y[:, None]
+    ranker = Timid(fpr_min=0.02, fpr_max=0.05).fit(X, y)
+    assert ranker.collapsed_
+    assert (ranker.C_, ranker.anchor_cost_, ranker.objective_) == (0.0, 1e-5, 0.0)
+    whole = AUCSVM(C=1e-5).fit(X, y)
+    scores, of_auc = ranker.decision_function(X), whole.decision_function(X)
+    assert np.ptp(scores) > 0.0
+    assert np.corrcoef(scores, of_auc)[0, 1] > 0.999
