@@ -1,0 +1,272 @@
+"""The machines over feature maps: what they can rank, say of themselves, and are stored as."""
+
+import json
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+from mapped_tables import NAMES, frame_of, mixed_table, xor
+from scipy import sparse
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from core import AUCSVM, PAUCSVM, PAUCSVMDC, load, save
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.metrics import auc
+
+
+@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.parametrize("algorithm", [AUCSVM, PAUCSVM, PAUCSVMDC])
+def test_xor_needs_a_kernel(algorithm):
+    (X, y), (X_new, y_new) = xor(), xor(seed=1)
+    plain = algorithm(C=100.0).fit(X, y)
+    assert auc(y_new, plain.decision_function(X_new)) < 0.6
+    for name in ("fourier", "nystroem"):
+        ranker = algorithm(C=100.0, feature_map=name).fit(X, y)
+        assert auc(y_new, ranker.decision_function(X_new)) > 0.97
+
+
+def test_bins_follow_a_function_that_is_not_monotonous():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    y = (abs(X[:, 0]) < 0.7).astype(int)
+    assert auc(y, AUCSVM(C=10.0).fit(X, y).decision_function(X)) < 0.65
+    assert auc(y, AUCSVM(C=10.0, feature_map="bins").fit(X, y).decision_function(X)) > 0.98
+
+
+@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip_with_categories_and_missing_values(name):
+    X, positive, _ = mixed_table(200)
+    frame = frame_of(X)
+    ranker = PAUCSVM(feature_map=name, n_components=21, C=10.0, fpr_max=0.5).fit(frame, positive)
+    scores = ranker.decision_function(frame)
+    again = load(save(ranker))
+    assert (again.decision_function(frame) == scores).all()
+    assert again.structure() == ranker.structure()
+    assert again.bandwidth_ == ranker.bandwidth_
+    assert save(again) == save(ranker)
+    for i in (0, 7, 199):  # a row's score does not depend on the rows beside it
+        assert ranker.decision_function(frame.iloc[[i]])[0] == scores[i]
+    assert not hasattr(ranker, "coef_")
+    assert ranker.offset_ == pytest.approx(scores.mean())
+    json.dumps(ranker.structure(), allow_nan=False)
+
+
+def test_structure_says_what_bins_add():
+    X, positive, _ = mixed_table(300)
+    ranker = AUCSVM(feature_map="bins", max_bins=3, C=10.0).fit(frame_of(X), positive)
+    told = ranker.structure()
+    assert (told["map"], told["n_terms"]) == ("bins", 3 + 3 + 3 + 2 + 4)
+    row = frame_of(X).iloc[[5]]
+    added = ranker.offset_
+    for term in told["terms"]:
+        value = row[term["feature"]].iloc[0]
+        if "is" in term:
+            holds = (term["is"] is None) == bool(pd.isna(value)) and (
+                term["is"] is None or value in term["is"]
+            )
+        else:
+            low = -np.inf if term["above"] is None else term["above"]
+            high = np.inf if term["up_to"] is None else term["up_to"]
+            holds = low < value <= high
+        assert term["words"].endswith(f"adds {term['weight']:.4g}")
+        added += term["weight"] * holds
+    assert added == pytest.approx(ranker.decision_function(row)[0])
+
+
+def test_contributions_of_bins_add_up():
+    X, positive, weight = mixed_table(300)
+    frame = frame_of(X)
+    ranker = PAUCSVM(feature_map="bins", C=10.0, fpr_max=0.5).fit(frame, positive, weight)
+    parts = ranker.contributions(frame)
+    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(ranker.decision_function(frame))
+    assert np.average(parts, axis=0, weights=weight) == pytest.approx(np.zeros(4), abs=1e-12)
+    frame["flag"] = None  # missing where none was at fit: as the mean
+    assert ranker.contributions(frame)[:, 3] == pytest.approx(np.zeros(300), abs=1e-12)
+
+
+def test_contributions_of_a_kernel_are_refused():
+    X, y = xor(50)
+    ranker = AUCSVM(feature_map="fourier", C=1.0).fit(X, y)
+    with pytest.raises(InvalidParameter, match="feature_map None or 'bins', got 'fourier'"):
+        ranker.contributions(X)
+
+
+@pytest.mark.parametrize("name", ["fourier", "nystroem"])
+def test_sparse_rows_are_scored_as_dense_ones(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6)) * (rng.random((200, 6)) < 0.3)
+    y = X[:, 0] + X[:, 1] ** 2 > 0.1
+    ranker = AUCSVM(feature_map=name, n_components=30, C=10.0).fit(X, y)
+    scores = ranker.decision_function(X)
+    assert (ranker.decision_function(sparse.csr_matrix(X)) == scores).all()
+    own = AUCSVM(feature_map=name, n_components=30, C=10.0).fit(sparse.csr_matrix(X), y)
+    assert auc(y, own.decision_function(sparse.csc_matrix(X))) > 0.8
+
+
+def test_bins_take_no_sparse_matrix():
+    X, y = xor(50)
+    with pytest.raises(InvalidData, match="'bins' takes dense tables only, got a sparse matrix"):
+        AUCSVM(feature_map="bins", C=1.0).fit(sparse.csr_matrix(X), y)
+
+
+@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_same_bits_on_any_number_of_threads(name):
+    X, positive, weight = mixed_table(800)
+    X = np.nan_to_num(X)
+    before = numba.get_num_threads()
+    try:
+        artifacts = []
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            ranker = PAUCSVM(feature_map=name, n_components=50, C=1.0, fpr_max=0.5)
+            artifacts.append(save(ranker.fit(X, positive, weight)))
+    finally:
+        numba.set_num_threads(before)
+    assert artifacts[0] == artifacts[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_order_and_weights_as_rows(name):
+    X, y = xor(150)
+    X = np.column_stack([X, X[:, 0], np.where(X[:, 1] > 1, np.nan, X[:, 1])])
+    ranker = AUCSVM(feature_map=name, n_components=20, C=10.0, tol=1e-9)
+    weight = np.random.default_rng(0).integers(1, 4, 150)
+    scores = ranker.fit(X, y, weight).decision_function(X)
+    rows, columns = np.random.default_rng(1).permutation(150), [3, 1, 0, 2]
+    moved = ranker.fit(X[rows][:, columns], y[rows], weight[rows]).decision_function(X[:, columns])
+    assert moved == pytest.approx(scores, abs=1e-6)
+    repeated = ranker.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).decision_function(X)
+    assert repeated == pytest.approx(scores, abs=1e-6)
+
+
+def test_another_seed_draws_others():
+    X, y = xor(100)
+    for name in ("fourier", "nystroem"):
+        one, other = (
+            AUCSVM(feature_map=name, n_components=10, C=1.0, random_state=seed).fit(X, y)
+            for seed in (0, 1)
+        )
+        assert (one.decision_function(X) != other.decision_function(X)).any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"feature_map": "rbf"},
+            "feature_map must be one of 'fourier', 'nystroem', 'bins' or None",
+        ),
+        ({"n_components": 0}, "n_components must be at least 1, got 0"),
+        ({"n_components": 5000}, "n_components must be at most 4096, got 5000"),
+        ({"bandwidth": 0.0}, "bandwidth must be at least 1e-06, got 0.0"),
+        ({"bandwidth": "median"}, "bandwidth must be .* got 'median'"),
+        ({"max_bins": 1}, "max_bins must be greater than 1, got 1"),
+        ({"max_bins": 256}, "max_bins must be at most 255, got 256"),
+    ],
+)
+@pytest.mark.parametrize("algorithm", [AUCSVM, PAUCSVM, PAUCSVMDC])
+def test_bad_parameters_are_refused_by_name(algorithm, parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
+        algorithm(**parameters).fit(*xor(20))
+
+
+FOREIGN = {
+    "fourier": {
+        "frequencies": [np.nan, 1e200],
+        "bandwidth": [0.0, -1.0, np.nan, np.inf],
+        "center": [np.inf],
+        "unit": [-1.0, np.nan],
+    },
+    "nystroem": {"landmarks": [np.inf, -np.inf], "bandwidth": [0.0], "w": [np.nan, 1e100]},
+    "bins": {
+        "edges": [np.nan, np.inf, -1e9, 1e9],
+        "n_edges": [-1, 255],
+        "category_bins": [-1, 255],
+        "means": [np.nan, np.inf],
+        "w": [np.nan],
+    },
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_foreign_state_is_refused(name):
+    X, positive, _ = mixed_table(100)
+    ranker = AUCSVM(feature_map=name, n_components=6, C=1.0).fit(frame_of(X), positive)
+    arrays, meta = ranker.get_state()
+    params = ranker.get_params()
+    changes = [(array, value) for array, values in FOREIGN[name].items() for value in values]
+    for array, value in changes:
+        broken = arrays[array].copy()
+        broken.flat[1 % broken.size] = value
+        with pytest.raises(ArtifactError):
+            AUCSVM.from_state(params, arrays | {array: broken}, meta)
+    for array in arrays:
+        for broken in (
+            arrays[array][:-1],
+            arrays[array][None],
+            arrays[array].astype(np.complex128),
+        ):
+            with pytest.raises(ArtifactError):
+                AUCSVM.from_state(params, arrays | {array: broken}, meta)
+    for other in (None, *NAMES):
+        if other != name:
+            with pytest.raises(ArtifactError):
+                AUCSVM.from_state(params | {"feature_map": other}, arrays, meta)
+
+
+def test_a_landmark_must_hold_a_category():
+    X, positive, _ = mixed_table(100)
+    ranker = AUCSVM(feature_map="nystroem", n_components=6, C=1.0).fit(frame_of(X), positive)
+    arrays, meta = ranker.get_state()
+    for code in (3.0, -1.0, 0.5):
+        landmarks = arrays["landmarks"].copy()
+        landmarks[0, 1] = code
+        with pytest.raises(ArtifactError, match="landmarks must hold positions of categories"):
+            AUCSVM.from_state(ranker.get_params(), arrays | {"landmarks": landmarks}, meta)
+
+
+CHECKS = [
+    pytest.param(estimator, check, id=f"{estimator.feature_map}-{getattr(check, 'func', check).__name__}-{i}")
+    for variant in (
+        AUCSVM(feature_map="nystroem", n_components=30),
+        PAUCSVM(feature_map="fourier", n_components=30, surrogate="sigmoid", fpr_max=0.5),
+        AUCSVM(feature_map="bins", C=1.0),
+    )
+    for i, (estimator, check) in enumerate(estimator_checks_generator(variant))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+@pytest.mark.filterwarnings("ignore")
+def test_check_estimator_of_mapped_machines(estimator, check):
+    check(estimator)
+
+
+EXTREMES = {
+    "tiny": lambda B: B * 1e-300,
+    "huge": lambda B: B * 1e307,
+    "all scales": lambda B: B * [1e-200, 1.0, 1e200],
+    "opposite ends": lambda B: np.where(B > 1, 1.7e308, -1.7e308),
+    "constant": np.ones_like,
+    "few distinct": lambda B: np.repeat(B[:4], 10, axis=0),
+    "nothing but missing": lambda B: np.where([True, False, False], np.nan, B),
+    "collinear": lambda B: np.repeat(B, 2, axis=1),
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("ignore:.*encountered in reduce:RuntimeWarning:sklearn")
+@pytest.mark.parametrize("extreme", EXTREMES)
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_finite_whatever_the_numbers(name, extreme):
+    B = np.random.default_rng(0).normal(size=(40, 3))
+    X, y = EXTREMES[extreme](B), B[:, 0] ** 2 > 1
+    for surrogate in ("tight", "sigmoid"):
+        ranker = PAUCSVM(feature_map=name, n_components=30, C=1.0, fpr_max=0.3, surrogate=surrogate)
+        ranker.fit(X, y)
+        assert np.isfinite(ranker.decision_function(X)).all()
+        for far in (np.nan, 1e308, -1e308):
+            assert np.isfinite(ranker.score_rows(np.full((1, X.shape[1]), far))).all()
