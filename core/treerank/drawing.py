@@ -176,20 +176,6 @@ def _draw_curve(reading: Reading, x: float, y: float) -> list[str]:
         f'stroke="{svg.LINE}" fill="none"/>'
         for tick in (0.2, 0.4, 0.6, 0.8)
     ]
-    ticks = [
-        svg.text(
-            x + _CURVE * tick,
-            y + _CURVE + 17,
-            f"{tick:g}",
-            size=11,
-            colour=svg.SOFT,
-            anchor="middle",
-        )
-        + svg.text(
-            x - 7, y + _CURVE * (1 - tick) + 4, f"{tick:g}", size=11, colour=svg.SOFT, anchor="end"
-        )
-        for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-    ]
     behind = [
         f'<path d="{_path(fpr, tpr, x, y)}" fill="none" stroke="{svg.FAINT}" stroke-width="1.2" '
         f'stroke-dasharray="2 3"><title>cut off at depth {depth}</title></path>'
@@ -220,7 +206,7 @@ def _draw_curve(reading: Reading, x: float, y: float) -> list[str]:
         *pieces,
         *dots,
         f'<rect x="{x}" y="{y}" width="{_CURVE}" height="{_CURVE}" fill="none" stroke="{svg.SOFT}"/>',
-        *ticks,
+        *_draw_ticks(x, y),
         svg.text(x + _CURVE / 2, y + _CURVE + 36, "False positive rate", size=12, anchor="middle"),
         f'<g transform="translate({x - 30:.1f} {y + _CURVE / 2:.1f}) rotate(-90)">'
         f"{svg.text(0, 0, 'True positive rate', size=12, anchor='middle')}</g>",
@@ -232,6 +218,24 @@ def _draw_curve(reading: Reading, x: float, y: float) -> list[str]:
             colour=svg.SOFT,
             anchor="end",
         ),
+    ]
+
+
+def _draw_ticks(x: float, y: float) -> list[str]:
+    """The numbers at the axes."""
+    return [
+        svg.text(
+            x + _CURVE * tick,
+            y + _CURVE + 17,
+            f"{tick:g}",
+            size=11,
+            colour=svg.SOFT,
+            anchor="middle",
+        )
+        + svg.text(
+            x - 7, y + _CURVE * (1 - tick) + 4, f"{tick:g}", size=11, colour=svg.SOFT, anchor="end"
+        )
+        for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     ]
 
 
