@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
-from core.classifiers import Stack
+from core.classifiers import Stack, fit_estimator
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Floats
 from core.scan import TwoSided, two_sided, youden_threshold
@@ -120,9 +120,7 @@ class EstimatorLearner:
 
     def _fit(self, d: Floats) -> Any:
         """Fit a weak ranker to rows of these weights."""
-        estimator = clone(self._template)
-        # The mean weight is 1, as estimators with a penalty expect.
-        return estimator.fit(self._X, self._positive.astype(np.int64), sample_weight=d * len(d))
+        return fit_estimator(self._template, self._X, self._positive, d, "weak ranker")
 
     def update(self, found: CutEstimator, alpha: float) -> None:
         """Let f grow by alpha h; `found` is what `scan` gave last."""

@@ -5,6 +5,7 @@ fitted by scikit-learn and then turned into flat arrays, in which they score and
 artifact holds no foreign code. Missing values and categories are dealt with here, too.
 """
 
+from .estimators import fit_estimator
 from .fit import CLASSIFIERS, STACKS, ClassifierName, fit_classifier
 from .forest import ForestStack
 from .linear import LinearStack
@@ -18,4 +19,5 @@ __all__ = [
     "LinearStack",
     "Stack",
     "fit_classifier",
+    "fit_estimator",
 ]

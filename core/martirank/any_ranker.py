@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from core.arrays import check_array
-from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier
-from core.errors import ArtifactError, InvalidData
+from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
+from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.scan import youden_threshold
 from core.table import Categories
@@ -112,15 +112,7 @@ class EstimatorRankers(WeakRankers):
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
         """Fit one more; see `WeakRankers.fit`."""
-        estimator = clone(self._template)
-        try:
-            # The mean weight is 1, as estimators with a penalty expect.
-            estimator.fit(X, positive.astype(np.int64), sample_weight=weight / weight.mean())
-        except ValueError as error:
-            raise InvalidData(
-                f"the weak ranker {type(estimator).__name__} refused a node: {error}"
-            ) from error
-        self._fitted.append(estimator)
+        self._fitted.append(fit_estimator(self._template, X, positive, weight, "weak ranker"))
 
     def score(self, number: int, X: Floats) -> Floats:
         """Score rows by decision_function, else by the probability of the positive class."""

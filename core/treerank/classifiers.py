@@ -7,10 +7,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from core.classifiers import ClassifierName, ForestStack, LinearStack, Stack, fit_classifier
+from core.classifiers import (
+    ClassifierName,
+    ForestStack,
+    LinearStack,
+    Stack,
+    fit_classifier,
+    fit_estimator,
+)
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.ranker import Arrays, Floats
 
@@ -175,14 +182,7 @@ class EstimatorSplitter:
         """Fit a clone to the cell; its rule is the fitted one."""
         X, positive = self._sample.X[cell.rows], self._sample.positive[cell.rows]
         weight = cost_weights(self._sample, cell)
-        estimator = clone(self._template)
-        try:
-            # The mean weight is 1, as estimators with a penalty expect.
-            estimator.fit(X, positive.astype(np.int64), sample_weight=weight / weight.mean())
-        except ValueError as error:
-            raise InvalidData(
-                f"the splitter {type(estimator).__name__} refused a node: {error}"
-            ) from error
+        estimator = fit_estimator(self._template, X, positive, weight, "splitter")
         return Split(_takes(estimator, X), estimator)
 
     def collect(self, rules: Sequence[Any]) -> "EstimatorRules":

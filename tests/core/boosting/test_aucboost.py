@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from core import AUCBoost, RankBoost, load, save
-from core.errors import ArtifactError, InvalidParameter
+from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc
 from core.scan import two_sided
 
@@ -168,3 +168,9 @@ def test_a_perfect_estimator_ends_the_run():
     ranker = AUCBoost(weak_ranker=DecisionTreeClassifier()).fit(X, [0, 1, 1, 0, 1, 0])
     assert (ranker.stop_reason_, len(ranker.rounds_)) == ("perfect_ranker", 1)
     assert ranker.predict(X).tolist() == [0, 1, 1, 0, 1, 0]
+
+
+def test_what_an_estimator_refuses_is_said_of_it():
+    X, y = np.array([[0.0], [np.nan], [1.0], [2.0]]), np.array([0, 1, 0, 1])
+    with pytest.raises(InvalidData, match="the weak ranker LogisticRegression refused its rows"):
+        AUCBoost(weak_ranker=LogisticRegression()).fit(X, y)

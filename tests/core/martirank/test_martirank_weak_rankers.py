@@ -101,7 +101,7 @@ def test_wrong_numbers_are_refused():
 def test_an_estimator_that_refuses_missing_values_is_named():
     X, y, _ = table()
     X[0, 0] = np.nan
-    with pytest.raises(InvalidData, match="LogisticRegression refused a node"):
+    with pytest.raises(InvalidData, match="LogisticRegression refused its rows"):
         MartiRank(n_rounds=1, weak_ranker=LogisticRegression()).fit(X, y)
 
 

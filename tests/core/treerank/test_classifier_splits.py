@@ -176,5 +176,5 @@ def test_what_cannot_split_is_refused():
     with pytest.raises(InvalidData, match="LogisticRegression takes numeric columns only"):
         EstimatorSplitter(LogisticRegression(), coded)
     holed = sample._replace(X=np.where(sample.X > 1, np.nan, sample.X))
-    with pytest.raises(InvalidData, match="LogisticRegression refused a node: Input X contains"):
+    with pytest.raises(InvalidData, match="LogisticRegression refused its rows: Input X contains"):
         EstimatorSplitter(LogisticRegression(), holed).split(cell_of(holed))
