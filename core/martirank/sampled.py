@@ -1,5 +1,6 @@
 """SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -9,7 +10,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
-from core.errors import InvalidData, InvalidParameter
+from core.errors import InvalidData
 from core.holdout import hold_out, row_keys, scramble_keys
 from core.metrics import auc
 from core.parameters import check_values
@@ -127,6 +128,7 @@ class SampledMartiRank(ProgramRanker):
         self,
         X: Any,
         y: Any,
+        classes: Any = None,
         sample_weight: Any = None,
         *,
         demand: Demand = DEMAND,
@@ -142,7 +144,9 @@ class SampledMartiRank(ProgramRanker):
             The bins, the columns and their categories are those of the first batch: give it a few
             thousand rows.
         y : array-like of shape (n_samples,)
-            The first batch holds both labels; a later one may hold one of them.
+            The first batch holds both labels, unless `classes` tells them; a later one may hold one.
+        classes : array-like of shape (2,), optional
+            The two labels. Taken from the first call.
         sample_weight : array-like of shape (n_samples,), optional
         demand : Demand
             How many rows a layer is shown. Taken from the first call.
@@ -154,21 +158,29 @@ class SampledMartiRank(ProgramRanker):
 
         Raises
         ------
-        InvalidParameter
-            noise_rate is None: a rate cannot be guessed from rows that are not kept.
-        InvalidData
+        InvalidParameter, InvalidData
             As `fit`.
+
+        Warns
+        -----
+        UserWarning
+            noise_rate is None: a rate cannot be guessed from rows that are not kept, and 0 is taken.
         """
         check_values(type(self), self.get_params(deep=False))
-        if self.noise_rate is None:
-            raise InvalidParameter(
-                "noise_rate must be a number to learn from batches: a guess needs rows that are kept"
-            )
         stream = getattr(self, "_stream", None)
         X = self._matrix(X, reset=stream is None)
         if stream is None:
-            self.classes_, positive = self._check_target(y, len(X))
-            weight = check_weights(sample_weight, positive, self.classes_)
+            if self.noise_rate is None:
+                warnings.warn(
+                    "noise_rate is None: no rate can be guessed from rows that are not kept, 0 is taken",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            labels = y if classes is None else classes
+            self.classes_, _ = self._check_target(
+                labels, len(X) if classes is None else np.size(classes)
+            )
+            positive, weight = self._check_batch(y, sample_weight, len(X))
             self._stream = stream = self._start_stream(X, positive, weight, demand)
         else:
             positive, weight = self._check_batch(y, sample_weight, len(X))
@@ -244,7 +256,7 @@ class SampledMartiRank(ProgramRanker):
 
     def _check_noise_rate(self, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
         rarer = min(weight[positive].sum(), weight[~positive].sum()) / weight.sum()
-        if self.noise_rate is not None and self.noise_rate >= rarer:
+        if self.noise_rate and self.noise_rate >= rarer:
             raise InvalidData(
                 "noise_rate must be less than the share of the rarer label, as flipped labels "
                 f"alone make up so much ({rarer:.4g}), got {self.noise_rate}"

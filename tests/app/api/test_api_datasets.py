@@ -101,7 +101,6 @@ def test_a_form(
         ("age,town,left\n1,Ulm,yes\n2,Bo\0nn,no\n", {}, ["town", "3", "NUL"]),
         ("age,left\n1,yes\n2,no\n", {"drop": "age"}, ["feature"]),
         ("age,left\n1,yes\n2,no\n", {"categorical": "town"}, ["town", "not in the table"]),
-        ("age,left\n1,yes\n2,no\n", {"categorical": "left"}, ["left", "feature"]),
         ("age,left\n1,yes\n2\n", {}, ["header has 2", "3"]),
     ],
 )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from core import SampledMartiRank, load, save
-from core.errors import InvalidData, InvalidParameter
+from core.errors import InvalidData
 from core.martirank.stream import Demand, draws_needed, guess_and_halve
 from core.metrics import auc
 
@@ -101,8 +101,8 @@ def test_fit_starts_anew():
         (lambda X, y: (X, y + 1), r"y must hold"),
         (lambda X, y: (X, y[:-1]), "one label per row"),
         (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "missing values"),
-        (lambda X, y: (X, y, -np.ones(len(y))), "not negative"),
-        (lambda X, y: (X, y, np.ones(3)), "one weight per row"),
+        (lambda X, y: (X, y, None, -np.ones(len(y))), "not negative"),
+        (lambda X, y: (X, y, None, np.ones(3)), "one weight per row"),
     ],
 )
 def test_wrong_batches_are_refused_and_change_nothing(later, message):
@@ -113,9 +113,21 @@ def test_wrong_batches_are_refused_and_change_nothing(later, message):
     assert ranker.nodes_.tobytes() == before
 
 
-def test_a_rate_to_be_guessed_is_refused():
-    with pytest.raises(InvalidParameter, match="noise_rate must be a number"):
-        SampledMartiRank().partial_fit(*batch(0))
+def test_a_rate_to_be_guessed_is_taken_for_none_and_said():
+    with pytest.warns(UserWarning, match="noise_rate is None"):
+        ranker = SampledMartiRank().partial_fit(*batch(0))
+    assert ranker.noise_rate_ == 0.0
+
+
+def test_classes_may_be_told_before_both_are_seen():
+    X, y = batch(0)
+    ranker = SampledMartiRank(noise_rate=0.0)
+    ranker.partial_fit(X[y == 1], y[y == 1], classes=[0, 1]).partial_fit(X, y)
+    assert ranker.classes_.tolist() == [0, 1]
+    with pytest.raises(InvalidData, match="two classes, got 1 class"):
+        SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=[1])
+    with pytest.raises(InvalidData, match="y must hold"):
+        SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=["a", "b"])
 
 
 def test_theorem_10_counts():
