@@ -163,6 +163,7 @@ def test_codes_columns_and_tokens_by_query_and_by_form(
     [
         ({"drop": "a", "label": "a"}, "each role needs a column of its own"),
         ({"drop": "a", "categorical": "a"}, "each role needs a column of its own"),
+        ({"categorical": "a", "label": "a"}, "each role needs a column of its own"),
         ({"categorical": ","}, "categorical must name columns"),
         ({"missing": "NA,NA"}, "missing must name each once"),
     ],
