@@ -1,8 +1,9 @@
 """SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed."""
 
 import warnings
-from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,15 +11,16 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
-from core.errors import InvalidData
-from core.holdout import hold_out, row_keys, scramble_keys
+from core.errors import ArtifactError, InvalidData
+from core.holdout import hold_out
 from core.metrics import auc
 from core.parameters import check_values
-from core.ranker import Callback, Floats
-from core.scan import Bins, Codes, count_rows, fit_bins
+from core.ranker import Arrays, Callback, Floats
+from core.scan import Bins, fit_bins
 from core.scan.options import MaxNarrowBins
 from core.target import check_weights
 
+from .coded_rows import CodedRows, code_rows
 from .growth import Growth
 from .node import Mass, mean_error
 from .noise import GUESSES, least_noisy_share
@@ -26,8 +28,6 @@ from .passes import POSITIONS
 from .program import Program
 from .ranker import NLayers, OutputOption, ProgramRanker
 from .stream import Demand, Stream
-
-Rows = npt.NDArray[np.int64]
 
 # Held out of each class while noise rates are guessed.
 CHECKED_SHARE = 0.25
@@ -230,7 +230,7 @@ class SampledMartiRank(ProgramRanker):
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        table = _code(X, positive, weight, self.max_bins, self._n_categories())
+        table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
         self.__dict__.pop("_stream", None)
         if self.noise_rate is None:
             self._guess_noise_rate(X, positive, weight, table.mass)
@@ -245,6 +245,44 @@ class SampledMartiRank(ProgramRanker):
             callback(bag + 1, self.n_bags, {"loss": losses[-1]})
         self._take(programs, 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(X, positive, weight)
+
+    def structure(self) -> dict[str, Any]:
+        """Describe the programs, and what was taken for the noise of the labels."""
+        low, high = self.noise_rate_range_
+        noise: dict[str, Any] = {"rate": self.noise_rate_, "guessed": self.noise_rate is None}
+        if self.noise_rate is None:
+            noise |= {
+                "low": low,
+                "high": high,
+                "guesses": [
+                    {"rate": rate, "held_out_auc": area}
+                    for rate, area in self.noise_rate_auc_.tolist()
+                ],
+                "note": "where the classes overlap, high bounds the rate and is no estimate of it",
+            }
+        return super().structure() | {"class_prior": self.class_prior_, "label_noise": noise}
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, meta = super()._get_state()
+        return arrays, meta | {
+            "noise_rate": self.noise_rate_,
+            "noise_rate_auc": self.noise_rate_auc_.tolist(),
+            "noise_rate_range": list(self.noise_rate_range_),
+            "class_prior": self.class_prior_,
+        }
+
+    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        low, high = meta["noise_rate_range"]
+        tried = [(rate, area) for rate, area in meta["noise_rate_auc"]]
+        shares = [meta["noise_rate"], low, high, meta["class_prior"], *chain(*tried)]
+        if len(tried) > len(GUESSES) or not all(
+            type(share) is float and 0.0 <= share <= 1.0 for share in shares
+        ):
+            raise ArtifactError("noise rates and the class prior must be numbers from 0 to 1")
+        super()._set_state(arrays, meta)
+        self.noise_rate_, self.noise_rate_range_ = meta["noise_rate"], (low, high)
+        self.class_prior_ = meta["class_prior"]
+        self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
 
     @property
     def _n_losses(self) -> int:
@@ -270,8 +308,8 @@ class SampledMartiRank(ProgramRanker):
         tried: Sequence[tuple[float, float]] = (),
     ) -> None:
         """Note η, guessed if an upper end `high` of its range is given, and what follows from it."""
-        self.noise_rate_ = rate
-        self.noise_rate_range_ = (rate, rate) if high is None else (0.0, high)
+        self.noise_rate_ = float(rate)
+        self.noise_rate_range_ = (float(rate),) * 2 if high is None else (0.0, high)
         self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
         self.class_prior_ = self.class_prior or _share(mass.without_noise(rate))
 
@@ -283,7 +321,9 @@ class SampledMartiRank(ProgramRanker):
             self._set_noise_rate(0.0, mass, high=0.5)
             return
         rest = ~held_out
-        table = _code(X[rest], positive[rest], weight[rest], self.max_bins, self._n_categories())
+        table = code_rows(
+            X[rest], positive[rest], weight[rest], self.max_bins, self._n_categories()
+        )
         checked = np.ascontiguousarray(X[held_out])
         labels, weights = positive[held_out], weight[held_out]
         plain = self._grow(table, 0.0, 0).score(checked, self.output)
@@ -301,7 +341,7 @@ class SampledMartiRank(ProgramRanker):
         least_share = self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
         return Growth(bins, self.n_rounds, noise_rate, least_share, self.class_prior)
 
-    def _grow(self, table: "_Table", noise_rate: float, bag: int) -> Program:
+    def _grow(self, table: CodedRows, noise_rate: float, bag: int) -> Program:
         """Grow one program, each layer on rows drawn anew."""
         growth = self._start_growth(table.bins, noise_rate)
         masses = growth.start(table.shares)
@@ -317,49 +357,6 @@ class SampledMartiRank(ProgramRanker):
             growth.count(Mass(float(shares[:n_positives].sum()), float(shares[n_positives:].sum())))
             growth.close_layer()
         return growth.program()
-
-
-class _Table(NamedTuple):
-    """Coded rows, positives first, with their shares of all weight."""
-
-    bins: Bins
-    codes: Codes
-    shares: Floats
-    n_positives: int
-    keys: npt.NDArray[np.uint64]
-    stands_for: Floats
-
-    @property
-    def mass(self) -> Mass:
-        """Weight of each class, as labelled."""
-        m = self.n_positives
-        return Mass(float(self.shares[:m].sum()), float(self.shares[m:].sum()))
-
-    def draw(self, subsample: float, seed: int) -> tuple[Rows, int]:
-        """Draw a share of the rows of each class, equal rows together; say how many are positive."""
-        drawn = scramble_keys(self.keys, seed)
-        rows = []
-        for first, of_class in (
-            (0, drawn[: self.n_positives]),
-            (self.n_positives, drawn[self.n_positives :]),
-        ):
-            most = max(np.uint64(subsample * (2.0**64 - 2.0**11)), of_class.min())  # at least one
-            rows.append(first + np.flatnonzero(of_class <= most))
-        return np.concatenate(rows), len(rows[0])
-
-
-def _code(
-    X: Floats,
-    positive: npt.NDArray[np.bool_],
-    weight: Floats,
-    max_bins: int,
-    n_categories: Rows,
-) -> _Table:
-    rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
-    bins, codes = fit_bins(X, rows, weight[rows], max_bins, n_categories)
-    keys = row_keys(X, positive, weight)[rows]
-    shares = weight[rows] / weight.sum()
-    return _Table(bins, codes, shares, int(positive.sum()), keys, count_rows(weight[rows]))
 
 
 def _share(mass: Mass) -> float:

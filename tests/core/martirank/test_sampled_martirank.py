@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from core.errors import InvalidData, InvalidParameter
+from core import load, save
+from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.martirank import SampledMartiRank
 from core.martirank.node import Mass, split
 from core.martirank.noise import least_noisy_share
@@ -174,3 +175,21 @@ def test_draws_depend_on_the_seed_alone():
 def test_wrong_parameters_are_named(parameters, message):
     with pytest.raises(InvalidParameter, match=message):
         SampledMartiRank(**parameters).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_what_was_guessed_stays_with_the_artifact():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(300, 3))
+    ranker = SampledMartiRank(n_rounds=4, n_bags=2).fit(X, flip((X[:, 0] > 0).astype(int), 0.1, 1))
+    again = load(save(ranker))
+    assert again.noise_rate_ == ranker.noise_rate_
+    assert again.noise_rate_range_ == ranker.noise_rate_range_
+    assert again.class_prior_ == ranker.class_prior_
+    assert again.noise_rate_auc_.tolist() == ranker.noise_rate_auc_.tolist()
+    noise = again.structure()["label_noise"]
+    assert noise["guessed"]
+    assert (noise["low"], noise["high"]) == ranker.noise_rate_range_
+    arrays, meta = ranker.get_state()
+    for broken in ({"class_prior": 2.0}, {"noise_rate": "a"}, {"noise_rate_range": [0.0]}):
+        with pytest.raises(ArtifactError):
+            SampledMartiRank.from_state(ranker.get_params(), arrays, meta | broken)
