@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Floats
-from core.scan import Bins, Codes, missing_code
+from core.scan import Bins, Codes, count_rows, missing_code
 from core.scan.bins import encode, encode_categories
 
 from .growth import Growth
@@ -139,7 +139,7 @@ class Stream:
     def _show(self, growth: Growth, codes: Codes, weight: Floats, n_positives: int) -> None:
         masses = growth.start(weight)
         growth.walk(codes, masses)
-        growth.add(codes, masses, n_positives, np.ones(len(weight)))
+        growth.add(codes, masses, n_positives, count_rows(weight))
         mass = Mass(float(weight[:n_positives].sum()), float(weight[n_positives:].sum()))
         growth.count(mass)
         self.seen = self.seen.plus(mass)

@@ -86,6 +86,25 @@ def test_a_later_batch_may_hold_one_class_and_new_categories():
     assert ranker.intercept_ == cut
 
 
+def test_a_weight_of_k_in_a_batch_is_k_rows_of_a_category_too():
+    draw = np.random.default_rng(0)
+    colour = draw.integers(0, 12, 200)
+    y = (draw.random(200) < 0.2 + 0.05 * colour).astype(int)
+    table = pd.DataFrame({"colour": [f"c{c:02}" for c in colour]})
+    weight = draw.integers(1, 4, 200)
+    rows = np.repeat(np.arange(200), weight)
+    demand = Demand(layer_rows=1.0)
+    one, other = (
+        SampledMartiRank(n_rounds=1, noise_rate=0.0, n_bags=1).partial_fit(*batch, demand=demand)
+        for batch in (
+            (table, y, None, weight),
+            (table.iloc[rows].reset_index(drop=True), y[rows]),
+        )
+    )
+    assert (one.nodes_["feature"] == 0).all()
+    assert one.expected_position(table) == pytest.approx(other.expected_position(table), abs=1e-9)
+
+
 def test_fit_starts_anew():
     ranker = stream(3)
     X, y = batch(5)
