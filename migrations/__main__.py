@@ -1,4 +1,4 @@
-"""`python -m migrations "what changes"`: write the next migration from the difference to `app/db/tables.py`."""
+"""`python -m migrations "what changes"`: write the next migration from the difference to `app/db/schema.py`."""
 
 import sys
 import tempfile

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from app.db.tables import Base
+from app.db.schema import Base
 
 connection = context.config.attributes["connection"]
 context.configure(

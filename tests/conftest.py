@@ -11,8 +11,8 @@ from servers import PostgresServer, ValkeyServer
 from sqlalchemy import delete, text
 
 from app.db import migrate
+from app.db.schema import Base
 from app.db.session import Database
-from app.db.tables import Base
 
 
 @pytest.fixture(scope="session")

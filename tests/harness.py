@@ -20,8 +20,9 @@ import pyarrow.csv
 from servers import eventually
 from sqlalchemy import func, select
 
+from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import FINAL_STATES, Job, Model
+from app.db.tables import FINAL_STATES, Job
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import datasets, jobs

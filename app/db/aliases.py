@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from app.db.tables import ModelAlias, ModelAliasHistory
+from app.db.model_tables import ModelAlias, ModelAliasHistory
 from app.db.time import db_now
 
 

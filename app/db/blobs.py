@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import CompoundSelect, func, literal, select, union
 from sqlalchemy.orm import Session
 
-from app.db.tables import Dataset, DatasetPairs, Job, JobState, Model
+from app.db.model_tables import Model
+from app.db.tables import Dataset, DatasetPairs, Job, JobState
 from app.db.time import db_now
 
 

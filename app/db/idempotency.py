@@ -6,7 +6,8 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from app.db.tables import Idempotency, Json
+from app.db.base import Json
+from app.db.tables import Idempotency
 from app.db.time import db_now
 
 

@@ -6,6 +6,7 @@ from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.base import Base, Json
+from app.db.model_tables import OfModel
 
 
 class ModelSample(Base):
@@ -17,9 +18,7 @@ class ModelSample(Base):
 
     __tablename__ = "model_samples"
 
-    model_id: Mapped[str] = mapped_column(
-        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
-    )
+    model_id: Mapped[OfModel]
     part: Mapped[str] = mapped_column(primary_key=True)
     dataset_id: Mapped[str] = mapped_column(
         ForeignKey("datasets.id", ondelete="CASCADE"), index=True
@@ -34,9 +33,7 @@ class ModelImportance(Base):
 
     __tablename__ = "model_importances"
 
-    model_id: Mapped[str] = mapped_column(
-        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
-    )
+    model_id: Mapped[OfModel]
     method: Mapped[str]
     part: Mapped[str]
     features: Mapped[list[Json]]

@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
+from app.db.base import Json
 from app.db.page import Page, fetch_page
-from app.db.tables import Dataset, DatasetPairs, DatasetStatus, Job, JobEvent, JobState, Json
+from app.db.tables import Dataset, DatasetPairs, DatasetStatus, Job, JobEvent, JobState
 from app.db.time import db_now
 
 # Built once: SQLAlchemy takes longer to build such a statement than SQLite to run it.

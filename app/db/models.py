@@ -11,8 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from app.db.page import Page, fetch_page
-from app.db.tables import (
+from app.db.model_tables import (
     Model,
     ModelAlias,
     ModelCurve,
@@ -23,6 +22,7 @@ from app.db.tables import (
     ModelPairMetrics,
     ModelPartialAuc,
 )
+from app.db.page import Page, fetch_page
 from app.db.time import db_now
 
 _UPSERTS: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from sqlalchemy import JSON, Float, ScalarSelect, bindparam, exists, func, select, update
 from sqlalchemy.orm import Session, aliased
 
-from app.db.tables import Job, JobState, Json
+from app.db.base import Json
+from app.db.tables import Job, JobState
 from app.db.time import db_now
 
 

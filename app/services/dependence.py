@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from app.db import datasets as dataset_rows
 from app.db import interpretation as rows
+from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Model
 from app.errors import Conflict, Invalid, NotFound, ServiceError
 from app.services import samples
 from app.services.models import find

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.db import idempotency as rows
+from app.db.base import Json
 from app.db.session import Database
-from app.db.tables import Json
 from app.errors import Invalid
 
 MAX_KEY = 255

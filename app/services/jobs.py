@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.db import jobs as rows
 from app.db import outbox, queue
 from app.db import pairs as pair_rows
+from app.db.base import Json
 from app.db.page import MAX_LIMIT, Page
 from app.db.session import Database
 from app.db.tables import (
@@ -19,7 +20,6 @@ from app.db.tables import (
     Job,
     JobEvent,
     JobState,
-    Json,
 )
 from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id, new_id

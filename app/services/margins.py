@@ -13,8 +13,8 @@ import numpy.typing as npt
 from sqlalchemy.orm import Session
 
 from app.db import models as rows
+from app.db.model_tables import Model, ModelMargins, ModelMetrics
 from app.db.session import Database
-from app.db.tables import Model, ModelMargins, ModelMetrics
 from app.errors import NotFound
 from app.services.models import find
 from app.services.tables import Floats, Table

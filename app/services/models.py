@@ -12,9 +12,10 @@ from sqlalchemy.orm import Session
 
 from app.db import aliases as alias_rows
 from app.db import models as rows
+from app.db.model_tables import Model, ModelAlias, ModelAliasHistory, ModelCurve
 from app.db.page import Page
 from app.db.session import Database
-from app.db.tables import DatasetKind, Model, ModelAlias, ModelAliasHistory, ModelCurve
+from app.db.tables import DatasetKind
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
 from app.infra.ids import is_id
 from app.services.objectives import target_fpr

@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session
 from app.db import jobs as job_rows
 from app.db import outbox
 from app.db import queue as rows
+from app.db.base import Json
 from app.db.session import Database
-from app.db.tables import Job, JobState, Json
+from app.db.tables import Job, JobState
 from app.errors import CancelRequested, LeaseLost
 from app.infra.settings import Settings
 from app.services.jobs import READINGS

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.db import models as rows
+from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Model
 from app.errors import Invalid, NotFound, Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.remember import Memory

@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.db import jobs as job_rows
-from app.db.tables import Dataset, DatasetKind, DatasetStatus, Job, Json
+from app.db.base import Json
+from app.db.tables import Dataset, DatasetKind, DatasetStatus, Job
 from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id
 from app.infra.settings import Settings

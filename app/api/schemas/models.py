@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from app.api.schemas.common import Body, Resource, Text, Timestamp
 from app.api.schemas.curves import Cut, Part, cut_of
-from app.db.tables import Model as ModelRow
+from app.db.model_tables import Model as ModelRow
 from app.services.models import AliasState
 from core.metrics import OperatingPoint
 

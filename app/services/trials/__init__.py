@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from app.db.tables import Base, DatasetKind
+from app.db.base import Base
+from app.db.tables import DatasetKind
 from app.services.tables import Table
 from app.services.trials import bipartite, multilabel, preferences
 from core.ranker import Callback, Floats, Ranker

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.db.tables import Base, ModelCurve, ModelMetrics, ModelPartialAuc
+from app.db.base import Base
+from app.db.model_tables import ModelCurve, ModelMetrics, ModelPartialAuc
 from app.errors import Invalid
 from app.services import margins
 from app.services.objectives import value_of, window_of

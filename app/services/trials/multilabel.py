@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from app.db.tables import Base, ModelLabelMetrics
+from app.db.base import Base
+from app.db.model_tables import ModelLabelMetrics
 from app.errors import Invalid
 from app.services.objectives import value_of
 from app.services.samples import draw

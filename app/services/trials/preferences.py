@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from app.db.tables import Base, ModelPairMetrics
+from app.db.base import Base
+from app.db.model_tables import ModelPairMetrics
 from app.errors import Invalid
 from app.services import margins
 from app.services.samples import draw

@@ -16,8 +16,9 @@ from sqlalchemy import delete, inspect, select, text
 from sqlalchemy.types import TypeEngine
 
 from app.db import migrate
+from app.db.schema import Base
 from app.db.session import Database
-from app.db.tables import Base, Job, JobEvent
+from app.db.tables import Job, JobEvent
 from app.infra.settings import Settings
 from app.services import jobs
 

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from app.db import models
+from app.db.model_tables import Model, ModelCurve, ModelMetrics
 from app.db.session import Database
-from app.db.tables import Model, ModelCurve, ModelMetrics
 from app.infra.ids import new_id
 
 OWNER = "ann"

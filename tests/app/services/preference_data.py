@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from workbench import Workbench
 
-from app.db.tables import Dataset, Model, ModelPairMetrics
+from app.db.model_tables import Model, ModelPairMetrics
+from app.db.tables import Dataset
 from core import artifact
 
 Floats = np.ndarray

@@ -10,8 +10,8 @@ from preference_data import draw_pairs, pairs_csv, upload_items
 from workbench import OWNER, Workbench, breast_cancer
 
 from app.db import interpretation as rows
+from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Model
 from app.errors import Conflict, Invalid, NotFound
 from app.services import datasets, dependence, importances, models, samples
 from app.services.scoring import ModelCache

@@ -10,8 +10,9 @@ import pytest
 from preference_data import draw_pairs, load, pairs_csv, upload_items
 from workbench import OWNER, Workbench, breast_cancer
 
+from app.db.model_tables import Model, ModelMargins
 from app.db.session import Database
-from app.db.tables import Dataset, Job, Model, ModelMargins
+from app.db.tables import Dataset, Job
 from app.errors import NotFound
 from app.services import margins, models
 from app.services.tables import Columns, Table, read_table, split

@@ -10,8 +10,9 @@ import pytest
 from preference_data import draw_pairs, items_csv, load, metrics_of, pairs_csv, upload_items, worths
 from workbench import OWNER, Workbench
 
+from app.db.model_tables import ModelCurve, ModelMetrics, ModelPairMetrics
 from app.db.session import Database
-from app.db.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
+from app.db.tables import JobState
 from app.errors import Conflict, Invalid, NotFound
 from app.services import datasets, jobs, models
 from app.services.trials.preferences import PreferenceTrial

@@ -10,8 +10,9 @@ import pytest
 from preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
 from workbench import OWNER, Workbench
 
+from app.db.model_tables import Model, ModelMetrics
 from app.db.session import Database
-from app.db.tables import Dataset, JobState, Model, ModelMetrics
+from app.db.tables import Dataset, JobState
 from app.services import execution, jobs
 from app.services.tables import Columns, Table, read_table, split
 from app.services.trials.multilabel import MultilabelTrial, Part

@@ -12,8 +12,9 @@ from sqlalchemy import select
 
 from app.db import idempotency as idempotency_rows
 from app.db import workers as worker_rows
+from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Idempotency, Model, Outbox, Worker
+from app.db.tables import Idempotency, Outbox, Worker
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings

@@ -13,8 +13,9 @@ from sqlalchemy import func, select
 from workbench import OWNER, Workbench, breast_cancer, quiet
 
 from app.db import models as model_rows
+from app.db.model_tables import Model, ModelCurve, ModelMetrics, ModelPartialAuc
 from app.db.session import Database
-from app.db.tables import Job, JobState, Model, ModelCurve, ModelMetrics, ModelPartialAuc
+from app.db.tables import Job, JobState
 from app.errors import CancelRequested, LeaseLost
 from app.services import execution, jobs, queue
 from app.services.tables import Columns, read_table, split

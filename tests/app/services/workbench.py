@@ -9,8 +9,9 @@ from typing import Any
 
 from sklearn.datasets import load_breast_cancer
 
+from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Dataset, Job, Model
+from app.db.tables import Dataset, Job
 from app.errors import ServiceError
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
