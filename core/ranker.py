@@ -107,20 +107,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         InvalidData
             X, y or sample_weight break one of the rules above.
         """
-        check_values(type(self), self.get_params(deep=False))
-        self._check_parameters()
-        if y is None:
-            raise InvalidData(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        matrix = self._matrix(X, reset=True)
-        self.classes_, positive = self._check_target(y, matrix.shape[0])
-        weight = check_weights(sample_weight, positive, self.classes_)
-        if not (weight > 0).all():
-            present = weight > 0
-            matrix, positive, weight = matrix[present], positive[present], weight[present]
-        matrix, self.categories_ = keep_present(matrix, self.categories_)
-        self._fit(matrix, positive, weight, callback or ignore)
+        self._fit(*self._take_rows(X, y, sample_weight), callback or ignore)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -261,6 +248,25 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         """Take the state that `_get_state` gave; refuse any other with ArtifactError."""
+
+    def _take_rows(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Floats, npt.NDArray[np.bool_], Floats]:
+        """Check what `fit` is given, remember columns and classes, leave out rows of weight 0."""
+        check_values(type(self), self.get_params(deep=False))
+        self._check_parameters()
+        if y is None:
+            raise InvalidData(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        matrix = self._matrix(X, reset=True)
+        self.classes_, positive = self._check_target(y, matrix.shape[0])
+        weight = check_weights(sample_weight, positive, self.classes_)
+        if not (weight > 0).all():
+            present = weight > 0
+            matrix, positive, weight = matrix[present], positive[present], weight[present]
+        matrix, self.categories_ = keep_present(matrix, self.categories_)
+        return matrix, positive, weight
 
     def _check_target(
         self, y: Any, n_samples: int

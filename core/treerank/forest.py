@@ -1,38 +1,34 @@
 """A forest of ranking trees: each on rows drawn anew, its nodes on features drawn anew; ranks are averaged."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, Self
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from core.arrays import check_array
-from core.errors import ArtifactError
+from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.ranker import Arrays, Callback, Floats, Ranker, ignore
 from core.scan import youden_threshold
-from core.scan.categories import count_rows
 from core.scan.options import MaxNarrowBins
-from core.scan.team import PARALLEL_CELLS, Team
+from core.shares import identify_fit, read_shares, write_share
 
 from . import options, walking
+from .bagging import Bag, Grown, rank_leaves, read_trees, write_trees
 from .coding import code
 from .contributions import PathValues
-from .cuts import CutRules
-from .growth import Limits, grow
+from .growth import Limits
 from .importance import sum_gains
-from .leafrank import FeatureDraw, LeafRank, Shape
-from .preorder import Integers
+from .leafrank import Shape
 from .splitting import Sample
-from .tree import Tree, read_nodes
+from .tree import Tree
 
 MOST_TREES = 10_000
 
@@ -62,7 +58,8 @@ class TreeRankForest(Ranker):
     average, and at most .004 worse.
 
     Trees are grown in as many threads as numba is set to use, each tree by one; what each draws
-    depends on the seed and its number alone, so the forest does not depend on the threads.
+    depends on the seed and its number alone, so the forest does not depend on the threads, nor on
+    how it is divided into shares (`fit_share`, `join_shares`; see `core.shares`).
 
     O(n_trees) times a tree's work, on one coded table.
 
@@ -152,7 +149,7 @@ class TreeRankForest(Ranker):
     def _paths(self) -> Iterator[PathValues]:
         check_is_fitted(self)
         for tree in self.trees_:
-            yield PathValues(tree, _rank_leaves(tree, self.order))
+            yield PathValues(tree, rank_leaves(tree, self.order))
 
     @property
     def feature_importances_(self) -> Floats:
@@ -176,23 +173,124 @@ class TreeRankForest(Ranker):
             ],
         }
 
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces that shares of a fit divide among them: the trees."""
+        return self.n_trees
+
+    def fit_share(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        first: int,
+        last: int,
+        callback: Callback | None = None,
+    ) -> bytes:
+        """Grow the trees from number `first` up to, without, `last`; see `core.shares`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        first, last : int
+            0 ≤ first < last ≤ n_trees.
+        callback : callable (step, of, info) -> None, optional
+            As for `fit`, of the trees of this share.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        InvalidParameter
+            A parameter breaks its rule, or first and last theirs.
+        InvalidData
+            As by `fit`.
+        """
+        own: Self = clone(self)
+        sample = own._sample(*own._take_rows(X, y, sample_weight))
+        if not 0 <= first < last <= self.n_trees:
+            raise InvalidParameter(
+                f"first and last must be 0 <= first < last <= n_trees ({self.n_trees}), "
+                f"got {first} and {last}"
+            )
+        trees = []
+        for grown in own._grow(sample, range(first, last)):
+            trees.append(grown.tree)
+            (callback or ignore)(len(trees), last - first, {})
+        return write_share(identify_fit(self, *sample[:3]), first, last, write_trees(trees))
+
+    def join_shares(
+        self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
+    ) -> Self:
+        """Put together the forest that `fit` would have grown on the same rows, bit for bit.
+
+        Parameters
+        ----------
+        shares : sequence of bytes
+            From `fit_share`, in any order; each tree in one of them.
+        X, y, sample_weight
+            As they were fitted on.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ArtifactError
+            A share is damaged or of another fit, or a tree is missing or there twice.
+        """
+        sample = self._sample(*self._take_rows(X, y, sample_weight))
+        trees: list[Tree] = []
+        for n_trees, arrays in read_shares(shares, identify_fit(self, *sample[:3]), self.n_trees):
+            trees += read_trees(arrays, sample.n_categories)
+            if len(arrays["n_nodes"]) != n_trees:
+                raise ArtifactError(
+                    f"n_nodes must hold {n_trees} trees, got {len(arrays['n_nodes'])}"
+                )
+        self._gather(sample, self._bag(sample).recall(trees), ignore)
+        return self
+
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        sample = Sample(X, positive, weight, self._n_categories())
-        totals, counts = np.zeros(len(X)), np.zeros(len(X))
+        sample = self._sample(X, positive, weight)
+        self._gather(sample, self._grow(sample, range(self.n_trees)), callback)
+
+    def _sample(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Sample:
+        return Sample(X, positive, weight, self._n_categories())
+
+    def _bag(self, sample: Sample) -> Bag:
+        return Bag(sample, self.random_state, self.order)
+
+    def _grow(self, sample: Sample, numbers: range) -> Iterator[Grown]:
+        least_mass = self.min_samples_leaf * min(float(sample.weight.mean()), 1.0)
+        depth = 1 if self.splitter == "axis" else self.leafrank_depth
+        shape = Shape(depth, min(self.leafrank_max_leaves or 2**depth, 2**depth), least_mass)
+        limits = Limits(self.max_depth, self.max_leaves, least_mass)
+        table = code(sample, self.max_bins)
+        n_drawn = max(1, round(self.max_features * table.n_features))
+        return self._bag(sample).grow(numbers, table, limits, shape, n_drawn)
+
+    def _gather(self, sample: Sample, grown: Iterable[Grown], callback: Callback) -> None:
+        """Take the trees in order, and judge each row by those that did not see it."""
+        _, positive, weight, _ = sample
+        totals, counts = np.zeros((2, len(positive)))
         trees = []
-        for tree, unseen, ranks in _Bag(self, sample).grow_all(self.n_trees):
+        for tree, unseen, ranks in grown:
             trees.append(tree)
             totals[unseen] += ranks
             counts[unseen] += 1.0
-            info = _judge(positive, totals, counts, weight)
-            callback(len(trees), self.n_trees, info)
+            if callback is not ignore:
+                callback(len(trees), self.n_trees, _judge(positive, totals, counts, weight))
         self.oob_auc_ = _judge(positive, totals, counts, weight).get("oob_auc", math.nan)
         self._take(tuple(trees), 0.0)
-        ranks = np.divide(
-            totals, counts, out=self.score_rows(np.ascontiguousarray(X)), where=counts > 0
-        )
+        X = np.ascontiguousarray(sample.X)
+        ranks = np.divide(totals, counts, out=self.score_rows(X), where=counts > 0)
         cut = youden_threshold(ranks, positive, weight)
         # without any tree that tells rows apart, the class with more weight
         more = weight[positive].sum() > weight[~positive].sum()
@@ -204,10 +302,10 @@ class TreeRankForest(Ranker):
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         oob_auc = None if math.isnan(self.oob_auc_) else self.oob_auc_
-        return _write_trees(self.trees_), {"oob_auc": oob_auc, "intercept": self.intercept_}
+        return write_trees(self.trees_), {"oob_auc": oob_auc, "intercept": self.intercept_}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        trees = _read_trees(arrays, self._n_categories())
+        trees = read_trees(arrays, self._n_categories())
         if len(trees) != self.n_trees:
             raise ArtifactError(f"n_nodes must hold {self.n_trees} trees, got {len(trees)}")
         oob_auc, intercept = meta["oob_auc"], meta["intercept"]
@@ -240,7 +338,7 @@ class _Grove:
         """By node of the links: where a leaf stands, 0 for cuts."""
         ranks = np.zeros(len(self.links.feature))
         for tree, first in zip(self.trees, self.links.first_leaf.tolist(), strict=True):
-            ranks[first : first + tree.n_leaves] = _rank_leaves(tree, self.order)
+            ranks[first : first + tree.n_leaves] = rank_leaves(tree, self.order)
         return ranks
 
     def rank(self, X: Floats) -> Floats:

@@ -1,0 +1,142 @@
+"""Trees of a forest, each grown on rows and features drawn anew from one coded table."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import check_array
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats, ignore
+from core.scan.categories import count_rows
+from core.scan.team import PARALLEL_CELLS, Team
+
+from .coding import CodedTable
+from .cuts import CutRules
+from .growth import Limits, grow
+from .leafrank import FeatureDraw, LeafRank, Shape
+from .preorder import Integers
+from .splitting import Sample
+from .tree import Tree, read_nodes
+
+
+class Grown(NamedTuple):
+    """A tree, the rows it did not see, and how it ranks them."""
+
+    tree: Tree
+    unseen: Integers
+    ranks: Floats
+
+
+class Bag:
+    """Grows trees and looks at them again.
+
+    Parameters
+    ----------
+    sample : Sample
+    seed : int
+    order : str
+        How leaves rank; see `rank_leaves`.
+    """
+
+    def __init__(self, sample: Sample, seed: int, order: str) -> None:
+        self._X = np.ascontiguousarray(sample.X)
+        self._weight = sample.weight
+        self._seed, self._order = seed, order
+        positive = sample.positive
+        self._rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+        self._n_positives = int(positive.sum())
+
+    def grow(
+        self,
+        numbers: range,
+        table: CodedTable,
+        limits: Limits,
+        shape: Shape,
+        n_drawn_features: int,
+    ) -> Iterator[Grown]:
+        """Grow the trees of these numbers, in threads where that pays, and give them in order."""
+        weight = self._weight[self._rows]  # as the coded table has them
+        count = count_rows(weight)
+
+        def grow_one(number: int) -> Grown:
+            times, generator = self._draw(number)
+            division = LeafRank(
+                table,
+                np.flatnonzero(times),
+                weight * times,
+                count * times,
+                shape,
+                Team(0),
+                FeatureDraw(table.n_features, n_drawn_features, generator),
+            )
+            return self._look(grow(division, limits, ignore), times)
+
+        n_cells = table.n_rows * table.n_features * len(numbers)
+        pool = ThreadPoolExecutor(numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1)
+        try:
+            yield from pool.map(grow_one, numbers)
+        finally:  # also when a callback has stopped the fit
+            pool.shutdown(cancel_futures=True)
+
+    def recall(self, trees: Iterable[Tree]) -> Iterator[Grown]:
+        """Give all trees of a forest, from number 0, as `grow` did."""
+        for number, tree in enumerate(trees):
+            yield self._look(tree, self._draw(number)[0])
+
+    def _draw(self, number: int) -> tuple[Integers, np.random.Generator]:
+        """Give how often a tree has each row, positives first, and the generator to go on with."""
+        key = np.array([self._seed, number], dtype=np.uint64)
+        generator = np.random.Generator(np.random.Philox(key=key))
+        m, n = self._n_positives, len(self._rows)
+        drawn = np.concatenate([generator.integers(0, m, m), generator.integers(m, n, n - m)])
+        return np.bincount(drawn, minlength=n), generator
+
+    def _look(self, tree: Tree, times: Integers) -> Grown:
+        unseen = self._rows[times == 0]
+        ranks = rank_leaves(tree, self._order)
+        return Grown(tree, unseen, ranks[tree.find_leaves(self._X[unseen])])
+
+
+def rank_leaves(tree: Tree, order: str) -> Floats:
+    """Give where each leaf stands: the share of the mass in leaves below, plus half of its own."""
+    best_first = tree.concave_order if order == "concave" else np.arange(tree.n_leaves)
+    mass = (tree.leaf_positive + tree.leaf_negative)[best_first]
+    below = np.cumsum(mass[::-1])[::-1] - mass
+    ranks = np.empty(tree.n_leaves)
+    ranks[best_first] = (below + 0.5 * mass) / mass.sum()
+    return ranks
+
+
+def write_trees(trees: Sequence[Tree]) -> Arrays:
+    """Give trees as arrays: those of `Tree.arrays`, one after the other."""
+    rules = CutRules.join([tree.rules for tree in trees if isinstance(tree.rules, CutRules)])
+    return {
+        "n_nodes": np.array([tree.n_nodes for tree in trees]),
+        "is_leaf": np.concatenate([tree.rule < 0 for tree in trees]),
+        "leaf_positive": np.concatenate([tree.leaf_positive for tree in trees]),
+        "leaf_negative": np.concatenate([tree.leaf_negative for tree in trees]),
+    } | rules.arrays()
+
+
+def read_trees(arrays: Mapping[str, npt.NDArray[Any]], n_categories: Integers) -> tuple[Tree, ...]:
+    """Rebuild trees from `write_trees`."""
+    n_nodes = arrays["n_nodes"]
+    check_array("n_nodes", n_nodes, np.int64, (n_nodes.size,))
+    is_leaf, positive, negative = read_nodes(arrays)
+    if not ((n_nodes >= 1) & (n_nodes <= len(is_leaf))).all() or n_nodes.sum() != len(is_leaf):
+        raise ArtifactError("n_nodes must share out the nodes of is_leaf")
+    rules = CutRules.from_arrays(arrays, int((~is_leaf).sum()), n_categories)
+    ends = np.cumsum(n_nodes)
+    leaves_before = np.concatenate([[0], np.cumsum(is_leaf)])
+    trees = []
+    for first, last in zip(ends - n_nodes, ends, strict=True):
+        leaves = slice(leaves_before[first], leaves_before[last])
+        own = np.arange(first - leaves.start, last - leaves.stop)
+        trees.append(
+            Tree.of(is_leaf[first:last], positive[leaves], negative[leaves], rules.take(own))
+        )
+    return tuple(trees)

@@ -1,0 +1,100 @@
+"""A forest fitted in shares is the forest fitted at once, bit for bit; anything else is refused."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core import TreeRankForest, load, save
+from core.errors import ArtifactError, InvalidParameter
+from core.shares import SharedRanker
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
+    X.loc[rng.random(300) < 0.1, "b"] = np.nan
+    X["colour"] = rng.choice(["red", "green", "blue"], 300)
+    y = X["a"] + (X["colour"] == "red") + rng.normal(size=300) > 0.5
+    return X, y, rng.integers(0, 3, 300).astype(float)
+
+
+def divide(forest, table, *bounds):
+    return [forest.fit_share(*table, first=first, last=last) for first, last in pairwise(bounds)]
+
+
+@pytest.fixture(scope="module")
+def shares(table):
+    return divide(TreeRankForest(n_trees=5), table, 0, 2, 5)
+
+
+@pytest.mark.parametrize("bounds", [(0, 5), (0, 1, 4, 5), (0, 1, 2, 3, 4, 5)])
+@pytest.mark.parametrize("order", ["tree", "concave"])
+def test_any_division_gives_the_bits_of_one_fit(table, bounds, order):
+    forest = TreeRankForest(n_trees=5, order=order, random_state=3)
+    shares = divide(forest, table, *bounds)
+    assert not hasattr(forest, "classes_")  # a share leaves the ranker as it was
+    joined = TreeRankForest(n_trees=5, order=order, random_state=3)
+    assert joined.join_shares(shares[::-1], *table) is joined
+    whole = forest.fit(*table)
+    assert save(joined) == save(whole)
+    assert joined.oob_auc_ == whole.oob_auc_
+    assert (joined.feature_importances_ == whole.feature_importances_).all()
+    assert (
+        load(save(joined)).decision_function(table[0]) == whole.decision_function(table[0])
+    ).all()
+
+
+def test_it_offers_the_protocol(table):
+    forest = TreeRankForest(n_trees=7)
+    assert isinstance(forest, SharedRanker)
+    assert forest.n_pieces == 7
+    steps = []
+    forest.fit_share(*table, first=4, last=7, callback=lambda *told: steps.append(told))
+    assert steps == [(1, 3, {}), (2, 3, {}), (3, 3, {})]
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 2), (2, 2), (3, 2), (0, 6)])
+def test_a_range_that_is_none_is_refused(table, first, last):
+    with pytest.raises(InvalidParameter, match=rf"n_trees \(5\), got {first} and {last}"):
+        TreeRankForest(n_trees=5).fit_share(*table, first=first, last=last)
+
+
+def test_the_shares_must_be_all_pieces_once(table, shares):
+    forest = TreeRankForest(n_trees=5)
+    for given, message in (
+        ([], "must hold 5 pieces, got 0"),
+        (shares[:1], "must hold 5 pieces, got 2"),
+        (shares[1:], "each piece once, 0 is missing"),
+        ([*shares, shares[0]], "each piece once, 0 is there twice"),
+        (divide(forest, table, 0, 3) + shares[1:], "each piece once, 2 is there twice"),
+    ):
+        with pytest.raises(ArtifactError, match=message):
+            forest.join_shares(given, *table)
+    assert not hasattr(forest, "trees_")
+
+
+def test_shares_of_another_fit_are_refused(table, shares):
+    X, y, weight = table
+    forest = TreeRankForest(n_trees=5)
+    other = X.assign(a=np.where(X["a"] == X["a"].max(), 0.0, X["a"]))
+    for ranker, rows in (
+        (forest, (other, y, weight)),
+        (forest, (X, ~y, weight)),
+        (forest, (X, y, weight + 1.0)),
+        (TreeRankForest(n_trees=5, random_state=1), table),
+        (TreeRankForest(n_trees=5, max_depth=3), table),
+    ):
+        with pytest.raises(ArtifactError, match="of this very fit"):
+            ranker.join_shares(shares, *rows)
+
+
+def test_damaged_shares_are_refused(table, shares):
+    first, second = shares
+    flipped = bytearray(first)
+    flipped[-1] ^= 1
+    for damaged in (b"", first[:40], first + b"\0", bytes(flipped)):
+        with pytest.raises(ArtifactError, match="must be whole"):
+            TreeRankForest(n_trees=5).join_shares([damaged, second], *table)
