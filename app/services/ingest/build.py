@@ -14,9 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.services.ingest.categories import CategoryLimits
-from app.services.ingest.columnar import ArrowTable, ParquetTable
+from app.services.ingest.columnar import ArrowFile, ArrowTable, ParquetTable
 from app.services.ingest.convert import Converter, check_type, holds_text
-from app.services.ingest.delimited import ExactCsv, FastCsv, Upload, plain_numbers, read_layout
+from app.services.ingest.delimited import (
+    ExactCsv,
+    FastCsv,
+    Upload,
+    find_codec,
+    plain_numbers,
+    read_layout,
+)
+from app.services.ingest.dialect import Dialect
 from app.services.ingest.evidence import find_text
 from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
 from app.services.ingest.missing import MissingTokens
@@ -32,8 +40,9 @@ Callback = Callable[[int, int, Mapping[str, float]], None]
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
+ARROW_FILE = "application/vnd.apache.arrow.file"
 NDJSON = "application/x-ndjson"
-CONTENT_TYPES = (CSV, PARQUET, ARROW, NDJSON)
+CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON)
 
 LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
 LABELS, CATEGORICAL, DROP = "labels", "categorical", "drop"
@@ -44,9 +53,9 @@ def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload that the payload describes and write `table.parquet` into its work folder.
 
     The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
-    group, categorical, drop, missing, workdir and limits (rows, columns, bytes, categories, category_length). Returns
-    what the dataset row needs; raises BadTable with every fault, line and column. Pure: it reads and writes only the
-    files named.
+    group, categorical, drop, missing, dialect (None, or the arguments of `Dialect`), workdir and limits (rows, columns,
+    bytes, categories, category_length). Returns what the dataset row needs; raises BadTable with every fault, line and
+    column. Pure: it reads and writes only the files named.
     """
     missing = MissingTokens(payload["missing"])
     with ExitStack() as stack:
@@ -77,7 +86,9 @@ def open_sources(
     upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
     content_type = payload["content_type"]
     if content_type == CSV:
-        layout = read_layout(upload, limits["columns"])
+        dialect = Dialect(**payload.get("dialect") or {})
+        upload = find_codec(upload, dialect)
+        layout = read_layout(upload, dialect, limits["columns"])
         hoped = set(numeric(layout.names)).intersection(layout.names)
         if hoped:
             yield FastCsv(upload, layout, missing, hoped, hasty=True)
@@ -93,6 +104,11 @@ def open_sources(
             plain_file(upload.path, upload.encoding, upload.max_bytes, workdir)
         )
         yield ParquetTable(path, limits["columns"])
+    elif content_type == ARROW_FILE:
+        path = stack.enter_context(
+            plain_file(upload.path, upload.encoding, upload.max_bytes, Path(payload["workdir"]))
+        )
+        yield ArrowFile(path, limits["columns"])
     elif content_type == ARROW:
         yield ArrowTable(upload, limits["columns"])
     elif content_type == NDJSON:
@@ -144,7 +160,13 @@ class _Build:
             for label, values in self._label_values().items()
         }
         converter = Converter(
-            self._roles, pairs, self._find_text(), self._limits, self._missing, self._faults
+            self._roles,
+            pairs,
+            self._find_text(),
+            self._limits,
+            self._missing,
+            self._faults,
+            self._source.decimal,
         )
         rows = self._write(converter)
         identifiers = self._judge_text(converter)

@@ -1,4 +1,4 @@
-"""Parquet files and Arrow streams: typed columns, no lines; a fault is told by the number of its row."""
+"""Parquet files, Arrow streams and files: typed columns, no lines; a fault is told by the number of its row."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class ParquetTable:
 
     exact = True
     hasty = False
+    decimal = "."
 
     def __init__(self, path: Path, max_columns: int) -> None:
         try:
@@ -61,6 +62,7 @@ class ArrowTable:
 
     exact = True
     hasty = False
+    decimal = "."
 
     def __init__(self, upload: Upload, max_columns: int) -> None:
         self._upload = upload
@@ -80,19 +82,63 @@ class ArrowTable:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
         places = [self.names.index(name) for name in wanted]
-        size = _batch_rows(len(wanted))
         first = 0
         try:
             with self._upload.open() as stream:
                 for whole in pa.ipc.open_stream(pa.PythonFile(stream, "r")):
-                    batch = _sound([whole.column(place) for place in places], wanted, first)
-                    for start in range(0, batch.num_rows, size):
-                        part = batch.slice(start, size)
-                        yield Rows(part, first)
-                        first += part.num_rows
+                    for rows in _cut(whole, places, wanted, first):
+                        yield rows
+                        first += rows.batch.num_rows
                     self._done = stream.position
         except (pa.ArrowException, OSError) as error:
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {error}") from error
+
+
+class ArrowFile:
+    """An Arrow IPC file, also known as Feather."""
+
+    exact = True
+    hasty = False
+    decimal = "."
+
+    def __init__(self, path: Path, max_columns: int) -> None:
+        try:
+            self._file = pa.OSFile(str(path))
+            self._reader = pa.ipc.open_file(self._file)
+            self.schema: pa.Schema = self._reader.schema
+        except (pa.ArrowException, OSError) as error:
+            raise BadTable(f"the body cannot be read as an Arrow file: {error}") from error
+        self.names = check_names(self.schema.names, max_columns, None)
+        self._done = 0
+
+    def progress(self) -> tuple[int, int]:
+        """Return the batches read so far, and all of them."""
+        return self._done, max(self._reader.num_record_batches, 1)
+
+    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        """Yield the rows; large batches are cut."""
+        wanted = self.names if columns is None else columns
+        places = [self.names.index(name) for name in wanted]
+        first = 0
+        try:
+            for number in range(self._reader.num_record_batches):
+                whole = self._reader.get_batch(number)
+                for rows in _cut(whole, places, wanted, first):
+                    yield rows
+                    first += rows.batch.num_rows
+                self._done = number + 1
+        except (pa.ArrowException, OSError) as error:
+            raise BadTable(f"row {first + 1} cannot be read as Arrow: {error}") from error
+
+
+def _cut(
+    whole: pa.RecordBatch, places: Sequence[int], names: Sequence[str], first: int
+) -> Iterator[Rows]:
+    """Yield a batch's columns at those places, in pieces of a bounded number of cells."""
+    batch = _sound([whole.column(place) for place in places], names, first)
+    size = _batch_rows(len(names))
+    for start in range(0, batch.num_rows, size):
+        yield Rows(batch.slice(start, size), first + start)
 
 
 def _sound(arrays: list[pa.Array], names: Sequence[str], first: int) -> pa.RecordBatch:

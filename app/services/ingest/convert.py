@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.services.ingest.categories import CategoryLimits, TextColumn
+from app.services.ingest.dialect import with_point
 from app.services.ingest.evidence import TRUTH
 from app.services.ingest.faults import BadTable, Faults, show
 from app.services.ingest.items import ItemNames
@@ -68,27 +69,27 @@ def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
         )
 
 
-def parse(column: pa.Array, missing: MissingTokens) -> Parsed:
+def parse(column: pa.Array, missing: MissingTokens, decimal: str = ".") -> Parsed:
     """Read a column as numbers."""
-    parsed = _parse(column, missing)
+    parsed = _parse(column, missing, decimal)
     values = missing.blank(parsed.values)
     if values is parsed.values:
         return parsed
     return replace(parsed, values=np.where(parsed.boolean, parsed.values, values))
 
 
-def _parse(column: pa.Array, missing: MissingTokens) -> Parsed:
+def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     nothing = np.zeros(len(column), dtype=bool)
     if is_text(column.type):
         try:
-            values = _floats(pc.cast(column, pa.float64()))
+            values = _floats(pc.cast(with_point(column, decimal), pa.float64()))
         except pa.ArrowInvalid:
-            return _parse_untidy(missing.tidy(column))
+            return _parse_untidy(with_point(missing.tidy(column), decimal))
         if np.count_nonzero(np.isfinite(values)) + column.null_count == len(column):
             return Parsed(values, nothing, nothing)
-        return _parse_untidy(missing.tidy(column))
+        return _parse_untidy(with_point(missing.tidy(column), decimal))
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
     values = _floats(pc.cast(column, pa.float64(), safe=False))
@@ -117,6 +118,7 @@ class Converter:
         limits: CategoryLimits,
         missing: MissingTokens,
         faults: Faults,
+        decimal: str,
     ) -> None:
         self.roles = roles
         self.pairs = pairs
@@ -127,6 +129,7 @@ class Converter:
             if name in text
         }
         self._missing = missing
+        self._decimal = decimal
         self.profiles = {name: ColumnProfile() for name in self._numeric}
         self.label_profiles = {label: TextProfile() for label in roles.labels}
         self.group_profile = TextProfile()
@@ -164,7 +167,7 @@ class Converter:
     def _number(self, rows: Rows, name: str, hint: str = "") -> tuple[Floats, Mask]:
         """Return the values, NaN where missing or at fault, and the mask of the faults."""
         column = rows.batch.column(name)
-        parsed = parse(column, self._missing)
+        parsed = parse(column, self._missing, self._decimal)
         good = ~(parsed.bad | np.isnan(parsed.values))
         boolean = self._boolean.get(name)
         if boolean is None and good.any():
@@ -175,7 +178,10 @@ class Converter:
         values = parsed.values
         if bad.any():
             self._report(
-                rows, name, bad, lambda row: _what_is_wrong(column[row].as_py(), boolean, hint)
+                rows,
+                name,
+                bad,
+                lambda row: _what_is_wrong(column[row].as_py(), boolean, hint, self._decimal),
             )
             values = np.where(bad, np.nan, values)
         self.profiles[name].update(values)
@@ -247,7 +253,7 @@ class Converter:
         self.faults.add_many(name, int(np.count_nonzero(bad)), described)
 
 
-def _what_is_wrong(value: object, boolean: bool | None, hint: str) -> str:
+def _what_is_wrong(value: object, boolean: bool | None, hint: str, decimal: str) -> str:
     text = str(value).strip(SPACES)
     if boolean:
         return f"{show(text)} is neither true nor false, as the values above are"
@@ -255,11 +261,13 @@ def _what_is_wrong(value: object, boolean: bool | None, hint: str) -> str:
         return f"{show(text)} is not a finite number"
     if text.lower() in {"true", "false"}:
         return f"{show(text)} is not a number, as the values above are"
-    if _looks_numeric(text):
+    if _looks_numeric(with_point(pa.array([text]), decimal)[0].as_py()):
         return f"{show(text)} is beyond the range of a double"
-    comma = text.replace(",", ".", 1)
-    if comma != text and _looks_numeric(comma):
-        hint = f"; write the decimal point: {show(comma)}"
+    other = text.replace(".", ",") if decimal == "," else text.replace(",", ".", 1)
+    if other != text and _looks_numeric(with_point(pa.array([other]), decimal)[0].as_py()):
+        hint = f"; write the decimal {'comma' if decimal == ',' else 'point'}: {show(other)}"
+        if decimal == ".":
+            hint += ", or say decimal=comma"
     return f"{show(text)} is not a number{hint}"
 
 

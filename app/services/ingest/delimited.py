@@ -11,7 +11,7 @@ import io
 import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from app.services.ingest.dialect import DELIMITERS, Dialect, with_point
 from app.services.ingest.faults import BadTable, Fault, Faults, show
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import MAX_NAME, Doubt, Rows
@@ -32,8 +33,8 @@ _MAX_BLOCK_BYTES = 1 << 25
 _EXACT_CELLS = 400_000
 _BOM = b"\xef\xbb\xbf"
 _FOREIGN = {
-    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
-    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+    b"\xff\xfe\x00\x00": "UTF-32 text; save it as UTF-8",
+    b"\x00\x00\xfe\xff": "UTF-32 text; save it as UTF-8",
     b"PAR1": "Parquet; send it as application/vnd.apache.parquet",
     b"PK\x03\x04": "a ZIP archive or a spreadsheet; save it as CSV",
     b"%PDF": "PDF; save the table as CSV",
@@ -49,10 +50,11 @@ class Upload:
     path: Path
     encoding: str | None
     max_bytes: int
+    codec: str | None = None
 
     def open(self) -> Stream:
-        """Open the plain bytes from the start."""
-        return Stream(self.path, self.encoding, self.max_bytes)
+        """Open the plain bytes from the start; with a codec, as UTF-8."""
+        return Stream(self.path, self.encoding, self.max_bytes, self.codec)
 
 
 class _Lines:
@@ -94,16 +96,17 @@ class _Recorder(_Lines):
 
 @dataclass(frozen=True)
 class Layout:
-    """What the header tells: the names, the delimiter, and where the rows begin."""
+    """What the header tells: the names, and where the rows begin; and what stands between and within values."""
 
     names: list[str]
     delimiter: str
+    decimal: str
     header_bytes: int
     header_lines: int
 
 
-def read_layout(upload: Upload, max_columns: int) -> Layout:
-    """Read the header. Raises BadTable when there is none, or when its names cannot be used."""
+def find_codec(upload: Upload, dialect: Dialect) -> Upload:
+    """Return the upload with the codec of its text. Raises BadTable for what is no text."""
     with upload.open() as stream:
         head = stream.read(4)
     if not head:
@@ -111,6 +114,13 @@ def read_layout(upload: Upload, max_columns: int) -> Layout:
     for magic, what in _FOREIGN.items():
         if head.startswith(magic):
             raise BadTable(f"the file is not CSV but {what}", line=1)
+    return replace(upload, codec=dialect.codec(head))
+
+
+def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
+    """Read the header. Raises BadTable when there is none, or when its names cannot be used."""
+    with upload.open() as stream:
+        head = stream.read(len(_BOM))
     with upload.open() as stream:
         if head.startswith(_BOM):
             stream.skip(len(_BOM))
@@ -119,18 +129,25 @@ def read_layout(upload: Upload, max_columns: int) -> Layout:
         if start is None:
             raise BadTable("the file has only blank lines: a header and rows are needed", line=1)
         line = lines.number
-        delimiter = _sniff(start)
+        delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(start)
         names = next(csv.reader(itertools.chain([start], lines), delimiter=delimiter))
         if lines.ended:
             raise BadTable("the header opens a quote that is never closed", line=line)
         header_bytes = lines.bytes + (len(_BOM) if head.startswith(_BOM) else 0)
-        return Layout(check_names(names, max_columns, line), delimiter, header_bytes, lines.number)
+        return Layout(
+            check_names(names, max_columns, line),
+            delimiter,
+            dialect.decimal_mark,
+            header_bytes,
+            lines.number,
+        )
 
 
 def _sniff(header: str) -> str:
-    """Return the delimiter: a comma if the header has one outside quotes, else a semicolon or a tab."""
+    """Return the delimiter: a comma if the header has one outside quotes, else the most frequent of the others."""
     outside = "".join(header.split('"')[::2])
-    return max(",;\t", key=lambda mark: (mark in outside, mark == ",", outside.count(mark)))
+    marks = DELIMITERS.values()
+    return max(marks, key=lambda mark: (mark in outside, mark == ",", outside.count(mark)))
 
 
 def check_names(names: Sequence[str], max_columns: int, line: int | None) -> list[str]:
@@ -185,6 +202,7 @@ class FastCsv:
             name: pa.float64() if name in numeric else pa.string() for name in layout.names
         }
         self._missing = missing.spellings()
+        self.decimal = layout.decimal
         self._upload = upload
         self._layout = layout
         self._stream: Stream | None = None
@@ -228,6 +246,7 @@ class FastCsv:
                 include_columns=columns,
                 null_values=self._missing,
                 strings_can_be_null=True,
+                decimal_point=self._layout.decimal,
             ),
         )
         return reader
@@ -239,12 +258,14 @@ def plain_numbers(source: FastCsv, columns: Collection[str]) -> set[str]:
         rows = next(source.batches(Faults(), sorted(columns)), None) if columns else None
     except Doubt:
         return set()
-    return {name for name in columns if rows is not None and _is_plain(rows.batch.column(name))}
+    if rows is None:
+        return set()
+    return {name for name in columns if _is_plain(rows.batch.column(name), source.decimal)}
 
 
-def _is_plain(text: pa.Array) -> bool:
+def _is_plain(text: pa.Array, decimal: str) -> bool:
     try:
-        values = pc.cast(text, pa.float64())
+        values = pc.cast(with_point(text, decimal), pa.float64())
     except pa.ArrowInvalid:
         return False
     return bool(pc.all(pc.is_finite(values)).as_py() is not False)
@@ -269,6 +290,7 @@ class ExactCsv:
 
     def __init__(self, upload: Upload, layout: Layout) -> None:
         self.names = layout.names
+        self.decimal = layout.decimal
         self._upload = upload
         self._layout = layout
         self._stream: Stream | None = None
@@ -354,9 +376,7 @@ class ExactCsv:
             bad = next((c for c in value if "\udc80" <= c <= "\udcff"), None)
             if bad is not None:
                 shown = show(value.encode("utf-8", "surrogateescape").decode("latin-1"))
-                detail = (
-                    f"byte 0x{ord(bad) - 0xDC00:02X} is not UTF-8 (as Latin-1 it reads {shown})"
-                )
+                detail = f"byte 0x{ord(bad) - 0xDC00:02X} is not UTF-8; with encoding=latin-1 it reads {shown}"
                 faults.add(Fault(detail, line, name))
                 found = True
         return found

@@ -24,6 +24,7 @@ class NdjsonTable:
 
     schema = None
     hasty = False
+    decimal = "."
 
     def __init__(self, upload: Upload, max_columns: int) -> None:
         self.exact = True

@@ -44,6 +44,9 @@ class Source(Protocol):
     hasty: bool
     """Whether the first rows tell which columns are text; if any later row says otherwise, there is `Doubt`."""
 
+    decimal: str
+    """What stands before the decimals of numbers that are text."""
+
     @property
     def schema(self) -> pa.Schema | None:
         """The types, where the format has any."""

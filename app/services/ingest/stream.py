@@ -1,7 +1,8 @@
-"""The plain bytes of an upload: decompressed, counted, and refused beyond the limit."""
+"""The plain bytes of an upload: decompressed, brought to UTF-8, counted, and refused beyond the limit."""
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,16 +14,54 @@ from app.services.ingest.faults import BadTable
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _PIECE = 16 << 20
+_LEAST_RECODED = 1 << 16
 CODECS = frozenset(_MAGIC.values())
+
+
+class _Recoder:
+    """Text of another encoding in, UTF-8 out."""
+
+    def __init__(self, codec: str) -> None:
+        self._codec = codec
+        self._decoder = codecs.getincrementaldecoder(codec)()
+        self._ready = b""
+        self._lines = 1
+        self._at_start = True
+        self.ended = False
+
+    def feed(self, stored: bytes) -> None:
+        """Take the next bytes in; none mean that there are no more."""
+        self.ended = not stored
+        try:
+            text = self._decoder.decode(stored, final=self.ended)
+        except UnicodeDecodeError as error:
+            held = len(error.object) - len(stored)  # of the bytes before, an unfinished character
+            before = self._decoder.decode(stored[: max(0, error.start - held)])
+            raise BadTable(
+                f"byte 0x{error.object[error.start]:02X} is not {self._codec} ({error.reason})",
+                line=self._lines + before.count("\n"),
+            ) from error
+        if self._at_start and text:
+            text, self._at_start = text.removeprefix("\ufeff"), False
+        self._lines += text.count("\n")
+        self._ready += text.encode()
+
+    def take(self, size: int) -> bytes:
+        """Hand out up to `size` bytes of what is ready."""
+        taken, self._ready = self._ready[:size], self._ready[size:]
+        return taken
 
 
 class Stream(io.RawIOBase):
     """Reads a file once, from the start. What is compressed but does not say so is recognised by its first bytes.
 
-    `size` counts the plain bytes so far and `quotes` the `"` among them; `position` is the place in the file.
+    With a `codec` of Python's, text in it comes out as UTF-8, without a byte order mark. `size` counts the plain bytes
+    so far and `quotes` the `"` among them; `position` is the place in the file.
     """
 
-    def __init__(self, path: Path, encoding: str | None, max_bytes: int) -> None:
+    def __init__(
+        self, path: Path, encoding: str | None, max_bytes: int, codec: str | None = None
+    ) -> None:
         super().__init__()
         with path.open("rb") as file:
             head = file.read(4)
@@ -36,6 +75,7 @@ class Stream(io.RawIOBase):
         self._plain = pa.CompressedInputStream(self._file, encoding) if encoding else self._file
         self._encoding = encoding
         self._max_bytes = max_bytes
+        self._recoder = _Recoder(codec) if codec else None
         self.size = 0
         self.quotes = 0
 
@@ -52,12 +92,9 @@ class Stream(io.RawIOBase):
         """Return up to `size` bytes; fewer only at the end. A damaged file may ask for any number of them."""
         pieces = []
         left = size if size >= 0 else self._max_bytes + 1
-        try:
-            while left > 0 and (piece := self._plain.read(min(left, _PIECE))):
-                pieces.append(piece)
-                left -= len(piece)
-        except OSError as error:
-            raise BadTable(f"the {self._encoding or 'file'} stream is damaged: {error}") from error
+        while left > 0 and (piece := self._piece(min(left, _PIECE))):
+            pieces.append(piece)
+            left -= len(piece)
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.size += len(data)
         if self.size > self._max_bytes:
@@ -67,6 +104,23 @@ class Stream(io.RawIOBase):
             )
         self.quotes += data.count(b'"')
         return data
+
+    def _piece(self, size: int) -> bytes:
+        """Return up to `size` bytes, and none only at the end."""
+        if self._recoder is None:
+            return self._stored(size)
+        while not (text := self._recoder.take(size)):
+            if self._recoder.ended:
+                return b""
+            self._recoder.feed(self._stored(max(size, _LEAST_RECODED)))
+        return text
+
+    def _stored(self, size: int) -> bytes:
+        try:
+            stored: bytes = self._plain.read(size)
+            return stored
+        except OSError as error:
+            raise BadTable(f"the {self._encoding or 'file'} stream is damaged: {error}") from error
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # io types it as any buffer
         """Fill a buffer, for io.BufferedReader."""

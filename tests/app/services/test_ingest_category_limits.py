@@ -69,12 +69,12 @@ def test_bytes_that_are_not_utf_8(refused: Refuse) -> None:
         {
             "line": 3,
             "column": "a",
-            "detail": "byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln\\nRhein')",
+            "detail": "byte 0xF6 is not UTF-8; with encoding=latin-1 it reads 'Köln\\nRhein'",
         },
         {
             "line": 6,
             "column": "a",
-            "detail": "byte 0xFC is not UTF-8 (as Latin-1 it reads 'Fürth')",
+            "detail": "byte 0xFC is not UTF-8; with encoding=latin-1 it reads 'Fürth'",
         },
     ]
 

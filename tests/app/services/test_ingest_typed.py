@@ -18,6 +18,7 @@ from app.services.ingest.faults import BadTable
 
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
+ARROW_FILE = "application/vnd.apache.arrow.file"
 NDJSON = "application/x-ndjson"
 
 
@@ -27,12 +28,13 @@ def body_of(table: pa.Table, content_type: str) -> bytes:
     if content_type == PARQUET:
         pq.write_table(table, sink, row_group_size=2)
     else:
-        with pa.ipc.new_stream(sink, table.schema) as writer:
+        new = pa.ipc.new_file if content_type == ARROW_FILE else pa.ipc.new_stream
+        with new(sink, table.schema) as writer:
             writer.write_table(table, max_chunksize=2)
     return sink.getvalue()
 
 
-typed = pytest.mark.parametrize("content_type", [PARQUET, ARROW])
+typed = pytest.mark.parametrize("content_type", [PARQUET, ARROW, ARROW_FILE])
 
 
 @typed
@@ -203,7 +205,8 @@ def test_row_groups_become_one_table(tmp_path: Path, content_type: str) -> None:
     if content_type == PARQUET:
         pq.write_table(table, sink, row_group_size=70_000)
     else:
-        with pa.ipc.new_stream(sink, table.schema) as writer:
+        new = pa.ipc.new_file if content_type == ARROW_FILE else pa.ipc.new_stream
+        with new(sink, table.schema) as writer:
             writer.write_table(table)
     ready = read(tmp_path, sink.getvalue(), content_type)
     assert ready.columns["a"] == [float(i) for i in range(rows)]

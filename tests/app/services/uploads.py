@@ -66,6 +66,7 @@ def read(
     categorical: list[str] | None = None,
     drop: list[str] | None = None,
     missing: list[str] | None = None,
+    dialect: dict[str, str] | None = None,
     **limits: int,
 ) -> Ready:
     """Ingest a body; raises BadTable as a worker would see it. NaN in the table reads None here."""
@@ -87,6 +88,7 @@ def read(
         "categorical": categorical,
         "drop": drop,
         "missing": missing,
+        "dialect": dialect,
         "workdir": str(workdir),
         "limits": LIMITS | limits,
     }
