@@ -7,9 +7,10 @@ other rows alone is missing, as it will be when the ranker scores rows to come.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.errors import Invalid
+from app.services.times import read_times
 from core.table import Categories, CodedTable, keep_present, to_matrix
 
 Floats = npt.NDArray[np.float64]
@@ -41,12 +43,13 @@ class Columns:
     label: str | None
     weight: str | None
     group: str | None
+    time: str | None = None
 
 
 @dataclass(frozen=True)
 class Table:
     """A table in memory: X of shape (rows, features) in Fortran order with NaN for missing, y with 1 for positive
-    (0 everywhere where there is no label), and weights and hashed groups where it has them.
+    (0 everywhere where there is no label), and weights, hashed groups and times where it has them.
 
     In a categorical column X holds positions among `categories`.
     """
@@ -57,6 +60,7 @@ class Table:
     group: Hashes | None
     names: tuple[str, ...]
     categories: Categories
+    time: Floats | None = None
 
     @property
     def coded(self) -> CodedTable:
@@ -75,6 +79,7 @@ class Table:
             None if self.group is None else self.group[rows],
             self.names,
             self.categories,
+            None if self.time is None else self.time[rows],
         )
 
     def known_to(self, rows: Rows | None = None) -> Table:
@@ -127,7 +132,8 @@ def read_table(path: Path, columns: Columns) -> Table:
     for feature, name in enumerate(columns.features):
         if name in books:
             categories[feature] = books[name].sort(X[:, feature])
-    table = Table(X, y, weight, group, tuple(columns.features), tuple(categories))
+    time = None if columns.time is None else read_times(path, columns.time)
+    table = Table(X, y, weight, group, tuple(columns.features), tuple(categories), time)
     return table.known_to()
 
 
@@ -166,22 +172,51 @@ def split(table: Table, fraction: float, seed: int) -> tuple[Rows, Rows]:
     the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
     rows or columns. Raises Invalid when a part would lack a class.
     """
-    hashes = hash_units(table, fraction, seed)
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    sizes = np.diff(np.r_[starts, len(ordered)])
-    positives = np.add.reduceat(table.y[order].astype(np.int64), starts)
-    chosen = np.zeros(len(starts), dtype=bool)
-    for stratum, mass in (((positives > 0), positives), ((positives == 0), sizes)):
-        units = np.flatnonzero(stratum)
-        chosen[units[: cut(mass[units], fraction)]] = True
-    validation = np.zeros(len(hashes), dtype=bool)
-    validation[order] = np.repeat(chosen, sizes)
+    units = Units.of(table, seed)
+    chosen = np.zeros(len(units.sizes), dtype=bool)
+    for members, mass in units.strata():
+        chosen[members[: cut(mass, _checked(fraction))]] = True
+    validation = units.spread(chosen)
     train_rows, validation_rows = np.flatnonzero(~validation), np.flatnonzero(validation)
     check_classes(table.y[train_rows], "the training part")
     check_classes(table.y[validation_rows], "the validation part")
     return train_rows, validation_rows
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is never divided, in the order of their hashes: so many rows each, and so many positive ones.
+
+    `order` lists the rows unit by unit.
+    """
+
+    order: Rows
+    sizes: npt.NDArray[np.int64]
+    positives: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: Table, seed: int) -> Units:
+        """Gather the rows of a table."""
+        hashes = _hash_units(table, seed)
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        positives = np.add.reduceat(table.y[order].astype(np.int64), starts)
+        return cls(order, np.diff(np.r_[starts, len(ordered)]), positives)
+
+    def strata(self) -> Iterator[tuple[Rows, npt.NDArray[np.int64]]]:
+        """The units with a positive row and those without, each by the mass that is to be divided evenly."""
+        for stratum, mass in (
+            (self.positives > 0, self.positives),
+            (self.positives == 0, self.sizes),
+        ):
+            yield np.flatnonzero(stratum), mass[stratum]
+
+    def spread(self, of_units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give each row what its unit has."""
+        of_rows = np.empty(len(self.order), dtype=of_units.dtype)
+        of_rows[self.order] = np.repeat(of_units, self.sizes)
+        return of_rows
 
 
 def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
@@ -192,10 +227,19 @@ def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
 
 def hash_units(table: Table, fraction: float, seed: int) -> Hashes:
     """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
-    if not 0 < fraction < 1:
-        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
+    _checked(fraction)
+    return _hash_units(table, seed)
+
+
+def _hash_units(table: Table, seed: int) -> Hashes:
     hashes = _hash_rows(table) if table.group is None else table.group
     return mix(hashes ^ np.uint64(seed % 2**64))
+
+
+def _checked(fraction: float) -> float:
+    if not 0 < fraction < 1:
+        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
+    return fraction
 
 
 def check_classes(y: npt.NDArray[np.int8], what: str) -> None:

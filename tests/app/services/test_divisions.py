@@ -1,0 +1,143 @@
+"""Divisions: nothing on both sides, every class in every part, and the same whatever the order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import Invalid
+from app.services.divisions import divide_rows
+from app.services.tables import Table, split
+from app.services.times import read_times
+
+FOLDS = {"method": "cross_validation", "folds": 4, "repeats": 2}
+LATEST = {"method": "holdout", "fraction": 0.25}
+
+
+def make(rows: int, seed: int, groups: int | None = None, times: int | None = None) -> Table:
+    rng = np.random.default_rng(seed)
+    X = np.asfortranarray(rng.integers(0, 50, (rows, 3)).astype(float))
+    group = None if groups is None else rng.integers(0, groups, rows).astype(np.uint64)
+    time = None if times is None else rng.integers(0, times, rows).astype(float)
+    y = (rng.random(rows) < 0.3).astype(np.int8)
+    return Table(X, y, None, group, ("a", "b", "c"), (None,) * 3, time)
+
+
+def shuffled(table: Table, order: np.ndarray) -> Table:
+    taken = table.take(order)
+    return replace(taken, X=np.asfortranarray(taken.X))
+
+
+def test_a_holdout_is_the_split_that_it_was() -> None:
+    table = make(400, 1)
+    (division,) = divide_rows(table, LATEST, 9)
+    for rows, expected in zip(division, split(table, 0.25, 9), strict=True):
+        assert np.array_equal(rows, expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([None, 60]), st.integers(2, 6))
+def test_folds_cover_all_rows_once_a_repeat(seed: int, groups: int | None, folds: int) -> None:
+    table = make(600, seed % 7, groups)
+    found = divide_rows(table, FOLDS | {"folds": folds}, seed)
+    assert len(found) == 2 * folds
+    order = np.random.default_rng(seed % 11).permutation(600)
+    again = divide_rows(shuffled(table, order), FOLDS | {"folds": folds}, seed)
+    units = table.group if groups else np.unique(table.X, axis=0, return_inverse=True)[1].ravel()
+    for repeat in (found[:folds], found[folds:]):
+        assert np.array_equal(np.sort(np.concatenate([d.test for d in repeat])), np.arange(600))
+    for division, other in zip(found, again, strict=True):
+        assert np.array_equal(np.sort(np.r_[division.train, division.test]), np.arange(600))
+        assert not np.isin(units[division.train], units[division.test]).any()
+        assert np.array_equal(np.sort(order[other.test]), division.test)
+        assert abs(table.y[division.test].sum() * folds - table.y.sum()) <= 25 * folds
+    if not groups:
+        sizes = [len(division.test) for division in found]
+        assert max(sizes) - min(sizes) < 12
+    assert not np.array_equal(found[0].test, found[folds].test)
+
+
+def test_folds_are_stratified() -> None:
+    table = make(5000, 3)
+    for division in divide_rows(table, FOLDS, 1):
+        share = table.y[division.test].mean() / table.y.mean()
+        assert share == pytest.approx(1, abs=0.03)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([None, 300]), st.sampled_from([25, 10_000]))
+def test_windows_expand_and_judge_what_comes_later(
+    seed: int, groups: int | None, times: int
+) -> None:
+    table = make(600, seed % 5, groups, times)
+    assert table.time is not None
+    found = divide_rows(table, FOLDS | {"repeats": 1}, seed)
+    assert len(found) == 4
+    sizes = []
+    for division in [*found, *divide_rows(table, LATEST, seed)]:
+        assert table.time[division.train].max() < table.time[division.test].min()
+        if table.group is not None:
+            assert not np.isin(table.group[division.train], table.group[division.test]).any()
+        sizes.append(len(division.train))
+    assert sizes[:4] == sorted(sizes[:4])
+    assert sizes[0] == pytest.approx(120, abs=40)
+    assert sizes[4] == pytest.approx(450, abs=40)
+    order = np.random.default_rng(seed % 11).permutation(600)
+    for division, other in zip(
+        found, divide_rows(shuffled(table, order), FOLDS, seed), strict=True
+    ):
+        assert np.array_equal(np.sort(order[other.test]), division.test)
+
+
+@pytest.mark.parametrize(
+    ("times", "validation", "said"),
+    [
+        (None, FOLDS, "validation part of fold 1 of 4 must have at least 2 rows of each class"),
+        (1, FOLDS, "the training part of window 1 of 4"),
+        (1, LATEST, "the validation part must have"),
+        (2, LATEST | {"fraction": 1.5}, "fraction must lie between 0 and 1, got 1.5"),
+    ],
+)
+def test_parts_that_lack_a_class_are_refused(
+    times: int | None, validation: dict[str, object], said: str
+) -> None:
+    table = make(200, 1, times=times)
+    few = replace(table, y=(np.arange(200) < 4).astype(np.int8))
+    with pytest.raises(Invalid, match=said):
+        divide_rows(few, validation, 0)
+
+
+def times_of(tmp_path: Path, values: pa.Array) -> list[float]:
+    pq.write_table(pa.table({"at": values}), tmp_path / "table.parquet")
+    return read_times(tmp_path / "table.parquet", "at").tolist()
+
+
+def test_numbers_and_dates_are_times(tmp_path: Path) -> None:
+    assert times_of(tmp_path, pa.array([3.0, 1.5])) == [3.0, 1.5]
+    texts = ["2026-01-31", "1969-12-31T23:00:00", "2026-01-31T01:00:00+01:00", "2026-01-31"]
+    for array in (pa.array(texts), pa.array(texts).dictionary_encode()):
+        first, second, third, last = times_of(tmp_path, array)
+        assert second == -3600.0
+        assert first == third == last == 1769817600.0
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (pa.array([1.0, np.nan, np.nan]), "2 rows have no value"),
+        (pa.array(["2026-01-31", None]), "1 rows have no value"),
+        (pa.array(["2026-01-31", "31.1.2026"]), "one value is '31.1.2026'; it must hold numbers"),
+    ],
+)
+def test_what_cannot_order_rows_is_refused(tmp_path: Path, values: pa.Array, said: str) -> None:
+    with pytest.raises(Invalid, match=said) as caught:
+        times_of(tmp_path, values)
+    assert caught.value.code == "bad_time_column"
+    assert caught.value.errors[0]["pointer"] == "/validation/time_column"
