@@ -1,0 +1,120 @@
+"""Changes between independent samples: against published figures, scipy, and their level under no change."""
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp, mannwhitneyu, norm
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import Interval, auc_interval, roc_curve, wilson_interval
+from core.metrics.drift import change, sample_of, score_shift
+
+
+def test_shares_give_newcombe_s_intervals():
+    """Newcombe 1998, Table II, method 10, his examples (a) to (h)."""
+    for successes, of, others, of_others, low, high in (
+        (56, 70, 48, 80, 0.0524, 0.3339),
+        (9, 10, 3, 10, 0.1705, 0.8090),
+        (6, 7, 2, 7, 0.0582, 0.8062),
+        (5, 56, 0, 29, -0.0381, 0.1926),
+        (0, 10, 0, 20, -0.1611, 0.2775),
+        (0, 10, 0, 10, -0.2775, 0.2775),
+        (10, 10, 0, 20, 0.6791, 1.0),
+        (10, 10, 0, 10, 0.6075, 1.0),
+    ):
+        after, before = (
+            wilson_interval(successes / of, of),
+            wilson_interval(others / of_others, of_others),
+        )
+        found = change(before, after)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=5.1e-5)
+        assert found.value == successes / of - others / of_others
+        assert (found.p_value < 0.05) == (not low <= 0 <= high)
+
+
+def test_symmetric_intervals_give_the_normal_test():
+    z = norm.ppf(0.95)
+    before, after = (Interval(v, v - z * e, v + z * e) for v, e in ((0.8, 0.03), (0.7, 0.04)))
+    found = change(before, after, 0.9)
+    assert found.value == pytest.approx(-0.1)
+    assert (found.low, found.high) == pytest.approx((-0.1 - z * 0.05, -0.1 + z * 0.05))
+    assert found.p_value == pytest.approx(2 * norm.sf(2.0))
+    back = change(after, before, 0.9)
+    assert back == pytest.approx((-found.value, -found.high, -found.low, found.p_value))
+
+
+def test_nothing_and_certainty():
+    point = Interval(0.5, 0.5, 0.5)
+    assert change(point, point) == (0.0, 0.0, 0.0, 1.0)
+    assert change(point, Interval(0.75, 0.75, 0.75)) == (0.25, 0.25, 0.25, 0.0)
+    one = auc_interval([0, 0, 1, 1], [1, 2, 3, 4])
+    assert one.value == 1.0
+    assert change(one, one).p_value == 1.0
+
+
+def test_the_level_holds_where_nothing_has_changed():
+    rng = np.random.default_rng(1)
+    p_values, wrong = [], []
+    for _ in range(500):
+        samples = [np.r_[rng.normal(size=80), rng.normal(1.2, 1, size=40)] for _ in range(2)]
+        y = np.r_[np.zeros(80), np.ones(40)]
+        p_values.append(change(*(auc_interval(y, scores) for scores in samples)).p_value)
+        shifts = [
+            sample_of(curve.thresholds, curve.fpr, 80)
+            for curve in (roc_curve(y, s) for s in samples)
+        ]
+        wrong.append(score_shift(*shifts).p_value)
+    for level in (0.05, 0.2):
+        tolerance = 3 * np.sqrt(level * (1 - level) / 500)
+        assert abs((np.array(p_values) <= level).mean() - level) < tolerance
+        assert (np.array(wrong) <= level).mean() < level + tolerance
+
+
+@pytest.mark.parametrize("digits", [0, 1, 9])
+def test_scores_against_scipy(digits):
+    rng = np.random.default_rng(digits)
+    before, after = rng.normal(size=300).round(digits), rng.normal(0.3, 1.2, size=200).round(digits)
+    samples = []
+    for scores in (before, after):
+        values, counts = np.unique(-scores, return_counts=True)
+        samples.append(
+            sample_of(np.r_[np.inf, -values], np.r_[0, counts.cumsum()] / len(scores), len(scores))
+        )
+    found = score_shift(*samples)
+    assert found.distance == pytest.approx(ks_2samp(before, after).statistic)
+    finite = ks_2samp(before, after, method="asymp").pvalue  # scipy allows for samples being finite
+    assert finite <= found.p_value < 1.5 * finite
+    assert found.higher == pytest.approx(mannwhitneyu(after, before).statistic / 200 / 300)
+    same = score_shift(samples[0], samples[0])
+    assert (same.distance, same.p_value) == (0.0, 1.0)
+    assert same.higher == pytest.approx(0.5)
+
+
+def test_a_curve_s_points_where_only_the_other_class_moves_change_nothing():
+    y, scores = [1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0]
+    curve = roc_curve(y, scores)
+    negatives = sample_of(curve.thresholds, curve.fpr, 2)
+    alone = sample_of([np.inf, 3.0, 1.0], [0.0, 0.5, 1.0], 2)
+    assert score_shift(negatives, alone).distance == 0.0
+    higher = sample_of([np.inf, 5.0], [0.0, 1.0], 2)
+    assert score_shift(negatives, higher)[:2] == (1.0, 1.0)
+    assert score_shift(higher, negatives)[:2] == (1.0, 0.0)
+
+
+def test_refusals():
+    fine, inf = Interval(0.5, 0.4, 0.6), np.inf
+    with pytest.raises(InvalidData, match="after must lie in its interval"):
+        change(fine, Interval(0.5, 0.6, 0.7))
+    with pytest.raises(InvalidParameter, match="level"):
+        change(fine, fine, 1.0)
+    sound = sample_of([inf, 1.0], [0.0, 1.0], 3)
+    for thresholds, shares, rows, message in (
+        ([inf], [0.0], 3, "2 or more"),
+        ([inf, 1.0], [0.0, 0.5, 1.0], 3, "vectors of one length"),
+        ([2.0, 1.0], [0.0, 1.0], 3, "starting at"),
+        ([inf, 1.0, 1.0], [0.0, 0.5, 1.0], 3, "fall strictly"),
+        ([inf, 1.0], [0.0, 0.5], 3, "from 0 to 1"),
+        ([inf, 1.0], [0.0, 1.0], 0, "rows of after"),
+        ([inf, 1.0], [0.0, 1.0], float("nan"), "rows of after"),
+    ):
+        with pytest.raises(InvalidData, match=message):
+            score_shift(sound, sample_of(thresholds, shares, rows))
