@@ -1,0 +1,348 @@
+"""Grid, random search and successive halving: what they ask for, and what they choose."""
+
+import numpy as np
+import pytest
+
+from core.errors import InvalidParameter
+from core.metrics import auc
+from core.registry import ALGORITHMS
+from core.selection import (
+    GridSearch,
+    HeldOut,
+    InvalidSpace,
+    NothingFitted,
+    RandomSearch,
+    SuccessiveHalving,
+    Tried,
+    Tryout,
+    Worth,
+    draw_rows,
+    run_plan,
+    split_rows,
+    try_out,
+)
+
+TREES = {"weak_ranker": "tree"}
+
+
+def noisy_table(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = (X[:, 0] - X[:, 1] ** 2 + rng.normal(size=n) > 0).astype(int)
+    return X, y
+
+
+def worth(tryout, value_of, along="n_rounds"):
+    """What a tryout would give if a ranker were worth what `value_of` says of its parameters."""
+    steps = tryout.path or (None,)
+    full = [tryout.parameters | ({} if k is None else {along: k}) for k in steps]
+    values = tuple(float(value_of(parameters, tryout)) for parameters in full)
+    return Tried(tryout, values, values, seconds=1.0)
+
+
+def run(planner, value_of):
+    held = [HeldOut(np.array([0, 1]))] * planner.n_splits
+    chosen, tried = run_plan(planner, held, lambda tryout: worth(tryout, value_of))
+    return chosen, [one.tryout for one in tried]
+
+
+def test_a_grid_tries_each_combination_once_and_a_path_for_nothing():
+    space = {"n_rounds": [30, 10, 20], "learning_rate": [0.3, 0.1], "leaf": ["newton", "closed"]}
+    planner = GridSearch("rankboost", space, TREES, n_splits=2)
+    chosen, tryouts = run(
+        planner,
+        lambda p, t: (p["n_rounds"] == 20) + (p["learning_rate"] == 0.1) + 0.1 * t.split,
+    )
+    assert len(tryouts) == 2 * 2 * 2
+    assert {t.path for t in tryouts} == {(10, 20, 30)}
+    assert all("n_rounds" not in t.parameters and t.rows == 1.0 for t in tryouts)
+    assert [t.split for t in tryouts] == [0, 1] * 4
+    (member,) = chosen.members
+    # both leaves are worth the same: the first in the order of the list
+    assert member.parameters == TREES | {"leaf": "newton", "learning_rate": 0.1, "n_rounds": 20}
+    assert len(chosen.candidates) == 12
+    assert [row.parameters for row in chosen.candidates if row.state == "chosen"] == [
+        member.parameters
+    ]
+    best = next(row for row in chosen.candidates if row.state == "chosen")
+    assert best.value == pytest.approx(2.05)
+    assert best.seconds == 2.0
+
+
+def test_equals_go_to_the_simpler():
+    chosen, _ = run(GridSearch("logistic", {"C": [10.0, 0.1, 1.0]}), lambda p, t: 0.7)
+    assert chosen.members[0].parameters == {"C": 0.1}
+
+
+def test_draws_are_the_seed_s_and_lie_in_their_ranges():
+    space = {
+        "learning_rate": {"low": 0.001, "high": 1, "log": True},
+        "max_leaves": {"low": 3, "high": 5, "integer": True},
+        "subsample": {"low": 0.5, "high": 1.0},
+        "leaf": ["closed", "newton"],
+        "n_rounds": {"low": 10, "high": 100, "log": True, "integer": True},
+    }
+    planner = RandomSearch("rankboost", space, TREES, n_candidates=200, random_state=5)
+    _, tryouts = run(planner, lambda p, t: p["subsample"])
+    again = RandomSearch(
+        "rankboost", dict(reversed(space.items())), TREES, n_candidates=200, random_state=5
+    )
+    assert run(again, lambda p, t: 0.0)[1] == tryouts
+    assert (
+        RandomSearch("rankboost", space, TREES, random_state=6).candidates[0]
+        != (planner.candidates[0])
+    )
+    drawn = {name: [t.parameters[name] for t in tryouts] for name in planner.space.dimensions}
+    rates = np.array(drawn["learning_rate"])
+    assert (rates >= 0.001).all()
+    assert (rates <= 1).all()
+    assert 50 < (rates < 10**-1.5).sum() < 150  # as many in either half of the decades
+    counts = np.bincount(drawn["max_leaves"])[3:]
+    assert len(counts) == 3
+    assert counts.min() > 40
+    assert all(type(v) is int for v in drawn["max_leaves"])
+    assert set(drawn["leaf"]) == {"closed", "newton"}
+    path = tryouts[0].path
+    assert (path[0], path[-1], len(path)) == (10, 100, 10)
+    assert all(type(v) is int for v in path)
+
+
+def test_lists_alone_are_drawn_without_repeats():
+    space = {"max_leaves": [4, 8, 16, 32], "learning_rate": [0.1, 0.2, 0.3]}
+    drawn = RandomSearch("rankboost", space, TREES, n_candidates=11).candidates
+    assert len({tuple(sorted(p.items())) for p in drawn}) == 11
+    whole = RandomSearch("rankboost", space, TREES, n_candidates=50).candidates
+    assert whole == GridSearch("rankboost", space, TREES).candidates
+
+
+def test_halving_on_rows_gives_the_best_third_three_times_as_much():
+    space = {"learning_rate": {"low": 0.01, "high": 1.0}}
+    planner = SuccessiveHalving("logitboost", space, n_candidates=27, n_splits=2)
+    rates = [p["learning_rate"] for p in planner.candidates]
+    chosen, tryouts = run(planner, lambda p, t: p["learning_rate"])
+    shares = [round(27 * t.rows) for t in tryouts]
+    assert shares == [1] * 54 + [3] * 18 + [9] * 6 + [27] * 2
+    third = {t.parameters["learning_rate"] for t in tryouts[54:72]}
+    assert third == set(sorted(rates)[-9:])
+    assert chosen.members[0].parameters == {"learning_rate": max(rates)}
+    left = [row for row in chosen.candidates if row.state == "left"]
+    assert len(left) == 26
+    assert sum("left after rung 1 of 4" in row.reason for row in left) == 18
+    assert sum(row.seconds for row in chosen.candidates) == 80
+
+
+def test_halving_on_rounds_gives_fewer_rounds_first_and_the_path_at_last():
+    space = {"learning_rate": [0.1, 0.2, 0.3, 0.4], "n_rounds": [20, 80, 40]}
+    planner = SuccessiveHalving(
+        "rankboost", space, TREES, n_candidates=4, eta=2, resource="rounds", least_share=0.2
+    )
+    chosen, tryouts = run(planner, lambda p, t: p["n_rounds"] - p["learning_rate"])
+    assert [(t.parameters.get("n_rounds"), t.path) for t in tryouts] == (
+        [(20, ())] * 4 + [(40, ())] * 2 + [(None, (20, 40, 80))]
+    )
+    assert all(t.rows == 1.0 for t in tryouts)
+    assert chosen.members[0].parameters == TREES | {"learning_rate": 0.1, "n_rounds": 80}
+
+
+@pytest.mark.parametrize("resource", ["rows", "rounds"])
+def test_what_fails_is_out_of_the_race(resource):
+    space = {"learning_rate": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]}
+    planner = SuccessiveHalving("rankboost", space, TREES, n_candidates=9, resource=resource)
+
+    def fit(tryout):
+        if tryout.parameters["learning_rate"] > 0.25:
+            return Tried(tryout, (), (), 0.5, failed="too fast")
+        return worth(tryout, lambda p, t: p["learning_rate"])
+
+    chosen, tried = run_plan(planner, [HeldOut(np.array([0, 1]))], fit)
+    assert len(tried) == 9 + 2 + 1
+    assert chosen.members[0].parameters["learning_rate"] == 0.2
+    failed = [row for row in chosen.candidates if row.state == "failed"]
+    assert [(row.reason, row.value, row.seconds) for row in failed] == [("too fast", None, 0.5)] * 7
+
+
+@pytest.mark.parametrize(
+    "planner",
+    [
+        GridSearch("logistic", {"C": [1.0, 2.0]}, n_splits=3),
+        RandomSearch("logitboost", {"subsample": {"low": 0.5, "high": 1}}, n_candidates=3),
+        SuccessiveHalving("logitboost", {"subsample": {"low": 0.5, "high": 1}}, n_candidates=9),
+    ],
+    ids=["grid", "random", "halving"],
+)
+def test_all_failing_is_an_error_that_says_why(planner):
+    held = [HeldOut(np.array([0, 1]))] * planner.n_splits
+    with pytest.raises(NothingFitted, match=r"none of the \d candidates .* the first: no rows"):
+        run_plan(planner, held, lambda t: Tried(t, (), (), 0.1, failed="no rows"))
+
+
+BAD_SPACES = {
+    "nothing": ({}, "/space", "at least one parameter"),
+    "unknown": ({"depth": [1]}, "/space/depth/0", "has no parameter 'depth'"),
+    "no list": ({"subsample": 0.5}, "/space/subsample", "a list of values or a range, got 0.5"),
+    "text": ({"leaf": "closed"}, "/space/leaf", "a list of values or a range"),
+    "empty list": ({"subsample": []}, "/space/subsample", "1 to 100 values, got 0"),
+    "out of bounds": ({"subsample": [0.5, 1.5]}, "/space/subsample/1", "at most 1, got 1.5"),
+    "of the wrong type": ({"max_leaves": [8, 2.5]}, "/space/max_leaves/1", "an integer .*got 2.5"),
+    "twice": ({"subsample": [0.5, 0.5]}, "/space/subsample/1", "once, 0.5 comes again"),
+    "fixed too": ({"weak_ranker": ["tree"]}, "/space/weak_ranker", "searched and given"),
+    "range key": ({"subsample": {"lo": 0.1, "high": 1}}, "/space/subsample/lo", "got 'lo'"),
+    "no high": ({"subsample": {"low": 0.1}}, "/space/subsample/high", "high must be a finite"),
+    "bool": ({"subsample": {"low": True, "high": 1}}, "/space/subsample/low", "got True"),
+    "reversed": ({"subsample": {"low": 0.9, "high": 0.1}}, "/space/subsample", r"low \(0.9\)"),
+    "log of 0": ({"smoothing": {"low": 0, "high": 1, "log": True}}, "/space/smoothing/low", "greater than 0 where"),
+    "log of text": ({"subsample": {"low": 0.1, "high": 1, "log": 1}}, "/space/subsample/log", "true or"),
+    "not whole": ({"max_leaves": {"low": 3, "high": 30}}, "/space/max_leaves", "an integer"),
+    "half": (
+        {"max_leaves": {"low": 3, "high": 30, "integer": "yes"}},
+        "/space/max_leaves/integer",
+        "true or false",
+    ),
+    "broken whole": (
+        {"subsample": {"low": 0.5, "high": 1, "integer": True}},
+        "/space/subsample",
+        "must be integers",
+    ),
+    "beyond": ({"subsample": {"low": 0.5, "high": 2}}, "/space/subsample/high", "at most 1"),
+    "no rounds": ({"n_rounds": [0, 5]}, "/space/n_rounds/0", "at least 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_SPACES)
+def test_a_bad_space_is_refused_where_it_is_bad(case):
+    space, pointer, message = BAD_SPACES[case]
+    with pytest.raises(InvalidSpace, match=message) as refused:
+        RandomSearch("rankboost", space, TREES)
+    assert refused.value.pointer == pointer
+
+
+def test_other_bad_searches_are_refused():
+    with pytest.raises(InvalidSpace, match="a list of values in a grid"):
+        GridSearch("logistic", {"C": {"low": 0.1, "high": 1}})
+    with pytest.raises(InvalidSpace, match="early_stopping_rounds must be None") as refused:
+        GridSearch("rankboost", {"n_rounds": [1, 2]}, {"early_stopping_rounds": 3})
+    assert refused.value.pointer == "/space/n_rounds"
+    with pytest.raises(InvalidSpace, match="C must be a number in a search, got 'auto'"):
+        GridSearch("pauc_svm", {"C": ["auto", 1.0]})
+    values = {name: [k / 40 for k in range(1, 41)] for name in ("subsample", "max_features")}
+    with pytest.raises(InvalidParameter, match="at most 1000 combinations, got 1600"):
+        GridSearch("rankboost", values, TREES)
+    with pytest.raises(InvalidParameter, match=r"algorithm must be one of .*, got 'xgboost'"):
+        GridSearch("xgboost", values)
+    with pytest.raises(InvalidParameter, match="subsample must be at most 1"):
+        GridSearch("rankboost", {"n_rounds": [1, 2]}, TREES | {"subsample": 2.0})
+    with pytest.raises(InvalidParameter, match="n_candidates must be from 1 to 1000, got 0"):
+        RandomSearch("logistic", {"C": [1.0]}, n_candidates=0)
+    with pytest.raises(InvalidParameter, match="n_splits must be from 1 to 20, got 21"):
+        RandomSearch("logistic", {"C": [1.0]}, n_splits=21)
+    for bad, message in {"eta": "from 2 to 10, got 1", "least_share": "at most 1, got 1.5"}.items():
+        with pytest.raises(InvalidParameter, match=message):
+            SuccessiveHalving("logistic", {"C": [1.0]}, **{bad: 1.0 if bad == "eta" else 1.5})
+    with pytest.raises(InvalidParameter, match="has no path of n_rounds"):
+        SuccessiveHalving("logistic", {"C": [1.0, 2.0]}, resource="rounds")
+    with pytest.raises(InvalidSpace, match="more than n_rounds"):
+        SuccessiveHalving("rankboost", {"n_rounds": [1, 2]}, resource="rounds")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = noisy_table()
+    (held,) = split_rows(X, y == 1, np.ones(len(y)), 1, seed=3)
+    return X[~held], y[~held], X[held], y[held]
+
+
+def carry_out(rows, tryout, **options):
+    X, y, X_held, y_held = rows
+
+    def fit(ranker, callback):
+        taken = draw_rows(y, tryout.rows, seed=0)
+        ranker.fit(X[taken], y[taken], callback=callback)
+
+    def judge(scores):
+        area = auc(y_held, scores)
+        return Worth(area / 2, area)
+
+    return try_out(tryout, fit, X_held, judge, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "along", "path"),
+    [("rankboost", "n_rounds", (2, 5, 9)), ("auc_svm", "C", (0.01, 1.0))],
+)
+def test_a_tryout_judges_what_each_value_fits(rows, name, along, path):
+    X, y, X_held, y_held = rows
+    tried = carry_out(rows, Tryout(name, {}, path, rows=0.5, keep_scores=True))
+    taken = draw_rows(y, 0.5, seed=0)
+    for k, value, area, scores in zip(path, tried.values, tried.aucs, tried.scores, strict=True):
+        alone = ALGORITHMS[name](**{along: k}).fit(X[taken], y[taken]).decision_function(X_held)
+        assert scores == pytest.approx(alone, abs=0.02 * np.ptp(alone))
+        assert area == auc(y_held, scores)
+        assert value == area / 2
+    assert carry_out(rows, Tryout(name, {}, path)).scores == ()
+
+
+def test_a_fit_that_ends_early_has_all_its_values(rows):
+    X, _, X_held, _ = rows
+    clear = X, (X[:, 0] > 0).astype(int), X_held, (X_held[:, 0] > 0).astype(int)
+    tried = carry_out(clear, Tryout("smooth_margin_rank", {}, (1, 50, 90), keep_scores=True))
+    assert len(tried.values) == len(tried.aucs) == len(tried.scores) == 3
+
+
+def test_a_refusal_and_a_limit_are_failures_that_say_why(rows):
+    X, y, X_held, y_held = rows
+    tried = carry_out((X[y == 1], y[y == 1], X_held, y_held), Tryout("greedy_pairs", {}))
+    assert tried.values == ()
+    assert "two classes" in (tried.failed or "")
+    tried = carry_out(rows, Tryout("rankboost", {"push": 2.0}))
+    assert "push must be 1 unless" in (tried.failed or "")
+    ticks = iter(range(1000))
+    tried = carry_out(rows, Tryout("rankboost", {}, limit=5.5), clock=lambda: float(next(ticks)))
+    assert "given up after" in (tried.failed or "")
+    assert 6 <= tried.seconds <= 9
+    whole = carry_out(rows, Tryout("rankboost", {"n_rounds": 3}, limit=100.0))
+    assert whole.failed is None
+
+
+def test_a_greater_share_holds_the_rows_of_a_lesser_one():
+    y = np.arange(100) % 10 == 0
+    few, more = draw_rows(y, 0.3, seed=1), draw_rows(y, 0.5, seed=1)
+    assert set(few) < set(more)
+    assert (len(few), y[few].sum(), len(more), y[more].sum()) == (30, 3, 50, 5)
+    assert (draw_rows(y, 1.0, seed=1) == np.arange(100)).all()
+    assert y[draw_rows(y, 0.01, seed=1)].sum() == 2
+    assert set(few) != set(draw_rows(y, 0.3, seed=2))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_splits_are_stratified_and_part_nothing_that_belongs_together(grouped):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(300, 3)), 2, axis=0)
+    y = np.repeat(rng.random(300) < 0.2, 2)
+    group = np.repeat(np.arange(100, dtype=np.uint64), 6) if grouped else None
+    weight = np.ones(len(y))
+    folds = split_rows(X, y, weight, 5, group=group, seed=1)
+    assert (np.sum(folds, axis=0) == 1).all()
+    unit = np.repeat(np.arange(100 if grouped else 300), 6 if grouped else 2)
+    for held in folds:
+        assert not set(unit[held]) & set(unit[~held])
+        assert held.sum() == pytest.approx(120, abs=30)
+        assert y[held].sum() == pytest.approx(y.sum() / 5, abs=8)
+    (held,) = split_rows(X, y, weight, 1, fraction=0.4, group=group)
+    assert held.mean() == pytest.approx(0.4, abs=0.05)
+    if not grouped:
+        order = rng.permutation(len(y))
+        (moved,) = split_rows(X[order], y[order], weight, 1, fraction=0.4)
+        assert (moved == held[order]).all()
+    assert (folds[0] != split_rows(X, y, weight, 5, group=group, seed=2)[0]).any()
+
+
+def test_splits_that_lack_a_class_are_refused():
+    y = np.arange(50) == 0
+    with pytest.raises(ValueError, match="one has no rows of a class"):
+        split_rows(np.arange(50.0)[:, None], y, np.ones(50), 3)
+    for options, message in (
+        ({"n_splits": 0}, "at least 1"),
+        ({"n_splits": 1, "fraction": 1.0}, "between 0"),
+    ):
+        with pytest.raises(InvalidParameter, match=message):
+            split_rows(np.zeros((4, 1)), y[:4], np.ones(4), **options)
