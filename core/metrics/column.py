@@ -1,0 +1,161 @@
+"""One column as a scorer: its AUC, quantiles and histogram in one walk through the two classes, each sorted apart.
+
+A table has many columns, and each is asked the same: what does it hold, and how well does it rank by itself? To sort
+the values of each class is quicker than to order the rows, and the merge of the two sorted lists passes every tie
+group once. There each positive finds its placement value, the share of the negatives below it, and each negative the
+height of the curve at its place: what DeLong's variance is made of (see `intervals`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from core.metrics.groups import FloatArray
+from core.metrics.intervals import Interval, logit_interval, wilson_interval
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+HISTOGRAM_BINS = 20
+
+# Below this a variance, or a distance to 0 or 1, is rounding.
+_NOTHING = 1e-12
+
+
+class ColumnSurvey(NamedTuple):
+    """What a column of numbers holds, and how it ranks.
+
+    Attributes
+    ----------
+    known : int
+        Number of values that are not missing.
+    distinct : int
+        Of them.
+    quantiles : tuple of float
+        At `QUANTILES`; empty where no value is known. Each is a value of the column: the least that so many reach.
+    edges : tuple of float, counts : tuple of int
+        A histogram of equal widths from the least to the greatest value; a single bar where all are equal.
+    auc : Interval or None
+        Of the known values as scores of the positive class, with DeLong's interval at level 0.95; Wilson's for the
+        greatest variance where the sample cannot show its own. None where a class has no known value.
+    """
+
+    known: int
+    distinct: int
+    quantiles: tuple[float, ...]
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    auc: Interval | None
+
+
+def survey_column(
+    values: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_] | None
+) -> ColumnSurvey:
+    """Survey one column of numbers.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,), float64
+        NaN is missing; infinite values are not allowed.
+    positive : ndarray of shape (n_samples,), bool, or None
+        Which rows are positive; None where there is no label.
+
+    Returns
+    -------
+    ColumnSurvey
+
+    Notes
+    -----
+    O(n log n), two sorts and a merge. Weights have no part in it: it describes the rows as they are.
+    """
+    known = ~np.isnan(values)
+    if positive is None:
+        positives, negatives = np.empty(0), values[known]
+    else:
+        positives, negatives = values[known & positive], values[known & ~positive]
+    positives.sort()
+    negatives.sort()
+    total = len(positives) + len(negatives)
+    if not total:
+        return ColumnSurvey(0, 0, (), (), (), None)
+    ranks = np.maximum(np.ceil(np.array(QUANTILES) * total).astype(np.int64) - 1, 0)
+    quantiles, sums = np.empty(len(QUANTILES)), np.zeros(4)
+    distinct = _merge(positives, negatives, ranks, quantiles, sums)
+    edges, counts = _histogram(positives, negatives)
+    return ColumnSurvey(
+        total, distinct, tuple(quantiles.tolist()), edges, counts, _area(positives, negatives, sums)
+    )
+
+
+def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Interval | None:
+    """The AUC from the sums of placement values and heights and of their squares."""
+    m, n = len(positives), len(negatives)
+    if not m or not n:
+        return None
+    value = min(1.0, float(sums[0]) / m)
+    if min(m, n) > 1 and _NOTHING < value < 1.0 - _NOTHING:
+        placement = (float(sums[1]) - m * value**2) / (m - 1)
+        height = (float(sums[3]) - n * value**2) / (n - 1)
+        variance = placement / m + height / n
+        if variance > _NOTHING**2:
+            return logit_interval(value, variance, 0.95)
+    return wilson_interval(value, min(m, n), 0.95)
+
+
+def _histogram(
+    positives: FloatArray, negatives: FloatArray
+) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    parts = [part for part in (positives, negatives) if len(part)]
+    low = min(float(part[0]) for part in parts)
+    high = max(float(part[-1]) for part in parts)
+    if low == high:
+        return (low, high), (sum(map(len, parts)),)
+    # By halves, so that a column from one end of the doubles to the other does not overflow.
+    share = np.arange(HISTOGRAM_BINS + 1) / HISTOGRAM_BINS
+    edges = low * (1.0 - share) + high * share
+    inner = sum(np.searchsorted(part, edges[1:-1], side="left") for part in parts)
+    counts = np.diff(np.concatenate(([0], inner, [sum(map(len, parts))])))
+    return tuple(edges.tolist()), tuple(counts.tolist())
+
+
+@numba.njit(
+    numba.int64(
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.int64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+    ),
+    nogil=True,
+    cache=True,
+)
+def _merge(positives, negatives, ranks, quantiles, sums):  # type: ignore[no-untyped-def]
+    """Walk through both sorted classes at once, tie group by tie group.
+
+    Fills the quantiles, the values at the ranks (ascending), and in `sums` those of the placement values, of their
+    squares, of the heights and of their squares. Returns the number of distinct values.
+    """
+    m, n = len(positives), len(negatives)
+    i = j = distinct = wanted = 0
+    while i < m or j < n:
+        from_positives = j == n or (i < m and positives[i] <= negatives[j])
+        value = positives[i] if from_positives else negatives[j]
+        first_i, first_j = i, j
+        while i < m and positives[i] == value:
+            i += 1
+        while j < n and negatives[j] == value:
+            j += 1
+        distinct += 1
+        while wanted < len(ranks) and ranks[wanted] < i + j:
+            quantiles[wanted] = value
+            wanted += 1
+        if m and n:
+            placement = 0.5 * (first_j + j) / n
+            height = (m - 0.5 * (first_i + i)) / m
+            sums[0] += (i - first_i) * placement
+            sums[1] += (i - first_i) * placement**2
+            sums[2] += (j - first_j) * height
+            sums[3] += (j - first_j) * height**2
+    return distinct
