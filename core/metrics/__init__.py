@@ -4,6 +4,14 @@ The functions take (y, scores); `RocCurve` answers from a stored curve alone; `s
 """
 
 from core.metrics.area import auc, misrank_fraction, partial_auc, tpr_at_fpr
+from core.metrics.compare import (
+    Comparison,
+    Difference,
+    WindowComparison,
+    compare,
+    compare_auc,
+    compare_partial_auc,
+)
 from core.metrics.curve import RocCurve, roc_curve, roc_hull
 from core.metrics.intervals import (
     Interval,
@@ -29,14 +37,20 @@ from core.metrics.window import froc_window, window_counts
 
 __all__ = [
     "ClassTotals",
+    "Comparison",
+    "Difference",
     "Interval",
     "OperatingPoint",
     "PairSummary",
     "PartialArea",
     "RocCurve",
     "Summary",
+    "WindowComparison",
     "auc",
     "auc_interval",
+    "compare",
+    "compare_auc",
+    "compare_partial_auc",
     "froc_window",
     "misrank_fraction",
     "operating_point",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
-from core.metrics.curve import curve_of, mcclish
+from core.metrics.curve import RocCurve, curve_of, mcclish
 from core.metrics.groups import ScoreGroups, group_by_score
 from core.metrics.window import check_rate, check_window, window_counts
 
@@ -154,12 +154,20 @@ def partial_auc(
         raise InvalidParameter(f"definition must be one of {DEFINITIONS}, got {definition!r}")
     groups = group_by_score(y, scores, sample_weight)
     if definition == "interpolated":
-        return curve_of(groups).partial_area(low, high, standardize=standardize)
+        value = area_of(groups, curve_of(groups), low, high)
+        return mcclish(value, low, high) if standardize else value
     total = float(groups.flagged_negative[-1])
     first, last = _window_masses(groups, low, high)
     value = _strict_pairs(groups, first, last) / (groups.flagged_positive[-1] * (last - first))
     value = min(1.0, float(value))
     return mcclish(value, first / total, last / total) if standardize else value
+
+
+def area_of(groups: ScoreGroups, curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
+    """The area of tie groups and their full curve over a window; over [0, 1] as exact as `auc`."""
+    if (fpr_min, fpr_max) == (0.0, 1.0):
+        return auc_of(groups)
+    return curve.partial_area(fpr_min, fpr_max)
 
 
 def tpr_at_fpr(

@@ -6,10 +6,11 @@ Prefix sums of the two channels are the ROC curve; everything else is a reader o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,26 @@ FloatArray = NDArray[np.float64]
 
 # Squares and products of weights must neither overflow nor vanish; real weights are nowhere near.
 LEAST_WEIGHT, GREATEST_WEIGHT = 1e-100, 1e100
+
+
+class Rows(NamedTuple):
+    """Checked input of a metric: the rows that carry weight, as they came.
+
+    Attributes
+    ----------
+    positive : ndarray of bool, shape (n_rows,)
+    scores : tuple of ndarray of float64, shape (n_rows,)
+        One vector per scorer.
+    weight : ndarray of float64, shape (n_rows,), or None
+        None when every row counts once.
+    unit : ndarray of intp, shape (n_rows,), or None
+        Number of the unit that a row belongs to; None when each row is one.
+    """
+
+    positive: NDArray[np.bool_]
+    scores: tuple[FloatArray, ...]
+    weight: FloatArray | None
+    unit: NDArray[np.intp] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,17 +162,52 @@ def group_by_score(
     -----
     O(n log n) time, O(n) memory.
     """
+    rows = check_rows(y, {"scores": scores}, sample_weight)
+    return group_rows(rows, 0)[0]
+
+
+def check_rows(
+    y: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> Rows:
+    """Check the input of a metric of one or several scorers; leave out rows of weight 0.
+
+    Parameters
+    ----------
+    y, sample_weight
+        As `group_by_score`.
+    scores : mapping of str to array_like of float, shape (n_samples,)
+        The scores of each scorer, by the name that an error gives them.
+    group : array_like, shape (n_samples,), optional
+        Numbers, booleans or text: rows of one value belong to one unit.
+
+    Raises
+    ------
+    InvalidData
+        As `group_by_score`, and if `group` is no such vector.
+    """
     positive = _binary_labels(y)
-    values = _finite_vector("scores", scores, positive.size)
+    values = [_finite_vector(name, vector, positive.size) for name, vector in scores.items()]
     weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
+    unit = None if group is None else number_units("group", group, positive.size)
     if weight is not None and not weight.all():
         kept = weight > 0
-        positive, values, weight = positive[kept], values[kept], weight[kept]
+        positive, weight = positive[kept], weight[kept]
+        values = [vector[kept] for vector in values]
+        unit = None if unit is None else unit[kept]
         for name, present in (("positive", positive.any()), ("negative", not positive.all())):
             if not present:
                 raise InvalidData(
                     f"sample_weight must leave each class some weight, got 0 for every {name} row"
                 )
+    return Rows(positive, tuple(values), weight, unit)
+
+
+def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
+    """The tie groups of one scorer, and the order of the rows, best first, that they were read in."""
+    values, positive, weight = rows.scores[scorer], rows.positive, rows.weight
     order = np.argsort(values)[::-1]
     values, positive = values[order], positive[order]
     first_of_group = np.empty(values.size, dtype=bool)
@@ -167,7 +223,32 @@ def group_by_score(
             ClassRows(group[positive], weight[positive]),
             ClassRows(group[negative], weight[negative]),
         )
-    return ScoreGroups(values[first_of_group], *classes)
+    return ScoreGroups(values[first_of_group], *classes), order
+
+
+def number_units(name: str, labels: ArrayLike, length: int) -> NDArray[np.intp]:
+    """Number the distinct labels from 0, in their order: which unit each row belongs to.
+
+    Raises
+    ------
+    InvalidData
+        If there is not one label a row, or they are not whole numbers, booleans or text.
+    """
+    vector = _vector(name, labels)
+    if vector.size != length:
+        raise InvalidData(
+            f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
+        )
+    if vector.dtype.kind == "f":
+        _refuse_nan(name, vector)
+    elif vector.dtype.kind not in "biuUSO":
+        raise InvalidData(f"{name} must hold numbers, booleans or text, got {vector.dtype}")
+    elif vector.dtype.kind == "O" and not all(isinstance(v, str | int) for v in vector):
+        raise InvalidData(f"{name} must hold numbers, booleans or text, got other objects")
+    try:
+        return np.unique(vector, return_inverse=True)[1].astype(np.intp, copy=False)
+    except TypeError as error:
+        raise InvalidData(f"{name} must hold values that can be ordered") from error
 
 
 def _binary_labels(y: ArrayLike) -> NDArray[np.bool_]:

@@ -1,20 +1,10 @@
 """Confidence intervals of the areas: analytic by placement values, or by the bootstrap.
 
-How the analytic ones come about. Let ROC be the curve through tie groups, w the weights, P and N the class masses and
-[a, b] the window. Both classes enter the area A = ∫_a^b ROC(u) du as sums of independent terms, to first order:
+The analytic variance sums squared influences; `influence` derives it. For single rows it is
 
-* positives, exactly: ROC is the mean of the curves of single positives, so A = Σ w_i V_i / P, where the *placement
-  value* V_i is the part of the window that lies below positive i: the width of [a, b] to the right of its FPR. Inside a
-  tie the single curve is a ramp;
-* negatives: with S₊ and S₋ the survival functions, moving mass ε towards score y moves the threshold at rate u by
-  (1[y ≥ c] − S₋(c)) ε / f₋(c), and so A by −ε ∫ f₊(c) (1[y ≥ c] − S₋(c)) dc over the thresholds c of the window, which
-  is ε S₊(c) at c = y clipped into the window, up to a constant. So negative k counts with h_k, the height of
-  the curve at its own FPR clipped into [a, b] (averaged over its tie's stretch).
+    Var A = r₊ Σ w_i² (V_i − A)² / P² + r₋ Σ w_k² (h_k − h̄)² / N², with r = e / (e − 1), e = (Σw)² / Σw²,
 
-Var A = r₊ Σ w_i² (V_i − A)² / P² + r₋ Σ w_k² (h_k − h̄)² / N², with r = e / (e − 1), e = (Σw)² / Σw².
-
-For [0, 1], without weights, this is DeLong's variance to the last term; for other windows it is He & Escobar's and,
-before smoothing, that of Dodd & Pepe's estimator. The interval is symmetric on the logit scale, which keeps it inside
+which for the AUC without weights is DeLong's. The interval is symmetric on the logit scale, which keeps it inside
 (0, 1) and near its level for areas close to 1.
 
 When the sample cannot show its variance, because a class has the weight of one row, the area is 0 or 1, or no
@@ -24,10 +14,6 @@ Klose's bound. It is wide and honest: AUC 1 on 50 positives and 50 negatives giv
 
 References
 ----------
-DeLong, DeLong & Clarke-Pearson, "Comparing the areas under two or more correlated ROC curves", Biometrics 44 (1988).
-Dodd & Pepe, "Partial AUC estimation and regression", Biometrics 59 (2003).
-He & Escobar, "Nonparametric statistical inference method for partial areas under ROC curves", Statistics in Medicine
-27 (2008).
 Birnbaum & Klose, "Bounds for the variance of the Mann-Whitney statistic", Annals of Mathematical Statistics 28 (1957).
 Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
 Pepe, "The Statistical Evaluation of Medical Tests for Classification and Prediction" (2003), §5.2: the logit scale.
@@ -43,16 +29,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
-from core.metrics.area import auc_of
+from core.metrics.area import area_of
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import ClassRows, FloatArray, ScoreGroups, group_by_score
+from core.metrics.groups import ClassRows, FloatArray, ScoreGroups, check_rows, group_rows
+from core.metrics.influence import NOTHING, Areas, effective_rows, estimate_areas, influences
 from core.metrics.window import check_level, check_window
 
 Method = Literal["analytic", "bootstrap"]
 METHODS = ("analytic", "bootstrap")
-
-# Below this a standard error or a distance to 0 or 1 is rounding, not sampling.
-_NOTHING = 1e-12
 
 
 class Interval(NamedTuple):
@@ -69,6 +53,7 @@ def auc_interval(
     level: float = 0.95,
     *,
     sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
 ) -> Interval:
     """The AUC with DeLong's variance and an interval on the logit scale.
 
@@ -82,6 +67,8 @@ def auc_interval(
         Probability that the interval covers the AUC of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative. For the interval weights are shares, not counts: doubling all of them changes nothing.
+    group : array_like, shape (n_samples,), optional
+        Rows of one value are drawn together: several rows of a patient. They may be of both classes.
 
     Returns
     -------
@@ -100,9 +87,7 @@ def auc_interval(
     -----
     O(n log n).
     """
-    level = check_level(level)
-    groups = group_by_score(y, scores, sample_weight)
-    return auc_interval_of(groups, curve_of(groups), level)
+    return partial_auc_interval(y, scores, level=level, sample_weight=sample_weight, group=group)
 
 
 def partial_auc_interval(
@@ -116,12 +101,13 @@ def partial_auc_interval(
     n_bootstrap: int = 1000,
     random_state: int = 0,
     sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
 ) -> Interval:
     """The partial AUC (interpolated, divided by the window's width) with an interval.
 
     Parameters
     ----------
-    y, scores, sample_weight
+    y, scores, sample_weight, group
         As `auc_interval`.
     fpr_min, fpr_max : float in [0, 1]
         The window, fpr_min < fpr_max.
@@ -158,42 +144,64 @@ def partial_auc_interval(
         raise InvalidParameter(f"method must be one of {METHODS}, got {method!r}")
     _check_integer("n_bootstrap", n_bootstrap, 2)
     _check_integer("random_state", random_state, 0)
-    groups = group_by_score(y, scores, sample_weight)
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    if rows.unit is not None and method == "bootstrap":
+        raise InvalidParameter("method must be 'analytic' where rows have a group")
+    if rows.unit is not None:
+        return area_interval(estimate_areas(rows, [(low, high)]), 0, 0, (low, high), level)
+    groups, _ = group_rows(rows, 0)
     curve = curve_of(groups)
     if method == "analytic":
         return partial_auc_interval_of(groups, curve, low, high, level)
     areas = _bootstrap_areas(groups, low, high, n_bootstrap, random_state)
-    value = curve.partial_area(low, high)
-    if np.ptp(areas) <= _NOTHING:
-        return _widest(groups, value, low, high, level)
+    value = area_of(groups, curve, low, high)
+    if np.ptp(areas) <= NOTHING:
+        return wilson_interval(value, least_trials(effective_of(groups), (low, high)), level)
     ends = np.quantile(areas, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return Interval(value, min(value, float(ends[0])), max(value, float(ends[1])))
-
-
-def auc_interval_of(groups: ScoreGroups, curve: RocCurve, level: float) -> Interval:
-    """`auc_interval` of tie groups and their full curve."""
-    return _analytic(groups, curve, auc_of(groups), (0.0, 1.0), level)
 
 
 def partial_auc_interval_of(
     groups: ScoreGroups, curve: RocCurve, fpr_min: float, fpr_max: float, level: float
 ) -> Interval:
     """The analytic `partial_auc_interval` of tie groups and their full curve."""
-    value = curve.partial_area(fpr_min, fpr_max)
-    return _analytic(groups, curve, value, (fpr_min, fpr_max), level)
+    window = fpr_min, fpr_max
+    variance = area_variance(groups, curve, *window)
+    return _interval(area_of(groups, curve, *window), variance, effective_of(groups), window, level)
 
 
-def _analytic(
-    groups: ScoreGroups,
-    curve: RocCurve,
+def area_interval(
+    areas: Areas, scorer: int, j: int, window: tuple[float, float], level: float
+) -> Interval:
+    """The analytic interval of one of several areas, over the j-th of their windows."""
+    value, variance = float(areas.values[scorer, j]), areas.variance(scorer, j)
+    return _interval(value, variance, areas.effective, window, level)
+
+
+def _interval(
     value: float,
+    variance: float | None,
+    effective: tuple[float, float],
     window: tuple[float, float],
     level: float,
 ) -> Interval:
-    variance = area_variance(groups, curve, *window)
-    if variance is None or math.sqrt(variance) <= _NOTHING or not _NOTHING < value < 1 - _NOTHING:
-        return _widest(groups, value, *window, level)
+    """Symmetric on the logit scale; Wilson's where the sample cannot show its variance."""
+    if variance is None or math.sqrt(variance) <= NOTHING or not NOTHING < value < 1 - NOTHING:
+        return wilson_interval(value, least_trials(effective, window), level)
     return logit_interval(value, variance, level)
+
+
+def least_trials(effective: tuple[float, float], window: tuple[float, float]) -> float:
+    """Trials that show an area over a window as poorly as any two distributions can: the n of the module."""
+    return min(effective[0], effective[1] * (window[1] - window[0]))
+
+
+def effective_of(groups: ScoreGroups) -> tuple[float, float]:
+    """Effective number of rows of the positives and of the negatives."""
+    return (
+        effective_rows(groups.positive, groups.positive_squares),
+        effective_rows(groups.negative, groups.negative_squares),
+    )
 
 
 def logit_interval(value: float, variance: float, level: float) -> Interval:
@@ -220,49 +228,15 @@ def area_variance(
     return (positive + negative) / (fpr_max - fpr_min) ** 2
 
 
-def influences(
-    groups: ScoreGroups, curve: RocCurve, fpr_min: float, fpr_max: float
-) -> tuple[FloatArray, FloatArray]:
-    """What a row of each tie group is to the area over the window (not divided by its width).
-
-    Returns
-    -------
-    placement, height : ndarray of shape (n_groups,), float64
-        V of a positive and h of a negative; see the module.
-
-    Notes
-    -----
-    O(n_groups).
-    """
-    fpr = groups.flagged_negative / groups.flagged_negative[-1]
-    tpr = groups.flagged_positive / groups.flagged_positive[-1]
-    start, end, width = fpr[:-1], fpr[1:], np.diff(fpr)
-    # Where in each tie's own stretch of FPR, from 0 to 1, the window begins and ends.
-    stretch = np.where(width > 0.0, width, 1.0)
-    enters = np.clip((fpr_min - start) / stretch, 0.0, 1.0)
-    leaves = np.clip((fpr_max - start) / stretch, 0.0, 1.0)
-    inside = leaves - enters
-    placement = width * inside * (enters + leaves) / 2.0
-    placement += np.maximum(fpr_max - np.maximum(end, fpr_min), 0.0)
-    height = enters * curve.middle_height(fpr_min) + (1.0 - leaves) * curve.middle_height(fpr_max)
-    height += inside * (tpr[:-1] + (enters + leaves) / 2.0 * np.diff(tpr))
-    return placement, height
-
-
 def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
     """Variance of the weighted mean of independent values, given the sums of weights and of their squares."""
     total = float(mass.sum())
     effective = total**2 / float(squares.sum())
-    if effective <= 1.0 + _NOTHING:
+    if effective <= 1.0 + NOTHING:
         return None
     mean = float(mass @ values) / total
     spread = float(squares @ (values - mean) ** 2) / total**2
     return spread * effective / (effective - 1.0)
-
-
-def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
-    """Kish's number of equally weighted rows that would be worth as much: (Σw)² / Σw²."""
-    return float(mass.sum()) ** 2 / float(squares.sum())
 
 
 def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
@@ -307,15 +281,6 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
 def normal_quantile(level: float) -> float:
     """Half the width, in standard deviations, of the central interval that holds `level` of a normal distribution."""
     return NormalDist().inv_cdf((1.0 + level) / 2.0)
-
-
-def _widest(
-    groups: ScoreGroups, value: float, fpr_min: float, fpr_max: float, level: float
-) -> Interval:
-    """Wilson's interval for the greatest variance that two distributions can give the area."""
-    positives = effective_rows(groups.positive, groups.positive_squares)
-    negatives = effective_rows(groups.negative, groups.negative_squares)
-    return wilson_interval(value, min(positives, negatives * (fpr_max - fpr_min)), level)
 
 
 def _bootstrap_areas(

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import RocCurve, curve_of
 from core.metrics.groups import ScoreGroups, group_by_score
-from core.metrics.intervals import Interval, effective_rows, wilson_interval
+from core.metrics.influence import effective_rows
+from core.metrics.intervals import Interval, wilson_interval
 from core.metrics.window import check_level, check_rate
 
 # Sums of weights are rounded: .1 + .2 of 1 must pass for .3. Far below the step 1/n of any real curve.

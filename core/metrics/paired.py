@@ -1,14 +1,12 @@
 """How much more partial AUC one scorer has than another on the same rows, and how surely."""
 
-import math
 from typing import NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from core.metrics.curve import curve_of
-from core.metrics.groups import FloatArray, group_by_score
-from core.metrics.intervals import influences, mean_variance
+from core.metrics.compare import difference_error
+from core.metrics.groups import check_rows
+from core.metrics.influence import estimate_areas
 from core.metrics.window import check_window
 
 
@@ -67,31 +65,12 @@ def partial_auc_rise(
 
     Notes
     -----
-    To first order the difference is a mean over positives of the difference of their placement values, less
-    one over negatives of the difference of the curves' heights there; see `intervals`. O(n log n).
+    The error is that of `compare`, with a unit of each class on its own. O(n log n).
     """
-    low, high = check_window(fpr_min, fpr_max)
-    labels, weight, units = np.asarray(y), np.asarray(sample_weight), np.asarray(unit)
-    areas, parts = [], []
-    for scores in (np.asarray(before), np.asarray(after)):
-        groups = group_by_score(labels, scores, weight)
-        curve = curve_of(groups)
-        areas.append(curve.partial_area(low, high))
-        place = np.searchsorted(-groups.scores, -scores)
-        parts.append([values[place] for values in influences(groups, curve, low, high)])
-    positive = labels == labels.max()
-    variance = 0.0
-    for rows, one, other in zip((positive, ~positive), *parts, strict=True):
-        part = _variance(other[rows] - one[rows], weight[rows], units[rows])
-        if part is None:
-            return Rise(areas[0], areas[1], 1.0)
-        variance += part
-    return Rise(areas[0], areas[1], math.sqrt(variance) / (high - low))
-
-
-def _variance(values: FloatArray, weight: FloatArray, unit: FloatArray) -> float | None:
-    """Variance of the weighted mean of values, those of a unit together."""
-    _, place = np.unique(unit, return_inverse=True)
-    mass = np.bincount(place, weights=weight).astype(np.float64)
-    means = np.bincount(place, weights=weight * values).astype(np.float64) / mass
-    return mean_variance(means, mass, mass**2)
+    window = check_window(fpr_min, fpr_max)
+    rows = check_rows(y, {"before": before, "after": after}, sample_weight, unit)
+    assert rows.unit is not None
+    areas = estimate_areas(rows._replace(unit=2 * rows.unit + rows.positive), [window])
+    error = difference_error(areas, 1, 0, 0)
+    values = areas.values[:, 0]
+    return Rise(float(values[0]), float(values[1]), 1.0 if error is None else error)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from core.metrics.area import misrank_fraction_of, tied_fraction_of
 from core.metrics.curve import RocCurve, curve_of
 from core.metrics.groups import group_by_score
-from core.metrics.intervals import Interval, auc_interval_of, partial_auc_interval_of
+from core.metrics.intervals import Interval, partial_auc_interval_of
 from core.metrics.operating import ClassTotals, totals_of
 from core.metrics.window import check_level, check_window
 
@@ -102,7 +102,7 @@ def summarise(
     curve = curve_of(groups)
     return Summary(
         curve=curve,
-        auc=auc_interval_of(groups, curve, level),
+        auc=partial_auc_interval_of(groups, curve, 0.0, 1.0, level),
         partial_aucs=tuple(
             PartialArea(low, high, partial_auc_interval_of(groups, curve, low, high, level))
             for low, high in checked

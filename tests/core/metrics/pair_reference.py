@@ -82,9 +82,13 @@ def interpolated_pauc(y, scores, fpr_min, fpr_max, weights=None):
     return area / (fpr_max - fpr_min)
 
 
-def delong_variance(y, scores):
-    """DeLong, DeLong & Clarke-Pearson (1988), eqs. 4 to 6 for one curve, over all pairs."""
+def structural_components(y, scores):
+    """DeLong, DeLong & Clarke-Pearson (1988), eq. 4: of each positive and of each negative, over all pairs."""
     positives, negatives = scores[y == 1], scores[y == 0]
     psi = (positives[:, None] > negatives) + 0.5 * (positives[:, None] == negatives)
-    v10, v01 = psi.mean(axis=1), psi.mean(axis=0)
-    return v10.var(ddof=1) / len(positives) + v01.var(ddof=1) / len(negatives)
+    return psi.mean(axis=1), psi.mean(axis=0)
+
+
+def delong_variance(y, scores):
+    """DeLong, DeLong & Clarke-Pearson (1988), eqs. 4 to 6 for one curve, over all pairs."""
+    return sum(v.var(ddof=1) / len(v) for v in structural_components(y, scores))

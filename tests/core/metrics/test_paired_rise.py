@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pair_reference import structural_components
 
 from core.metrics import partial_auc
 from core.metrics.paired import partial_auc_rise
@@ -18,13 +19,6 @@ def make_rows(n=400, seed=0):
     return y, before, after, rng.uniform(0.5, 2.0, n)
 
 
-def of_pairs(y, scores):
-    """The structural components of DeLong, DeLong & Clarke-Pearson, pair by pair."""
-    differences = scores[y == 1][:, None] - scores[y == 0]
-    wins = (np.sign(differences) + 1.0) / 2.0
-    return wins.mean(axis=1), wins.mean(axis=0)
-
-
 @pytest.mark.parametrize("window", WINDOWS)
 def test_areas_are_those_of_either(window):
     y, before, after, weight = make_rows()
@@ -37,7 +31,7 @@ def test_of_all_rates_the_error_is_delongs():
     y, before, after, _ = make_rows()
     ones, units = np.ones(len(y)), np.arange(len(y))
     rise = partial_auc_rise(y, before, after, sample_weight=ones, unit=units)
-    parts = zip(of_pairs(y, before), of_pairs(y, after), strict=True)
+    parts = zip(structural_components(y, before), structural_components(y, after), strict=True)
     variance = sum((b - a).var(ddof=1) / len(a) for a, b in parts)
     assert rise.error == pytest.approx(np.sqrt(variance), rel=1e-12)
 

@@ -1,0 +1,254 @@
+"""Two or more scorers on the same rows: DeLong over all pairs, joint tests, Holm, and what no variance means."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pair_reference import rankings, structural_components, windows
+from scipy.stats import chi2, norm
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import (
+    auc_interval,
+    compare,
+    compare_auc,
+    compare_partial_auc,
+    partial_auc_interval,
+)
+from core.metrics.compare import holm, one_sided_table
+
+WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
+
+
+def make_rows(n=300, k=3, seed=0, gain=(1.0, 1.2, 0.6)):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.3).astype(int)
+    shared = rng.normal(size=n)
+    scores = [np.round(g * y + shared + rng.normal(size=n), 1) for g in gain[:k]]
+    return y, scores, rng
+
+
+def naive_delong(y, scores):
+    """Areas and covariance of DeLong, DeLong & Clarke-Pearson (1988), eqs. 3 to 6, over all pairs."""
+    parts = [structural_components(y, column) for column in scores]
+    areas = np.array([of_positives.mean() for of_positives, _ in parts])
+    covariance = 0.0
+    for of_class in zip(*parts, strict=True):
+        covariance = covariance + np.cov(np.array(of_class)) / len(of_class[0])
+    return areas, covariance
+
+
+def test_differences_of_aucs_are_delongs():
+    y, scores, _ = make_rows()
+    areas, covariance = naive_delong(y, scores)
+    found = compare_auc(y, scores, level=0.9).windows[0]
+    for difference, (a, b) in zip(found.differences, combinations(range(3), 2), strict=True):
+        error = math.sqrt(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b])
+        d = areas[a] - areas[b]
+        assert difference.value == pytest.approx(d)
+        assert (difference.low, difference.high) == pytest.approx(
+            (d - norm.ppf(0.95) * error, d + norm.ppf(0.95) * error)
+        )
+        assert difference.p_value == pytest.approx(2 * norm.sf(abs(d) / error))
+    contrast = np.array([[1, -1, 0], [1, 0, -1]])
+    d = contrast @ areas
+    wald = d @ np.linalg.solve(contrast @ covariance @ contrast.T, d)
+    assert found.joint_p_value == pytest.approx(chi2.sf(wald, 2))
+
+
+@given(rankings(), st.randoms(use_true_random=False))
+def test_any_pair_is_delongs_or_says_that_there_is_no_variance(ranking, random):
+    y, one, _ = ranking
+    other = np.array(random.sample(one.tolist(), len(one)))
+    found = compare_auc(y, [one, other]).windows[0]
+    difference = found.differences[0]
+    assert -1.0 <= difference.low <= difference.value <= difference.high <= 1.0
+    assert difference.high - difference.low > 1e-6
+    assert 0.0 <= difference.p_value <= 1.0
+    assert found.joint_p_value == pytest.approx(difference.p_value)
+    if min(y.sum(), (1 - y).sum()) > 1:
+        areas, covariance = naive_delong(y, [one, other])
+        error = math.sqrt(max(0.0, covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]))
+        if error > 1e-9:
+            z = (areas[0] - areas[1]) / error
+            assert difference.p_value == pytest.approx(2 * norm.sf(abs(z)), abs=1e-7)
+
+
+@given(rankings(weighted=True), windows)
+def test_values_are_the_intervals_of_each_alone(ranking, window):
+    y, scores, weights = ranking
+    found = compare_partial_auc(y, [scores, scores[::-1]], *window, sample_weight=weights)
+    for interval, column in zip(found.windows[0].values, (scores, scores[::-1]), strict=True):
+        alone = partial_auc_interval(y, column, *window, sample_weight=weights)
+        np.testing.assert_allclose(interval, alone, atol=1e-7)
+
+
+def test_several_windows_are_each_window_by_itself_and_adjusted_together():
+    y, scores, rng = make_rows()
+    weight = rng.uniform(0.5, 2.0, len(y))
+    all_at_once = compare(y, scores, WINDOWS, sample_weight=weight, names=["a", "b", "c"])
+    p_values = []
+    for window, found in zip(WINDOWS, all_at_once.windows, strict=True):
+        alone = compare_partial_auc(
+            y, scores, *window, sample_weight=weight, names=["a", "b", "c"], adjust="none"
+        ).windows[0]
+        assert (found.fpr_min, found.fpr_max) == window
+        assert found.values == alone.values
+        assert found.joint_p_value == alone.joint_p_value
+        for here, there in zip(found.differences, alone.differences, strict=True):
+            assert (here.first, here.second) == (there.first, there.second)
+            assert here.p_value == there.p_value == there.adjusted_p_value
+        p_values.extend(here.p_value for here in found.differences)
+    adjusted = [
+        here.adjusted_p_value for found in all_at_once.windows for here in found.differences
+    ]
+    np.testing.assert_allclose(adjusted, holm(np.array(p_values)))
+    assert all_at_once.n_tests == 9
+
+
+def test_holm_published_example():
+    # statsmodels' and R's p.adjust(c(.01, .04, .03, .005), "holm"): .03 .06 .06 .02
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_array_equal(holm(np.array([[0.9, 0.8]])), [[1.0, 1.0]])
+
+
+def test_weights_and_scales_of_scores_do_not_matter():
+    y, scores, _ = make_rows()
+    plain = compare(y, scores, WINDOWS)
+    scaled = compare(y, [np.exp(column) for column in scores], WINDOWS, sample_weight=0.3 + 0.0 * y)
+    for one, other in zip(plain.windows, scaled.windows, strict=True):
+        assert one.joint_p_value == pytest.approx(other.joint_p_value)
+        for here, there in zip(one.differences, other.differences, strict=True):
+            assert (here.value, here.low) == pytest.approx((there.value, there.low))
+
+
+# --- dependent contrasts --------------------------------------------------------------------------
+
+
+def test_an_equal_scorer_takes_nothing_from_the_joint_test():
+    y, scores, _ = make_rows()
+    two = compare_auc(y, scores[:2])
+    three = compare_auc(y, [scores[0], scores[1], 3.0 * scores[1] + 1.0])
+    assert three.joint_p_value == pytest.approx(two.joint_p_value)
+    assert three.windows[0].differences[2].p_value == 1.0
+
+
+def test_a_window_made_up_of_others_takes_nothing_from_the_joint_test():
+    y, scores, _ = make_rows()
+    halves = compare(y, scores, [(0.0, 0.5), (0.5, 1.0)])
+    nested = compare(y, scores, [(0.0, 0.5), (0.5, 1.0), (0.0, 1.0)])
+    assert nested.joint_p_value == pytest.approx(halves.joint_p_value, rel=1e-6)
+
+
+# --- no variance ----------------------------------------------------------------------------------
+
+
+def test_equal_scorers_differ_by_nothing_and_the_interval_says_how_little_that_proves():
+    y, scores, _ = make_rows()
+    found = compare_auc(y, [scores[0], scores[0]])
+    difference = found.windows[0].differences[0]
+    z, n = norm.ppf(0.975), y.sum()
+    assert (difference.value, difference.p_value, difference.adjusted_p_value) == (0.0, 1.0, 1.0)
+    assert found.joint_p_value == 1.0
+    assert difference.high == pytest.approx(z**2 / (n + z**2))
+    assert difference.low == pytest.approx(-difference.high)
+
+
+def test_two_perfect_rankings_are_not_told_apart():
+    y = np.repeat([1, 0], [50, 90])
+    found = compare_auc(y, [y + 0.0, y + 0.1 * np.arange(140)[::-1] / 140])
+    difference = found.windows[0].differences[0]
+    assert (difference.value, difference.p_value, found.joint_p_value) == (0.0, 1.0, 1.0)
+    assert difference.high == pytest.approx(1.0 - auc_interval(y, y + 0.0).low)
+
+
+def test_perfect_against_constant_and_reversed():
+    y = np.repeat([1, 0], [20, 30])
+    found = compare_auc(y, [y + 0.0, 0.0 * y, -1.0 * y], adjust="none")
+    first, whole, last = found.windows[0].differences
+    assert (first.value, whole.value, last.value) == (0.5, 1.0, 0.5)
+    # McNemar's test and Tango's interval: 20 pairs, of which 10 (or all) favour the first.
+    assert first.p_value == pytest.approx(2 * norm.sf(math.sqrt(10)))
+    assert whole.p_value == pytest.approx(2 * norm.sf(math.sqrt(20)))
+    z = norm.ppf(0.975)
+    assert (whole.low, whole.high) == pytest.approx(((20 - z**2) / (20 + z**2), 1.0))
+    assert found.joint_p_value == pytest.approx(3 * whole.p_value)
+
+
+@pytest.mark.parametrize("favoured", range(21))
+def test_without_variance_the_interval_is_tangos(favoured):
+    # n pairs, `favoured` one way, none the other: the ends solve the score equation, q found by search.
+    n, d, z = 20, favoured / 20, norm.ppf(0.975)
+
+    def score(delta):
+        q = np.linspace(max(0.0, -delta), (1.0 - delta) / 2.0, 200_001)[1:-1]
+        fit = favoured * np.log(q + delta) + (n - favoured) * np.log1p(-2 * q - delta)
+        best = q[np.argmax(fit)]
+        return n * (d - delta) ** 2 - z**2 * (2 * best + delta - delta**2)
+
+    _, low, high = one_sided_table(d, n, 0.95)
+    for end in {low, high} - {1.0}:
+        assert score(end) == pytest.approx(0.0, abs=2e-3)
+    assert one_sided_table(-d, n, 0.95)[1:] == pytest.approx((-high, -low))
+
+
+@pytest.mark.parametrize("lone", [0, 1])
+def test_one_row_of_a_class_tells_nothing_apart(lone):
+    y = np.full(20, 1 - lone)
+    y[7] = lone
+    rng = np.random.default_rng(0)
+    found = compare(y, [rng.normal(size=20) for _ in range(3)], WINDOWS)
+    for window in found.windows:
+        for difference in window.differences:
+            assert difference.p_value > 0.15
+            assert difference.high - difference.low > 0.7
+    assert found.joint_p_value == 1.0
+
+
+# --- null -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_under_the_null_hypothesis_p_values_are_uniform(window):
+    p_values, joint = [], []
+    for seed in range(400):
+        y, scores, _ = make_rows(n=200, seed=seed, gain=(1.0, 1.0, 1.0))
+        found = compare_partial_auc(y, scores, *window).windows[0]
+        p_values.append(found.differences[0].p_value)
+        joint.append(found.joint_p_value)
+    for values in (p_values, joint):
+        assert np.mean(np.array(values) < 0.05) == pytest.approx(0.05, abs=0.04)
+        assert np.mean(values) == pytest.approx(0.5, abs=0.06)
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+Y, ONE, TWO = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "error", "message"),
+    [
+        ([ONE], {}, InvalidParameter, "scores must hold at least two scorers, got 1"),
+        ([ONE, TWO[:3]], {}, InvalidData, r"scores\[1\] must have one value for each of the 4"),
+        ([ONE, [1, 2, 3, np.nan]], {}, InvalidData, r"scores\[1\] must be finite, got nan"),
+        ([ONE, TWO], {"windows": []}, InvalidParameter, "windows must name at least one window"),
+        ([ONE, TWO], {"windows": [(0.1, 0.05)]}, InvalidParameter, "fpr_max must be greater"),
+        ([ONE, TWO], {"windows": [(0.1,)]}, InvalidParameter, "a window must be a pair"),
+        ([ONE, TWO], {"level": 1.0}, InvalidParameter, "level must lie strictly"),
+        ([ONE, TWO], {"adjust": "bonferroni"}, InvalidParameter, "adjust must be one of"),
+        ([ONE, TWO], {"names": ["a"]}, InvalidParameter, "names must name each of the 2 scorers"),
+        ([ONE, TWO], {"names": ["a", "a"]}, InvalidParameter, "names must differ"),
+        ([ONE, TWO], {"group": [1, 2, 3]}, InvalidData, "group must have one value for each"),
+        ([ONE, TWO], {"group": [1, 2, 3, np.nan]}, InvalidData, "group must not hold NaN"),
+        ([ONE, TWO], {"group": [1, 2, 3, None]}, InvalidData, "group must hold numbers, booleans"),
+        ([ONE, TWO], {"group": np.array([1, 2, 3, "a"], object)}, InvalidData, "can be ordered"),
+        ([ONE, TWO], {"sample_weight": [1, 1, 1, -1]}, InvalidData, "sample_weight must be 0 or"),
+    ],
+)
+def test_bad_input_is_refused_by_name(scores, options, error, message):
+    with pytest.raises(error, match=message):
+        compare(Y, scores, **options)
