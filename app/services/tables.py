@@ -6,7 +6,6 @@ other rows alone is missing, as it will be when the ranker scores rows to come.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,20 +18,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.errors import Invalid
+from app.services import row_hashes
+from app.services.row_hashes import Hashes
 from app.services.times import read_times
 from core.table import Categories, CodedTable, keep_present, to_matrix
 
 Floats = npt.NDArray[np.float64]
-Hashes = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.intp]
 
 LEAST_PER_CLASS = 2
 """Rows of each class that a part needs, to be fitted on or to be judged by."""
-
-_BLOCK = 1 << 15
-_FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
-_FACTOR_2 = np.uint64(0x94D049BB133111EB)
-_NO_TEXT = 0x9E3779B97F4A7C15  # what a missing category hashes to
 
 
 @dataclass(frozen=True)
@@ -233,7 +228,7 @@ def hash_units(table: Table, fraction: float, seed: int) -> Hashes:
 
 def _hash_units(table: Table, seed: int) -> Hashes:
     hashes = _hash_rows(table) if table.group is None else table.group
-    return mix(hashes ^ np.uint64(seed % 2**64))
+    return row_hashes.mix(hashes ^ np.uint64(seed % 2**64))
 
 
 def _checked(fraction: float) -> float:
@@ -264,46 +259,15 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
 
 
 def _hash_rows(table: Table) -> Hashes:
-    """Hash the rows: the sum over the columns of their values' bits, or their text's, mixed with the column's name."""
-    keys = [_hash_word(name) for name in table.names]
-    words = [
-        None if texts is None else np.array([*map(_hash_word, texts), _NO_TEXT], dtype=np.uint64)
-        for texts in table.categories
-    ]
     hashes = np.zeros(len(table.X), dtype=np.uint64)
-    for start in range(0, len(hashes), _BLOCK):  # a block's columns stay in the processor's cache
-        block = table.X[start : start + _BLOCK]
-        total = hashes[start : start + _BLOCK]
-        for feature, (key, word) in enumerate(zip(keys, words, strict=True)):
-            values = block[:, feature] + 0.0  # a copy in which -0.0 is 0.0
-            missing = np.isnan(values)
-            if word is None:
-                values[missing] = np.nan
-                bits = values.view(np.uint64)
-            else:
-                bits = word[np.where(missing, -1.0, values).astype(np.intp)]
-            total += mix(bits ^ np.uint64(key))
+    for feature, (name, texts) in enumerate(zip(table.names, table.categories, strict=True)):
+        row_hashes.add_column(hashes, name, table.X[:, feature], texts)
     return hashes
-
-
-def _hash_word(text: str) -> int:
-    """The first eight bytes of its SHA-256."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
-
-
-def mix(values: Hashes) -> Hashes:
-    """Scramble 64 bits one to one: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
-    values = values ^ (values >> np.uint64(30))
-    values *= _FACTOR_1
-    values ^= values >> np.uint64(27)
-    values *= _FACTOR_2
-    values ^= values >> np.uint64(31)
-    return values
 
 
 def _hash_text(column: object) -> Hashes:
     """Hash texts, each distinct one once."""
     coded = pc.dictionary_encode(column).combine_chunks()
-    hashes = [_hash_word(text) for text in coded.dictionary.to_pylist()]
+    hashes = [row_hashes.hash_word(text) for text in coded.dictionary.to_pylist()]
     codes: Rows = coded.indices.to_numpy()
     return np.array(hashes, dtype=np.uint64)[codes]

@@ -21,7 +21,7 @@ from app.services.ingest.faults import PER_COLUMN, BadTable, Fault, Faults, show
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Rows
 from app.services.ingest.text import count_codes, encode
-from app.services.tables import mix
+from app.services.row_hashes import mix
 
 LEAST_IDENTIFIERS = 20
 """Known values that a column needs to be taken for identifiers: of fewer, nearly all may differ by chance."""

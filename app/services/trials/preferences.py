@@ -25,8 +25,9 @@ from app.db.base import Base
 from app.db.model_tables import ModelPairMetrics
 from app.errors import Invalid
 from app.services import margins
+from app.services.row_hashes import Hashes, mix
 from app.services.samples import draw
-from app.services.tables import Columns, Hashes, Table, cut, hash_units, mix, read_table
+from app.services.tables import Columns, Table, cut, hash_units, read_table
 from app.services.trials.scores import score
 from core.metrics import pair_order, summarise_pairs
 from core.ranker import Callback, Floats, Ranker
