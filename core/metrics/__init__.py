@@ -4,6 +4,13 @@ The functions take (y, scores); `RocCurve` answers from a stored curve alone; `s
 """
 
 from core.metrics.area import auc, misrank_fraction, partial_auc, tpr_at_fpr
+from core.metrics.bands import (
+    RocBand,
+    fpr_at_tpr_interval,
+    roc_band,
+    roc_band_on_curve,
+    tpr_at_fpr_interval,
+)
 from core.metrics.compare import (
     Comparison,
     Difference,
@@ -12,6 +19,7 @@ from core.metrics.compare import (
     compare_auc,
     compare_partial_auc,
 )
+from core.metrics.cost import Costs, ExpectedCost
 from core.metrics.curve import RocCurve, roc_curve, roc_hull
 from core.metrics.intervals import (
     Interval,
@@ -20,7 +28,6 @@ from core.metrics.intervals import (
     wilson_interval,
 )
 from core.metrics.operating import (
-    ClassTotals,
     OperatingPoint,
     operating_point,
     operating_point_on_curve,
@@ -33,16 +40,20 @@ from core.metrics.pairs import (
     summarise_pairs,
 )
 from core.metrics.summary import PartialArea, Summary, summarise
+from core.metrics.totals import ClassTotals
 from core.metrics.window import froc_window, window_counts
 
 __all__ = [
     "ClassTotals",
     "Comparison",
+    "Costs",
     "Difference",
+    "ExpectedCost",
     "Interval",
     "OperatingPoint",
     "PairSummary",
     "PartialArea",
+    "RocBand",
     "RocCurve",
     "Summary",
     "WindowComparison",
@@ -51,6 +62,7 @@ __all__ = [
     "compare",
     "compare_auc",
     "compare_partial_auc",
+    "fpr_at_tpr_interval",
     "froc_window",
     "misrank_fraction",
     "operating_point",
@@ -60,11 +72,14 @@ __all__ = [
     "pair_order_interval",
     "partial_auc",
     "partial_auc_interval",
+    "roc_band",
+    "roc_band_on_curve",
     "roc_curve",
     "roc_hull",
     "summarise",
     "summarise_pairs",
     "tpr_at_fpr",
+    "tpr_at_fpr_interval",
     "wilson_interval",
     "window_counts",
 ]

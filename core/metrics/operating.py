@@ -9,53 +9,17 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.errors import InvalidData, InvalidParameter
+from core.errors import InvalidParameter
+from core.metrics.bands import fpr_at_tpr_interval, threshold_reach, tpr_at_fpr_interval
+from core.metrics.cost import Costs, ExpectedCost, as_cheap, expected_cost, least_costly
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import ScoreGroups, group_by_score
-from core.metrics.influence import effective_rows
+from core.metrics.groups import FloatArray, group_by_score
 from core.metrics.intervals import Interval, wilson_interval
+from core.metrics.totals import ClassTotals, totals_of
 from core.metrics.window import check_level, check_rate
 
 # Sums of weights are rounded: .1 + .2 of 1 must pass for .3. Far below the step 1/n of any real curve.
 _TOLERANCE = 1e-12
-
-
-@dataclass(frozen=True)
-class ClassTotals:
-    """What a curve forgets about its data and an operating point needs.
-
-    Parameters
-    ----------
-    positive, negative : float > 0
-        Total weight of each class; the numbers of rows when unweighted.
-    positive_effective, negative_effective : float > 0
-        Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows when unweighted.
-
-    Raises
-    ------
-    InvalidData
-        If one is not positive and finite.
-    """
-
-    positive: float
-    negative: float
-    positive_effective: float
-    negative_effective: float
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not 0.0 < value < math.inf:
-                raise InvalidData(f"{name} must be positive and finite, got {value}")
-
-    @classmethod
-    def of_counts(cls, positives: int, negatives: int) -> ClassTotals:
-        """The totals of unweighted data."""
-        return cls(positives, negatives, positives, negatives)
-
-    @property
-    def prevalence(self) -> float:
-        """Positive share of the weight."""
-        return self.positive / (self.positive + self.negative)
 
 
 @dataclass(frozen=True)
@@ -66,19 +30,36 @@ class OperatingPoint:
     ----------
     threshold : float
         Rows with score ≥ threshold are flagged; +inf flags none.
+    threshold_low, threshold_high : float
+        Between them, the lower one left out, the population's threshold of what was asked for may lie: of the rate, or
+        of the least cost. Infinite where the sample sets no end. Both the threshold itself where that was asked for.
     fpr, tpr : Interval
-        Shares of the negatives and of the positives that are flagged.
+        Shares of the negatives and of the positives that this threshold flags.
     precision : Interval
         Positive share of what is flagged; the value is NaN, the interval [0, 1], when nothing is.
     lift : Interval
         Precision divided by the positive share of all rows, which is taken as known.
+    prevalence : float in (0, 1)
+        That share: the sample's unless another was given.
+    tpr_at_fpr : Interval or None
+        Of a cut at an FPR: the population's TPR at exactly this FPR, at the threshold, not known, that has it.
+    fpr_at_tpr : Interval or None
+        Of a cut at a TPR: the population's FPR at exactly this TPR.
+    cost : ExpectedCost or None
+        What a row costs, if costs were given.
     """
 
     threshold: float
+    threshold_low: float
+    threshold_high: float
     fpr: Interval
     tpr: Interval
     precision: Interval
     lift: Interval
+    prevalence: float
+    tpr_at_fpr: Interval | None = None
+    fpr_at_tpr: Interval | None = None
+    cost: ExpectedCost | None = None
 
 
 def operating_point(
@@ -88,10 +69,12 @@ def operating_point(
     fpr: float | None = None,
     tpr: float | None = None,
     threshold: float | None = None,
+    costs: Costs | None = None,
+    prevalence: float | None = None,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The best cut at a false positive rate, at a true positive rate, or the cut at a threshold.
+    """The best cut at a false positive rate, at a true positive rate or for given costs, or the cut at a threshold.
 
     Parameters
     ----------
@@ -105,6 +88,11 @@ def operating_point(
         Take the least FPR whose TPR is at least this; of several, the greatest TPR.
     threshold : float
         Flag the rows with score ≥ threshold; infinite is allowed.
+    costs : Costs
+        Say what the cut costs. If none of the three above is given, take the cut that costs least; of several, the one
+        that flags fewest.
+    prevalence : float in (0, 1)
+        Positive share of the rows that are to come, taken as known; the sample's by default.
     level : float in (0, 1)
         Level of each interval by itself.
     sample_weight : array_like of float, shape (n_samples,), optional
@@ -119,17 +107,32 @@ def operating_point(
     InvalidData
         If lengths differ, a value is not finite, or a class is empty or without weight.
     InvalidParameter
-        If not exactly one of `fpr`, `tpr` and `threshold` is given, or one is out of range.
+        If not exactly one of `fpr`, `tpr` and `threshold` is given and no `costs` either, or one is out of range.
 
     Notes
     -----
-    O(n log n). The intervals are Wilson's for the cut as given: they do not know that it was chosen on the same data.
-    With weights they count effective rows; those of the flagged rows are taken as if weights were spread evenly
-    within each class, so that the curve and the class totals are enough to find them.
+    O(n log n). `fpr`, `tpr` and what follows from them have Wilson's intervals for the cut as given: they say what this
+    very threshold will do, and do not know that it was chosen on the same data. `tpr_at_fpr` and `fpr_at_tpr` say
+    what the ranker can do at the rate asked for, and allow for the threshold's own variance (`bands`).
+    With weights all count effective rows; those of the flagged rows are taken as if weights were spread evenly
+    within each class, so that the curve and the class totals are enough to find them. With a prevalence of your own the
+    precision follows from TPR / FPR, whose interval is Donner & Zou's.
+
+    References
+    ----------
+    Donner & Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation",
+    Statistical Methods in Medical Research 21 (2012), eq. 9: ratios.
     """
     groups = group_by_score(y, scores, sample_weight)
     return operating_point_on_curve(
-        curve_of(groups), totals_of(groups), fpr=fpr, tpr=tpr, threshold=threshold, level=level
+        curve_of(groups),
+        totals_of(groups),
+        fpr=fpr,
+        tpr=tpr,
+        threshold=threshold,
+        costs=costs,
+        prevalence=prevalence,
+        level=level,
     )
 
 
@@ -140,31 +143,56 @@ def operating_point_on_curve(
     fpr: float | None = None,
     tpr: float | None = None,
     threshold: float | None = None,
+    costs: Costs | None = None,
+    prevalence: float | None = None,
     level: float = 0.95,
 ) -> OperatingPoint:
-    """`operating_point` from a stored curve and the totals of its data. O(log n_points)."""
+    """`operating_point` from a stored curve and the totals of its data. O(n_points)."""
     level = check_level(level)
+    share = totals.prevalence if prevalence is None else _check_prevalence(prevalence)
     given = {"fpr": fpr, "tpr": tpr, "threshold": threshold}
     named = [name for name, value in given.items() if value is not None]
-    if len(named) != 1:
+    if len(named) > 1 or not (named or costs):
+        number = "at most" if costs else "exactly"
         raise InvalidParameter(
-            f"exactly one of fpr, tpr and threshold must be given, got {', '.join(named) or 'none'}"
+            f"{number} one of fpr, tpr and threshold must be given, got {', '.join(named) or 'none'}"
         )
     if threshold is not None:
         cut = _check_threshold(threshold)
-        return _point(*curve.locate_one(cut), cut, totals, level)
-    index = _index_at_fpr(curve, fpr) if fpr is not None else _index_at_tpr(curve, tpr)
-    rates = float(curve.fpr[index]), float(curve.tpr[index])
-    return _point(*rates, float(curve.thresholds[index]), totals, level)
-
-
-def totals_of(groups: ScoreGroups) -> ClassTotals:
-    """The class totals of tie groups."""
-    return ClassTotals(
-        float(groups.flagged_positive[-1]),
-        float(groups.flagged_negative[-1]),
-        effective_rows(groups.positive, groups.positive_squares),
-        effective_rows(groups.negative, groups.negative_squares),
+        place, ends = curve.locate_one(cut), (cut, cut)
+    else:
+        if fpr is not None:
+            index = _index_at_fpr(curve, fpr)
+            ends = _ends_of_rate(curve, curve.fpr, fpr, totals.negative_effective, level)
+        elif tpr is not None:
+            index = _index_at_tpr(curve, tpr)
+            ends = _ends_of_rate(curve, curve.tpr, tpr, totals.positive_effective, level)
+        else:
+            assert costs is not None
+            index = least_costly(curve, costs, share)
+            near = as_cheap(curve, totals, costs, share, index, level)
+            ends = _next_below(curve, int(near[-1])), float(curve.thresholds[near[0]])
+        cut = float(curve.thresholds[index])
+        place = float(curve.fpr[index]), float(curve.tpr[index])
+    flagged = wilson_interval(place[0], totals.negative_effective, level)
+    caught = wilson_interval(place[1], totals.positive_effective, level)
+    precision = (
+        _precision(*place, totals, level)
+        if prevalence is None
+        else _precision_at(flagged, caught, share)
+    )
+    return OperatingPoint(
+        threshold=cut,
+        threshold_low=min(ends[0], cut),
+        threshold_high=max(ends[1], cut),
+        fpr=flagged,
+        tpr=caught,
+        precision=precision,
+        lift=Interval(*(value / share for value in precision)),
+        prevalence=share,
+        tpr_at_fpr=None if fpr is None else tpr_at_fpr_interval(curve, totals, fpr, level),
+        fpr_at_tpr=None if tpr is None else fpr_at_tpr_interval(curve, totals, tpr, level),
+        cost=None if costs is None else expected_cost(flagged, caught, costs, share),
     )
 
 
@@ -174,10 +202,28 @@ def _index_at_fpr(curve: RocCurve, fpr: float) -> int:
     return int(np.searchsorted(curve.tpr, highest, side="left"))
 
 
-def _index_at_tpr(curve: RocCurve, tpr: float | None) -> int:
-    limit = check_rate("tpr", 0.0 if tpr is None else tpr) - _TOLERANCE
+def _index_at_tpr(curve: RocCurve, tpr: float) -> int:
+    limit = check_rate("tpr", tpr) - _TOLERANCE
     least = curve.fpr[np.searchsorted(curve.tpr, limit, side="left")]
     return int(np.searchsorted(curve.fpr, least, side="right")) - 1
+
+
+def _ends_of_rate(
+    curve: RocCurve, rates: FloatArray, asked: float, n: float, level: float
+) -> tuple[float, float]:
+    """The thresholds between which the population's threshold of a rate of one class lies."""
+    reach = float(threshold_reach(np.array([asked]), n, level)[0])
+    fewest, most = asked - reach, asked + reach
+    high = math.inf
+    if fewest > 0.0:
+        high = float(curve.thresholds[np.searchsorted(rates, fewest, side="left")])
+    beyond = int(np.searchsorted(rates, most, side="right"))
+    return (float(curve.thresholds[beyond]) if beyond < len(curve) else -math.inf), high
+
+
+def _next_below(curve: RocCurve, index: int) -> float:
+    """Down to here, itself left out, every threshold makes the cut of this point."""
+    return float(curve.thresholds[index + 1]) if index + 1 < len(curve) else -math.inf
 
 
 def _check_threshold(threshold: float) -> float:
@@ -186,17 +232,10 @@ def _check_threshold(threshold: float) -> float:
     return float(threshold)
 
 
-def _point(
-    fpr: float, tpr: float, threshold: float, totals: ClassTotals, level: float
-) -> OperatingPoint:
-    precision = _precision(fpr, tpr, totals, level)
-    return OperatingPoint(
-        threshold=threshold,
-        fpr=wilson_interval(fpr, totals.negative_effective, level),
-        tpr=wilson_interval(tpr, totals.positive_effective, level),
-        precision=precision,
-        lift=Interval(*(share / totals.prevalence for share in precision)),
-    )
+def _check_prevalence(prevalence: float) -> float:
+    if isinstance(prevalence, bool) or not isinstance(prevalence, Real) or not 0 < prevalence < 1:
+        raise InvalidParameter(f"prevalence must lie strictly between 0 and 1, got {prevalence!r}")
+    return float(prevalence)
 
 
 def _precision(fpr: float, tpr: float, totals: ClassTotals, level: float) -> Interval:
@@ -208,3 +247,27 @@ def _precision(fpr: float, tpr: float, totals: ClassTotals, level: float) -> Int
     squares = positive * (totals.positive / totals.positive_effective)
     squares += negative * (totals.negative / totals.negative_effective)
     return wilson_interval(positive / flagged, flagged**2 / squares, level)
+
+
+def _precision_at(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
+    """Bayes' rule, at a prevalence that is not the sample's: it rises with TPR / FPR."""
+    caught, flagged = prevalence * tpr.value, (1.0 - prevalence) * fpr.value
+    if caught + flagged == 0.0:
+        return Interval(math.nan, 0.0, 1.0)
+    value = caught / (caught + flagged)
+    # The ratio of the rates lies between roots of two quadratic equations (Donner & Zou); the first is written so that
+    # nothing is divided by a difference.
+    product = tpr.value * fpr.value
+    least_tpr, most_tpr = (end * (2.0 * tpr.value - end) for end in tpr[1:])
+    least_fpr, most_fpr = (end * (2.0 * fpr.value - end) for end in fpr[1:])
+    below = product + math.sqrt(max(0.0, product**2 - least_tpr * most_fpr))
+    above = product + math.sqrt(max(0.0, product**2 - most_tpr * least_fpr))
+    low = _positive_share(least_tpr, below, prevalence)
+    high = _positive_share(above, least_fpr, prevalence)
+    return Interval(value, min(value, low), max(value, high))
+
+
+def _positive_share(tpr: float, fpr: float, prevalence: float) -> float:
+    """Precision where TPR : FPR is as the two numbers."""
+    caught, flagged = prevalence * tpr, (1.0 - prevalence) * fpr
+    return caught / (caught + flagged) if caught + flagged > 0.0 else 1.0

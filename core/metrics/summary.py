@@ -12,7 +12,7 @@ from core.metrics.area import misrank_fraction_of, tied_fraction_of
 from core.metrics.curve import RocCurve, curve_of
 from core.metrics.groups import group_by_score
 from core.metrics.intervals import Interval, partial_auc_interval_of
-from core.metrics.operating import ClassTotals, totals_of
+from core.metrics.totals import ClassTotals, totals_of
 from core.metrics.window import check_level, check_window
 
 
