@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,6 +33,7 @@ from app.services.ingest.ndjson import NdjsonTable
 from app.services.ingest.roles import Roles, assign, label_type, order_pair
 from app.services.ingest.rows import MAX_NAME, Doubt, Source
 from app.services.ingest.stream import plain_file
+from app.services.ingest.survey import survey_table
 from app.services.ingest.text import as_text
 from app.services.ingest.writer import CATEGORIES, TableWriter
 
@@ -47,10 +49,11 @@ CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON)
 LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
 LABELS, CATEGORICAL, DROP = "labels", "categorical", "drop"
 TABLE_FILE = "table.parquet"
+PROFILE_FILE = "profile.json"
 
 
 def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
-    """Read the upload that the payload describes and write `table.parquet` into its work folder.
+    """Read the upload that the payload describes and write the typed table and its profile into its work folder.
 
     The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
     group, categorical, drop, missing, dialect (None, or the arguments of `Dialect`), workdir and limits (rows, columns,
@@ -66,9 +69,14 @@ def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
 
         for source in open_sources(payload, stack, missing, numeric):
             try:
-                return _Build(source, missing, payload, callback).run()
+                found = _Build(source, missing, payload, callback).run()
             except Doubt:
                 continue
+            features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
+            folder = Path(payload["workdir"])
+            profile = survey_table(folder / TABLE_FILE, features, found["label"], callback)
+            (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
+            return found | {"profile": PROFILE_FILE}
     raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
 
 

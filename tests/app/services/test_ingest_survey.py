@@ -1,0 +1,133 @@
+"""The second look at a table: columns that rank alone, gaps that tell the label, rows that come twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from uploads import read
+
+from app.services.ingest.survey import survey_table
+from core.metrics import auc
+
+
+def surveyed(folder: Path, columns: dict[str, Any], label: str | None = "y") -> dict[str, Any]:
+    """Write a typed table and survey its features."""
+    table = pa.table(columns)
+    pq.write_table(table, folder / "table.parquet", row_group_size=300)
+    features = [name for name in columns if name != label]
+    steps: list[int] = []
+    found = survey_table(
+        folder / "table.parquet", features, label, lambda step, of, info: steps.append(step)
+    )
+    assert steps[-1] == len(features)
+    assert list(found["columns"]) == features
+    return found
+
+
+def words(values: list[str | None]) -> pa.Array:
+    return pa.array(values).dictionary_encode()
+
+
+@pytest.fixture
+def label() -> np.ndarray:
+    return np.random.Generator(np.random.Philox(2)).integers(0, 2, 1000).astype(np.int8)
+
+
+def test_a_number_ranks_as_its_auc_says(tmp_path: Path, label: np.ndarray) -> None:
+    values = np.random.Generator(np.random.Philox(3)).normal(size=1000) + label
+    values[:100] = np.nan
+    column = surveyed(tmp_path, {"x": values, "y": label})["columns"]["x"]
+    known = ~np.isnan(values)
+    assert column["auc"]["value"] == pytest.approx(auc(label[known], values[known]))
+    assert column["missing_auc"]["value"] == pytest.approx(auc(label, np.isnan(values)))
+    assert not column["leak"]
+    assert sum(column["histogram"]["counts"]) == 900
+    assert [entry["at"] for entry in column["quantiles"]] == [
+        0.01,
+        0.05,
+        0.25,
+        0.5,
+        0.75,
+        0.95,
+        0.99,
+    ]
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        pytest.param(lambda y: y * 2.0 + 5.0, id="the label"),
+        pytest.param(lambda y: -y.astype(float), id="its mirror image"),
+        pytest.param(lambda y: np.where(y == 1, np.nan, 1.0), id="missing for one class"),
+        pytest.param(lambda y: words(["paid" if v else "open" for v in y]), id="in words"),
+    ],
+)
+def test_what_has_seen_the_label_is_pointed_at(
+    tmp_path: Path, label: np.ndarray, leak: Callable[[np.ndarray], Any]
+) -> None:
+    column = surveyed(tmp_path, {"x": leak(label), "y": label})["columns"]["x"]
+    assert column["leak"]
+
+
+def test_names_do_not_rank_by_their_own_label(tmp_path: Path, label: np.ndarray) -> None:
+    """Every row its own category: it has learnt from no other row, so it can rank none."""
+    column = surveyed(tmp_path, {"x": words([f"n{i}" for i in range(1000)]), "y": label})
+    low, high = (column["columns"]["x"]["auc"][end] for end in ("low", "high"))
+    assert low <= 0.5 <= high
+    pairs = surveyed(tmp_path, {"x": words([f"n{i // 2}" for i in range(1000)]), "y": label})
+    assert 0.4 < pairs["columns"]["x"]["auc"]["value"] < 0.6
+
+
+def test_a_category_with_an_effect_ranks(tmp_path: Path) -> None:
+    rng = np.random.Generator(np.random.Philox(4))
+    code = rng.integers(0, 5, 5000)
+    y = (rng.random(5000) < np.array([0.1, 0.2, 0.3, 0.5, 0.8])[code]).astype(np.int8)
+    texts = words([None if c == 0 else "abcde"[c] for c in code])
+    column = surveyed(tmp_path, {"x": texts, "y": y})["columns"]["x"]
+    known = code > 0
+    assert column["auc"]["value"] == pytest.approx(auc(y[known], code[known]), abs=0.03)
+    assert column["missing_auc"]["value"] < 0.5
+
+
+def test_rows_that_come_twice(tmp_path: Path) -> None:
+    columns = {
+        "a": np.array([1.0, 1.0, 2.0, 2.0, 2.0, np.nan, np.nan, -0.0, 0.0]),
+        "b": words(["u", "u", "v", "v", "w", None, None, "u", "u"]),
+        "y": np.array([0, 1, 1, 1, 1, 0, 0, 1, 0], dtype=np.int8),
+    }
+    found = surveyed(tmp_path, columns)["duplicates"]
+    # Equal pairs: rows 1 and 2 (both classes), 3 and 4, 6 and 7, 8 and 9 (both classes); row 5 stands alone.
+    assert found == {"rows": 8, "repeated": 4, "rows_of_both_classes": 4}
+    assert surveyed(tmp_path, columns, None)["duplicates"]["rows"] == 4
+
+
+def test_the_order_of_the_columns_does_not_matter(tmp_path: Path, label: np.ndarray) -> None:
+    rng = np.random.Generator(np.random.Philox(6))
+    a, b = rng.integers(0, 3, 1000).astype(float), rng.integers(0, 3, 1000).astype(float)
+    one = surveyed(tmp_path, {"a": a, "b": b, "y": label})
+    other = surveyed(tmp_path, {"b": b, "a": a, "y": label})
+    assert one == other
+    swapped = surveyed(tmp_path, {"a": b, "b": a, "y": label})  # equal rows all the same
+    assert swapped["duplicates"] == one["duplicates"]
+
+
+def test_an_upload_comes_with_its_profile(tmp_path: Path) -> None:
+    body = "id,x,town,y\n" + "".join(f"{i},{i % 7},{'KM'[i % 2]},{i % 3 == 0}\n" for i in range(90))
+
+    def profile_of(**said: Any) -> dict[str, Any]:
+        name = read(tmp_path, body, **said).result["profile"]
+        found: dict[str, Any] = orjson.loads((tmp_path / "work" / name).read_bytes())
+        return found
+
+    profile = profile_of()
+    assert list(profile["columns"]) == ["id", "x", "town"]
+    assert profile["columns"]["town"]["histogram"] is None
+    several = profile_of(kind="multilabel", labels=["y"])
+    assert several["columns"]["x"]["auc"] is None
