@@ -13,6 +13,7 @@ from .boosting import (
     RankBoost,
     SmoothMarginRank,
 )
+from .ensemble import RankAverage
 from .linear import GreedyPairs
 from .martirank import MartiRank, SampledMartiRank
 from .svm import AUCSVM, PAUCSVM, PAUCSVMDC, AsymmetricSVM, Logistic
@@ -34,6 +35,7 @@ __all__ = [
     "LogitBoost",
     "MartiRank",
     "PAUCBoost",
+    "RankAverage",
     "RankBoost",
     "SampledMartiRank",
     "SmoothMarginRank",

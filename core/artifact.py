@@ -7,8 +7,8 @@ whose value is the header, a JSON object:
 format             "rankwright-ranker"
 schema_version     1; an older library refuses a greater one
 library_version    the version that wrote it, for the reader
-algorithm          name in `core.registry`
-parameters         what `get_params()` gave
+algorithm          name in `core.registry`, or rank_average
+parameters         what `get_parameters()` gave
 state              the rest of the fitted state: number and names of features, classes, figures
 =================  =================================================================================
 
@@ -27,6 +27,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 from sklearn.exceptions import NotFittedError
 
+from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
 from core.ranker import Arrays, Ranker
 from core.registry import ALGORITHMS, name_of
@@ -72,7 +73,7 @@ def save(ranker: Ranker) -> bytes:
     Parameters
     ----------
     ranker : Ranker
-        Fitted, and of a class listed in `core.registry`, not of a subclass of one.
+        Fitted, and of a class listed in `core.registry`, not of a subclass of one; or a `RankAverage` of such.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def save(ranker: Ranker) -> bytes:
     ArtifactError
         If the class is not registered, the ranker is not fitted, or it holds what an artifact cannot.
     """
-    algorithm = name_of(ranker)
+    algorithm = NAME if type(ranker) is RankAverage else name_of(ranker)
     if algorithm is None:
         known = ", ".join(ALGORITHMS)
         raise ArtifactError(
@@ -99,7 +100,7 @@ def save(ranker: Ranker) -> bytes:
         "schema_version": SCHEMA_VERSION,
         "library_version": LIBRARY_VERSION,
         "algorithm": algorithm,
-        "parameters": ranker.get_params(deep=False),
+        "parameters": ranker.get_parameters(),
         "state": state,
     }
     # safetensors writes an array's memory as it lies, whatever its strides.
@@ -139,7 +140,7 @@ def load(data: bytes) -> Ranker:
         raise ArtifactError(f"an artifact must be bytes, got {type(data).__name__}")
     layout = _read_layout(data)
     header = _read_header(layout.pop("__metadata__", None))
-    algorithm = ALGORITHMS.get(header["algorithm"])
+    algorithm = RankAverage if header["algorithm"] == NAME else ALGORITHMS.get(header["algorithm"])
     if algorithm is None:
         known = ", ".join(ALGORITHMS)
         raise ArtifactError(f"algorithm must be one of {known}, got {header['algorithm']!r}")

@@ -151,7 +151,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         arrays: Mapping[str, npt.NDArray[Any]],
         meta: Mapping[str, Any],
     ) -> Self:
-        """Rebuild a fitted ranker from `get_params()` and `get_state()`.
+        """Rebuild a fitted ranker from `get_parameters()` and `get_state()`.
 
         Parameters
         ----------
@@ -219,6 +219,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n_samples,), float64
         """
+
+    def get_parameters(self) -> dict[str, Any]:
+        """Give the parameters as `from_state` takes them: JSON values."""
+        parameters: dict[str, Any] = self.get_params(deep=False)
+        return parameters
 
     def takes_categories(self) -> bool:
         """Whether, with its parameters, it can be fitted on categorical columns."""

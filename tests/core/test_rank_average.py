@@ -1,0 +1,273 @@
+"""The mean rank of several rankers: each on its own scale, one row at a time, kept as one artifact."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import test_contract
+from artifact_bytes import put_together, take_apart, training_table, with_categories
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from test_artifact_fuzz import fuzz
+from test_artifact_refusals import json_values, load_or_refuse
+
+from core import AdaBoostMH, Logistic, LogitBoost, RankAverage, RankBoost, TreeRank, load, save
+from core.ensemble.ranks import MOST_KNOTS, fit_ranks
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.interpretation import partial_dependence, permutation_importance
+
+CHECKS = list(estimator_checks_generator(RankAverage(members=[Logistic(), RankBoost(n_rounds=5)])))
+
+KEPT = (
+    "ranks",
+    "same_data_same_bits",
+    "weight_zero_is_no_row",
+    "tables_and_arrays_alike",
+    "columns_in_any_order",
+    "rows_in_any_order",
+    "weight_k_is_k_rows",
+    "clone_fits_alike",
+    "a_class_without_weight_is_refused",
+    "other_columns_than_at_fit_are_refused",
+)  # of what every ranker keeps, what an ensemble could break
+
+
+def members():
+    return [
+        RankBoost(n_rounds=4, weak_ranker="tree", max_leaves=4),
+        Logistic(),
+        TreeRank(max_depth=3),
+    ]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = training_table()
+    return RankAverage(members=members(), weights=[2, 1, 1]).fit(with_categories(X), y)
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+@pytest.mark.filterwarnings("ignore")
+def test_check_estimator(estimator, check):
+    check(estimator)
+
+
+def make_small():
+    """The ensemble of the contract's tests, which make a ranker from nothing."""
+    return RankAverage(members=[Logistic(), RankBoost(n_rounds=10)])
+
+
+@pytest.mark.parametrize("rule", KEPT)
+def test_contract_of_every_ranker(rule):
+    getattr(test_contract, f"test_{rule}")(make_small)
+
+
+def test_scores_are_weighted_mean_ranks_among_the_training_rows():
+    X, y = training_table(200)
+    ranker = RankAverage(members=[Logistic(), RankBoost(n_rounds=7)], weights=[3, 1]).fit(X, y)
+    assert ranker.weights_.tolist() == [0.75, 0.25]
+    ranks = [(rankdata(m.decision_function(X)) - 0.5) / 200 for m in ranker.members_]
+    expected = 0.75 * ranks[0] + 0.25 * ranks[1]
+    scores = ranker.decision_function(X)
+    assert scores - ranker.intercept_ == pytest.approx(expected, abs=1e-12)
+    alone = Logistic().fit(X, y).decision_function(X)
+    assert ranker.members_[0].decision_function(X) == pytest.approx(alone, abs=1e-9)
+    # a row's score does not hang on the rows that are scored with it
+    assert [ranker.decision_function(row[None])[0] for row in X[:9]] == scores[:9].tolist()
+    above = ranker.predict(X) == 1
+    assert (above == (scores > 0)).all()
+    rise = (above & (y == 1)).sum() / (y == 1).sum() - (above & (y == 0)).sum() / (y == 0).sum()
+    cuts = [
+        (scores[y == 1] > c).mean() - (scores[y == 0] > c).mean()
+        for c in [*scores, scores.min() - 1]
+    ]
+    assert rise == pytest.approx(max(cuts))
+
+
+def test_ranks_rise_everywhere_with_many_knots_and_beyond_them():
+    rng = np.random.default_rng(0)
+    scores, positive = rng.normal(size=20_000), rng.random(20_000) < 0.002
+    weight = rng.uniform(0.5, 2.0, 20_000)
+    scores[positive] += 6
+    ranks = fit_ranks(scores, positive, weight)
+    assert len(ranks.scores) <= MOST_KNOTS + 2
+    order = np.argsort(scores)
+    exact = np.cumsum(weight[order]) - 0.5 * weight[order]
+    assert ranks.of(scores[order]) == pytest.approx(exact / weight.sum(), abs=2e-3)
+    assert set(scores[positive]) & set(ranks.scores) == set(scores[positive])  # all the rare ones
+    wide = np.sort(np.concatenate([rng.normal(0, 20, 3000), [-1e300, 1e300, -1e6, 1e6]]))
+    got = ranks.of(wide)
+    assert (np.diff(got[np.abs(wide) < 1e5]) > 0).all()
+    assert (np.diff(got) >= 0).all()
+    assert got[0] >= 0
+    assert got[-1] <= 1
+
+
+def test_where_all_scores_are_one():
+    X, y = np.zeros((10, 2)), np.arange(10) % 2
+    ranker = RankAverage(members=[RankBoost(n_rounds=3), Logistic()]).fit(X, y)
+    assert (ranker.decision_function([[0.0, 0.0], [5.0, 1.0]]) == 0).all()
+    assert (load(save(ranker)).decision_function(X) == 0).all()
+
+
+def test_three_boosters_without_being_told():
+    members = RankAverage().get_parameters()["members"]
+    assert [(m["algorithm"], m["parameters"].get("leaf")) for m in members] == [
+        ("rankboost", "closed"),
+        ("rankboost", "newton"),
+        ("logitboost", None),
+    ]
+    assert {m["parameters"]["weak_ranker"] for m in members} == {"tree"}
+
+
+def test_an_artifact_holds_all_members(fitted):
+    X = with_categories(training_table(seed=1)[0])
+    data = save(fitted)
+    again = load(data)
+    assert save(again) == data
+    assert (again.decision_function(X) == fitted.decision_function(X)).all()
+    assert again.structure() == fitted.structure()
+    assert again.get_parameters() == fitted.get_parameters()
+    assert save(clone(again).fit(X, training_table()[1])) != data
+    header, _ = take_apart(data)
+    assert [m["algorithm"] for m in header["parameters"]["members"]] == [
+        "rankboost", "logistic", "treerank",
+    ]  # fmt: skip
+    assert data.count(b"step 12") <= 2  # the categories are there once, not once per member
+
+
+def test_an_artifact_with_anything_wrong_is_refused(fitted):
+    header, arrays = take_apart(save(fitted))
+    parameters, state = header["parameters"], header["state"]
+    (first, *others), weights = parameters["members"], parameters["weights"]
+    for changed in (
+        {"members": None, "weights": weights},
+        {"members": [], "weights": None},
+        {"members": others, "weights": None},
+        {"members": [first] * 33, "weights": None},
+        {"members": [first | {"algorithm": "rank_average"}, *others], "weights": weights},
+        {"members": [first | {"more": 1}, *others], "weights": weights},
+        {"members": [first | {"parameters": {"n_rounds": 0}}, *others], "weights": weights},
+        {"members": [first | {"parameters": 5}, *others], "weights": weights},
+        {"members": ["rankboost", *others], "weights": weights},
+        {"members": [first, *others], "weights": [1.0]},
+        {"members": [first, *others], "weights": [1.0, 0.0, 1.0]},
+    ):
+        with pytest.raises(ArtifactError):
+            load(put_together(header | {"parameters": changed}, arrays))
+    for changed in (
+        {"members": state["members"][:2]},
+        {"members": [{}, *state["members"][1:]]},
+        {"members": 3},
+        {"intercept": 0.5},
+        {"intercept": None},
+    ):
+        with pytest.raises(ArtifactError):
+            load(put_together(header | {"state": state | changed}, arrays))
+    for name, array in arrays.items():
+        with pytest.raises(ArtifactError):
+            load(put_together(header, {k: v for k, v in arrays.items() if k != name}))
+        if name.startswith("rank."):
+            for broken in (array[::-1].copy(), array * np.nan, array[:0], array.astype(np.float32)):
+                with pytest.raises(ArtifactError):
+                    load(put_together(header, arrays | {name: broken}))
+    with pytest.raises(ArtifactError, match="extra"):
+        load(put_together(header, arrays | {"member.7.w": np.zeros(3)}))
+
+
+@fuzz
+@given(st.data())
+def test_mutated_bytes(fitted, data):
+    mutated = bytearray(save(fitted))
+    for _ in range(data.draw(st.integers(1, 4))):
+        mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
+    load_or_refuse(bytes(mutated))
+
+
+@fuzz
+@given(st.data())
+def test_any_json_in_the_header(fitted, data):
+    header, arrays = take_apart(save(fitted))
+    place = data.draw(st.sampled_from([header, header["parameters"], header["state"]]))
+    place = data.draw(st.sampled_from([place, *header["parameters"]["members"]]))
+    place[data.draw(st.sampled_from(sorted(place)))] = data.draw(json_values)
+    load_or_refuse(put_together(header, arrays))
+
+
+def test_members_are_described_and_can_be_questioned(fitted):
+    X, y = training_table()
+    told = json.loads(json.dumps(fitted.structure()))
+    assert [m["algorithm"] for m in told["members"]] == ["rankboost", "logistic", "treerank"]
+    assert [m["weight"] for m in told["members"]] == [0.5, 0.25, 0.25]
+    assert len(told["members"][1]["structure"]["terms"]) <= told["most_listed"]
+    curve = partial_dependence(fitted, with_categories(X), ["c"], n_points=5)
+    assert curve.scores.shape == curve.axes[0].values.shape
+    ranker = RankAverage(members=members()).fit(X, y)
+    losses = permutation_importance(ranker.score_rows, X, y)
+    assert losses.argmax() == 0
+    assert losses[0] > 0.05
+    assert not hasattr(fitted, "contributions")
+
+
+def test_progress_is_that_of_all_members_and_can_be_stopped():
+    X, y = training_table()
+    seen = []
+    RankAverage(members=members()).fit(X, y, callback=lambda *told: seen.append(told[:2]))
+    steps = [step for step, _ in seen]
+    assert steps == sorted(steps)
+    assert steps[0] >= 1
+    assert seen[-1] == (3000, 3000)
+    assert {of for _, of in seen} == {3000}
+
+    def stop(step, of, info):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        RankAverage(members=members()).fit(X, y, callback=stop)
+
+
+BAD_PARAMETERS = {
+    "no members": ({"members": []}, "members must be 1 to 32 rankers, got 0"),
+    "too many": ({"members": [Logistic()] * 33}, "got 33"),
+    "names": ({"members": ["logistic"]}, "rankers for two classes, got 'logistic' at 0"),
+    "several labels": ({"members": [Logistic(), AdaBoostMH()]}, "got AdaBoostMH.. at 1"),
+    "one": ({"members": Logistic()}, "members must be"),
+    "too few weights": ({"weights": [1.0]}, r"one per member \(3\), got 1"),
+    "zero": ({"weights": [1, 0, 1]}, "from 1e-9 to 1e9, got 0 at 1"),
+    "bool": ({"weights": [1, True, 1]}, "got True at 1"),
+    "NaN": ({"weights": [1, float("nan"), 1]}, "got nan at 1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PARAMETERS)
+def test_bad_parameters_are_refused_by_name(case):
+    parameters, message = BAD_PARAMETERS[case]
+    with pytest.raises(InvalidParameter, match=message):
+        RankAverage(**parameters).fit(*training_table())
+
+
+def test_what_a_member_refuses_the_ensemble_refuses():
+    X, y = training_table()
+    from core import GreedyPairs
+
+    numbers_only = RankAverage(members=[Logistic(), GreedyPairs()])
+    assert not numbers_only.takes_categories()
+    with pytest.raises(InvalidData, match="RankAverage takes numeric columns only"):
+        numbers_only.fit(with_categories(X), y)
+    with pytest.raises(InvalidParameter, match="push must be 1 unless"):
+        RankAverage(members=[RankBoost(push=2.0)]).fit(X, y)
+
+
+def test_only_what_is_registered_is_saved():
+    class Own(LogitBoost):
+        pass
+
+    X, y = training_table()
+    with pytest.raises(ArtifactError, match="only registered algorithms can be saved, got Own"):
+        save(RankAverage(members=[Own(n_rounds=2)]).fit(pd.DataFrame(X), y))
+    with pytest.raises(ArtifactError, match="RankAverage must be fitted"):
+        save(RankAverage())
