@@ -15,7 +15,7 @@ from app.db.tables import JobState
 from app.errors import CancelRequested, LeaseLost, Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import execution, queue
+from app.services import execution, parts, queue
 from workers.fit_process import FitProcess, FitProcessDied, Message
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Attendance:
         self._process = process
         self._stopping = stopping
         started = time.monotonic()
-        self._deadline = started + claim.timeout_seconds
+        self._deadline = started + claim.seconds_left
         self._next_beat = started + settings.heartbeat_seconds
         self._next_progress = started
         self._progress: dict[str, Any] | None = None
@@ -80,7 +80,7 @@ class Attendance:
                 if message is not None and message["type"] != "progress":
                     return self._answered(message)
                 if message is not None:
-                    self._progress = message["progress"]
+                    self._progress = self._on_top(message["progress"])
                 if (ending := self._reason_to_stop()) is not None:
                     self._process.stop_job()
                     return ending
@@ -117,14 +117,7 @@ class Attendance:
             self._process.kill()  # asking would give it a second to take more
             return self._over_memory(limit)
         if time.monotonic() > self._deadline:
-            problem = {
-                "code": "timed_out",
-                "title": "Timed out",
-                "detail": "the job ran longer than its timeout_seconds "
-                f"({self._claim.timeout_seconds:g})",
-                "errors": [],
-            }
-            return partial(queue.fail, self._db, self._claim, problem, state=JobState.TIMED_OUT)
+            return partial(queue.time_out, self._db, self._claim)
         return None
 
     def _cancel_requested(self) -> bool:
@@ -141,6 +134,8 @@ class Attendance:
             return
         try:
             queue.heartbeat(self._db, self._settings, self._claim, self._progress)
+            if self._progress is not None and self._claim.parent_id is not None:
+                parts.tell(self._db, self._claim.parent_id)
         except Unavailable:
             # Only the token says whether the lease is lost; a locked or distant database says nothing.
             log.warning("%s: no heartbeat, the database is away", self._claim.job_id)
@@ -149,6 +144,11 @@ class Attendance:
         self._progress = None
         self._next_progress = now + PROGRESS_SECONDS
         self._next_beat = now + self._settings.heartbeat_seconds
+
+    def _on_top(self, progress: dict[str, Any]) -> dict[str, Any]:
+        """The progress of the whole job, of which earlier attempts and stages have done a part."""
+        done = self._claim.fraction_done
+        return progress | {"fraction": done + (1.0 - done) * progress["fraction"]}
 
     def _failure(self, error: Exception) -> Ending:
         """The ending for an exception of the steps in this process: the user's fault fails, all else is tried again."""

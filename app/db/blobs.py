@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from sqlalchemy import CompoundSelect, func, literal, select, union
 from sqlalchemy.orm import Session
 
+from app.db import parts
 from app.db.model_tables import Model
 from app.db.tables import Dataset, DatasetPairs, Job, JobState
 from app.db.time import db_now
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:
-    """Those of the keys that a dataset or a model names."""
+    """Those of the keys that a dataset, a model or the part of a job that goes on names."""
     # The inverse of BlobStore.adopt: kind/ab/abcdef…
     artifact = literal("artifacts/").concat(
         func.substr(Model.artifact_sha256, 1, 2).concat("/").concat(Model.artifact_sha256)
@@ -25,7 +26,11 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
         select(DatasetPairs.table_key).where(DatasetPairs.table_key.in_(keys)),
         select(artifact).where(artifact.in_(keys)),
     )
-    return {key for key in session.scalars(statement) if key is not None}
+    found = {key for key in session.scalars(statement) if key is not None}
+    if any(key.startswith("parts/") for key in keys):
+        in_use = parts.results_in_use(session)
+        found |= {key for result in in_use for key in result["files"].values()}.intersection(keys)
+    return found
 
 
 def runs_since(session: Session, age_seconds: float) -> bool:

@@ -50,6 +50,7 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
     """Ids of the jobs that still need the dataset, to train on or to judge by."""
     statement = select(Job.id).where(
         Job.owner == owner,
+        Job.parent_id.is_(None),
         Job.state.not_in(FINAL_STATES),
         or_(
             Job.dataset_id == dataset_id,

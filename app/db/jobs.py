@@ -41,8 +41,10 @@ def add_event(session: Session, job_id: str, seq: int, type_: str, data: Json) -
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job | None:
-    """The owner's job. `lock` holds the row until the transaction ends (SQLite's writers are alone anyway)."""
-    statement = select(Job).where(Job.id == job_id, Job.owner == owner)
+    """The owner's job, none of its parts. `lock` holds the row until the transaction ends (SQLite's writers are alone
+    anyway).
+    """
+    statement = select(Job).where(Job.id == job_id, Job.owner == owner, Job.parent_id.is_(None))
     if lock:
         statement = statement.with_for_update()
     return session.scalars(statement).one_or_none()
@@ -58,16 +60,20 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Job]:
-    """The owner's jobs, newest first. `cancelling` is a running job that was asked to stop."""
-    statement = select(Job).where(Job.owner == owner)
+    """The owner's jobs, newest first. `cancelling` is a running job that was asked to stop; one that waits for its
+    parts is running, too.
+    """
+    statement = select(Job).where(Job.owner == owner, Job.parent_id.is_(None))
     if state == "cancelling":
         statement = statement.where(
             Job.state == JobState.RUNNING, Job.cancel_requested_at.is_not(None)
         )
+    elif state == JobState.RUNNING:
+        statement = statement.where(
+            Job.state.in_((JobState.RUNNING, JobState.WAITING)), Job.cancel_requested_at.is_(None)
+        )
     elif state is not None:
         statement = statement.where(Job.state == state)
-        if state == JobState.RUNNING:
-            statement = statement.where(Job.cancel_requested_at.is_(None))
     if kind is not None:
         statement = statement.where(Job.kind == kind)
     if dataset_id is not None:

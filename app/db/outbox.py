@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, exists, insert, or_, select, tuple_, update
@@ -23,9 +24,9 @@ class Owed(NamedTuple):
 _INSERT = insert(Outbox).values(created_at=db_now(), tries=0)
 
 
-def insert_first(session: Session, job_id: str) -> None:
-    """Owe the wake-up for a new job's first attempt."""
-    session.execute(_INSERT, {"job_id": job_id, "attempt": 1})
+def insert_first(session: Session, job_ids: Sequence[str]) -> None:
+    """Owe the wake-up for the first attempt of each of these new jobs."""
+    session.execute(_INSERT, [{"job_id": job_id, "attempt": 1} for job_id in job_ids])
 
 
 def owe(session: Session, job_id: str, attempt: int) -> None:

@@ -9,9 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import JSON, Float, ScalarSelect, bindparam, exists, func, select, update
+from sqlalchemy import (
+    JSON,
+    Float,
+    ScalarSelect,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session, aliased
 
+from app.db import parts
 from app.db.base import Json
 from app.db.tables import Job, JobState
 from app.db.time import db_now
@@ -23,6 +35,7 @@ class Held(NamedTuple):
     job_id: str
     token: int
     beats: int
+    parent_id: str | None
 
 
 class Beaten(NamedTuple):
@@ -67,6 +80,9 @@ _LEASE_END = db_now() + bindparam("lease", type_=Float)
 
 _HAS_WORK = select(exists().where(Job.state == JobState.QUEUED, Job.not_before <= db_now()))
 
+# A job in parts goes on where it was: its time counts from its first start, and its progress never falls.
+_IN_PARTS = Job.deadline_at.is_not(None)
+
 _CLAIM = (
     update(Job)
     .where(Job.id == _next_id(), Job.state == JobState.QUEUED)
@@ -77,11 +93,11 @@ _CLAIM = (
         lease_expires_at=_LEASE_END,
         beats=0,
         worker_id=bindparam("claimed_by"),
-        progress={},
-        started_at=db_now(),
+        progress=case((_IN_PARTS, Job.progress), else_=literal({}, JSON)),
+        started_at=case((_IN_PARTS, func.coalesce(Job.started_at, db_now())), else_=db_now()),
         event_seq=Job.event_seq + 1,
     )
-    .returning(Job)
+    .returning(Job, (Job.deadline_at - db_now()).label("seconds_left"))
 )
 
 _BEAT = (
@@ -101,10 +117,16 @@ def has_work(session: Session) -> bool:
     return bool(session.scalar(_HAS_WORK))
 
 
-def claim(session: Session, worker_id: str, lease_seconds: float) -> Job | None:
-    """Hand the next eligible job to a worker, with a lease and a new token; None when there is none."""
+def claim(
+    session: Session, worker_id: str, lease_seconds: float
+) -> tuple[Job, float | None] | None:
+    """Hand the next eligible job to a worker, with a lease and a new token; None when there is none.
+
+    With it come the seconds until its deadline, which a job in parts has.
+    """
     values = {"claimed_by": worker_id, "lease": lease_seconds}
-    return session.scalars(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()
+    row = session.execute(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 def beat(
@@ -128,7 +150,13 @@ def cancel_requested(session: Session, job_id: str, token: int) -> bool | None:
 
 
 def succeed(
-    session: Session, job_id: str, token: int, model_id: str | None, n_events: int = 1
+    session: Session,
+    job_id: str,
+    token: int,
+    *,
+    model_id: str | None = None,
+    result: Json | None = None,
+    n_events: int = 1,
 ) -> int | None:
     """End the job well if the token holds and nobody asked to cancel; returns the number of the last event to write.
 
@@ -147,6 +175,7 @@ def succeed(
             state=JobState.SUCCEEDED,
             progress={"fraction": 1.0},
             model_id=model_id,
+            result=result,
             finished_at=db_now(),
             lease_expires_at=None,
             event_seq=Job.event_seq + n_events,
@@ -156,8 +185,19 @@ def succeed(
     )
 
 
-def hold(session: Session, job_id: str, token: int, beats: int | None = None) -> Job | None:
-    """Lock a running job for the rest of the transaction; None when the token (or the heartbeat) moved on."""
+def hold(
+    session: Session,
+    job_id: str,
+    token: int,
+    parent_id: str | None,
+    beats: int | None = None,
+) -> Job | None:
+    """Lock a running job for the rest of the transaction; None when the token (or the heartbeat) moved on.
+
+    Of a part its parent is locked first: whatever ends the one may end the other.
+    """
+    if parent_id is not None:
+        parts.lock_parent(session, parent_id)
     statement = select(Job).where(
         Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING
     )
@@ -167,7 +207,9 @@ def hold(session: Session, job_id: str, token: int, beats: int | None = None) ->
 
 
 def end(session: Session, job: Job, state: JobState, error: Json | None) -> None:
-    """End a locked job in a state other than `succeeded`, and number the event that says so."""
+    """End a locked job in a state other than `succeeded`, its parts with it, and number the event that says so."""
+    if job.state == JobState.WAITING:
+        parts.cancel_open(session, job.id)
     job.state = state
     job.error = error
     job.finished_at = db_now()
@@ -177,9 +219,9 @@ def end(session: Session, job: Job, state: JobState, error: Json | None) -> None
 
 
 def request_cancel(session: Session, job: Job) -> str:
-    """End a locked queued job, or ask its worker to; returns the state to show, and numbers the event."""
+    """End a locked job that no worker has, or ask its worker to; returns the state to show, and numbers the event."""
     job.cancel_requested_at = db_now()
-    if job.state == JobState.QUEUED:
+    if job.state != JobState.RUNNING:
         end(session, job, JobState.CANCELLED, None)
         return JobState.CANCELLED
     job.event_seq += 1
@@ -217,7 +259,9 @@ def release_misdated(session: Session, longest_delay: float) -> None:
 
 def running(session: Session, *, expired_only: bool) -> Sequence[Held]:
     """The running jobs, or those whose lease ran out by the database's clock."""
-    statement = select(Job.id, Job.lease_token, Job.beats).where(Job.state == JobState.RUNNING)
+    statement = select(Job.id, Job.lease_token, Job.beats, Job.parent_id).where(
+        Job.state == JobState.RUNNING
+    )
     if expired_only:
         statement = statement.where(Job.lease_expires_at < db_now())
     return [Held(*row) for row in session.execute(statement)]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db.base import Base, Json
 
 
 class JobState(StrEnum):
-    """queued → running → succeeded | failed | cancelled | timed_out; a lost lease takes running back to queued."""
+    """queued → running → succeeded | failed | cancelled | timed_out; a lost lease takes running back to queued.
+
+    A running job that fans out is waiting until its parts are done, and then queued to be joined.
+    """
 
     QUEUED = "queued"
     RUNNING = "running"
+    WAITING = "waiting"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -119,15 +123,20 @@ class DatasetPairs(Base):
 
 
 class Job(Base):
-    """One long piece of work. The row is the queue: claimed by a conditional UPDATE that hands out lease and token."""
+    """One long piece of work. The row is the queue: claimed by a conditional UPDATE that hands out lease and token.
+
+    A part of a job is a row of its own, numbered by `stage` and `part` within its parent. `deadline_at` is set once a
+    job fans out, and is then the same for all its rows.
+    """
 
     __tablename__ = "jobs"
     __table_args__ = (
+        UniqueConstraint("parent_id", "stage", "part"),
         Index(None, "state", "not_before", "priority", "created_at"),
         Index(None, "owner", "created_at", "id"),
         Index(None, "dataset_id"),
         CheckConstraint(
-            "state IN ('queued','running','succeeded','failed','cancelled','timed_out')",
+            "state IN ('queued','running','waiting','succeeded','failed','cancelled','timed_out')",
             name="state",
         ),
     )
@@ -141,10 +150,14 @@ class Job(Base):
     tags: Mapped[Json]
     dataset_id: Mapped[str | None]
     retry_of: Mapped[str | None]
+    parent_id: Mapped[str | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    stage: Mapped[int | None]
+    part: Mapped[int | None]
     priority: Mapped[int]
     attempt: Mapped[int]
     max_attempts: Mapped[int]
     timeout_seconds: Mapped[float]
+    deadline_at: Mapped[float | None]
     not_before: Mapped[float]
     lease_token: Mapped[int]
     lease_expires_at: Mapped[float | None]
@@ -154,6 +167,7 @@ class Job(Base):
     progress: Mapped[Json]
     event_seq: Mapped[int]
     error: Mapped[Json | None]
+    result: Mapped[Json | None]
     model_id: Mapped[str | None]
     created_at: Mapped[float]
     started_at: Mapped[float | None]

@@ -9,6 +9,7 @@ import time
 from app.db import blobs as blob_rows
 from app.db import idempotency as idempotency_rows
 from app.db import outbox
+from app.db import parts as part_rows
 from app.db import workers as worker_rows
 from app.db.session import Database
 from app.errors import Unavailable
@@ -70,6 +71,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     with db.write() as session:
         idempotency_rows.prune(session, KEPT_SECONDS)
         worker_rows.prune(session, _DAY)
+        part_rows.prune(session, _DAY)
         outbox.prune(session, _DAY)
         spare_staging = blob_rows.runs_since(session, grace)
     old = list(blobs.older_than(grace))

@@ -9,7 +9,7 @@ from app.db.session import Database
 from app.errors import Invalid, ServiceError, Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import queue, training
+from app.services import parts, queue, training
 from app.services.ingest import job as ingesting
 from app.services.ingest import pairs_job
 from app.services.jobs import INGEST, INGEST_PAIRS
@@ -25,7 +25,8 @@ class Handler(NamedTuple):
 
     `prepare` runs beside the database and returns a JSON payload with a fresh `workdir`, which the caller removes
     in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
-    `complete` writes what was made and the job's end in one transaction.
+    `complete` writes what was made and the job's end in one transaction. A result `{"fan_out": …}` asks for parts
+    instead, in the words of `parts.FanOut`; once they are done the three steps begin anew.
     """
 
     prepare: Callable[[Database, BlobStore, Settings, queue.Claim], Json]
@@ -51,7 +52,10 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
 
 
 def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Write what was made and end the job; see `Handler`. Raises LeaseLost or CancelRequested, as `queue.finish`."""
+    """Write what was made and end the job, or have it wait for parts; see `Handler`. Raises as `queue.finish`."""
+    if "fan_out" in result:
+        parts.fan_out(db, claim, parts.FanOut(**result["fan_out"]))
+        return
     _handler(claim.kind).complete(db, blobs, claim, result)
 
 

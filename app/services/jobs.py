@@ -30,7 +30,8 @@ INGEST_PAIRS = "ingest_pairs"
 READINGS = (INGEST, INGEST_PAIRS)
 """The kinds of job that read an upload."""
 
-_SHOWN_STATES = (*JobState, "cancelling")
+# A job that waits for its parts is shown as running.
+_SHOWN_STATES = (*(state for state in JobState if state != JobState.WAITING), "cancelling")
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
 _MAX_SEQ = 2**63 - 1
 
@@ -69,7 +70,7 @@ def enqueue(
         timeout_seconds=timeout_seconds or settings.job_timeout_seconds,
         not_before=not_before,
     )
-    outbox.insert_first(session, job.id)
+    outbox.insert_first(session, [job.id])
     rows.add_event(session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0})
     return job
 
@@ -112,8 +113,9 @@ def list_page(
 def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
     """Ask a job to stop; returns it and whether this call changed anything.
 
-    A queued job ends at once. A running one is asked, and its worker (or the reaper) ends it. The row is locked
-    while that is decided, so a job that is just finishing either has finished, or will see the request.
+    A queued job ends at once, and so does one that waits for its parts. A running one is asked, and its worker (or
+    the reaper) ends it. The row is locked while that is decided, so a job that is just finishing either has finished,
+    or will see the request.
     """
     with db.write() as session:
         job = _find(session, owner, job_id, lock=True)

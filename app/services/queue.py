@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.db import jobs as job_rows
 from app.db import outbox
+from app.db import parts as part_rows
 from app.db import queue as rows
 from app.db.base import Json
 from app.db.session import Database
@@ -29,7 +30,11 @@ BACKOFF_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One attempt at a job, owned while `token` holds."""
+    """One attempt at a job, owned while `token` holds.
+
+    `parent_id` is set for a part of a job. `seconds_left` is what remains of the timeout, less than the whole for
+    one that is in parts, and `fraction_done` what such a job has told of its progress before this attempt.
+    """
 
     job_id: str
     owner: str
@@ -41,6 +46,9 @@ class Claim:
     token: int
     timeout_seconds: float
     max_attempts: int
+    parent_id: str | None
+    seconds_left: float
+    fraction_done: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +61,12 @@ class Beat:
 def claim(db: Database, settings: Settings, worker_id: str) -> Claim | None:
     """Take the next eligible job, by priority, fair share between owners, and age; None when there is none."""
     with db.write() as session:
-        job = rows.claim(session, worker_id, settings.lease_seconds)
-        if job is None:
+        claimed = rows.claim(session, worker_id, settings.lease_seconds)
+        if claimed is None:
             return None
-        _say(session, job, worker=worker_id)
+        job, seconds_left = claimed
+        timeout = float(job.timeout_seconds)  # SQLite returns whole numbers as int
+        say(session, job, worker=worker_id)
         return Claim(
             job_id=job.id,
             owner=job.owner,
@@ -66,8 +76,11 @@ def claim(db: Database, settings: Settings, worker_id: str) -> Claim | None:
             dataset_id=job.dataset_id,
             attempt=job.attempt,
             token=job.lease_token,
-            timeout_seconds=float(job.timeout_seconds),  # SQLite returns whole numbers as int
+            timeout_seconds=timeout,
             max_attempts=job.max_attempts,
+            parent_id=job.parent_id,
+            seconds_left=timeout if seconds_left is None else seconds_left,
+            fraction_done=job.progress.get("fraction") or 0.0,
         )
 
 
@@ -78,12 +91,12 @@ def has_work(db: Database) -> bool:
 
 
 def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | None = None) -> Beat:
-    """Prolong the lease and tell the progress, if there is any to tell."""
+    """Prolong the lease and tell the progress, if there is any to tell. That of a part is told by `parts.tell`."""
     with db.write() as session:
         beaten = rows.beat(session, claim.job_id, claim.token, settings.lease_seconds, progress)
         if beaten is None:
-            raise _lost(claim)
-        if progress is not None:
+            raise lost(claim)
+        if progress is not None and claim.parent_id is None:
             job_rows.add_event(session, claim.job_id, beaten.event_seq, "progress", progress)
         return Beat(beaten.cancel_requested)
 
@@ -93,7 +106,7 @@ def poll_cancel(db: Database, claim: Claim) -> bool:
     with db.read() as session:
         requested = rows.cancel_requested(session, claim.job_id, claim.token)
     if requested is None:
-        raise _lost(claim)
+        raise lost(claim)
     return requested
 
 
@@ -116,17 +129,32 @@ def finish(
     if state != JobState.SUCCEEDED:
         _end(session, claim, state, error, detail)
         return
-    seq = rows.succeed(session, claim.job_id, claim.token, model_id, len(messages) + 1)
-    if seq is None:
-        if rows.cancel_requested(session, claim.job_id, claim.token):
-            raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
-        raise _lost(claim)
+    seq = succeed(session, claim, model_id=model_id, n_events=len(messages) + 1)
     data = {"state": state, "attempt": claim.attempt, **(detail or {})}
     if model_id is not None:
         data["model_id"] = model_id
     for number, text in enumerate(messages, start=seq - len(messages)):
         job_rows.add_event(session, claim.job_id, number, "message", {"text": text})
     job_rows.add_event(session, claim.job_id, seq, "state", data)
+
+
+def succeed(
+    session: Session,
+    claim: Claim,
+    *,
+    model_id: str | None = None,
+    result: Json | None = None,
+    n_events: int = 1,
+) -> int:
+    """Take the job from running to succeeded; returns the number of the last event to write. Raises as `finish`."""
+    seq = rows.succeed(
+        session, claim.job_id, claim.token, model_id=model_id, result=result, n_events=n_events
+    )
+    if seq is None:
+        if rows.cancel_requested(session, claim.job_id, claim.token):
+            raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
+        raise lost(claim)
+    return seq
 
 
 def fail(
@@ -137,23 +165,38 @@ def fail(
         _end(session, claim, state, error, None)
 
 
+def time_out(db: Database, claim: Claim) -> None:
+    """End a job that ran longer than it may."""
+    fail(db, claim, timed_out(claim.timeout_seconds), state=JobState.TIMED_OUT)
+
+
+def timed_out(timeout_seconds: float) -> Json:
+    """The problem of a job that ran longer than it may."""
+    return {
+        "code": "timed_out",
+        "title": "Timed out",
+        "detail": f"the job ran longer than its timeout_seconds ({timeout_seconds:g})",
+        "errors": [],
+    }
+
+
 def retry_later(db: Database, settings: Settings, claim: Claim, reason: str) -> JobState:
     """Requeue after a fault that is not the job's: with a growing delay, or failed once the attempts are spent.
 
     Returns the state that came of it: a job that was asked to stop is cancelled instead.
     """
     with db.write() as session:
-        job = _hold(session, claim)
+        job = hold(session, claim)
         return retry_held(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
 
 
 def give_back(db: Database, claim: Claim) -> JobState:
     """Requeue at once and as if it had never been claimed: this worker is told to end."""
     with db.write() as session:
-        job = _hold(session, claim)
+        job = hold(session, claim)
         if job.cancel_requested_at is not None:
             return end_held(session, job, JobState.CANCELLED, None)
-        return _requeue(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
+        return requeue_held(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
 
 
 def backoff_seconds(attempt: int) -> float:
@@ -166,7 +209,7 @@ def retry_held(session: Session, job: Job, reason: str, *, delay_seconds: float)
     if job.cancel_requested_at is not None:
         return end_held(session, job, JobState.CANCELLED, None)
     if job.attempt < job.max_attempts:
-        return _requeue(session, job, reason, job.attempt, delay_seconds)
+        return requeue_held(session, job, reason, job.attempt, delay_seconds)
     error = {
         "code": "attempts_spent",
         "title": "Attempts spent",
@@ -179,25 +222,33 @@ def retry_held(session: Session, job: Job, reason: str, *, delay_seconds: float)
 def end_held(
     session: Session, job: Job, state: JobState, error: Json | None, detail: Json | None = None
 ) -> JobState:
-    """End a locked job without a result, tell it, and release who waits for its dataset."""
+    """End a locked job without a result, tell it, and release who waits for its dataset.
+
+    A part takes its parent with it, and a parent its parts; see `parts.py`.
+    """
     rows.end(session, job, state, error)
     said = dict(detail or {})
     if error is not None:
         said["code"] = error.get("code")
-    _say(session, job, **said)
+    say(session, job, **said)
     if job.kind in READINGS:
         fallback = {"detail": f"the upload's job has {state}"}
         faults = (error or {}).get("errors") or [{"detail": (error or fallback).get("detail")}]
         job_rows.abandon_upload(session, job.id, faults)
+    if job.parent_id is not None:
+        parent = part_rows.lock_parent(session, job.parent_id)
+        if parent.state == JobState.WAITING:
+            end_held(session, parent, state, error, detail)
     return state
 
 
-def _requeue(
+def requeue_held(
     session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
 ) -> JobState:
+    """Put a locked job back into the queue, to be claimed after so many seconds."""
     rows.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
     outbox.owe(session, job.id, attempt + 1)
-    _say(session, job, reason=reason)
+    say(session, job, reason=reason)
     return JobState.QUEUED
 
 
@@ -208,20 +259,24 @@ def _end(
         raise ValueError(
             f"a job ends without a result as failed, cancelled or timed_out, got {state}"
         )
-    end_held(session, _hold(session, claim), state, error, detail)
+    end_held(session, hold(session, claim), state, error, detail)
 
 
-def _hold(session: Session, claim: Claim) -> Job:
-    job = rows.hold(session, claim.job_id, claim.token)
+def hold(session: Session, claim: Claim) -> Job:
+    """Lock the job for the rest of the transaction, of a part its parent before it; raises `LeaseLost`."""
+    job = rows.hold(session, claim.job_id, claim.token, claim.parent_id)
     if job is None:
-        raise _lost(claim)
+        raise lost(claim)
     return job
 
 
-def _say(session: Session, job: Job, **data: object) -> None:
+def say(session: Session, job: Job, **data: object) -> None:
+    """Write the event that a locked job's new state was given the number of. Nobody listens to a part."""
+    if job.parent_id is not None:
+        return
     said = {"state": job.state, "attempt": job.attempt, **data}
     job_rows.add_event(session, job.id, job.event_seq, "state", said)
 
 
-def _lost(claim: Claim) -> LeaseLost:
+def lost(claim: Claim) -> LeaseLost:
     return LeaseLost(f"attempt {claim.attempt} (token {claim.token}) no longer owns {claim.job_id}")

@@ -12,6 +12,7 @@ from app.db.queue import Held
 from app.db.session import Database
 from app.db.tables import JobState
 from app.infra.settings import Settings
+from app.services import parts
 from app.services.queue import BACKOFF_MAX, backoff_seconds, retry_held
 
 log = logging.getLogger(__name__)
@@ -23,11 +24,14 @@ _RESENT_A_ROUND = 10
 
 @dataclass
 class Reaped:
-    """What a round did; `due_seconds` is when a lease that is being watched may run out (SQLite)."""
+    """What a round did; `tended` are jobs that waited for their parts in vain, `due_seconds` is when a lease that is
+    being watched may run out (SQLite).
+    """
 
     requeued: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
+    tended: list[str] = field(default_factory=list)
     resent: int = 0
     due_seconds: float | None = None
 
@@ -56,6 +60,7 @@ class Reaper:
         reaped = Reaped()
         for held in self._silent(reaped):
             self._take(held, reaped)
+        reaped.tended = parts.tend(self._db)
         with self._db.write() as session:
             queue.release_misdated(session, BACKOFF_MAX)
             reaped.resent = outbox.owe_again(
@@ -81,7 +86,7 @@ class Reaper:
 
     def _take(self, held: Held, reaped: Reaped) -> None:
         with self._db.write() as session:
-            job = queue.hold(session, held.job_id, held.token, held.beats)
+            job = queue.hold(session, held.job_id, held.token, held.parent_id, held.beats)
             if job is None:
                 return  # it moved since it was read: a heartbeat, an end, another reaper
             # The first loss costs no wait: machines die, and a job should run again within the minute. A job

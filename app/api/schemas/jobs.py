@@ -8,8 +8,9 @@ from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_vali
 
 from app.api.schemas.common import Body, Rate, Resource, Tags, Text, Timestamp
 from app.db.tables import Job as JobRow
+from app.db.tables import JobState
 from app.services import search
-from app.services.submission import NAME_PATTERN, TrainRequest, refuse_later_features
+from app.services.submission import NAME_PATTERN, TrainRequest, refuse_unknown_methods
 
 DAY = 86_400.0
 
@@ -148,7 +149,7 @@ class JobRequest(Body):
     @model_validator(mode="before")
     @classmethod
     def _offered(cls, data: Any) -> Any:
-        refuse_later_features(data)
+        refuse_unknown_methods(data)
         return data
 
     def to_request(self) -> TrainRequest:
@@ -249,15 +250,18 @@ class Job(Resource):
 
     @classmethod
     def of_row(cls, row: JobRow) -> Job:
-        """Show a row: `cancelling` is running with a cancel request; parameters stand beside the algorithm's name."""
+        """Show a row: `cancelling` is running with a cancel request, and a job that waits for its parts is running;
+        parameters stand beside the algorithm's name.
+        """
         spec = row.spec
         algorithm = spec.get("algorithm")
-        cancelling = row.state == "running" and row.cancel_requested_at is not None
+        state = JobState.RUNNING if row.state == JobState.WAITING else row.state
+        cancelling = state == JobState.RUNNING and row.cancel_requested_at is not None
         return cls(
             id=row.id,
             kind=row.kind,
             name=row.name,
-            state="cancelling" if cancelling else row.state,
+            state="cancelling" if cancelling else state,
             dataset_id=row.dataset_id,
             algorithm=algorithm and {"name": algorithm["name"], **algorithm["parameters"]},
             objective=spec.get("objective"),

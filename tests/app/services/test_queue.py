@@ -102,7 +102,7 @@ class TestClaim:
                 also_taken = rows.claim(quick, "wrk_b", 60.0)
         assert taken is not None
         assert also_taken is not None
-        assert (taken.id, also_taken.id) == (first.id, second.id)
+        assert (taken[0].id, also_taken[0].id) == (first.id, second.id)
         db.close()
 
 

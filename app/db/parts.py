@@ -1,0 +1,193 @@
+"""Queries on the parts of a job that fanned out: children of its row, which waits for them.
+
+Whoever changes a part together with its parent locks the parent first. So two parts that end at the same moment see
+each other, and no two transactions wait for one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import case, delete, exists, func, insert, or_, select, update
+from sqlalchemy.orm import Session, aliased
+
+from app.db import outbox
+from app.db.base import Json
+from app.db.tables import FINAL_STATES, Job, JobEvent, JobState
+from app.db.time import db_now
+
+_AS_IT_IS = {"synchronize_session": False}
+_OPEN = (JobState.QUEUED, JobState.RUNNING)
+
+
+class Done(NamedTuple):
+    """How far the parts of a job are: the share of the whole job, and those of its last stage."""
+
+    fraction: float
+    stage: int
+    finished: int
+    of: int
+
+
+def lock_parent(session: Session, parent_id: str) -> Job:
+    """Lock the job that a part belongs to for the rest of the transaction, and return it."""
+    return session.scalars(select(Job).where(Job.id == parent_id).with_for_update()).one()
+
+
+def lock_waiting(session: Session, parent_id: str) -> Job | None:
+    """Lock a job that waits for its parts; None when it does not, or when another transaction is at it."""
+    statement = select(Job).where(Job.id == parent_id, Job.state == JobState.WAITING)
+    return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
+
+
+def wait(session: Session, job: Job) -> None:
+    """Take a locked running job from its worker until its parts are done, and number the event that says so."""
+    if job.deadline_at is None:
+        job.deadline_at = Job.started_at + Job.timeout_seconds
+    job.state = JobState.WAITING
+    job.lease_expires_at = None
+    job.worker_id = None
+    job.event_seq += 1
+    session.flush()
+
+
+def insert_queued(
+    session: Session, parent: Job, stage: int, kind: str, ids: Sequence[str], specs: Sequence[Json]
+) -> None:
+    """Queue the parts of a stage, with a wake-up owed for each. They are as old as their parent, and as urgent."""
+    common: dict[str, object] = {
+        "owner": parent.owner,
+        "kind": kind,
+        "name": parent.name,
+        "state": JobState.QUEUED,
+        "tags": {},
+        "dataset_id": parent.dataset_id,
+        "parent_id": parent.id,
+        "stage": stage,
+        "priority": parent.priority,
+        "attempt": 0,
+        "max_attempts": parent.max_attempts,
+        "timeout_seconds": parent.timeout_seconds,
+        "deadline_at": parent.deadline_at,
+        "not_before": 0.0,
+        "lease_token": 0,
+        "beats": 0,
+        "progress": {},
+        "event_seq": 0,
+        "created_at": parent.created_at,
+    }
+    session.execute(
+        insert(Job),
+        [
+            common | {"id": id_, "part": part, "spec": spec}
+            for part, (id_, spec) in enumerate(zip(ids, specs, strict=True))
+        ],
+    )
+    outbox.insert_first(session, ids)
+
+
+def of_parent(session: Session, parent_id: str) -> Sequence[Job]:
+    """The parts of a job, in order."""
+    statement = select(Job).where(Job.parent_id == parent_id).order_by(Job.stage, Job.part)
+    return session.scalars(statement).all()
+
+
+def any_open(session: Session, parent_id: str) -> bool:
+    """Whether a part of the job has yet to end."""
+    statement = select(exists().where(Job.parent_id == parent_id, Job.state.in_(_OPEN)))
+    return bool(session.scalar(statement))
+
+
+def last_stage(session: Session, parent_id: str) -> int | None:
+    """The number of the job's last stage so far; None when it has none."""
+    return session.scalar(select(func.max(Job.stage)).where(Job.parent_id == parent_id))
+
+
+def done(session: Session, parent_id: str) -> Done:
+    """How far the parts of a job are that has some."""
+    fraction = func.coalesce(Job.progress["fraction"].as_float(), 0.0)
+    by_stage = session.execute(
+        select(
+            Job.stage,
+            func.sum(fraction * Job.spec["share"].as_float()),
+            func.sum(case((Job.state == JobState.SUCCEEDED, 1), else_=0)),
+            func.count(),
+        )
+        .where(Job.parent_id == parent_id)
+        .group_by(Job.stage)
+        .order_by(Job.stage)
+    ).all()
+    stage, _, finished, of = by_stage[-1]
+    return Done(min(sum(row[1] for row in by_stage), 1.0), stage, finished, of)
+
+
+def told_within(session: Session, job: Job, seconds: float) -> bool:
+    """Whether the job's last event tells of progress, and is no older than that."""
+    now = db_now()
+    statement = select(
+        exists().where(
+            JobEvent.job_id == job.id,
+            JobEvent.seq == job.event_seq,
+            JobEvent.type == "progress",
+            JobEvent.at.between(now - seconds, now),
+        )
+    )
+    return bool(session.scalar(statement))
+
+
+def cancel_open(session: Session, parent_id: str) -> None:
+    """End the parts of a locked job that nobody runs, and ask the others to stop.
+
+    One statement, for a part may be claimed at this moment.
+    """
+    queued = Job.state == JobState.QUEUED
+    session.execute(
+        update(Job)
+        .where(Job.parent_id == parent_id, Job.state.in_(_OPEN))
+        .values(
+            cancel_requested_at=db_now(),
+            state=case((queued, JobState.CANCELLED), else_=Job.state),
+            finished_at=case((queued, db_now()), else_=Job.finished_at),
+        ),
+        execution_options=_AS_IT_IS,
+    )
+
+
+def stuck(session: Session) -> Sequence[str]:
+    """The waiting jobs that are past their deadline, or have no part left to wait for."""
+    part = aliased(Job)
+    nothing_open = ~exists().where(part.parent_id == Job.id, part.state.in_(_OPEN))
+    statement = select(Job.id).where(
+        Job.state == JobState.WAITING, or_(Job.deadline_at < db_now(), nothing_open)
+    )
+    return session.scalars(statement).all()
+
+
+def overdue(session: Session, job: Job) -> bool:
+    """Whether the deadline of a job in parts has passed."""
+    return bool(session.scalar(select(job.deadline_at < db_now())))
+
+
+def results_in_use(session: Session) -> Sequence[Json]:
+    """What the parts of every job brought back that has yet to end, over all owners."""
+    parent = aliased(Job)
+    statement = (
+        select(Job.result)
+        .join(parent, parent.id == Job.parent_id)
+        .where(Job.result.is_not(None), parent.state.not_in(FINAL_STATES))
+    )
+    return [result for result in session.scalars(statement) if result is not None]
+
+
+def prune(session: Session, age_seconds: float) -> None:
+    """Remove the parts of jobs that ended that long ago: nothing will ask for them."""
+    parent = aliased(Job)
+    forgotten = exists().where(
+        parent.id == Job.parent_id,
+        parent.state.in_(FINAL_STATES),
+        parent.finished_at < db_now() - age_seconds,
+    )
+    session.execute(
+        delete(Job).where(forgotten, Job.state.in_(FINAL_STATES)), execution_options=_AS_IT_IS
+    )

@@ -1,0 +1,487 @@
+"""A job in parts: fan-out, join, and every way in which the two can be cut short, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from queue_steps import OWNER, at_once, change, claimed, finish, seen, submit
+from sqlalchemy import select
+
+from app.api.schemas.jobs import Job as Shown
+from app.db import parts as rows
+from app.db.session import Database
+from app.db.tables import Job, JobState, Outbox
+from app.db.time import db_now
+from app.errors import CancelRequested, LeaseLost, NotFound
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import datasets, execution, jobs, parts, queue
+from app.services.dispatch import sweep
+from app.services.reap import Reaper
+
+SETTINGS = Settings(job_max_attempts=2)
+DAY = 86400.0
+PROBLEM = {"code": "invalid_data", "title": "t", "detail": "d", "errors": []}
+
+
+def fan_out(db: Database, claim: queue.Claim, n: int = 3, stage: int = 0, **more: Any) -> None:
+    parts.fan_out(db, claim, parts.FanOut(stage, [{"fold": i} for i in range(n)], **more))
+
+
+def divided(db: Database, n: int = 3, **values: Any) -> Job:
+    """Submit a job and divide it; no other job is queued."""
+    job = submit(db, SETTINGS, **values)
+    fan_out(db, claimed(db), n)
+    return job
+
+
+def end_part(db: Database, claim: queue.Claim, **files: str) -> None:
+    with db.write() as session:
+        parts.finish(session, claim, {"auc": claim.spec["part"]["fold"] / 10}, files)
+
+
+def of(db: Database, job: Job) -> list[Job]:
+    with db.read() as session:
+        return list(rows.of_parent(session, job.id))
+
+
+def states(db: Database, job: Job) -> tuple[str, list[str]]:
+    """The job's state, and those of its parts."""
+    with db.read() as session:
+        state = session.get_one(Job, job.id).state
+    return state, [part.state for part in of(db, job)]
+
+
+class TestFanOut:
+    def test_parts_are_jobs_of_their_own_that_nobody_sees(self, db: Database) -> None:
+        job = divided(db, 2, priority=3, spec={"seed": 7}, dataset_id="ds_x")
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.lease_expires_at, kept.attempt) == ("waiting", None, 1)
+        assert Shown.of_row(kept).state == "running"
+        first, second = of(db, job)
+        for number, part in enumerate((first, second)):
+            assert (part.kind, part.stage, part.part) == ("train_part", 0, number)
+            assert (part.owner, part.priority, part.dataset_id) == (OWNER, 3, "ds_x")
+            assert (part.spec["parent"], part.spec["part"]) == ({"seed": 7}, {"fold": number})
+            assert part.deadline_at == kept.deadline_at
+            with pytest.raises(NotFound):
+                jobs.get(db, OWNER, part.id)
+            with pytest.raises(NotFound):
+                jobs.cancel(db, OWNER, part.id)
+        for state in (None, "running"):
+            assert [row.id for row in jobs.list_page(db, OWNER, state=state).data] == [job.id]
+        assert jobs.list_page(db, OWNER, kind="train_part").data == []
+        with db.read() as session:
+            assert set(session.scalars(select(Outbox.job_id))) == {job.id, first.id, second.id}
+        claims = [claimed(db), claimed(db)]
+        assert [claim.job_id for claim in claims] == [first.id, second.id]
+        assert {claim.parent_id for claim in claims} == {job.id}
+        assert queue.claim(db, SETTINGS, "wrk_b") is None
+        assert seen(db, job.id) == [
+            (1, "state", "queued"),
+            (2, "state", "running"),
+            (3, "state", "running"),
+        ]
+        assert jobs.events(db, OWNER, job.id)[-1].data["parts"] == 2
+
+    def test_replayed_it_leaves_one_set_of_parts(self, db: Database) -> None:
+        submit(db)
+        claim = claimed(db)
+        outcomes = at_once(*[functools.partial(fan_out, db, claim)] * 4)
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == [
+            *["LeaseLost"] * 3,
+            "NoneType",
+        ]
+        with db.read() as session:
+            assert len(rows.of_parent(session, claim.job_id)) == 3
+
+    def test_a_worker_that_dies_before_the_commit_leaves_nothing(
+        self, db: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        for seam in ("wait", "insert_queued"):
+            with monkeypatch.context() as patch:
+                patch.setattr(rows, seam, _then_die(getattr(rows, seam)))
+                with pytest.raises(_Died):
+                    fan_out(db, claim)
+            assert states(db, job) == ("running", [])
+        queue.retry_later(db, SETTINGS, claim, "died")
+        change(db, job.id, not_before=0.0)
+        fan_out(db, claimed(db))
+        assert states(db, job) == ("waiting", ["queued"] * 3)
+
+    def test_a_job_asked_to_stop_does_not_fan_out(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        jobs.cancel(db, OWNER, job.id)
+        with pytest.raises(CancelRequested):
+            fan_out(db, claim)
+        assert states(db, job) == ("running", [])
+
+    def test_nonsense_is_refused(self, db: Database) -> None:
+        job = divided(db, 1)
+        part = claimed(db)
+        with pytest.raises(ValueError, match="is a part and cannot be divided"):
+            fan_out(db, part)
+        end_part(db, part)
+        with pytest.raises(ValueError, match=f"stage must be above 0, the last of {job.id}, got 0"):
+            fan_out(db, claimed(db))
+        with pytest.raises(ValueError, match="stage 1 must have a part"):
+            parts.FanOut(1, [])
+        with pytest.raises(ValueError, match=r"share must be above 0 and at most 1, got 1\.5"):
+            parts.FanOut(1, [{}], share=1.5)
+
+    def test_a_result_that_asks_for_parts_has_them(self, db: Database, tmp_path: Path) -> None:
+        job = submit(db)
+        asked = {"fan_out": {"stage": 0, "parts": [{"fold": 0}, {"fold": 1}]}}
+        execution.complete(db, BlobStore(tmp_path), claimed(db), asked)
+        assert states(db, job) == ("waiting", ["queued"] * 2)
+
+
+class TestJoin:
+    def test_the_last_part_queues_the_parent_which_is_claimed_like_any_job(
+        self, db: Database, tmp_path: Path
+    ) -> None:
+        blobs = BlobStore(tmp_path)
+        job = divided(db)
+        younger = submit(db)
+        started_at = jobs.get(db, OWNER, job.id).started_at
+        claims = [claimed(db) for _ in range(3)]
+        for claim in reversed(claims):
+            assert jobs.get(db, OWNER, job.id).state == "waiting"
+            end_part(db, claim, scores="parts/ab/abcd")
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.attempt, kept.not_before) == ("queued", 0, 0.0)
+        assert jobs.events(db, OWNER, job.id)[-1].data["reason"] == "its parts are done"
+        with db.read() as session:
+            owed = select(Outbox.published_at).where(Outbox.job_id == job.id)
+            assert session.scalars(owed).all() == [None]
+        joined = claimed(db)
+        assert (joined.job_id, joined.attempt, joined.token) == (job.id, 1, 2)
+        assert jobs.get(db, OWNER, job.id).started_at == started_at
+        found = parts.finished(db, blobs, job.id)
+        assert [(each["stage"], each["part"], each["spec"]) for each in found] == [
+            (0, i, {"fold": i}) for i in range(3)
+        ]
+        assert found[2]["result"] == {"auc": 0.2, "files": {"scores": f"{tmp_path}/parts/ab/abcd"}}
+        fan_out(db, joined, 1, stage=1)
+        end_part(db, claimed(db))
+        finish(db, claimed(db), model_id="mdl_x")
+        assert jobs.get(db, OWNER, job.id).model_id == "mdl_x"
+        assert len(parts.finished(db, blobs, job.id)) == 4
+        assert claimed(db).job_id == younger.id
+
+    @pytest.mark.parametrize("round_", range(3))
+    def test_siblings_that_end_at_once_join_once(self, db: Database, round_: int) -> None:
+        job = divided(db, 4)
+        ends = [functools.partial(end_part, db, claimed(db)) for _ in range(4)]
+        assert at_once(*ends) == [None] * 4
+        assert states(db, job) == ("queued", ["succeeded"] * 4)
+        assert [state for _, _, state in seen(db, job.id)].count("queued") == 2
+
+    def test_a_part_that_dies_before_the_commit_is_still_to_be_done(
+        self, db: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = divided(db, 1)
+        claim = claimed(db)
+        for module, seam in ((queue, "succeed"), (queue, "requeue_held")):
+            with monkeypatch.context() as patch:
+                patch.setattr(module, seam, _then_die(getattr(module, seam)))
+                with pytest.raises(_Died):
+                    end_part(db, claim)
+            assert states(db, job) == ("waiting", ["running"])
+        end_part(db, claim)
+        assert states(db, job) == ("queued", ["succeeded"])
+
+    def test_a_stale_part_can_do_nothing(self, db: Database) -> None:
+        job = divided(db, 2)
+        stale = claimed(db)
+        queue.give_back(db, stale)
+        for act in (
+            lambda: end_part(db, stale),
+            lambda: queue.heartbeat(db, SETTINGS, stale),
+            lambda: queue.fail(db, stale, PROBLEM),
+            lambda: queue.retry_later(db, SETTINGS, stale, "x"),
+        ):
+            with pytest.raises(LeaseLost):
+                act()
+        assert states(db, job) == ("waiting", ["queued"] * 2)
+        with pytest.raises(ValueError, match="is not a part"):
+            end_part(db, _of_nobody(stale))
+
+    def test_silent_workers_parts_run_again_and_the_join_counts_each_once(
+        self, db: Database
+    ) -> None:
+        job = divided(db, 2)
+        dead, alive = claimed(db, worker="wrk_dead"), claimed(db)
+        end_part(db, alive)
+        now = [0.0]
+        reaper = Reaper(db, SETTINGS, lambda: now[0])
+        reaper.reap()
+        change(db, dead.job_id, lease_expires_at=1.0)
+        now[0] += SETTINGS.lease_seconds
+        assert reaper.reap().requeued == [dead.job_id]
+        with pytest.raises(LeaseLost):
+            end_part(db, dead)
+        again = claimed(db)
+        assert (again.job_id, again.attempt) == (dead.job_id, 2)
+        end_part(db, again)
+        assert states(db, job) == ("queued", ["succeeded"] * 2)
+
+    def test_another_owners_job_is_not_behind_all_parts(self, db: Database) -> None:
+        divided(db, 3)
+        other = submit(db, owner="bob")
+        assert claimed(db).owner == OWNER
+        assert claimed(db).job_id == other.id
+
+
+class TestEnds:
+    def test_a_part_that_fails_takes_all_with_it(self, db: Database) -> None:
+        job = divided(db, 3)
+        done, failing, running = (claimed(db) for _ in range(3))
+        end_part(db, done)
+        queue.fail(db, failing, PROBLEM)
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.error) == ("failed", PROBLEM)
+        assert states(db, job)[1] == ["succeeded", "failed", "running"]
+        assert queue.poll_cancel(db, running)
+        with pytest.raises(CancelRequested):
+            end_part(db, running)
+        queue.fail(db, running, None, state=JobState.CANCELLED)
+        assert states(db, job) == ("failed", ["succeeded", "failed", "cancelled"])
+        assert queue.claim(db, SETTINGS, "wrk_a") is None
+        assert seen(db, job.id)[-1][2] == "failed"
+
+    def test_a_part_whose_attempts_are_spent_fails_the_job(self, db: Database) -> None:
+        job = divided(db, 2)
+        for _ in range(SETTINGS.job_max_attempts):
+            claim = claimed(db)
+            queue.retry_later(db, SETTINGS, claim, "disk full")
+            change(db, claim.job_id, not_before=0.0)
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.error and kept.error["code"]) == ("failed", "attempts_spent")
+        assert states(db, job)[1] == ["failed", "cancelled"]
+
+    def test_cancel_of_a_waiting_job_ends_it_at_once(self, db: Database) -> None:
+        job = divided(db, 3)
+        done, running = claimed(db), claimed(db)
+        end_part(db, done)
+        _, changed = jobs.cancel(db, OWNER, job.id)
+        assert changed
+        assert states(db, job) == ("cancelled", ["succeeded", "running", "cancelled"])
+        assert jobs.cancel(db, OWNER, job.id)[1] is False
+        # The last part's worker dies: the part is not run again for nobody.
+        assert queue.retry_later(db, SETTINGS, running, "died") == JobState.CANCELLED
+        assert states(db, job)[0] == "cancelled"
+        assert seen(db, job.id)[-1][2] == "cancelled"
+
+    @pytest.mark.parametrize("round_", range(3))
+    def test_cancel_or_join_has_one_outcome(self, db: Database, round_: int) -> None:
+        job = divided(db, 2)
+        first, second = claimed(db), claimed(db)
+        outcomes = at_once(
+            functools.partial(jobs.cancel, db, OWNER, job.id),
+            functools.partial(end_part, db, first),
+            functools.partial(end_part, db, second),
+        )
+        assert jobs.get(db, OWNER, job.id).state == "cancelled"
+        assert outcomes[0][1] is True
+        for claim, outcome in zip((first, second), outcomes[1:], strict=True):
+            if outcome is not None:
+                assert isinstance(outcome, CancelRequested)
+                queue.fail(db, claim, None, state=JobState.CANCELLED)
+        expected = ["succeeded" if outcome is None else "cancelled" for outcome in outcomes[1:]]
+        assert states(db, job)[1] == expected
+
+    @pytest.mark.parametrize("round_", range(3))
+    def test_fail_or_finish_has_one_outcome(self, db: Database, round_: int) -> None:
+        job = divided(db, 2)
+        first, second = claimed(db), claimed(db)
+        failed, finished, _ = at_once(
+            functools.partial(queue.fail, db, first, PROBLEM),
+            functools.partial(end_part, db, second),
+            functools.partial(queue.heartbeat, db, SETTINGS, second, {"fraction": 0.5}),
+        )
+        assert failed is None
+        assert jobs.get(db, OWNER, job.id).state == "failed"
+        if finished is None:
+            assert states(db, job)[1] == ["failed", "succeeded"]
+        else:
+            assert isinstance(finished, CancelRequested)
+            assert states(db, job)[1] == ["failed", "running"]
+
+    def test_a_cancel_races_claims_and_no_part_is_left_behind(self, db: Database) -> None:
+        for _ in range(5):
+            job = divided(db, 3)
+            *claims, _ = at_once(
+                *[functools.partial(queue.claim, db, SETTINGS, "wrk_a")] * 2,
+                functools.partial(jobs.cancel, db, OWNER, job.id),
+            )
+            for claim in filter(None, claims):
+                assert queue.poll_cancel(db, claim)
+                queue.fail(db, claim, None, state=JobState.CANCELLED)
+            assert states(db, job) == ("cancelled", ["cancelled"] * 3)
+
+    def test_a_retry_of_the_job_begins_anew(self, db: Database) -> None:
+        job = divided(db, 2)
+        jobs.cancel(db, OWNER, job.id)
+        with db.write() as session:
+            again = jobs.retry_within(session, SETTINGS, OWNER, job.id)
+        claim = claimed(db)
+        assert (claim.job_id, claim.attempt) == (again.id, 1)
+        assert of(db, again) == []
+
+    def test_the_dataset_is_needed_by_the_job_and_not_by_its_parts(self, db: Database) -> None:
+        job = divided(db, 2, dataset_id="ds_x")
+        with db.read() as session:
+            assert datasets.rows.unfinished_jobs(session, OWNER, "ds_x") == [job.id]
+
+
+class TestDeadline:
+    def test_the_timeout_counts_from_the_first_start_over_all_stages(self, db: Database) -> None:
+        job = submit(db, timeout_seconds=1000.0)
+        claim = claimed(db)
+        assert claim.seconds_left == 1000.0
+        change(db, job.id, started_at=_now(db) - 400.0)
+        fan_out(db, claim, 1)
+        part = claimed(db)
+        assert (part.timeout_seconds, part.seconds_left) == (1000.0, pytest.approx(600.0, abs=5.0))
+        end_part(db, part)
+        assert claimed(db).seconds_left == pytest.approx(600.0, abs=5.0)
+
+    def test_a_part_out_of_time_ends_the_job(self, db: Database) -> None:
+        job = divided(db, 2)
+        queue.time_out(db, claimed(db))
+        kept = jobs.get(db, OWNER, job.id)
+        assert (kept.state, kept.error and kept.error["code"]) == ("timed_out", "timed_out")
+        assert states(db, job)[1] == ["timed_out", "cancelled"]
+
+    def test_the_reaper_ends_a_job_whose_parts_nobody_claims_in_time(self, db: Database) -> None:
+        job = divided(db, 2, timeout_seconds=1000.0)
+        change(db, job.id, deadline_at=1.0)
+        for part in of(db, job):
+            change(db, part.id, priority=-1)
+        patient = divided(db, 1)
+        assert Reaper(db, SETTINGS).reap().tended == [job.id]
+        assert states(db, job) == ("timed_out", ["cancelled"] * 2)
+        error = jobs.get(db, OWNER, job.id).error
+        assert error is not None
+        assert error["detail"] == "the job ran longer than its timeout_seconds (1000)"
+        assert states(db, patient) == ("waiting", ["queued"])
+
+    def test_the_reaper_queues_a_job_with_nothing_to_wait_for(self, db: Database) -> None:
+        job = divided(db, 1)
+        change(db, of(db, job)[0].id, state="succeeded")
+        assert Reaper(db, SETTINGS).reap().tended == [job.id]
+        assert claimed(db).job_id == job.id
+
+
+class TestProgress:
+    def test_it_adds_up_over_parts_and_stages(self, db: Database) -> None:
+        job = submit(db)
+        fan_out(db, claimed(db), 2, share=0.8)
+        first, second = claimed(db), claimed(db)
+        queue.heartbeat(db, SETTINGS, first, {"fraction": 0.5})
+        parts.tell(db, job.id)
+        kept = jobs.get(db, OWNER, job.id)
+        assert kept.progress == {
+            "fraction": pytest.approx(0.2),
+            "step": 0,
+            "of": 2,
+            "detail": "0 of 2 parts of stage 0 are done",
+        }
+        assert seen(db, job.id)[-1][1] == "progress"
+        queue.heartbeat(db, SETTINGS, second, {"fraction": 0.5})
+        parts.tell(db, job.id)  # within the second
+        assert jobs.get(db, OWNER, job.id).event_seq == kept.event_seq
+        end_part(db, first)
+        end_part(db, second)
+        assert jobs.get(db, OWNER, job.id).progress["fraction"] == pytest.approx(0.8)
+        joined = claimed(db)
+        assert joined.fraction_done == pytest.approx(0.8)
+        fan_out(db, joined, 1, stage=1)
+        part = claimed(db)
+        assert part.fraction_done == 0.0
+        end_part(db, part)
+        assert jobs.get(db, OWNER, job.id).progress["fraction"] == pytest.approx(0.9)
+        finish(db, claimed(db))
+        assert jobs.get(db, OWNER, job.id).progress == {"fraction": 1.0}
+        parts.tell(db, job.id)  # too late, and no harm
+        numbers = [seq for seq, _, _ in seen(db, job.id)]
+        assert numbers == list(range(1, len(numbers) + 1))
+
+    def test_a_part_that_is_tried_again_does_not_take_progress_back(self, db: Database) -> None:
+        job = divided(db, 1)
+        claim = claimed(db)
+        queue.heartbeat(db, SETTINGS, claim, {"fraction": 0.5})
+        queue.give_back(db, claim)
+        assert claimed(db).fraction_done == 0.5
+        parts.tell(db, job.id)
+        assert jobs.get(db, OWNER, job.id).progress["fraction"] == pytest.approx(0.25)
+
+    def test_many_tell_at_once_and_are_heard_once(self, db: Database) -> None:
+        job = divided(db, 2)
+        assert at_once(*[functools.partial(parts.tell, db, job.id)] * 6) == [None] * 6
+        assert [kind for _, kind, _ in seen(db, job.id)].count("progress") == 1
+
+
+class TestSweep:
+    def test_files_of_parts_stay_while_their_job_goes_on(
+        self, db: Database, tmp_path: Path
+    ) -> None:
+        blobs, grace = BlobStore(tmp_path), Settings(blob_grace_seconds=1e-6)
+        with blobs.writer("parts") as writer:
+            writer.write(b"scores")
+            key, _ = writer.commit()
+        with blobs.writer("parts") as writer:
+            writer.write(b"of nobody")
+            orphan, _ = writer.commit()
+        job = divided(db, 2)
+        end_part(db, claimed(db), scores=key)
+        assert sweep(db, blobs, grace) == 1
+        assert blobs.path(key).exists()
+        assert not blobs.path(orphan).exists()
+        jobs.cancel(db, OWNER, job.id)
+        assert sweep(db, blobs, grace) == 1
+        assert not blobs.path(key).exists()
+        assert len(of(db, job)) == 2
+
+    def test_parts_of_jobs_long_ended_go(self, db: Database, tmp_path: Path) -> None:
+        old = divided(db, 2)
+        stopping = claimed(db)
+        jobs.cancel(db, OWNER, old.id)
+        going_on = divided(db, 1)
+        change(db, old.id, finished_at=1.0)
+        sweep(db, BlobStore(tmp_path), SETTINGS)
+        assert [part.id for part in of(db, old)] == [stopping.job_id]
+        queue.fail(db, stopping, None, state=JobState.CANCELLED)
+        sweep(db, BlobStore(tmp_path), SETTINGS)
+        assert of(db, old) == []
+        assert len(of(db, going_on)) == 1
+        assert jobs.get(db, OWNER, old.id).state == "cancelled"
+
+
+class _Died(Exception):
+    """Stands for the end of the process within a transaction."""
+
+
+def _then_die(step: Any) -> Any:
+    def dying(*args: Any, **kw: Any) -> None:
+        step(*args, **kw)
+        raise _Died
+
+    return dying
+
+
+def _of_nobody(claim: queue.Claim) -> queue.Claim:
+    values = {name: getattr(claim, name) for name in claim.__slots__} | {"parent_id": None}
+    return queue.Claim(**values)
+
+
+def _now(db: Database) -> float:
+    with db.read() as session:
+        return float(session.scalar(select(db_now())) or 0.0)
