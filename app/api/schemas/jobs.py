@@ -10,7 +10,7 @@ from app.api.schemas.common import Body, Rate, Resource, Tags, Text, Timestamp
 from app.db.tables import Job as JobRow
 from app.db.tables import JobState
 from app.services import search
-from app.services.submission import NAME_PATTERN, TrainRequest, refuse_unknown_methods
+from app.services.submission import NAME_PATTERN, TrainRequest, refuse_later_features
 
 DAY = 86_400.0
 
@@ -149,7 +149,7 @@ class JobRequest(Body):
     @model_validator(mode="before")
     @classmethod
     def _offered(cls, data: Any) -> Any:
-        refuse_unknown_methods(data)
+        refuse_later_features(data)
         return data
 
     def to_request(self) -> TrainRequest:
