@@ -71,6 +71,11 @@ class Settings(BaseSettings):
     job_max_attempts: Annotated[int, Ge(1)] = Field(
         default=3, description="Runs that a job may lose to dead workers before it fails."
     )
+    fan_out_cells: Annotated[int, Ge(0)] = Field(
+        default=2_000_000,
+        description="Rows × features × parts from which on a job's parts are shared among workers; "
+        "a smaller job stays in one process.",
+    )
 
     lease_seconds: Seconds = Field(
         default=60.0, description="How long a worker owns a job without a heartbeat, in seconds."
