@@ -42,6 +42,8 @@ class Tryout:
         Whether the scores of the held-out rows are wanted.
     limit : float or None
         Seconds after which the fit is given up.
+    label : str
+        What the planner knows it by; of no meaning to others, who hand it back as it is.
     """
 
     algorithm: str
@@ -51,6 +53,7 @@ class Tryout:
     split: int = 0
     keep_scores: bool = False
     limit: float | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)
