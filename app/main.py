@@ -13,6 +13,7 @@ from app.api.context import Context
 from app.api.middleware import Edge, Traffic
 from app.api.routes import (
     algorithms,
+    curves,
     datasets,
     docs,
     health,
@@ -59,7 +60,18 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Edge, settings=settings, traffic=context.traffic)
     problems.install(app)
     app.router.routes.insert(0, scores.score_route(context))  # the busiest route is asked first
-    for module in (algorithms, datasets, jobs, models, interpretation, scores, keys, health, docs):
+    for module in (
+        algorithms,
+        datasets,
+        jobs,
+        models,
+        curves,
+        interpretation,
+        scores,
+        keys,
+        health,
+        docs,
+    ):
         app.router.routes.extend(module.router.routes)
     openapi.install(app)
     return app

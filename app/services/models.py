@@ -19,7 +19,13 @@ from app.db.tables import DatasetKind
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
 from app.infra.ids import is_id
 from app.services.objectives import target_fpr
-from core.metrics import ClassTotals, OperatingPoint, RocCurve, operating_point_on_curve
+from core.metrics import (
+    ClassTotals,
+    OperatingPoint,
+    RocCurve,
+    operating_point_on_curve,
+    tpr_at_fpr_interval,
+)
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
@@ -180,14 +186,37 @@ def curve_of(row: ModelCurve) -> RocCurve:
     return RocCurve(fpr, tpr, thresholds)
 
 
-def roc(db: Database, owner: str, ref: str, part: str) -> tuple[Model, RocCurve]:
+@dataclass(frozen=True)
+class Judged:
+    """A model's full ROC curve on a part, with what intervals at its points need."""
+
+    model: Model
+    part: str
+    curve: RocCurve
+    totals: ClassTotals
+    level: float
+
+
+def roc(db: Database, owner: str, ref: str, part: str) -> Judged:
     """The model's full ROC curve on a part."""
     with db.read() as session:
         model = find(session, owner, ref)
-        row = rows.find_curve(session, model.id, part)
-        if row is None:
+        judged = _judged(session, model, part)
+        if judged is None:
             raise _no_part(model, part)
-        return model, curve_of(row)
+        return judged
+
+
+def _judged(session: Session, model: Model, part: str) -> Judged | None:
+    found = rows.find_metrics(session, model.id, part)
+    curve = rows.find_curve(session, model.id, part)
+    if found is None or curve is None:
+        return None
+    row = found[0]
+    totals = ClassTotals(
+        row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
+    )
+    return Judged(model, part, curve_of(curve), totals, row.level)
 
 
 def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
@@ -203,16 +232,11 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
         if model.kind == DatasetKind.MULTILABEL:
             return _label_metrics(session, model, part)
         found = rows.find_metrics(session, model.id, part)
-        curve = rows.find_curve(session, model.id, part)
+        judged = _judged(session, model, part)
         if found is None:
             raise _no_part(model, part)
         point = _point_of_objective(session, model, part)
     row, windows = found
-    tpr_at_fpr = []
-    if curve is not None:
-        heights = curve_of(curve).tpr_at(REPORTED_FPRS)
-        pairs = zip(REPORTED_FPRS, heights, strict=True)
-        tpr_at_fpr = [{"fpr": fpr, "tpr": float(tpr)} for fpr, tpr in pairs]
     return {
         "model_id": model.id,
         "on": part,
@@ -228,7 +252,7 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
             }
             for window in windows
         ],
-        "tpr_at_fpr": tpr_at_fpr,
+        "tpr_at_fpr": [] if judged is None else _heights(judged),
         "operating_point": point,
         "positives": row.positives,
         "negatives": row.negatives,
@@ -236,6 +260,14 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
         "negative_weight": row.negative_weight,
         "ties": row.ties,
     }
+
+
+def _heights(judged: Judged) -> list[dict[str, float]]:
+    heights = []
+    for fpr in REPORTED_FPRS:
+        tpr, low, high = tpr_at_fpr_interval(judged.curve, judged.totals, fpr, judged.level)
+        heights.append({"fpr": fpr, "tpr": tpr, "low": low, "high": high})
+    return heights
 
 
 def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
@@ -310,56 +342,31 @@ def _mean(values: list[float]) -> float | None:
 
 
 def operating_point(
-    db: Database,
-    owner: str,
-    ref: str,
-    part: str,
-    *,
-    fpr: float | None,
-    tpr: float | None,
-    threshold: float | None,
+    db: Database, owner: str, ref: str, part: str, **asked: Any
 ) -> tuple[Model, OperatingPoint]:
-    """The cut at a false positive rate, a true positive rate or a threshold, with intervals."""
-    with db.read() as session:
-        model = find(session, owner, ref)
-        point = _cut(session, model, part, fpr=fpr, tpr=tpr, threshold=threshold)
-    if point is None:
-        raise _no_part(model, part)
-    return model, point
+    """The cut at a false positive rate, a true positive rate, a threshold or the least cost, with intervals.
+
+    `asked` is what `core.metrics.operating_point` may be asked.
+    """
+    judged = roc(db, owner, ref, part)
+    return judged.model, _cut(judged, **asked)
 
 
 def _point_of_objective(session: Session, model: Model, part: str) -> OperatingPoint | None:
     """What the cut of the objective, chosen on the validation rows, means for a part."""
     fpr = target_fpr(model.objective)
-    if fpr is None:
+    judged = _judged(session, model, VALIDATION) if fpr is not None else None
+    if judged is None:
         return None
-    chosen = _cut(session, model, VALIDATION, fpr=fpr)
-    if chosen is None or part == VALIDATION:
+    chosen = _cut(judged, fpr=fpr)
+    if part == VALIDATION:
         return chosen
-    return _cut(session, model, part, threshold=chosen.threshold)
+    other = _judged(session, model, part)
+    return None if other is None else _cut(other, threshold=chosen.threshold)
 
 
-def _cut(
-    session: Session,
-    model: Model,
-    part: str,
-    *,
-    fpr: float | None = None,
-    tpr: float | None = None,
-    threshold: float | None = None,
-) -> OperatingPoint | None:
-    """A cut of a part's curve; None where there is no curve."""
-    found = rows.find_metrics(session, model.id, part)
-    curve = rows.find_curve(session, model.id, part)
-    if found is None or curve is None:
-        return None
-    row = found[0]
-    totals = ClassTotals(
-        row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
-    )
-    return operating_point_on_curve(
-        curve_of(curve), totals, fpr=fpr, tpr=tpr, threshold=threshold, level=row.level
-    )
+def _cut(judged: Judged, **asked: Any) -> OperatingPoint:
+    return operating_point_on_curve(judged.curve, judged.totals, level=judged.level, **asked)
 
 
 def _no_part(model: Model, part: str) -> NotFound:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import FileResponse
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response
 
 from app.api.dependencies import CallerDep, ContextDep, PagingDep
 from app.api.schemas.common import PageOf
-from app.api.schemas.curves import OperatingPoint, Part, Roc, cut_of, finite
+from app.api.schemas.curves import Part, cut_of, finite
 from app.api.schemas.metrics import Metrics, MultilabelMetrics, PairMetrics
 from app.api.schemas.models import (
     Alias,
@@ -29,12 +27,10 @@ from app.api.security import GuardedRoute, needs
 from app.errors import Invalid, Unavailable
 from app.services import margins, models, scoring
 from core.bounds import LEAST_THETA, Bound
-from core.metrics import RocCurve
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 On = Annotated[Part, Query(description="Rows held out from training, or the training rows.")]
-_ROWS_A_CHUNK = 10_000
 
 
 @router.get("", summary="List models")
@@ -86,82 +82,6 @@ def read_metrics(
     return Metrics.model_validate(
         found | {"operating_point": None if point is None else cut_of(point)}
     )
-
-
-@router.get(
-    "/{ref}/roc",
-    response_model=Roc,
-    summary="The ROC curve",
-    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
-)
-@needs("read")
-def read_roc(
-    *,
-    ref: str,
-    context: ContextDep,
-    caller: CallerDep,
-    on: On = "validation",
-    max_points: Annotated[int, Query(ge=2, le=100_000, description="Most points.")] = 1000,
-    format: Annotated[
-        Literal["json", "csv"], Query(description="`csv` streams every point.")
-    ] = "json",
-) -> Response:
-    """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
-    model, curve = models.roc(context.db, caller.owner, ref, on)
-    if format == "csv":
-        return StreamingResponse(_csv(curve), media_type="text/csv; charset=utf-8")
-    shown = curve.thin(max_points)
-    columns = (shown.fpr.tolist(), shown.tpr.tolist(), shown.thresholds.tolist())
-    points = [
-        {"fpr": fpr, "tpr": tpr, "threshold": finite(threshold)}
-        for fpr, tpr, threshold in zip(*columns, strict=True)
-    ]
-    return JSONResponse(
-        {
-            "model_id": model.id,
-            "on": on,
-            "exact": len(shown) == len(curve),
-            "total_points": len(curve),
-            "points": points,
-        }
-    )
-
-
-def _csv(curve: RocCurve) -> Iterator[str]:
-    yield "fpr,tpr,threshold\n"
-    for start in range(0, len(curve), _ROWS_A_CHUNK):
-        part = slice(start, start + _ROWS_A_CHUNK)
-        columns = (curve.fpr[part], curve.tpr[part], curve.thresholds[part])
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        yield "".join(
-            f"{fpr!r},{tpr!r},{repr(threshold) if math.isfinite(threshold) else ''}\n"
-            for fpr, tpr, threshold in rows
-        )
-
-
-@router.get("/{ref}/operating-point", summary="One cut of the ranking")
-@needs("read")
-def read_operating_point(
-    *,
-    ref: str,
-    context: ContextDep,
-    caller: CallerDep,
-    on: On = "validation",
-    fpr: Annotated[
-        float | None, Query(ge=0, le=1, description="The best cut with at most this FPR.")
-    ] = None,
-    tpr: Annotated[
-        float | None, Query(ge=0, le=1, description="The best cut with at least this TPR.")
-    ] = None,
-    threshold: Annotated[
-        float | None, Query(allow_inf_nan=False, description="The cut at this score.")
-    ] = None,
-) -> OperatingPoint:
-    """Give exactly one of `fpr`, `tpr` and `threshold`; rates, precision and lift come with intervals."""
-    model, point = models.operating_point(
-        context.db, caller.owner, ref, on, fpr=fpr, tpr=tpr, threshold=threshold
-    )
-    return OperatingPoint(model_id=model.id, on=on, **dict(cut_of(point)))
 
 
 @router.get("/{ref}/margins", summary="How safe is the order of its pairs?")

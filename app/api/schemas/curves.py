@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from app.api.schemas.common import Interval, Resource
 from core import metrics
 
 Part = Literal["validation", "train"]
+BandKind = Literal["pointwise", "simultaneous"]
 
 
 class Point(Resource):
@@ -19,30 +20,117 @@ class Point(Resource):
     fpr: float
     tpr: float
     threshold: float | None
+    low: float | None = Field(
+        default=None,
+        description="Lower limit of the curve's height at this FPR, if `band` was asked for.",
+    )
+    high: float | None = Field(default=None, description="Upper limit.")
+
+
+class Band(Resource):
+    """What the limits of the points are."""
+
+    kind: BandKind = Field(
+        description="`pointwise`: of each height by itself. `simultaneous`: of the whole curve."
+    )
+    level: float
 
 
 class Roc(Resource):
     """A ROC curve from (0, 0) to (1, 1)."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
+                    "on": "validation",
+                    "exact": True,
+                    "total_points": 3,
+                    "band": {"kind": "pointwise", "level": 0.95},
+                    "points": [
+                        {"fpr": 0.0, "tpr": 0.0, "threshold": None, "low": 0.0, "high": 0.09},
+                        {"fpr": 0.1, "tpr": 0.8, "threshold": 1.7, "low": 0.61, "high": 0.9},
+                        {"fpr": 1.0, "tpr": 1.0, "threshold": -2.1, "low": 1.0, "high": 1.0},
+                    ],
+                }
+            ]
+        }
+    )
+
     model_id: str
     on: Part
     exact: bool = Field(description="False where points were left out to keep to `max_points`.")
     total_points: int
+    band: Band | None = None
     points: list[Point]
+
+
+class Cost(Interval):
+    """What a row costs on average with this cut."""
+
+    flag_none: float = Field(description="What it costs to flag nothing.")
+    flag_all: float = Field(description="What it costs to flag everything.")
+    false_positive: float
+    false_negative: float
 
 
 class Cut(Resource):
     """A cut of the ranking: what it means to flag every score at or above `threshold`; null flags nothing."""
 
     threshold: float | None
-    fpr: Interval
-    tpr: Interval
+    threshold_low: float | None = Field(
+        description="Above here and up to `threshold_high` the population's threshold may lie, of the rate or of the "
+        "least cost asked for. Null where the data set no end."
+    )
+    threshold_high: float | None
+    fpr: Interval = Field(description="Share of the negatives that this threshold flags.")
+    tpr: Interval = Field(description="Share of the positives that it flags.")
     precision: Interval
     lift: Interval
+    prevalence: float = Field(
+        description="Share of positives that precision, lift and cost stand on: the data's, unless given."
+    )
+    tpr_at_fpr: Interval | None = Field(
+        description="Asked by `fpr`: the TPR at exactly this FPR. Its threshold is not known, and the interval allows "
+        "for that."
+    )
+    fpr_at_tpr: Interval | None = Field(description="Asked by `tpr`: the FPR at exactly this TPR.")
+    cost: Cost | None = Field(description="Of a row, if costs were given.")
 
 
 class OperatingPoint(Cut):
     """One cut of the ranking on one part of the data."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "threshold": 1.7496,
+                    "threshold_low": 0.9312,
+                    "threshold_high": 2.0871,
+                    "fpr": {"value": 0.034, "low": 0.012, "high": 0.094},
+                    "tpr": {"value": 0.943, "low": 0.846, "high": 0.981},
+                    "precision": {"value": 0.22, "low": 0.09, "high": 0.45},
+                    "lift": {"value": 22.0, "low": 9.0, "high": 45.0},
+                    "prevalence": 0.01,
+                    "tpr_at_fpr": {"value": 0.943, "low": 0.62, "high": 0.985},
+                    "fpr_at_tpr": None,
+                    "cost": {
+                        "value": 0.045,
+                        "low": 0.018,
+                        "high": 0.108,
+                        "flag_none": 0.2,
+                        "flag_all": 0.99,
+                        "false_positive": 1.0,
+                        "false_negative": 20.0,
+                    },
+                    "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
+                    "on": "validation",
+                }
+            ]
+        }
+    )
 
     model_id: str
     on: Part
@@ -50,12 +138,32 @@ class OperatingPoint(Cut):
 
 def cut_of(point: metrics.OperatingPoint) -> Cut:
     """Show a cut; what is not finite becomes null."""
-    intervals = {
-        name: Interval(**{bound: finite(value) for bound, value in interval._asdict().items()})
-        for name in ("fpr", "tpr", "precision", "lift")
-        for interval in [getattr(point, name)]
-    }
-    return Cut(threshold=finite(point.threshold), **intervals)
+    cost = None
+    if point.cost is not None:
+        cost = Cost(
+            **dict(_shown(point.cost.a_row)),
+            flag_none=point.cost.flag_none,
+            flag_all=point.cost.flag_all,
+            false_positive=point.cost.costs.false_positive,
+            false_negative=point.cost.costs.false_negative,
+        )
+    return Cut(
+        threshold=finite(point.threshold),
+        threshold_low=finite(point.threshold_low),
+        threshold_high=finite(point.threshold_high),
+        fpr=_shown(point.fpr),
+        tpr=_shown(point.tpr),
+        precision=_shown(point.precision),
+        lift=_shown(point.lift),
+        prevalence=point.prevalence,
+        tpr_at_fpr=None if point.tpr_at_fpr is None else _shown(point.tpr_at_fpr),
+        fpr_at_tpr=None if point.fpr_at_tpr is None else _shown(point.fpr_at_tpr),
+        cost=cost,
+    )
+
+
+def _shown(interval: metrics.Interval) -> Interval:
+    return Interval(**{bound: finite(value) for bound, value in interval._asdict().items()})
 
 
 def finite(value: float) -> float | None:

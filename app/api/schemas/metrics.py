@@ -16,10 +16,12 @@ class Window(Interval):
 
 
 class Height(Resource):
-    """The curve's height at a false positive rate."""
+    """The curve's height at a false positive rate, and its interval, which allows for the threshold's own variance."""
 
     fpr: float
     tpr: float
+    low: float
+    high: float
 
 
 class Metrics(Resource):

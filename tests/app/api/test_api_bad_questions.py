@@ -140,6 +140,14 @@ def test_pages(client: httpx.Client, query: str, code: str) -> None:
         ("operating-point?fpr=2", "invalid"),
         ("operating-point?tpr=nan", "invalid"),
         ("operating-point?threshold=inf", "invalid"),
+        ("operating-point?fpr=0.1&prevalence=0", "invalid"),
+        ("operating-point?fpr=0.1&prevalence=nan", "invalid"),
+        ("operating-point?prevalence=0.1", "invalid_parameter"),
+        ("operating-point?cost_false_positive=1", "invalid"),
+        ("operating-point?cost_false_positive=1&cost_false_negative=-1", "invalid"),
+        ("operating-point?cost_false_positive=1&cost_false_negative=1e300", "invalid_parameter"),
+        ("operating-point?cost_false_positive=0&cost_false_negative=0", "invalid_parameter"),
+        ("roc?band=both", "invalid"),
     ],
 )
 def test_questions_to_a_model(client: httpx.Client, model_id: str, path: str, code: str) -> None:

@@ -94,6 +94,16 @@ def test_operating_points(client: httpx.Client, trained: list[str]) -> None:
     prevalence = metrics["positives"] / (metrics["positives"] + metrics["negatives"])
     assert at_fpr["precision"]["value"] == pytest.approx(precision)
     assert at_fpr["lift"]["value"] == pytest.approx(precision / prevalence)
+    assert at_fpr["tpr_at_fpr"] in [
+        {
+            name: height[bound]
+            for name, bound in (("value", "tpr"), ("low", "low"), ("high", "high"))
+        }
+        for height in metrics["tpr_at_fpr"]
+    ]
+    assert at_fpr["threshold_low"] < at_fpr["threshold"] <= at_fpr["threshold_high"]
+    assert at_fpr["prevalence"] == pytest.approx(prevalence)
+    assert at_fpr["cost"] is None
     nothing = client.get(f"{address}?threshold=1e9").json()
     assert nothing["precision"]["value"] is None
     assert nothing["tpr"]["value"] == 0

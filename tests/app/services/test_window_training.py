@@ -63,12 +63,12 @@ def test_the_cut_at_a_rate_comes_with_the_model(bench: Workbench) -> None:
     assert point is not None
     assert 0.0 < point.fpr.value <= 0.1
     assert point.tpr.low < point.tpr.value <= point.tpr.high
-    _, curve = models.roc(bench.db, OWNER, model.id, "validation")
+    curve = models.roc(bench.db, OWNER, model.id, "validation").curve
     assert point.tpr.value == curve.tpr[curve.fpr <= 0.1].max()
     assert models.metrics(bench.db, OWNER, model.id, "validation")["operating_point"] == point
     trained = models.metrics(bench.db, OWNER, model.id, "train")["operating_point"]
     assert trained.threshold == point.threshold
-    _, curve = models.roc(bench.db, OWNER, model.id, "train")
+    curve = models.roc(bench.db, OWNER, model.id, "train").curve
     above = curve.thresholds >= point.threshold
     assert (trained.fpr.value, trained.tpr.value) == (curve.fpr[above][-1], curve.tpr[above][-1])
 
