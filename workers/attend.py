@@ -13,6 +13,7 @@ from typing import Any
 from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import CancelRequested, LeaseLost, Unavailable
+from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import execution, parts, queue
@@ -56,6 +57,7 @@ class Attendance:
     def run(self) -> None:
         """Run the attempt. A lost lease is no error: another attempt owns the job, and this one's work is dropped."""
         payload: dict[str, Any] = {}
+        faults.reach("claimed")
         try:
             try:
                 payload = execution.prepare(self._db, self._blobs, self._settings, self._claim)
@@ -65,6 +67,7 @@ class Attendance:
             except Exception as error:
                 ending = self._failure(error)
             self._write(ending)
+            faults.reach("finished")
         except LeaseLost:
             log.warning("%s: the lease was lost, its work is dropped", self._claim.job_id)
         finally:

@@ -21,6 +21,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
+from app.infra import faults
 from app.infra.lifeline import die_with_parent
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Progress:
         """Step `step` of `of` is done; `info` holds figures such as the loss."""
         if self._stop.is_set():
             raise Stopped
+        faults.reach("fit")
         now = time.monotonic()
         if now < self._next and step < of:
             return

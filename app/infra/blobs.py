@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from app.infra import faults
+
 _STAGING = "staging"
 
 
@@ -53,9 +55,11 @@ class BlobStore:
         key = f"{kind}/{sha256[:2]}/{sha256}"
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
+        faults.reach("adopt")
         os.replace(file, target)
         os.utime(target)  # the grace of an unnamed blob counts from its last publication
         _fsync_dir(target.parent)
+        faults.reach("adopted")
         return key
 
     def delete(self, key: str) -> None:

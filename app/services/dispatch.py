@@ -13,6 +13,7 @@ from app.db import parts as part_rows
 from app.db import workers as worker_rows
 from app.db.session import Database
 from app.errors import Unavailable
+from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.producer import BrokerAway, Producer
 from app.infra.settings import Settings
@@ -33,6 +34,7 @@ def publish_after_commit(producer: Producer, job_id: str) -> None:
     The outbox row stays as it is. Marking it here would be a second commit right when the worker comes to claim,
     and on SQLite the two would wait for each other; the dispatcher marks it, in a batch, and sends it if it must.
     """
+    faults.reach("accepted")
     try:
         producer.wake()
     except BrokerAway as error:
@@ -58,6 +60,7 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
         if away is None or not wake_up.needed:
             settled.append(wake_up)
     if settled:
+        faults.reach("published")
         with db.write() as session:
             outbox.mark_published(session, settled)
     if away is not None:

@@ -22,6 +22,7 @@ from app.db.tables import (
     JobState,
 )
 from app.errors import Conflict, Invalid, NotFound
+from app.infra import faults
 from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
 
@@ -72,6 +73,7 @@ def enqueue(
     )
     outbox.insert_first(session, [job.id])
     rows.add_event(session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0})
+    faults.reach("accept")
     return job
 
 

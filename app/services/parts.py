@@ -20,6 +20,7 @@ from app.db import parts as rows
 from app.db.session import Database
 from app.db.tables import Job, JobState
 from app.errors import CancelRequested
+from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.services import queue
@@ -80,6 +81,7 @@ def fan_out(db: Database, claim: queue.Claim, asked: FanOut) -> None:
         )
         # As far as its owner sees, a job that waits for its parts is running.
         queue.say(session, job, state=JobState.RUNNING, stage=asked.stage, parts=len(asked.parts))
+        faults.reach("fan_out")
 
 
 def finish(session: Session, claim: queue.Claim, result: Json, files: Mapping[str, str]) -> None:
@@ -149,6 +151,7 @@ def _join(session: Session, parent: Job) -> bool:
         return False
     parent.progress = {"fraction": rows.done(session, parent.id).fraction}
     queue.requeue_held(session, parent, "its parts are done", parent.attempt - 1, 0.0)
+    faults.reach("join")
     return True
 
 

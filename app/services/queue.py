@@ -19,6 +19,7 @@ from app.db.base import Json
 from app.db.session import Database
 from app.db.tables import Job, JobState
 from app.errors import CancelRequested, LeaseLost
+from app.infra import faults
 from app.infra.settings import Settings
 from app.services.jobs import READINGS
 
@@ -67,6 +68,7 @@ def claim(db: Database, settings: Settings, worker_id: str) -> Claim | None:
         job, seconds_left = claimed
         timeout = float(job.timeout_seconds)  # SQLite returns whole numbers as int
         say(session, job, worker=worker_id)
+        faults.reach("claim")
         return Claim(
             job_id=job.id,
             owner=job.owner,
@@ -98,7 +100,8 @@ def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | N
             raise lost(claim)
         if progress is not None and claim.parent_id is None:
             job_rows.add_event(session, claim.job_id, beaten.event_seq, "progress", progress)
-        return Beat(beaten.cancel_requested)
+    faults.reach("beat")
+    return Beat(beaten.cancel_requested)
 
 
 def poll_cancel(db: Database, claim: Claim) -> bool:
@@ -154,6 +157,7 @@ def succeed(
         if rows.cancel_requested(session, claim.job_id, claim.token):
             raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
         raise lost(claim)
+    faults.reach("finish")
     return seq
 
 

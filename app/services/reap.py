@@ -11,6 +11,7 @@ from app.db import outbox, queue
 from app.db.queue import Held
 from app.db.session import Database
 from app.db.tables import JobState
+from app.infra import faults
 from app.infra.settings import Settings
 from app.services import parts
 from app.services.queue import BACKOFF_MAX, backoff_seconds, retry_held
@@ -85,6 +86,7 @@ class Reaper:
         return [held for held, due in left.items() if due <= 0]
 
     def _take(self, held: Held, reaped: Reaped) -> None:
+        faults.reach("reap")
         with self._db.write() as session:
             job = queue.hold(session, held.job_id, held.token, held.parent_id, held.beats)
             if job is None:
@@ -94,6 +96,7 @@ class Reaper:
             delay = 0.0 if job.attempt == 1 else backoff_seconds(job.attempt - 1)
             reason = f"worker {job.worker_id} was silent for {self._settings.lease_seconds:g} s"
             state = retry_held(session, job, reason, delay_seconds=delay)
+        faults.reach("reaped")
         log.warning("job %s: %s; now %s", held.job_id, reason, state)
         ended = {
             JobState.QUEUED: reaped.requeued,

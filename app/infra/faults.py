@@ -1,0 +1,99 @@
+"""Faults for tests: seams at which a process can be made to die, fail, hang or dawdle.
+
+`RANKWRIGHT_FAULTS="join=kill,claim=raise@3"` arms them in a process: at the first passing of `join` it is killed, the
+third of `claim` raises. Each happens once, and is logged before it does. Unarmed a seam costs a look at an empty dict.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+
+log = logging.getLogger(__name__)
+
+VARIABLE = "RANKWRIGHT_FAULTS"
+SLOW_SECONDS = 1.0
+
+POINTS = {
+    "accept": "a job is written, and not committed",
+    "accepted": "a job is committed, and nobody was told",
+    "published": "a wake-up is sent, and not marked",
+    "claim": "a job is claimed, and not committed",
+    "claimed": "a claim is committed, and nothing done",
+    "beat": "a heartbeat is committed",
+    "fit": "a fit tells of a step",
+    "adopt": "a blob is written, and not renamed",
+    "adopted": "a blob is in its place, and no row names it",
+    "finish": "a success is written, and not committed",
+    "fan_out": "parts are written, and not committed",
+    "join": "a job is queued after its last part, and not committed",
+    "finished": "an attempt's end is committed, and its folder not removed",
+    "reap": "a lost lease is read, and nothing done",
+    "reaped": "a lost lease is taken",
+}
+
+
+class InjectedFault(Exception):
+    """What a seam armed with `raise` raises."""
+
+
+def reach(point: str) -> None:
+    """Pass a seam of `POINTS`."""
+    if _armed and point in _armed:
+        _armed[point]()
+
+
+def parse(text: str) -> dict[str, Callable[[], None]]:
+    """Read what the variable says: `point=action` or `point=action@n`, with commas between."""
+    armed = {}
+    for item in filter(None, text.split(",")):
+        match = re.fullmatch(r"(\w+)=(\w+)(?:@([1-9]\d{0,8}))?", item.strip())
+        if match is None or match[1] not in POINTS or match[2] not in _ACTIONS:
+            raise ValueError(
+                f"{VARIABLE} must hold point=action or point=action@n with a point of {', '.join(POINTS)} "
+                f"and an action of {', '.join(_ACTIONS)}, got {item[:100]!r}"
+            )
+        armed[match[1]] = _at(match[1], match[2], int(match[3] or 1))
+    return armed
+
+
+def _at(point: str, action: str, n: int) -> Callable[[], None]:
+    passings = count(1)  # a step of it is one step for every thread
+
+    def pass_by() -> None:
+        if next(passings) == n:
+            log.warning("fault at %s: %s", point, action)
+            _ACTIONS[action](point)
+
+    return pass_by
+
+
+def _kill(point: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _raise(point: str) -> None:
+    raise InjectedFault(f"fault at {point}")
+
+
+def _hang(point: str) -> None:
+    threading.Event().wait()
+
+
+def _slow(point: str) -> None:
+    time.sleep(SLOW_SECONDS)
+
+
+def _full(point: str) -> None:
+    raise OSError(errno.ENOSPC, f"fault at {point}: {os.strerror(errno.ENOSPC)}")
+
+
+_ACTIONS = {"kill": _kill, "raise": _raise, "hang": _hang, "slow": _slow, "full": _full}
+_armed = parse(os.environ.get(VARIABLE, ""))
