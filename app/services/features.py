@@ -2,6 +2,7 @@
 
 A categorical feature takes text and becomes the position of its category; a text that is none of its categories counts
 as missing. A number or a boolean stands for its text: 3 and 3.0 for "3", 2.5 for "2.5", true for "true".
+A date or time is text of ISO 8601 and becomes seconds since 1970.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from app.errors import Invalid
 from app.services.ingest.missing import SPACES
 from app.services.ingest.text import spell_number
 from app.services.plain_query import PlainQuery
+from app.services.times import DATE, seconds_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,11 +73,13 @@ class FeatureIndex:
         self.names: list[str] = [feature["name"] for feature in features]
         self._position = {name: i for i, name in enumerate(self.names)}
         self._boolean = [feature["type"] == "boolean" for feature in features]
+        self._dated = [feature["type"] == "datetime" for feature in features]
         self._may_miss = [bool(feature["missing"]) for feature in features]
         self._categorical = [None if texts is None else CategoryIndex(texts) for texts in known]
         # A categorical feature without a category would look there like one of numbers.
-        self._is_plain = not any(self._boolean) and all(texts is None or texts for texts in known)
-        self._all_numeric = not any(self._boolean) and not any(self._categorical)
+        odd = any(self._boolean) or any(self._dated)
+        self._is_plain = not odd and all(texts is None or texts for texts in known)
+        self._all_numeric = not odd and not any(self._categorical)
         self._n_features = len(self.names)
         # A plain query of all features has so many more characters as JSON.
         self._growth = 2 * len(self.names) + 2
@@ -143,6 +147,8 @@ class FeatureIndex:
                 return categories.find(unquoted.decode()), None
             if not value:
                 return MISSING, None
+            if self._dated[i]:
+                return seconds_of(value.decode()), None
             return (_to_boolean if self._boolean[i] else _to_number)(exact), None
         except ValueError:
             return MISSING, self._wrong_type(i, value.decode("utf-8", "replace"))
@@ -201,6 +207,8 @@ class FeatureIndex:
     ) -> Floats:
         """Check the cells' types, all at once where nothing is odd, and put the columns in the features' order."""
         places = [self._position[name] for name in columns]
+        if any(self._dated[i] for i in places):
+            table = self._read_dates(table, columns, places, place, by_name)
         if any(self._categorical[i] for i in places):
             return self._by_column(table, columns, places, place, by_name)
         kinds = set(map(type, chain.from_iterable(table)))
@@ -213,6 +221,32 @@ class FeatureIndex:
                 return X
         self._check_cells(table, columns, places, place, by_name)
         raise AssertionError("a cell that does not fit float64 is named above")
+
+    def _read_dates(
+        self,
+        table: Sequence[list[Any]],
+        columns: Sequence[str],
+        places: Sequence[int],
+        place: str,
+        by_name: bool,
+    ) -> list[list[Any]]:
+        """The rows with seconds in the place of dates."""
+        dated = [k for k, i in enumerate(places) if self._dated[i]]
+        read, faults = [list(row) for row in table], []
+        for number, row in enumerate(read):
+            for k in dated:
+                if row[k] is None or row[k] is MISSING:
+                    continue
+                try:
+                    row[k] = seconds_of(row[k].strip())
+                except (AttributeError, ValueError):  # no text, or another one
+                    detail = self._wrong_type(places[k], row[k])
+                    where = f"{place}/{number}/{_escape(columns[k]) if by_name else k}"
+                    faults.append(_fault("pointer", where, detail, "invalid_feature_value"))
+            if len(faults) >= _MOST_FAULTS:
+                break
+        _refuse(faults)
+        return read
 
     def _by_column(
         self,
@@ -302,6 +336,8 @@ class FeatureIndex:
         rule = _BOOLEAN if self._boolean[i] else _NUMBER
         if self._categorical[i] is not None:
             rule = _TEXT
+        if self._dated[i]:
+            rule = DATE
         return f"feature {_shown(self.names[i])} must be {rule}, got {_shown(value)}"
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from app.services.ingest.delimited import (
     read_layout,
 )
 from app.services.ingest.dialect import Dialect
-from app.services.ingest.evidence import find_text
+from app.services.ingest.evidence import Found, find_types
 from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.ndjson import NdjsonTable
@@ -36,6 +37,7 @@ from app.services.ingest.stream import plain_file
 from app.services.ingest.survey import survey_table
 from app.services.ingest.text import as_text
 from app.services.ingest.writer import CATEGORIES, TableWriter
+from app.services.times import is_dated
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 
@@ -74,7 +76,10 @@ def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
                 continue
             features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
             folder = Path(payload["workdir"])
-            profile = survey_table(folder / TABLE_FILE, features, found["label"], callback)
+            _, whole = source.progress()
+            # All is read, and only the look is left.
+            told = partial(callback, whole, whole)
+            profile = survey_table(folder / TABLE_FILE, features, found["label"], told)
             (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
             return found | {"profile": PROFILE_FILE}
     raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
@@ -170,7 +175,7 @@ class _Build:
         converter = Converter(
             self._roles,
             pairs,
-            self._find_text(),
+            self._find_types(),
             self._limits,
             self._missing,
             self._faults,
@@ -209,18 +214,21 @@ class _Build:
             refusal.total = len(wrong)
             raise refusal
 
-    def _find_text(self) -> set[str]:
-        """Return which features are text, as far as the source can tell."""
+    def _find_types(self) -> Found:
+        """Tell which features are text and which are dates, as far as the source can tell."""
         roles, schema = self._roles, self._source.schema
         undeclared = [name for name in roles.features if name not in roles.categorical]
         if schema is not None:
             types = dict(zip(self._source.names, schema.types, strict=True))
-            found = {name for name in undeclared if holds_text(types[name])}
+            found = Found(
+                {name for name in undeclared if holds_text(types[name])},
+                {name for name in undeclared if is_dated(types[name])},
+            )
         else:
             numeric = getattr(self._source, "numeric", ())
             open_ones = [name for name in undeclared if name not in numeric]
-            found = find_text(self._source, open_ones, self._missing)
-        return found | roles.categorical
+            found = find_types(self._source, open_ones, self._missing)
+        return Found({*found.text, *roles.categorical}, found.dates)
 
     def _judge_text(self, converter: Converter) -> list[str]:
         """Check the columns of text now that all rows are read; return those that are identifiers."""

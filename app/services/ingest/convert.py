@@ -5,7 +5,7 @@ What does not fit is a fault.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from app.services.ingest.categories import CategoryLimits, TextColumn
 from app.services.ingest.dialect import with_point
-from app.services.ingest.evidence import TRUTH
+from app.services.ingest.evidence import TRUTH, Found
 from app.services.ingest.faults import BadTable, Faults, show
 from app.services.ingest.items import ItemNames
 from app.services.ingest.missing import SPACES, MissingTokens
@@ -23,6 +23,7 @@ from app.services.ingest.profile import ColumnProfile, Floats, TextProfile
 from app.services.ingest.roles import Roles
 from app.services.ingest.rows import Rows
 from app.services.ingest.text import as_text, is_text
+from app.services.times import DATE, is_dated, parse_dates, typed_seconds
 
 Mask = npt.NDArray[np.bool_]
 
@@ -59,9 +60,9 @@ def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
         or types.is_decimal(kind)
         or types.is_boolean(kind)
         or types.is_null(kind)
-        or (text and is_text(kind))
+        or (text and (is_text(kind) or is_dated(kind)))
     ):
-        allowed = "numeric, boolean or text" if text else "numeric or boolean"
+        allowed = "numeric, boolean, text, dates or times" if text else "numeric or boolean"
         raise BadTable(
             f"column {show(name)} has the type {kind}; it must be {allowed}",
             column=name,
@@ -114,7 +115,7 @@ class Converter:
         self,
         roles: Roles,
         pairs: Mapping[str, tuple[str, ...]],
-        text: Collection[str],
+        types: Found,
         limits: CategoryLimits,
         missing: MissingTokens,
         faults: Faults,
@@ -126,8 +127,9 @@ class Converter:
         self.text = {
             name: TextColumn(name, limits, declared=name in roles.categorical)
             for name in roles.features
-            if name in text
+            if name in types.text
         }
+        self.dates = types.dates
         self._missing = missing
         self._decimal = decimal
         self.profiles = {name: ColumnProfile() for name in self._numeric}
@@ -145,6 +147,8 @@ class Converter:
 
     def type_of(self, name: str) -> str:
         """Return the type that all rows so far agree on; a column of missing values only counts as numeric."""
+        if name in self.dates:
+            return "datetime"
         return "boolean" if self._boolean.get(name, False) else "numeric"
 
     def convert(self, rows: Rows) -> list[pa.Array]:
@@ -153,6 +157,8 @@ class Converter:
         for name in self.roles.features:
             if name in self.text:
                 arrays.append(self.text[name].take(rows, self._missing))
+            elif name in self.dates:
+                arrays.append(pa.array(self._date(rows, name)))
             else:
                 arrays.append(pa.array(self._number(rows, name, _HINT)[0]))
         arrays += [self._label(rows, label) for label in self.roles.labels]
@@ -186,6 +192,20 @@ class Converter:
             values = np.where(bad, np.nan, values)
         self.profiles[name].update(values)
         return values, bad
+
+    def _date(self, rows: Rows, name: str) -> Floats:
+        """Return the seconds since 1970, NaN where missing or at fault."""
+        column = rows.batch.column(name)
+        if is_dated(column.type):
+            values = typed_seconds(column)
+        else:
+            text = self._missing.tidy(column)
+            values, bad = parse_dates(text)
+            self._report(
+                rows, name, bad, lambda row: f"{show(text[row].as_py())} is not {DATE}{_HINT}"
+            )
+        self.profiles[name].update(values)
+        return values
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
         pair = self.pairs[name]

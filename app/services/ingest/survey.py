@@ -26,7 +26,7 @@ from core.metrics.column import QUANTILES, ColumnSurvey, survey_column
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Json = dict[str, Any]
-Callback = Callable[[int, int, Mapping[str, float]], None]
+Callback = Callable[[Mapping[str, float]], None]
 
 LEAK = 0.99
 """A column whose AUC alone, or its mirror image, reaches this is pointed at."""
@@ -40,6 +40,8 @@ def survey_table(
     path: Path, features: Sequence[str], label: str | None, callback: Callback
 ) -> Json:
     """Survey the features of a typed table, with a label of 0 and 1 where there is one.
+
+    The callback is called after every few columns; what it raises stops the survey.
 
     Returns `columns`, one entry a feature by its name, and what `duplicates` there are among the rows.
     """
@@ -62,7 +64,7 @@ def survey_table(
             for name, (found, own) in zip(names, pool.map(look, names), strict=True):
                 columns[name] = found
                 hashes += own
-            callback(start + len(names), len(features), {"rows": rows})
+            callback({"rows": rows})
     return {"columns": columns, "duplicates": _duplicates(hashes, positive)}
 
 

@@ -97,7 +97,8 @@ def test_the_typed_table_keeps_text(
         (["", "", ""], "numeric"),
         (["12", "1.5e3", "7"], "numeric"),
         (["a,5", "b", "c"], "categorical"),
-        (["2024-01-31", "2024-02-01", "2024-01-31"], "categorical"),
+        (["2024-01-31", "2024-02-01", "2024-01-31"], "datetime"),
+        (["2024-01-31", "2024-02-01", "soon"], "categorical"),
         (["1"] * 9 + ["x"], "categorical"),
     ],
 )

@@ -1,0 +1,141 @@
+"""Dates and times, in text and in types, become seconds since 1970; scoring reads them as the table did."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from uploads import Ready, halves
+
+from app.errors import Invalid
+from app.services.features import FeatureIndex
+from app.services.ingest.faults import BadTable
+from app.services.times import parse_dates, seconds_of
+
+Read = Callable[..., Ready]
+Refuse = Callable[..., BadTable]
+
+NOON = 1769860800.0  # 2026-01-31T12:00:00Z
+DAY = 86_400.0
+zones = st.one_of(
+    st.none(),
+    st.integers(-1439, 1439).map(lambda m: datetime.timezone(datetime.timedelta(minutes=m))),
+)
+times = st.datetimes(timezones=zones)
+
+
+@given(st.lists(st.one_of(times.map(lambda t: t.isoformat()), st.text(max_size=5)), max_size=8))
+def test_many_are_read_as_one_by_one(texts: list[str]) -> None:
+    seconds, bad = parse_dates(pa.array(texts, pa.string()))
+    for text, found, wrong in zip(texts, seconds, bad, strict=True):
+        try:
+            assert found == seconds_of(text)
+            assert not wrong
+        except ValueError:
+            assert np.isnan(found)
+            assert wrong
+
+
+@given(times)
+def test_seconds_are_those_of_python(at: datetime.datetime) -> None:
+    expected = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
+    assert seconds_of(at.isoformat()) == pytest.approx(expected.timestamp(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-01-31T12:00:00Z",
+        "2026-01-31 12:00",
+        "2026-01-31T12:00:00.000+00:00",
+        "2026-01-31T13:30+0130",
+        "2026-01-31T10:00:00-02",
+    ],
+)
+def test_ways_to_write_noon(ready: Read, text: str) -> None:
+    table = ready(f"when,y\n{text},0\n2026-02-01T12:00:00Z,1\n,1\n")
+    assert table.columns["when"] == [NOON, NOON + DAY, None]
+    assert table.column("when")["type"] == "datetime"
+    assert table.column("when")["min"] == NOON
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-02-30", "2026-01-31T24:00", "31.01.2026", "2026-1-31", "2026-01-31T12:00+24:00"]
+)
+def test_a_slip_among_dates_is_a_fault(refused: Refuse, text: str) -> None:
+    error = refused("when,y\n" + "2026-01-31,0\n2026-02-01,1\n" * 10 + f"{text},1\n")
+    assert error.errors[0]["line"] == 22
+    assert error.errors[0]["column"] == "when"
+    assert error.errors[0]["detail"].startswith(f"'{text}' is not an ISO 8601 date")
+
+
+def test_dates_late_in_a_long_table(ready: Read) -> None:
+    rows = 300_000
+    body = "when,y\n" + "".join(f"2026-01-{i % 28 + 1:02},{i % 2}\n" for i in range(rows))
+    table = ready(body + "2026-01-31T12:00:00,1\n")
+    assert table.columns["when"][-1] == NOON
+    assert table.column("when")["type"] == "datetime"
+
+
+def test_declared_dates_are_categories(ready: Read) -> None:
+    table = ready("when,y\n2026-01-31,0\n2026-02-01,1\n", categorical=["when"])
+    assert table.columns["when"] == ["2026-01-31", "2026-02-01"]
+
+
+@pytest.mark.parametrize("content_type", ["parquet", "arrow.stream"])
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([datetime.date(2026, 1, 31), None, datetime.date(2026, 2, 1)]),
+        pa.array([datetime.date(2026, 1, 31), None, datetime.date(2026, 2, 1)], pa.date64()),
+        pa.array([1769817600, None, 1769904000], pa.timestamp("s")),
+        pa.array([1769817600_000_000_000, None, 1769904000_000_000_000], pa.timestamp("ns", "Asia/Tokyo")),
+    ],
+    ids=["date32", "date64", "s", "ns with a zone"],
+)  # fmt: skip
+def test_dates_of_a_type(ready: Read, array: pa.Array, content_type: str) -> None:
+    content_type = f"application/vnd.apache.{content_type}"
+    table = pa.table({"when": array, "y": ["n", "p", "p"]})
+    found = ready(halves(table, content_type), content_type)
+    assert found.columns["when"] == [NOON - DAY / 2, None, NOON + DAY / 2]
+    assert found.column("when")["type"] == "datetime"
+
+
+FEATURES = [
+    {"name": "when", "type": "datetime", "missing": True},
+    {"name": "x", "type": "numeric", "missing": False},
+]
+
+
+@pytest.fixture
+def index() -> FeatureIndex:
+    return FeatureIndex(FEATURES)
+
+
+def test_a_row_to_score_takes_dates(index: FeatureIndex) -> None:
+    expected = [[NOON, 2.0]]
+    assert index.row_of_query(b"when=2026-01-31T12%3A00%3A00Z&x=2").tolist() == expected
+    assert index.row_of_query(b"x=2&when=2026-01-31T14:00%2B02:00").tolist() == expected
+    assert np.isnan(index.row_of_query(b"x=2&when=")[0, 0])
+    rows = [{"when": "2026-01-31T12:00:00Z", "x": 2}, {"when": None, "x": 2}, {"x": 2}]
+    X = index.matrix_of_rows(rows)
+    assert X[0].tolist() == expected[0]
+    assert np.isnan(X[1:, 0]).all()
+    assert index.matrix_of_table(["x", "when"], [[2, "2026-01-31 12:00"]]).tolist() == expected
+
+
+@pytest.mark.parametrize("value", ["soon", "2026-02-30", 5, 5.5, True])
+def test_a_row_to_score_takes_nothing_else_for_a_date(index: FeatureIndex, value: object) -> None:
+    with pytest.raises(Invalid) as caught:
+        index.matrix_of_rows([{"when": value, "x": 1}])
+    assert caught.value.code == "invalid_feature_value"
+    assert caught.value.errors[0]["pointer"] == "/rows/0/when"
+    assert "'when' must be an ISO 8601 date" in caught.value.detail
+    with pytest.raises(Invalid) as caught:
+        index.row_of_query(f"x=1&when={value}".encode())
+    assert caught.value.errors[0]["parameter"] == "when"
