@@ -20,6 +20,7 @@ from core.metrics.compare import (
     compare_partial_auc,
 )
 from core.metrics.cost import Costs, ExpectedCost
+from core.metrics.cross_validated import cross_validated_areas, cross_validated_compare
 from core.metrics.curve import RocCurve, roc_curve, roc_hull
 from core.metrics.intervals import (
     Interval,
@@ -62,6 +63,8 @@ __all__ = [
     "compare",
     "compare_auc",
     "compare_partial_auc",
+    "cross_validated_areas",
+    "cross_validated_compare",
     "fpr_at_tpr_interval",
     "froc_window",
     "misrank_fraction",

@@ -14,6 +14,9 @@ differences to the first scorer and S their covariance, Wald's dᵀ S⁺ d is χ
 rank, so that equal scorers, and windows made up of others, do no harm. Should d leave the range of S, a difference has
 no variance to be judged by, and the joint p-value is the least of Holm's.
 
+**Groups.** Student's t takes the place of the normal distribution (see `influence`), and Hotelling's F that of χ².
+Where there are too few units for so many contrasts, the joint p-value is the least of Holm's.
+
 **Many tests.** `adjusted_p_value` is Holm's, over all pairs and all windows of the comparison: the chance of any false
 "different" among them stays below the level. The intervals are for one difference each.
 
@@ -39,6 +42,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
+from scipy.stats import f as fisher_f
+from scipy.stats import t as student_t
 
 from core.errors import InvalidParameter
 from core.metrics.groups import FloatArray, check_rows
@@ -48,6 +53,7 @@ from core.metrics.intervals import (
     area_interval,
     least_trials,
     normal_quantile,
+    quantile,
     wilson_interval,
 )
 from core.metrics.window import check_level, check_window
@@ -335,10 +341,9 @@ def _judge(
     if error is None or error <= NOTHING:
         trials = least_trials(areas.effective, window)
         return one_sided_table(value, trials, level), _two_sided(math.sqrt(trials * abs(value)))
-    reach = normal_quantile(level) * error
-    return Interval(value, max(-1.0, value - reach), min(1.0, value + reach)), _two_sided(
-        value / error
-    )
+    reach = quantile(level, areas.degrees) * error
+    p_value = _two_sided(value / error, areas.degrees)
+    return Interval(value, max(-1.0, value - reach), min(1.0, value + reach)), p_value
 
 
 def one_sided_table(value: float, trials: float, level: float) -> Interval:
@@ -351,8 +356,20 @@ def one_sided_table(value: float, trials: float, level: float) -> Interval:
     return Interval(value, low, high) if value >= 0.0 else Interval(value, -high, -low)
 
 
-def _two_sided(z: float) -> float:
-    return math.erfc(abs(z) / math.sqrt(2.0))
+def _two_sided(z: float, degrees: float = math.inf) -> float:
+    if math.isinf(degrees):
+        return math.erfc(abs(z) / math.sqrt(2.0))
+    return float(2.0 * student_t.sf(abs(z), degrees))
+
+
+def _wald(statistic: float, rank: int, degrees: float) -> float | None:
+    """P-value of Wald's statistic; None if the covariance stands on too few units for its rank."""
+    if math.isinf(degrees):
+        return float(chi2.sf(statistic, rank))
+    spare = degrees - rank + 1.0
+    if spare <= NOTHING:
+        return None
+    return float(fisher_f.sf(statistic * spare / (degrees * rank), rank, spare))
 
 
 def _joint(areas: Areas, windows: list[int], p_values: FloatArray) -> float:
@@ -378,4 +395,5 @@ def _joint(areas: Areas, windows: list[int], p_values: FloatArray) -> float:
     if np.any(np.abs(along[~kept]) > _OUT_OF_RANGE):
         return least
     statistic = float((along[kept] ** 2 / roots[kept]).sum())
-    return float(chi2.sf(statistic, np.count_nonzero(kept)))
+    p_value = _wald(statistic, int(np.count_nonzero(kept)), areas.degrees)
+    return least if p_value is None else p_value

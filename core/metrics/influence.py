@@ -11,7 +11,7 @@ enter the area A = ∫_a^b ROC(u) du as sums of independent terms, to first orde
   is ε S₊(c) at c = y clipped into the window, up to a constant. So negative k counts with h_k, the height of
   the curve at its own FPR clipped into [a, b] (averaged over its tie's stretch).
 
-The *influence* of a row is φ_i = w_i (V_i − V̄) / P, or φ_k = −w_k (h_k − h̄) / N: what the area would lose of itself,
+The *influence* of a row is φ_i = w_i (V_i − V̄) / P, or φ_k = w_k (h_k − h̄) / N: what the area would lose of itself,
 to first order, without it. Rows of one *unit* (several rows of a patient) are drawn together, so their influences are
 summed before anything is squared. With u_g = Σ over the unit's rows of √r φ, where r = e / (e − 1) of the row's class
 and e = (Σm)² / Σm² is the effective number of units, of masses m, that the class has,
@@ -21,7 +21,8 @@ and e = (Σm)² / Σm² is the effective number of units, of masses m, that the 
 When each row is a unit no u mixes the classes. For [0, 1] without weights this is then the variance and covariance of
 DeLong et al. to the last term; for other windows it is He & Escobar's and, before smoothing, that of Dodd & Pepe's
 estimator. With units it is Obuchowski's, but for her factors I / (I − 1), of counts of units: ours also know how
-unequal the units are, and keep every variance above zero.
+unequal the units are, and keep every variance above zero. Few units make a variance uncertain in itself, whatever the
+number of rows: what is divided by its root is held to Student's t with min(e₊, e₋) − 1 degrees of freedom.
 
 References
 ----------
@@ -61,11 +62,15 @@ class Areas:
         The u of the module; None if a class has the weight of one unit only, which shows no variance.
     effective : (float, float)
         Effective number of units of the positives and of the negatives.
+    degrees : float
+        Degrees of freedom of Student's t that an area over its standard error is held to; inf, the normal
+        distribution, when each row is a unit.
     """
 
     values: FloatArray
     influence: FloatArray | None
     effective: tuple[float, float]
+    degrees: float = math.inf
 
     def variance(self, scorer: int, window: int) -> float | None:
         """Variance of one area; None where the sample shows none."""
@@ -81,19 +86,46 @@ def estimate_areas(rows: Rows, windows: Sequence[tuple[float, float]]) -> Areas:
     -----
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
     """
+    values, influence = row_influences(rows, windows)
+    effective = effective_units(rows)
+    return areas_of_units(values, influence, rows, effective, 1.0, clustered=rows.unit is not None)
+
+
+def row_influences(
+    rows: Rows, windows: Sequence[tuple[float, float]]
+) -> tuple[FloatArray, FloatArray]:
+    """Areas, shape (n_scorers, n_windows), and the φ of each row, shape (n_scorers, n_windows, n_rows)."""
     values = np.empty((len(rows.scores), len(windows)))
     influence = np.empty((*values.shape, rows.positive.size))
-    effective = effective_units(rows)
     for scorer in range(len(rows.scores)):
         groups, order = group_rows(rows, scorer)
         curve = curve_of(groups)
         for j, window in enumerate(windows):
             values[scorer, j] = area_of(groups, curve, *window)
-            influence[scorer, j, order] = _row_influences(groups, curve, window, rows, order)
-    if min(effective) <= 1.0 + NOTHING:
-        return Areas(values, None, effective)
-    influence *= np.where(rows.positive, *(math.sqrt(e / (e - 1.0)) for e in effective))
-    return Areas(values, sum_by_unit(influence, rows.unit), effective)
+            influence[scorer, j, order] = _of_rows(groups, curve, window, rows, order)
+    return values, influence
+
+
+def areas_of_units(
+    values: FloatArray,
+    influence: FloatArray,
+    rows: Rows,
+    effective: tuple[float, float],
+    n_means: float,
+    *,
+    clustered: bool,
+) -> Areas:
+    """Areas with the u of each unit, from the φ of rows.
+
+    In each class φ was centred on `n_means` means of `effective` units together. `clustered` says that units are few
+    to rows, so that their number must show in the degrees of freedom. `influence` is stretched in place.
+    """
+    whole = effective_units(rows)
+    degrees = min(whole) - 1.0 if clustered else math.inf
+    if min(effective) <= n_means + NOTHING:
+        return Areas(values, None, whole, degrees)
+    influence *= np.where(rows.positive, *(math.sqrt(e / (e - n_means)) for e in effective))
+    return Areas(values, sum_by_unit(influence, rows.unit), whole, degrees)
 
 
 def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
@@ -160,7 +192,7 @@ def influences(
     return placement, height
 
 
-def _row_influences(
+def _of_rows(
     groups: ScoreGroups,
     curve: RocCurve,
     window: tuple[float, float],
@@ -173,7 +205,7 @@ def _row_influences(
     phi = np.empty(order.size)
     classes = (
         (positive, groups.positives.group, placement, groups.positive),
-        (~positive, groups.negatives.group, -height, groups.negative),
+        (~positive, groups.negatives.group, height, groups.negative),
     )
     for of_class, group, values, mass in classes:
         total = mass.sum()

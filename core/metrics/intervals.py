@@ -27,6 +27,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import t as student_t
 
 from core.errors import InvalidParameter
 from core.metrics.area import area_of
@@ -68,7 +69,8 @@ def auc_interval(
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative. For the interval weights are shares, not counts: doubling all of them changes nothing.
     group : array_like, shape (n_samples,), optional
-        Rows of one value are drawn together: several rows of a patient. They may be of both classes.
+        Rows of one value are drawn together: several rows of a patient. They may be of both classes. The variance is
+        then that of units, and Student's t takes the place of the normal distribution; see `influence`.
 
     Returns
     -------
@@ -175,7 +177,7 @@ def area_interval(
 ) -> Interval:
     """The analytic interval of one of several areas, over the j-th of their windows."""
     value, variance = float(areas.values[scorer, j]), areas.variance(scorer, j)
-    return _interval(value, variance, areas.effective, window, level)
+    return _interval(value, variance, areas.effective, window, level, areas.degrees)
 
 
 def _interval(
@@ -184,11 +186,12 @@ def _interval(
     effective: tuple[float, float],
     window: tuple[float, float],
     level: float,
+    degrees: float = math.inf,
 ) -> Interval:
     """Symmetric on the logit scale; Wilson's where the sample cannot show its variance."""
     if variance is None or math.sqrt(variance) <= NOTHING or not NOTHING < value < 1 - NOTHING:
         return wilson_interval(value, least_trials(effective, window), level)
-    return logit_interval(value, variance, level)
+    return logit_interval(value, variance, level, degrees)
 
 
 def least_trials(effective: tuple[float, float], window: tuple[float, float]) -> float:
@@ -204,10 +207,12 @@ def effective_of(groups: ScoreGroups) -> tuple[float, float]:
     )
 
 
-def logit_interval(value: float, variance: float, level: float) -> Interval:
+def logit_interval(
+    value: float, variance: float, level: float, degrees: float = math.inf
+) -> Interval:
     """The interval of a share strictly between 0 and 1 that is symmetric on the logit scale."""
     logit = math.log(value / (1.0 - value))
-    reach = normal_quantile(level) * math.sqrt(variance) / (value * (1.0 - value))
+    reach = quantile(level, degrees) * math.sqrt(variance) / (value * (1.0 - value))
     return Interval(value, min(value, _expit(logit - reach)), max(value, _expit(logit + reach)))
 
 
@@ -281,6 +286,13 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
 def normal_quantile(level: float) -> float:
     """Half the width, in standard deviations, of the central interval that holds `level` of a normal distribution."""
     return NormalDist().inv_cdf((1.0 + level) / 2.0)
+
+
+def quantile(level: float, degrees: float) -> float:
+    """`normal_quantile`, or Student's with so many degrees of freedom if they are finite."""
+    if math.isinf(degrees):
+        return normal_quantile(level)
+    return float(student_t.ppf((1.0 + level) / 2.0, degrees))
 
 
 def _bootstrap_areas(

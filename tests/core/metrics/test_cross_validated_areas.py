@@ -1,0 +1,175 @@
+"""Folds judged each by itself: LeDell's influence curves over all pairs, repeats, groups, coverage, and bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from pair_reference import structural_components
+from scipy.stats import norm
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import (
+    compare,
+    cross_validated_areas,
+    cross_validated_compare,
+    partial_auc,
+    partial_auc_interval,
+)
+
+WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
+
+
+def scored_in_folds(rng, n=300, n_folds=5, gain=1.2):
+    """Scores whose scale is each fold's own."""
+    y = (rng.random(n) < 0.3).astype(int)
+    fold = rng.integers(0, n_folds, n)
+    shift, scale = 5.0 * rng.normal(size=n_folds), rng.uniform(0.5, 2.0, n_folds)
+    return y, (rng.normal(size=n) + gain * y) * scale[fold] + shift[fold], fold
+
+
+def reach(interval):
+    """Distance of the ends on the logit scale."""
+    low, high = (math.log(end / (1 - end)) for end in interval[1:])
+    return high - low
+
+
+def test_one_fold_is_the_interval_of_its_rows():
+    y, scores, _ = scored_in_folds(np.random.default_rng(0), n_folds=1)
+    weight = np.random.default_rng(1).uniform(0.0, 2.0, y.size) // 0.5
+    found = cross_validated_areas(y, scores, np.zeros(y.size), WINDOWS, sample_weight=weight)
+    for window, interval in zip(WINDOWS, found, strict=True):
+        alone = partial_auc_interval(y, scores, *window, sample_weight=weight)
+        np.testing.assert_allclose(interval, alone)
+    compared = cross_validated_compare(y, [scores, -scores], np.zeros(y.size), WINDOWS)
+    alone = compare(y, [scores, -scores], WINDOWS)
+    assert compared.joint_p_value == pytest.approx(alone.joint_p_value)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_value_is_the_mean_of_the_folds(window):
+    y, scores, fold = scored_in_folds(np.random.default_rng(2))
+    (found,) = cross_validated_areas(y, scores, fold, [window])
+    areas = [partial_auc(y[fold == f], scores[fold == f], *window) for f in range(5)]
+    assert found.value == pytest.approx(np.mean(areas))
+
+
+def test_the_variance_is_ledells_over_all_pairs():
+    y, scores, fold = scored_in_folds(np.random.default_rng(3))
+    (found,) = cross_validated_areas(y, scores, fold)
+    sums, spare = [], []
+    for of_fold in zip(
+        *(structural_components(y[fold == f], scores[fold == f]) for f in range(5)), strict=True
+    ):
+        sums.append(sum(((v - v.mean()) ** 2).sum() / v.size**2 for v in of_fold) / 25)
+        size = sum(v.size for v in of_fold)
+        spare.append(size / (size - 5))
+    error = math.sqrt(sums[0] * spare[0] + sums[1] * spare[1])
+    expected = 2 * norm.ppf(0.975) * error / (found.value * (1 - found.value))
+    assert reach(found) == pytest.approx(expected)
+
+
+def test_repeating_the_same_folds_teaches_nothing():
+    y, scores, fold = scored_in_folds(np.random.default_rng(4))
+    once = cross_validated_areas(y, scores, fold, WINDOWS)
+    repeat, row = np.repeat([0, 1, 2], y.size), np.tile(np.arange(y.size), 3)
+    mixed = np.random.default_rng(5).permutation(row.size)
+    thrice = cross_validated_areas(
+        *(np.tile(values, 3)[mixed] for values in (y, scores, fold)),
+        WINDOWS,
+        repeat=repeat[mixed],
+        row=row[mixed],
+    )
+    np.testing.assert_allclose(thrice, once)
+
+
+def test_folds_may_have_any_names_and_an_entry_of_no_weight_is_none():
+    y, scores, fold = scored_in_folds(np.random.default_rng(6), n=200)
+    weight = np.where(np.arange(200) < 150, 1.0, 0.0)
+    named = np.array(["one", "two", "three", "four", "five"])[fold]
+    found = cross_validated_areas(y, scores, named, WINDOWS, sample_weight=weight)
+    plain = cross_validated_areas(y[:150], scores[:150], fold[:150], WINDOWS)
+    np.testing.assert_allclose(found, plain)
+
+
+def test_a_fold_of_one_class_is_left_out():
+    y, scores, fold = scored_in_folds(np.random.default_rng(7))
+    kept = (fold != 2) | (y == 0)
+    found = cross_validated_areas(y[kept], scores[kept], fold[kept], WINDOWS)
+    others = cross_validated_areas(y[fold != 2], scores[fold != 2], fold[fold != 2], WINDOWS)
+    np.testing.assert_allclose(found, others)
+
+
+def test_perfect_folds_and_folds_of_one_positive_get_wilsons_interval():
+    y, fold = np.tile([1, 0, 0, 0], 5), np.repeat(np.arange(5), 4)
+    (perfect,) = cross_validated_areas(y, y + 10.0 * fold, fold)
+    assert perfect == pytest.approx(partial_auc_interval(y, y + 0.0))
+    rng = np.random.default_rng(8)
+    (lone,) = cross_validated_areas(y, rng.normal(size=20), fold)
+    assert 0.0 <= lone.low < lone.value < lone.high <= 1.0
+    assert lone.high - lone.low > 0.3
+
+
+def test_groups_across_folds_and_repeats_are_summed():
+    # Whole copies of a table, a fold each, of the same units: no more is known than from one.
+    y, scores, _ = scored_in_folds(np.random.default_rng(9), n=120, n_folds=1)
+    unit = np.arange(120) // 2
+    once = cross_validated_areas(y, scores, np.zeros(120), WINDOWS, group=unit)
+    folds = np.repeat([0, 1, 2], 120)
+    thrice = cross_validated_areas(
+        np.tile(y, 3), np.tile(scores, 3), folds, WINDOWS, group=np.tile(unit, 3)
+    )
+    for one, three in zip(once, thrice, strict=True):
+        assert three.value == pytest.approx(one.value)
+        assert reach(three) == pytest.approx(reach(one), rel=1e-9)
+
+
+@pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.3)])
+def test_intervals_and_tests_hold_their_level_whatever_the_folds_scales(window):
+    rng = np.random.default_rng(10)
+    rates = np.linspace(1e-9, window[1], 3001)
+    truth = np.trapezoid(norm.sf(norm.isf(rates) - 1.2), rates) / window[1]
+    covered = different = pooled = 0
+    n_trials = 250
+    for _ in range(n_trials):
+        y, scores, fold = scored_in_folds(rng, n=500)
+        (found,) = cross_validated_areas(y, scores, fold, [window])
+        covered += found.low <= truth <= found.high
+        pooled += partial_auc(y, scores, *window) < truth
+        other = rng.normal(size=y.size) + 1.2 * y
+        compared = cross_validated_compare(y, [scores, other], fold, [window])
+        different += compared.joint_p_value < 0.05
+    allowed = 3 * math.sqrt(0.05 * 0.95 / n_trials) + 0.012
+    assert covered / n_trials == pytest.approx(0.95, abs=allowed)
+    assert different / n_trials == pytest.approx(0.05, abs=allowed)
+    assert pooled / n_trials > 0.9  # what this is for: the pooled curve is another, and lower
+
+
+Y, SCORES, FOLD = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("fold", "options", "error", "message"),
+    [
+        (FOLD[:3], {}, InvalidData, "fold must have one value for each of the 4 rows"),
+        ([0, 1, 0, 1], {}, InvalidData, "fold must name a fold with rows of both classes"),
+        ([0, 0, 1, np.nan], {}, InvalidData, "fold must not hold NaN"),
+        (FOLD, {"repeat": FOLD}, InvalidParameter, "row must say which row each entry is of"),
+        (FOLD, {"row": [1, 2]}, InvalidData, "row must have one value for each of the 4 rows"),
+        (FOLD, {"group": [1, 2]}, InvalidData, "group must have one value for each of the 4"),
+        (FOLD, {"level": 0}, InvalidParameter, "level must lie strictly"),
+        (FOLD, {"windows": [(0.5, 0.2)]}, InvalidParameter, "fpr_max must be greater"),
+        (FOLD, {"windows": []}, InvalidParameter, "at least one window"),
+    ],
+)
+def test_bad_input_is_refused_by_name(fold, options, error, message):
+    with pytest.raises(error, match=message):
+        cross_validated_areas(Y, SCORES, fold, **options)
+    with pytest.raises(error, match=message):
+        cross_validated_compare(Y, [SCORES, SCORES], fold, **options)
+
+
+def test_comparing_needs_two_scorers():
+    with pytest.raises(InvalidParameter, match="at least two scorers, got 1"):
+        cross_validated_compare(Y, [SCORES], FOLD)
+    with pytest.raises(InvalidParameter, match="adjust must be one of"):
+        cross_validated_compare(Y, [SCORES, SCORES], FOLD, adjust="fdr")
