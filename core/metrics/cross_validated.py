@@ -32,7 +32,6 @@ from core.metrics.compare import (
     ADJUSTMENTS,
     Adjustment,
     Comparison,
-    Window,
     check_names,
     check_windows,
     compare_areas,
@@ -45,7 +44,7 @@ from core.metrics.influence import (
     row_influences,
 )
 from core.metrics.intervals import Interval, area_interval
-from core.metrics.window import check_level
+from core.metrics.window import Window, check_level
 
 
 def cross_validated_areas(

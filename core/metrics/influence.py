@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from core.metrics.area import area_of
 from core.metrics.curve import RocCurve, curve_of
 from core.metrics.groups import FloatArray, Rows, ScoreGroups, group_rows
+from core.metrics.window import Window
 
 # Below this a standard error, or a distance to 0 or 1, is rounding, not sampling.
 NOTHING = 1e-12
@@ -79,7 +80,7 @@ class Areas:
         return sum_of_squares(self.influence[scorer, window])
 
 
-def estimate_areas(rows: Rows, windows: Sequence[tuple[float, float]]) -> Areas:
+def estimate_areas(rows: Rows, windows: Sequence[Window]) -> Areas:
     """Areas and influences of every scorer over every window.
 
     Notes
@@ -91,9 +92,14 @@ def estimate_areas(rows: Rows, windows: Sequence[tuple[float, float]]) -> Areas:
     return areas_of_units(values, influence, rows, effective, 1.0, clustered=rows.unit is not None)
 
 
-def row_influences(
-    rows: Rows, windows: Sequence[tuple[float, float]]
-) -> tuple[FloatArray, FloatArray]:
+def area_values(rows: Rows, windows: Sequence[Window]) -> FloatArray:
+    """The areas alone, shape (n_scorers, n_windows)."""
+    all_groups = [group_rows(rows, scorer)[0] for scorer in range(len(rows.scores))]
+    curves = [(groups, curve_of(groups)) for groups in all_groups]
+    return np.array([[area_of(*pair, *window) for window in windows] for pair in curves])
+
+
+def row_influences(rows: Rows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
     """Areas, shape (n_scorers, n_windows), and the φ of each row, shape (n_scorers, n_windows, n_rows)."""
     values = np.empty((len(rows.scores), len(windows)))
     influence = np.empty((*values.shape, rows.positive.size))
@@ -195,7 +201,7 @@ def influences(
 def _of_rows(
     groups: ScoreGroups,
     curve: RocCurve,
-    window: tuple[float, float],
+    window: Window,
     rows: Rows,
     order: NDArray[np.intp],
 ) -> FloatArray:

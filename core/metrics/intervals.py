@@ -12,9 +12,14 @@ placement differs, the interval is Wilson's for the greatest variance that any t
 of n values in [0, 1] has variance A (1 − A) / n at most, with n = min(e₊, e₋ · (b − a)); for the AUC this is Birnbaum &
 Klose's bound. It is wide and honest: AUC 1 on 50 positives and 50 negatives gives [0.929, 1].
 
+The bootstrap interval lies between two percentiles of the areas of samples drawn again. Plain percentiles are too
+narrow for few rows, since samples of n units have (n − 1) / n of the variance and no tails of Student's; so the
+percentiles are those of z = t √(n / (n − 1)) for n − 1 degrees of freedom, n the effective units of the smaller class.
+
 References
 ----------
 Birnbaum & Klose, "Bounds for the variance of the Mann-Whitney statistic", Annals of Mathematical Statistics 28 (1957).
+Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015): percentiles.
 Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
 Pepe, "The Statistical Evaluation of Medical Tests for Classification and Prediction" (2003), §5.2: the logit scale.
 """
@@ -27,14 +32,23 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from core.errors import InvalidParameter
 from core.metrics.area import area_of
+from core.metrics.bootstrap import check_draws, draw_areas
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import ClassRows, FloatArray, ScoreGroups, check_rows, group_rows
-from core.metrics.influence import NOTHING, Areas, effective_rows, estimate_areas, influences
-from core.metrics.window import check_level, check_window
+from core.metrics.groups import FloatArray, Rows, ScoreGroups, check_rows, group_rows
+from core.metrics.influence import (
+    NOTHING,
+    Areas,
+    area_values,
+    effective_rows,
+    effective_units,
+    estimate_areas,
+    influences,
+)
+from core.metrics.window import Window, check_level, check_window
 
 Method = Literal["analytic", "bootstrap"]
 METHODS = ("analytic", "bootstrap")
@@ -117,7 +131,7 @@ def partial_auc_interval(
         Probability that the interval covers the partial AUC of the population.
     method : {"analytic", "bootstrap"}
         "analytic": placement values, on the logit scale. "bootstrap": percentiles over samples drawn with replacement
-        within each class; a row keeps its weight.
+        within each class, or of whole groups (see `bootstrap`).
     n_bootstrap : int
         Number of samples, at least 2.
     random_state : int
@@ -144,23 +158,30 @@ def partial_auc_interval(
     level = check_level(level)
     if method not in METHODS:
         raise InvalidParameter(f"method must be one of {METHODS}, got {method!r}")
-    _check_integer("n_bootstrap", n_bootstrap, 2)
-    _check_integer("random_state", random_state, 0)
-    rows = check_rows(y, {"scores": scores}, sample_weight, group)
-    if rows.unit is not None and method == "bootstrap":
-        raise InvalidParameter("method must be 'analytic' where rows have a group")
+    check_draws(n_bootstrap, random_state)
+    rows, window = check_rows(y, {"scores": scores}, sample_weight, group), (low, high)
+    if method == "bootstrap":
+        return _percentiles(rows, window, level, n_bootstrap, random_state)
     if rows.unit is not None:
-        return area_interval(estimate_areas(rows, [(low, high)]), 0, 0, (low, high), level)
+        return area_interval(estimate_areas(rows, [window]), 0, 0, window, level)
     groups, _ = group_rows(rows, 0)
-    curve = curve_of(groups)
-    if method == "analytic":
-        return partial_auc_interval_of(groups, curve, low, high, level)
-    areas = _bootstrap_areas(groups, low, high, n_bootstrap, random_state)
-    value = area_of(groups, curve, low, high)
-    if np.ptp(areas) <= NOTHING:
-        return wilson_interval(value, least_trials(effective_of(groups), (low, high)), level)
-    ends = np.quantile(areas, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return Interval(value, min(value, float(ends[0])), max(value, float(ends[1])))
+    return partial_auc_interval_of(groups, curve_of(groups), low, high, level)
+
+
+def _percentiles(
+    rows: Rows, window: Window, level: float, n_bootstrap: int, random_state: int
+) -> Interval:
+    """The interval between two percentiles of the bootstrap, a little further out than the level's own."""
+    value = float(area_values(rows, [window])[0, 0])
+    effective = effective_units(rows)
+    replicates = draw_areas(rows, [window], n_bootstrap, random_state)[:, 0, 0]
+    units = min(effective)
+    if units <= 1.0 + NOTHING or np.ptp(replicates) <= NOTHING:
+        return wilson_interval(value, least_trials(effective, window), level)
+    spread = quantile(level, units - 1.0) * math.sqrt(units / (units - 1.0))
+    tail = NormalDist().cdf(-spread)
+    low, high = np.quantile(replicates, [tail, 1.0 - tail])
+    return Interval(value, min(value, float(low)), max(value, float(high)))
 
 
 def partial_auc_interval_of(
@@ -172,9 +193,7 @@ def partial_auc_interval_of(
     return _interval(area_of(groups, curve, *window), variance, effective_of(groups), window, level)
 
 
-def area_interval(
-    areas: Areas, scorer: int, j: int, window: tuple[float, float], level: float
-) -> Interval:
+def area_interval(areas: Areas, scorer: int, j: int, window: Window, level: float) -> Interval:
     """The analytic interval of one of several areas, over the j-th of their windows."""
     value, variance = float(areas.values[scorer, j]), areas.variance(scorer, j)
     return _interval(value, variance, areas.effective, window, level, areas.degrees)
@@ -184,7 +203,7 @@ def _interval(
     value: float,
     variance: float | None,
     effective: tuple[float, float],
-    window: tuple[float, float],
+    window: Window,
     level: float,
     degrees: float = math.inf,
 ) -> Interval:
@@ -194,7 +213,7 @@ def _interval(
     return logit_interval(value, variance, level, degrees)
 
 
-def least_trials(effective: tuple[float, float], window: tuple[float, float]) -> float:
+def least_trials(effective: tuple[float, float], window: Window) -> float:
     """Trials that show an area over a window as poorly as any two distributions can: the n of the module."""
     return min(effective[0], effective[1] * (window[1] - window[0]))
 
@@ -292,34 +311,8 @@ def quantile(level: float, degrees: float) -> float:
     """`normal_quantile`, or Student's with so many degrees of freedom if they are finite."""
     if math.isinf(degrees):
         return normal_quantile(level)
-    return float(student_t.ppf((1.0 + level) / 2.0, degrees))
-
-
-def _bootstrap_areas(
-    groups: ScoreGroups, fpr_min: float, fpr_max: float, n_bootstrap: int, random_state: int
-) -> FloatArray:
-    """Partial areas of samples drawn with replacement within each class, shape (n_bootstrap,)."""
-    rng = np.random.Generator(np.random.Philox(random_state))
-    areas = np.empty(n_bootstrap)
-    for sample in range(n_bootstrap):
-        drawn = ScoreGroups(
-            groups.scores, _resample(groups.positives, rng), _resample(groups.negatives, rng)
-        )
-        areas[sample] = curve_of(drawn).partial_area(fpr_min, fpr_max)
-    return areas
-
-
-def _resample(rows: ClassRows, rng: np.random.Generator) -> ClassRows:
-    drawn = rng.integers(0, len(rows), len(rows))
-    return ClassRows(rows.group[drawn], None if rows.weight is None else rows.weight[drawn])
+    return float(stdtrit(degrees, (1.0 + level) / 2.0))
 
 
 def _expit(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else 1.0 - 1.0 / (1.0 + math.exp(x))
-
-
-def _check_integer(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidParameter(f"{name} must be an integer, got {value!r}")
-    if value < least:
-        raise InvalidParameter(f"{name} must be at least {least}, got {value}")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from core.metrics.compare import difference_error
+from core.metrics.differences import difference_error
 from core.metrics.groups import check_rows
 from core.metrics.influence import estimate_areas
 from core.metrics.window import check_window

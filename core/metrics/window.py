@@ -16,6 +16,8 @@ from core.errors import InvalidParameter
 FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
 FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")]
 
+Window = tuple[float, float]
+
 # No sample tells narrower windows apart, and squares of the width must not vanish.
 LEAST_WIDTH = 1e-9
 
