@@ -59,6 +59,7 @@ def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
         "categorical": None,
         "drop": None,
         "missing": None,
+        "dialect": None,
         "limits": limits(settings),
         "workdir": folder,
     }

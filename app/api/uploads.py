@@ -23,6 +23,8 @@ _SUFFIXES = {
     ".csv": "text/csv",
     ".parquet": "application/vnd.apache.parquet",
     ".arrows": "application/vnd.apache.arrow.stream",
+    ".arrow": "application/vnd.apache.arrow.file",
+    ".feather": "application/vnd.apache.arrow.file",
     ".ndjson": "application/x-ndjson",
     ".jsonl": "application/x-ndjson",
 }

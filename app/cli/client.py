@@ -28,7 +28,10 @@ from app.cli.options import (
     AsJson,
     Categorical,
     DatasetName,
+    Decimal,
+    Delimiter,
     Drop,
+    Encoding,
     Group,
     Item,
     Key,
@@ -43,7 +46,6 @@ from app.cli.options import (
     Url,
     Weight,
 )
-from app.cli.plots import svg_plot
 from app.cli.report import curve_of, has_curve, judged_on, report
 
 ROWS_A_REQUEST = 1000
@@ -78,6 +80,9 @@ def upload(
     categorical: Categorical = None,
     drop: Drop = None,
     missing: Missing = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
     pairs: PairsFile = None,
     url: Url = None,
     key: Key = None,
@@ -96,6 +101,9 @@ def upload(
         "categorical": categorical,
         "drop": drop,
         "missing": missing,
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "decimal": decimal,
     }
     fields |= {field: value for field, value in given.items() if value is not None}
     if pairs is not None and kind != "preferences":
@@ -231,7 +239,7 @@ def _show(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) -> No
     if svg is not None:
         if roc is None:
             raise ClientError(f"{svg} was not written: {model['name']} has no ROC curve")
-        svg.write_text(svg_plot(roc))
+        svg.write_text(client.model_text(model["id"], "plot"), encoding="utf-8")
 
 
 def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:

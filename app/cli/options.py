@@ -50,6 +50,13 @@ Missing = Annotated[
         help="What stands for a missing value, with commas between; NA,N/A,null,NaN,? by default."
     ),
 ]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of a CSV: utf-8, utf-16, latin-1 or windows-1252.")
+]
+Delimiter = Annotated[str | None, typer.Option(help="Of a CSV: comma, semicolon, tab or pipe.")]
+Decimal = Annotated[
+    str | None, typer.Option(help="Of a CSV: point or comma, what stands before decimals.")
+]
 PairsFile = Annotated[
     Path | None,
     typer.Option(

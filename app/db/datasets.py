@@ -9,7 +9,9 @@ from sqlalchemy import insert as sql_insert
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, selectinload
 
+from app.db.base import Json
 from app.db.page import Page, fetch_page
+from app.db.profile_tables import DatasetProfile
 from app.db.tables import FINAL_STATES, Dataset, DatasetStatus, Job
 from app.db.time import db_now
 
@@ -73,6 +75,19 @@ def mark_ready(session: Session, owner: str, dataset_id: str, **values: Any) -> 
         .returning(Dataset.id)
     )
     return session.scalars(statement).one_or_none() is not None
+
+
+def add_profile(session: Session, dataset_id: str, profile: Json) -> None:
+    """Write the profile of a dataset; `columns` by name become a list in their order."""
+    columns = [{"name": name, **found} for name, found in profile["columns"].items()]
+    session.add(
+        DatasetProfile(dataset_id=dataset_id, columns=columns, duplicates=profile["duplicates"])
+    )
+
+
+def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
+    """The profile of a dataset that the caller has found to be the owner's."""
+    return session.get(DatasetProfile, dataset_id)
 
 
 def delete(session: Session, owner: str, dataset_id: str) -> None:

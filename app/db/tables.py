@@ -85,6 +85,7 @@ class Dataset(Base):
     categorical: Mapped[list[str] | None]
     drop: Mapped[list[str] | None] = mapped_column("dropped")
     missing: Mapped[list[str] | None]
+    dialect: Mapped[Json | None]
     upload_key: Mapped[str]
     table_key: Mapped[str | None]
     bytes: Mapped[int]

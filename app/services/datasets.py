@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.db import datasets as rows
 from app.db.page import Page
+from app.db.profile_tables import DatasetProfile
 from app.db.session import Database
 from app.db.tables import Dataset, DatasetKind, DatasetStatus
 from app.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedMedia
@@ -24,12 +25,15 @@ from app.infra.settings import Settings
 from app.services import jobs
 from app.services.ingest import CONTENT_TYPES, ingest
 from app.services.ingest import job as ingest_job
+from app.services.ingest.build import CSV
+from app.services.ingest.dialect import CHOICES, encoding_of
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)
 FIELDS = (
     *("name", "label", "positive", "labels", "weight", "group", "item", "kind"),
     *("categorical", "drop", "missing"),
+    *CHOICES,
 )
 LISTS = frozenset({"labels", "categorical", "drop", "missing"})
 LONGEST_TEXT = 255
@@ -68,14 +72,16 @@ class Description:
     categorical: list[str] | None = None
     drop: list[str] | None = None
     missing: list[str] | None = None
+    dialect: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class Format:
-    """What the bytes of an upload are."""
+    """What the bytes of an upload are; `charset` is what the Content-Type says of a text."""
 
     content_type: str
     content_encoding: str | None
+    charset: str | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,10 @@ def describe(given: Mapping[str, str]) -> Description:
     ]
     lists, faults = _read_lists(given, kind)
     errors += faults
+    for field, known in CHOICES.items():
+        if field in given and given[field] not in known:
+            detail = f"{field} must be one of {', '.join(known)}, got {given[field][:100]!r}"
+            errors.append({"parameter": field, "detail": detail})
     roles = [(role, given[role]) for role in _ROLES if role in given]
     for field in ("drop", "labels", "categorical"):
         roles += [(field, name) for name in lists.get(field) or ()]
@@ -135,6 +145,7 @@ def describe(given: Mapping[str, str]) -> Description:
         categorical=lists.get("categorical"),
         drop=lists.get("drop"),
         missing=lists.get("missing"),
+        dialect={field: given[field] for field in CHOICES if field in given} or None,
     )
 
 
@@ -177,17 +188,34 @@ def _split(text: str) -> list[str]:
 def check_format(content_type: str, content_encoding: str | None) -> Format:
     """The media type without parameters and the encoding, if both can be read."""
     media_type = content_type.partition(";")[0].strip().lower()
+    charset = None
+    if media_type == CSV:
+        try:
+            charset = encoding_of(content_type)
+        except ValueError as error:
+            raise UnsupportedMedia(f"the {error} in the Content-Type") from error
     if media_type not in CONTENT_TYPES:
         known = ", ".join(CONTENT_TYPES)
         got = repr(media_type[:100]) if media_type else "none"
         raise UnsupportedMedia(f"Content-Type must be one of {known}, or a form; got {got}")
     encoding = (content_encoding or "identity").strip().lower()
     if encoding == "identity":
-        return Format(media_type, None)
+        return Format(media_type, None, charset)
     if encoding not in CONTENT_ENCODINGS:
         known = ", ".join(CONTENT_ENCODINGS)
         raise UnsupportedMedia(f"Content-Encoding must be one of {known}, got {encoding[:100]!r}")
-    return Format(media_type, encoding)
+    return Format(media_type, encoding, charset)
+
+
+def find_dialect(description: Description, table: Format) -> dict[str, str] | None:
+    """How the text of a CSV is written, by the fields and the Content-Type; raises Invalid for other formats."""
+    said = description.dialect
+    if said is not None and table.content_type != CSV:
+        detail = f"{', '.join(said)} can be said of {CSV} only, got {table.content_type}"
+        raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in said])
+    if table.charset is not None:
+        return {"encoding": table.charset, **(said or {})}
+    return said
 
 
 def accept(
@@ -222,6 +250,7 @@ def accept(
         categorical=description.categorical,
         drop=description.drop,
         missing=description.missing,
+        dialect=find_dialect(description, upload.format),
         upload_key=upload.key,
         bytes=upload.size,
         sha256=upload.sha256,
@@ -256,6 +285,7 @@ def check_table(
             "categorical": description.categorical,
             "drop": description.drop,
             "missing": description.missing,
+            "dialect": find_dialect(description, kind),
             "limits": ingest_job.limits(settings),
             "workdir": str(workdir),
         }
@@ -310,6 +340,20 @@ def preview(
             at = names.index(label["name"])
             columns[at] = [words[int(value)] for value in columns[at]]
     return {"columns": names, "data": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def profile(db: Database, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
+    """What the columns of a ready dataset hold, and the rows that come twice."""
+    with db.read() as session:
+        dataset = find(session, owner, dataset_id)
+        found = rows.find_profile(session, dataset.id)
+    if found is None:
+        raise Conflict(
+            f"dataset {dataset.id} must be ready, and read by this version or a later one, to have a profile; "
+            f"it is {dataset.status}",
+            code="dataset_not_ready",
+        )
+    return dataset, found
 
 
 def delete(db: Database, owner: str, dataset_id: str) -> None:

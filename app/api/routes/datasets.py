@@ -23,7 +23,7 @@ from app.api.dependencies import (
     ValidateOnly,
 )
 from app.api.schemas.common import PageOf
-from app.api.schemas.datasets import Dataset, Preview, TableCheck
+from app.api.schemas.datasets import Dataset, DatasetProfile, Preview, TableCheck
 from app.api.security import GuardedRoute, needs
 from app.api.uploads import Received, body_docs, receive
 from app.db.tables import DatasetStatus
@@ -47,6 +47,9 @@ _FIELDS_SCHEMA = {
     "drop": "Columns that are not to be used, with commas between.",
     "missing": "What stands for a missing value beside the empty one, with commas between, in any case; "
     "`NA,N/A,null,NaN,?` unless it is given.",
+    "encoding": "Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`; UTF-8 or UTF-16 unless it is given.",
+    "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`; read off the header unless it is given.",
+    "decimal": "Of a CSV: `point` or `comma`, what stands before decimals; the point unless it is given.",
     "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
     "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
     "`multilabel`: rows with several labels of two values each.",
@@ -194,6 +197,17 @@ def preview_dataset(
 ) -> Preview:
     """The first rows of a ready dataset, typed as they were read; missing values are null."""
     return Preview(**datasets.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
+
+
+@router.get("/{dataset_id}/profile", summary="Look at the columns")
+@needs("read")
+def profile_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> DatasetProfile:
+    """Quantiles and a histogram of each feature, how well it ranks the label by itself, and the rows that come twice.
+
+    A column with an AUC of at least 0.99, or of 0.01 at most, has probably seen the label: `leak` says so.
+    """
+    dataset, found = datasets.profile(context.db, caller.owner, dataset_id)
+    return DatasetProfile.of_rows(dataset, found)
 
 
 @router.put(

@@ -21,7 +21,7 @@ class Column(Resource):
 
     name: str
     type: str | None = Field(
-        description="`numeric`, `boolean` or `categorical`; null where the column was dropped.",
+        description="`numeric`, `boolean`, `datetime` or `categorical`; null where the column was dropped.",
         examples=["numeric"],
     )
     role: str = Field(
@@ -35,6 +35,102 @@ class Column(Resource):
     max: float | None = None
     mean: float | None = None
     top: list[TopValue] | None = None
+
+
+class ColumnInterval(Resource):
+    """An AUC and its interval at level 0.95."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Quantile(Resource):
+    """The least value that such a share of the rows does not exceed."""
+
+    at: float
+    value: float
+
+
+class Histogram(Resource):
+    """Counts between edges of equal distance; one more edge than counts."""
+
+    edges: list[float]
+    counts: list[int]
+
+
+class ColumnProfile(Resource):
+    """What one feature holds, and how it ranks the label by itself. Missing values have no part in it."""
+
+    name: str
+    quantiles: list[Quantile] | None = Field(description="Null for a categorical feature.")
+    histogram: Histogram | None = Field(description="Null for a categorical feature.")
+    auc: ColumnInterval | None = Field(
+        description="Of its values as scores; a category's score is its share of positives among other rows. "
+        "Null without a label of two values."
+    )
+    missing_auc: ColumnInterval | None = Field(
+        description="How well it ranks by which values are missing; null where none is, or all are."
+    )
+    leak: bool = Field(description="Whether it ranks so well that it has probably seen the label.")
+
+
+class Duplicates(Resource):
+    """Rows that are equal in every feature."""
+
+    rows: int = Field(description="Rows that have an equal.")
+    repeated: int = Field(description="Rows less distinct rows.")
+    rows_of_both_classes: int | None = Field(
+        default=None,
+        description="Rows whose equals are of both classes: no ranker can tell them apart.",
+    )
+
+
+class DatasetProfile(Resource):
+    """The second look at a ready dataset."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "rows": 1000,
+                    "positives": 130,
+                    "negatives": 870,
+                    "columns": [
+                        {
+                            "name": "age",
+                            "quantiles": [{"at": 0.5, "value": 44}],
+                            "histogram": {"edges": [18, 54.5, 91], "counts": [700, 297]},
+                            "auc": {"value": 0.61, "low": 0.56, "high": 0.66},
+                            "missing_auc": {"value": 0.501, "low": 0.49, "high": 0.512},
+                            "leak": False,
+                        }
+                    ],
+                    "duplicates": {"rows": 4, "repeated": 2, "rows_of_both_classes": 0},
+                }
+            ]
+        }
+    )
+
+    dataset_id: str
+    rows: int | None
+    positives: int | None
+    negatives: int | None
+    columns: list[ColumnProfile]
+    duplicates: Duplicates
+
+    @classmethod
+    def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
+        """Show what was found."""
+        return cls(
+            dataset_id=dataset.id,
+            rows=dataset.rows,
+            positives=dataset.positives,
+            negatives=dataset.negatives,
+            columns=[ColumnProfile.model_validate(column) for column in profile.columns],
+            duplicates=Duplicates.model_validate(profile.duplicates),
+        )
 
 
 class TableFault(Resource):
@@ -95,6 +191,7 @@ class Dataset(Resource):
                     "categorical": None,
                     "drop": ["row_number"],
                     "missing": None,
+                    "dialect": None,
                     "bytes": 48211,
                     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                     "rows": 1000,
@@ -150,6 +247,9 @@ class Dataset(Resource):
     drop: list[str] | None = Field(description="Columns that were left out.")
     missing: list[str] | None = Field(
         description="What was said to stand for a missing value; null where the defaults do."
+    )
+    dialect: dict[str, str] | None = Field(
+        description="What was said of how a CSV is written: `encoding`, `delimiter`, `decimal`."
     )
     bytes: int
     sha256: str

@@ -99,7 +99,7 @@ def open_sources(
     upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
     content_type = payload["content_type"]
     if content_type == CSV:
-        dialect = Dialect(**payload.get("dialect") or {})
+        dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs say nothing of it
         upload = find_codec(upload, dialect)
         layout = read_layout(upload, dialect, limits["columns"])
         hoped = set(numeric(layout.names)).intersection(layout.names)

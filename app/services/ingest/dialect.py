@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +30,8 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "decimal": DECIMALS,
 }
 """What a caller may say of a CSV, in these words."""
+
+_CHARSETS = {"us-ascii": "utf-8", "iso-8859-1": "latin-1", "cp1252": "windows-1252"}
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF32_MARKS = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
@@ -53,6 +56,21 @@ class Dialect:
         if codec == "utf-16" and not head.startswith(_UTF16_MARKS):
             return "utf-16-be" if head[:1] == b"\0" else "utf-16-le"
         return None if codec == "utf-8" else codec
+
+
+def encoding_of(content_type: str) -> str | None:
+    """Return the encoding that a Content-Type names by its charset; None without one. Raises ValueError for others."""
+    message = Message()
+    message["Content-Type"] = content_type
+    charset = message.get_param("charset")
+    if charset is None:
+        return None
+    encoding = _CHARSETS.get(str(charset).lower(), str(charset).lower())
+    if encoding not in ENCODINGS:
+        raise ValueError(
+            f"charset must be one of {', '.join(ENCODINGS)}, got {str(charset)[:50]!r}"
+        )
+    return encoding
 
 
 def _sniff_codec(head: bytes) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from app.db import datasets as rows
 from app.db.session import Database
 from app.db.tables import DatasetStatus
@@ -43,6 +45,7 @@ def prepare(
         "categorical": dataset.categorical,
         "drop": dataset.drop,
         "missing": dataset.missing,
+        "dialect": dataset.dialect,
         "limits": limits(settings),
         "workdir": str(blobs.staging_dir()),
     }
@@ -69,6 +72,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
 
     May be called again with the same result when the database was away.
     """
+    profile = orjson.loads(Path(result["workdir"], result["profile"]).read_bytes())
     key = publish(blobs, Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
     found = (
         "rows",
@@ -89,3 +93,4 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             raise Conflict(
                 f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted"
             )
+        rows.add_profile(session, dataset_id, profile)

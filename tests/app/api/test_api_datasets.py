@@ -36,12 +36,20 @@ def as_arrow() -> bytes:
     return sink.getvalue()
 
 
+def as_arrow_file() -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, as_table().schema) as file:
+        file.write_table(as_table())
+    return sink.getvalue()
+
+
 WAYS = {
     "csv": (table().encode(), CSV),
     "csv.gz": (gzip.compress(table().encode()), CSV | {"Content-Encoding": "gzip"}),
     "csv with a charset": (table().encode(), {"Content-Type": "text/csv; charset=utf-8"}),
     "parquet": (as_parquet(), {"Content-Type": "application/vnd.apache.parquet"}),
     "arrow": (as_arrow(), {"Content-Type": "application/vnd.apache.arrow.stream"}),
+    "arrow file": (as_arrow_file(), {"Content-Type": "application/vnd.apache.arrow.file"}),
 }
 
 

@@ -1,0 +1,106 @@
+"""How a CSV is written, said over HTTP; what its columns hold, asked over HTTP; and a model that knows dates."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from live_service import STRANGER, Service
+from refusals import refused
+
+ROWS = 60
+GERMAN = "größe;seit;ergebnis;gekündigt\n" + "".join(
+    f"{150 + i % 40},{i % 10};2026-01-{i % 28 + 1:02};{'gut' if i % 3 else 'schlecht'};"
+    f"{'nein' if i % 3 else 'ja'}\n"
+    for i in range(ROWS)
+)
+FIELDS = {"label": "gekündigt", "positive": "ja", "decimal": "comma"}
+
+
+def send(client: httpx.Client, media: str = "text/csv", **fields: str) -> httpx.Response:
+    return client.post(
+        "/v1/datasets",
+        params=FIELDS | fields,
+        content=GERMAN.encode("latin-1"),
+        headers={"Content-Type": media},
+    )
+
+
+@pytest.mark.parametrize(
+    ("media", "fields"),
+    [
+        ("text/csv", {"encoding": "latin-1"}),
+        ("text/csv; charset=ISO-8859-1", {}),
+        ("text/csv; charset=utf-8", {"encoding": "latin-1"}),  # what is said of the table holds
+    ],
+)
+def test_a_table_as_a_spreadsheet_saves_it(
+    service: Service, client: httpx.Client, media: str, fields: dict[str, str]
+) -> None:
+    answer = send(client, media, **fields)
+    assert answer.status_code == 202, answer.text
+    service.work()
+    dataset = client.get(answer.headers["Location"]).json()
+    assert (dataset["status"], dataset["errors"]) == ("ready", [])
+    assert dataset["dialect"] == {"encoding": "latin-1", "decimal": "comma"}
+    types = {column["name"]: column["type"] for column in dataset["columns"]}
+    assert types["größe"] == "numeric"
+    assert types["seit"] == "datetime"
+
+
+def test_the_profile(service: Service, client: httpx.Client) -> None:
+    answer = send(client, encoding="latin-1")
+    early = client.get(f"{answer.headers['Location']}/profile")
+    refused(early, 409, "dataset_not_ready", "processing")
+    service.work()
+    profile = client.get(f"{answer.headers['Location']}/profile").json()
+    assert (profile["rows"], profile["positives"]) == (ROWS, 20)
+    height, since, result = profile["columns"]
+    assert [column["name"] for column in profile["columns"]] == ["größe", "seit", "ergebnis"]
+    assert sum(height["histogram"]["counts"]) == ROWS
+    assert height["auc"]["low"] <= height["auc"]["value"] <= height["auc"]["high"]
+    assert not height["leak"]
+    assert since["quantiles"][0]["value"] == 1767225600.0  # 2026-01-01
+    assert result["leak"]
+    assert result["histogram"] is None
+    assert profile["duplicates"]["rows_of_both_classes"] == 0
+    stranger = service.client(service.key(STRANGER))
+    refused(stranger.get(f"{answer.headers['Location']}/profile"), 404, "not_found", "no dataset")
+    client.delete(answer.headers["Location"])
+    gone = client.get(f"{answer.headers['Location']}/profile")
+    refused(gone, 404, "not_found", "no dataset")
+
+
+def test_a_model_takes_dates(service: Service, client: httpx.Client) -> None:
+    rows = "".join(f"2026-{i % 12 + 1:02}-01T08:00Z,{i % 5},{i % 12 > 6}\n" for i in range(120))
+    dataset_id = service.upload(
+        client, "when,x,late\n" + rows, label="late", positive="True", categorical="x"
+    )
+    job = service.train(client, dataset_id)
+    address = f"/v1/models/{job['model_id']}/score"
+    early = client.get(address, params={"when": "2026-01-15", "x": 1}).json()["score"]
+    late = client.get(address, params={"when": "2026-11-15T00:00:00+01:00", "x": 1}).json()["score"]
+    assert early < late
+    rows_sent = [{"when": "2026-01-15", "x": "1"}, {"when": "2026-11-14T23:00:00Z", "x": "1"}]
+    answer = client.post(address, json={"rows": rows_sent})
+    assert answer.json()["scores"] == [early, late]
+    wrong = client.get(address, params={"when": "soon", "x": 1})
+    refused(wrong, 422, "invalid_feature_value", "'when' must be an ISO 8601 date", "'soon'")
+
+
+@pytest.mark.parametrize(
+    ("fields", "media", "status", "words"),
+    [
+        ({"encoding": "klingon"}, "text/csv", 422, ["encoding must be one of utf-8", "'klingon'"]),
+        ({"delimiter": ";"}, "text/csv", 422, ["delimiter must be one of comma", "';'"]),
+        ({"decimal": ""}, "text/csv", 422, ["decimal must have 1 to 255"]),
+        ({}, "text/csv; charset=klingon", 415, ["charset must be one of", "'klingon'"]),
+        ({"encoding": "utf-8"}, "application/x-ndjson", 422, ["text/csv only", "x-ndjson"]),
+    ],
+)
+def test_dialects_that_are_not_known(
+    client: httpx.Client, fields: dict[str, str], media: str, status: int, words: list[str]
+) -> None:
+    answer = send(client, media, **fields)
+    code = "invalid" if status == 422 else "unsupported_media_type"
+    refused(answer, status, code, *words)
+    assert client.get("/v1/datasets").json()["data"] == []
