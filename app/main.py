@@ -21,6 +21,7 @@ from app.api.routes import (
     jobs,
     keys,
     models,
+    reports,
     scores,
 )
 from app.api.watcher import Watcher
@@ -67,6 +68,7 @@ def create_app(settings: Settings) -> FastAPI:
         models,
         curves,
         interpretation,
+        reports,
         scores,
         keys,
         health,

@@ -26,7 +26,7 @@ from sklearn.datasets import load_breast_cancer
 
 from app.cli.api_client import ApiClient
 from app.cli.client import wait_for_model
-from app.cli.plots import svg_plot, terminal_plot
+from app.cli.plots import terminal_plot
 from app.cli.report import curve_of
 
 OUTPUT = Path("demo-output")
@@ -114,7 +114,7 @@ def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
     roc = curve_of(client, model, client.model(model["id"], "metrics"))
     console.print(terminal_plot(roc), markup=False)
     svg = OUTPUT / "roc.svg"
-    svg.write_text(svg_plot(roc))
+    svg.write_text(client.model_text(model["id"], "plot"), encoding="utf-8")
     console.print(f"  also drawn as {svg}")
     return model
 

@@ -43,7 +43,6 @@ def curve_of(client: ApiClient, model: Json, metrics: Json) -> Roc:
         tpr=[point["tpr"] for point in points],
         title=f"ROC of {_title(model, metrics)}",
         legend=_legend(metrics),
-        fpr_max=metrics["pauc"][0]["fpr_max"] if metrics["pauc"] else None,
     )
 
 

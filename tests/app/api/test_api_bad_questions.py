@@ -148,6 +148,12 @@ def test_pages(client: httpx.Client, query: str, code: str) -> None:
         ("operating-point?cost_false_positive=1&cost_false_negative=1e300", "invalid_parameter"),
         ("operating-point?cost_false_positive=0&cost_false_negative=0", "invalid_parameter"),
         ("roc?band=both", "invalid"),
+        ("plot?kind=pr", "invalid"),
+        ("plot?format=pdf", "invalid"),
+        ("plot?band=both", "invalid"),
+        ("plot?format=png&width=199", "invalid"),
+        ("plot?format=png&width=4001", "invalid"),
+        ("plot?on=test", "invalid"),
     ],
 )
 def test_questions_to_a_model(client: httpx.Client, model_id: str, path: str, code: str) -> None:

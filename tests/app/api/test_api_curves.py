@@ -1,12 +1,17 @@
-"""Bands of a curve, and the cut that costs least, over HTTP."""
+"""Bands of a curve, the cut that costs least, and pictures, over HTTP."""
 
 from __future__ import annotations
 
 import csv
+import struct
+from xml.etree import ElementTree as ET
 
 import httpx
 import pytest
+import resvg_py
 from live_service import Service
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +61,56 @@ def test_bands(reader: httpx.Client, address: str) -> None:
     rows = list(csv.DictReader(text.splitlines()))
     assert [float(row["low"]) for row in rows] == [point["low"] for point in narrow["points"]]
     assert rows[0]["threshold"] == ""
+
+
+@pytest.mark.parametrize("kind", ["roc", "pauc"])
+def test_pictures_of_one_curve(reader: httpx.Client, address: str, kind: str) -> None:
+    metrics = reader.get(f"{address}/metrics").json()
+    ask = {"kind": kind, "band": "simultaneous"}
+    spec = reader.get(f"{address}/plot", params=ask | {"format": "vega"}).json()
+    x = spec["layer"][-2]["encoding"]["x"]
+    assert (x["field"], x["scale"]["domain"]) == ("fpr", [0, 1 if kind == "roc" else 0.08])
+    line = [(point["fpr"], point["tpr"]) for point in spec["layer"][-2]["data"]["values"]]
+    points = reader.get(f"{address}/roc").json()["points"]
+    in_view = [
+        (point["fpr"], point["tpr"]) for point in points if point["fpr"] <= x["scale"]["domain"][1]
+    ]
+    assert set(in_view) <= set(line)
+    assert line == sorted(line)
+    band = spec["layer"][1]["data"]["values"]
+    assert all(limit["tpr"] <= limit["high"] for limit in band)
+    assert spec["layer"][0]["data"]["values"][0]["fpr_max"] == 0.05
+
+    drawn = reader.get(f"{address}/plot", params=ask)
+    assert drawn.headers["Content-Type"] == "image/svg+xml"
+    assert drawn.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    svg = ET.fromstring(drawn.content)
+    words = "\n".join(text.text or "" for text in svg.iter(f"{SVG}text"))
+    assert f"AUC {metrics['auc']['value']:.4f} [" in words
+    assert f"partial AUC {metrics['pauc'][0]['value']:.4f} [" in words
+    assert "95% confidence band, of the whole curve" in words
+    assert len(list(svg.iter(f"{SVG}circle"))) == len(spec["layer"][-1]["data"]["values"]) + 1
+    plain = reader.get(f"{address}/plot", params={"kind": kind, "band": "none"}).text
+    assert "confidence band" not in plain
+    assert "href" not in drawn.text + plain
+
+
+def test_pixels_are_those_of_the_picture(reader: httpx.Client, address: str) -> None:
+    answer = reader.get(f"{address}/plot?format=png&width=300")
+    assert answer.headers["Content-Type"] == "image/png"
+    assert answer.content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", answer.content[16:24])
+    assert (width, height > width) == (300, True)
+    # Without a font there would be no words; a picture of the same without any is smaller by far.
+    nowhere = resvg_py.svg_to_bytes(
+        svg_string=reader.get(f"{address}/plot").text, width=300, skip_system_fonts=True
+    )
+    assert len(answer.content) > 1.5 * len(nowhere)
+
+
+def test_there_is_no_picture_without_a_curve(small: Service, dataset_id: str) -> None:
+    client = small.client(small.key())
+    job = small.train(client, dataset_id, name="unjudged", validation={"method": "none"})
+    for question in ("plot", "plot?kind=pauc&format=vega"):
+        answer = client.get(f"/v1/models/{job['model_id']}/{question}")
+        assert (answer.status_code, answer.json()["code"]) == (404, "no_curve")
