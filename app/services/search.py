@@ -1,170 +1,135 @@
-"""Search: which values a training job tries, and which of them its ranker gets.
+"""Search: which candidates a training job tries, and how it spends its fits on them.
 
-What is offered is a search along a path: one fit with the greatest number of rounds holds the ranker of every lesser
-number, and one solver follows an SVM from C to C, so that all candidates cost little more than one fit. Selection has a
-split of its own inside the training part: the fit learns from its first share, the candidates are judged by the job's
-objective on its second, and neither touches the rows by which the model is judged in the end. The ranker that is served
-is then fitted anew on the whole training part with the value chosen. In all a job costs a fit of the greatest value on
-(1 - fraction) of its rows, and one of the chosen value on all of them.
+What is offered is what `core.selection` has: all of a grid, candidates drawn at random, successive halving, and `auto`
+over several algorithms. The values of a parameter along a path, a number of rounds or C of an SVM, share one fit.
+Selection has inner splits of its own within the rows to learn from; neither touches the rows by which the model is
+judged in the end. What is served is fitted anew on all rows to learn from, with the values chosen.
 """
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from app.errors import Invalid
-from app.services.trials import Trial
 from core.errors import InvalidParameter
-from core.parameters import check_values
 from core.registry import ALGORITHMS
-from core.selection import FollowingRanker, choose, path_parameter, walk_path
+from core.selection import (
+    Chosen,
+    GridSearch,
+    InvalidSpace,
+    RandomSearch,
+    Standing,
+    SuccessiveHalving,
+    path_parameter,
+)
+from core.selection.search import CandidateSearch
 
-METHODS = ("grid",)
+GRID, RANDOM, HALVING = METHODS = ("grid", "random", "halving")
 FRACTION = 0.25
-FEWEST_VALUES, MOST_VALUES = 2, 100
-EXAMPLES = {"n_rounds": "[50, 100, 200]", "C": "[0.01, 1, 100]"}
+MOST_FOLDS = 20
 
-ROUNDS = "n_rounds"
-
-# A fit along values that are no numbers of steps is told of in so many steps, the one that is served in so many more.
-PATH_STEPS, SERVED_STEPS = 900, 100
-
-# Selection must not divide the rows as the job's own split does; no job's seed is so great.
-_SALT = 2**32
-
-Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
 
 
-def check(search: Mapping[str, Any], algorithm: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """Return the parameter that is searched and its values, ascending; raises Invalid.
+def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], seed: int) -> Json:
+    """Return the parameters of the first sound candidate, a path's at its greatest value; raises Invalid.
 
-    The algorithm is as the caller gave it: its name, which is known, and the parameters that are set.
+    `parameters` are those of the algorithm without a search.
     """
-    name, space = algorithm["name"], search["space"]
-    parameter = path_parameter(ALGORITHMS[name])
-    if parameter is None:
-        able = ", ".join(
-            f"{other} ({along})"
-            for other, it in ALGORITHMS.items()
-            if (along := path_parameter(it))
-        )
-        raise _invalid(
-            "/search",
-            f"{name} has no parameter whose values one fit gives, so that it is not searched; "
-            f"those that have are {able}",
-            code="unsupported",
-        )
-    if list(space) != [parameter]:
-        got = ", ".join(repr(key) for key in list(space)[:5]) or "nothing"
-        raise _invalid(
-            "/search/space",
-            f"search.space must hold {parameter} alone, whose values one fit gives, as "
-            f'{{"{parameter}": {EXAMPLES[parameter]}}}; got {got[:100]}',
-            code="unsupported",
-        )
-    if parameter in algorithm:
-        raise _invalid(
-            f"/algorithm/{parameter}",
-            f"{parameter} comes from the search; leave it out of the algorithm",
-            code="invalid_parameter",
-        )
-    values = space[parameter]
-    pointer = f"/search/space/{parameter}"
-    if not FEWEST_VALUES <= len(values) <= MOST_VALUES:
-        raise _invalid(
-            pointer,
-            f"search.space.{parameter} must hold {FEWEST_VALUES} to {MOST_VALUES} values, got {len(values)}",
-        )
-    for index, value in enumerate(values):
-        try:
-            check_values(ALGORITHMS[name], {parameter: value})
-            if isinstance(value, str):  # auto
-                raise InvalidParameter(f"{parameter} must be a number in a search, got {value!r}")
-        except InvalidParameter as error:
-            raise _invalid(f"{pointer}/{index}", str(error), code="invalid_parameter") from error
-        if value in values[:index]:
-            detail = f"search.space.{parameter} must hold each value once, {value} comes again"
-            raise _invalid(f"{pointer}/{index}", detail)
-    return parameter, sorted(values)
-
-
-def check_path(ranker: Any) -> None:
-    """Raise Invalid for parameters under which a fit of this ranker holds no path."""
     try:
-        ranker.check_path_parameters()
+        planner = _planner(search, name, parameters, seed)
+    except InvalidSpace as error:
+        raise _invalid(f"/search{error.pointer}", str(error), code="invalid_parameter") from error
     except InvalidParameter as error:
-        raise _invalid("/algorithm", str(error), code="invalid_parameter") from error
+        raise _invalid("/search", str(error), code="invalid_parameter") from error
+    fault: InvalidParameter | None = None
+    for candidate in planner.candidates:
+        tried = {**parameters, **candidate}
+        along = path_parameter(ALGORITHMS[name])
+        if planner.space.path and along:
+            tried[along] = max(planner.space.path)
+        try:
+            ALGORITHMS[name](**tried)._check_parameters()
+        except InvalidParameter as error:
+            fault = fault or error
+        else:
+            return tried
+    raise _invalid(
+        "/search/space", f"no candidate is sound, the first: {fault}", code="invalid_parameter"
+    ) from fault
 
 
-def run(spec: Mapping[str, Any], trial: Trial, callback: Callback) -> Json:
-    """Try the values on a part of the training rows; returns what was searched, found and chosen.
+def planner_of(spec: Mapping[str, Any], n_scopes: int) -> CandidateSearch | None:
+    """Who decides in each scope of a job; None where there is nothing to decide."""
+    search = spec.get("search")  # jobs of earlier versions have no such entry
+    if search is None:
+        return None
+    algorithm = spec["algorithm"]
+    return _planner(search, algorithm["name"], algorithm["parameters"], spec["seed"])
 
-    The callback hears of the steps of this fit and of the one that is to follow.
-    """
-    search, algorithm = spec["search"], spec["algorithm"]
-    parameter, values = _path_of(search)
-    try:
-        inner = trial.inner(search["fraction"], spec["seed"] + _SALT)
-    except Invalid as error:
-        raise Invalid(
-            f"the search divides the training part once more: {error.detail}", code=error.code
-        ) from error
-    ranker: Any = ALGORITHMS[algorithm["name"]](
-        **algorithm["parameters"] | {parameter: max(values)}
-    )
-    started = time.perf_counter()
-    if isinstance(ranker, FollowingRanker):
-        ranker.follow(values)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
-        inner.fit(ranker, _before(search, callback))
-    found = walk_path(
-        ranker, inner.held_out, values, lambda scores: inner.value(scores, spec["objective"])
-    )
+
+def count_fits(spec: Mapping[str, Any]) -> float:
+    """About how many fits a search makes in one scope, in fits of as many rows as it has to learn from."""
+    planner = planner_of(spec, 1)
+    if planner is None:
+        return 0.0
+    learnt = 1.0 - fraction_of(spec) if planner.n_splits == 1 else 1.0 - 1.0 / planner.n_splits
+    return len(planner.candidates) * planner.n_splits * learnt
+
+
+def fraction_of(spec: Mapping[str, Any]) -> float:
+    """The share of the rows to learn from that an inner holdout keeps back."""
+    fraction: float = (spec.get("search") or {}).get("fraction", FRACTION)
+    return fraction
+
+
+def describe(spec: Mapping[str, Any], chosen: Chosen, seconds: float) -> Json:
+    """What a search has tried and chosen, as it is kept with the model."""
+    search = spec["search"]
     return {
         **search,
-        "chosen": dict(choose(found).parameters),
-        "candidates": [
-            {"parameters": dict(candidate.parameters), "value": candidate.value}
-            for candidate in found
-        ],
-        "seconds": time.perf_counter() - started,
-        "notes": [f"to choose {parameter}: {note}" for note in inner.notes],
+        "chosen": searched(search, chosen),
+        "candidates": [_candidate(search, standing) for standing in chosen.candidates],
+        "seconds": seconds,
     }
 
 
-def after(search: Mapping[str, Any], callback: Callback) -> Callback:
-    """A callback for the fit that follows the search: its steps come on top of those already done."""
-    parameter, values = _path_of(search)
-    if parameter != ROUNDS:
-        return _within(callback, PATH_STEPS, SERVED_STEPS)
-    done = max(values)
-    return lambda step, of, info: callback(done + step, done + of, info)
+def searched(search: Mapping[str, Any], chosen: Chosen) -> Json:
+    """The values that a search has chosen."""
+    (member,) = chosen.members
+    return _searched(search, member.parameters)
 
 
-def _before(search: Mapping[str, Any], callback: Callback) -> Callback:
-    """A callback for the fit along the path, which leaves room for the fit that is to follow."""
-    parameter, values = _path_of(search)
-    if parameter != ROUNDS:
-        return _within(callback, 0, PATH_STEPS)
-    more = max(values)
-    return lambda step, of, info: callback(step, of + more, info)
+def _candidate(search: Mapping[str, Any], standing: Standing) -> Json:
+    return {
+        "parameters": _searched(search, standing.parameters),
+        "value": standing.value,
+        "auc": standing.auc,
+        "rows": standing.rows,
+        "seconds": standing.seconds,
+        "state": standing.state,
+        "reason": standing.reason,
+    }
 
 
-def _within(callback: Callback, start: int, steps: int) -> Callback:
-    """Scale a fit's steps to so many of all, from a start on."""
-    of_all = PATH_STEPS + SERVED_STEPS
-    return lambda step, of, info: callback(start + max(steps * step // of, 1), of_all, info)
+def _searched(search: Mapping[str, Any], parameters: Mapping[str, Any]) -> Json:
+    return {name: parameters[name] for name in parameters if name in search["space"]}
 
 
-def _path_of(search: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """The one parameter of the space, and its values."""
-    ((parameter, values),) = search["space"].items()
-    return parameter, sorted(values)
+def _planner(
+    search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], seed: int
+) -> CandidateSearch:
+    shared = {key: value for key, value in parameters.items() if key not in search["space"]}
+    given: Json = {"n_splits": search.get("folds") or 1}
+    if search["method"] == GRID:
+        return GridSearch(name, search["space"], shared, **given)
+    given["random_state"] = seed
+    if search.get("n_candidates") is not None:
+        given["n_candidates"] = search["n_candidates"]
+    if search["method"] == RANDOM:
+        return RandomSearch(name, search["space"], shared, **given)
+    return SuccessiveHalving(name, search["space"], shared, **given)
 
 
 def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:

@@ -15,8 +15,10 @@ from app.db.tables import Dataset, DatasetKind, DatasetStatus, Job
 from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id
 from app.infra.settings import Settings
-from app.services import jobs, search
+from app.services import controls, jobs, search, suitability
 from app.services.objectives import check_objective, window_of
+from app.services.plan import folds_of
+from app.services.suitability import invalid, shown
 from core.errors import InvalidParameter
 from core.parameters import check_values, list_parameters
 from core.ranker import Ranker
@@ -24,8 +26,7 @@ from core.registry import ALGORITHMS
 
 TRAIN = "train"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
-VALIDATION_METHODS = ("holdout", "dataset", "none")
-LATER_VALIDATION_METHODS = ("cross_validation",)
+VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")
 
 # These come from fields of the job, not from the algorithm's own parameters.
 FILLED = {
@@ -52,6 +53,7 @@ class TrainRequest:
     objective: Mapping[str, Any]
     validation: Mapping[str, Any]
     search: Mapping[str, Any] | None = None
+    controls: bool | None = None
     name: str | None = None
     seed: int = 0
     label_noise: float | None = None
@@ -60,25 +62,24 @@ class TrainRequest:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def refuse_later_features(job: Any) -> None:
-    """Say plainly what is planned but not offered yet; raises Invalid."""
+def refuse_unknown_methods(job: Any) -> None:
+    """Say plainly which methods there are; raises Invalid."""
     if not isinstance(job, Mapping):
         return
     asked = job.get("search")
     method = asked.get("method") if isinstance(asked, Mapping) else None
     if isinstance(method, str) and method not in search.METHODS:
-        raise _invalid(
+        raise invalid(
             "/search/method",
-            f"search.method must be {' or '.join(search.METHODS)}, got {_shown(method)}",
+            f"search.method must be one of {', '.join(search.METHODS)}, got {shown(method)}",
             code="unsupported",
         )
     validation = job.get("validation")
     method = validation.get("method") if isinstance(validation, Mapping) else None
     if isinstance(method, str) and method not in VALIDATION_METHODS:
-        later = " (it is not offered yet)" if method in LATER_VALIDATION_METHODS else ""
-        raise _invalid(
+        raise invalid(
             "/validation/method",
-            f"validation.method must be one of {', '.join(VALIDATION_METHODS)}, got {_shown(method)}{later}",
+            f"validation.method must be one of {', '.join(VALIDATION_METHODS)}, got {shown(method)}",
             code="unsupported",
         )
 
@@ -90,18 +91,19 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
     algorithm = _resolve_algorithm(request, objective)
     name = request.name or algorithm["name"]
     if not re.fullmatch(NAME_PATTERN, name) or is_id(name, "mdl"):
-        raise _invalid(
+        raise invalid(
             "/name", f"name must match {NAME_PATTERN} and not look like an id, got {name!r}"
         )
     dataset = _ready_dataset(session, owner, request.dataset_id, "/dataset_id")
     if dataset.kind == DatasetKind.PREFERENCES:
-        objective = _check_pair_learner(algorithm, objective)
+        objective = suitability.check_pair_learner(algorithm, objective)
     else:
-        _check_target(algorithm["name"], dataset)
-        _check_curve(objective, dataset)
-    _check_categories(algorithm, dataset)
+        suitability.check_target(algorithm["name"], dataset)
+        suitability.check_curve(objective, dataset)
+    suitability.check_categories(algorithm, dataset)
     check_pairs_ready(dataset, "/dataset_id")
     validation = dict(request.validation)
+    suitability.check_validation(validation, dataset)
     if validation["method"] == "dataset":
         other = _ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
         check_pairs_ready(other, "/validation/dataset_id")
@@ -110,7 +112,13 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         "algorithm": algorithm,
         "objective": objective,
         "validation": validation,
-        "search": None if request.search is None else dict(request.search),
+        "search": suitability.check_search(request.search, dataset),
+        "controls": controls.resolve(
+            request.controls,
+            kind=dataset.kind,
+            validation=validation,
+            cells=(dataset.rows or 0) * suitability.count_features(dataset),
+        ),
         "seed": request.seed,
         "label_noise": request.label_noise,
         "model_name": name,
@@ -137,7 +145,7 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
 def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) -> Json:
     """Guess time and memory from the table's size: within a factor of a few, on one core like ours."""
     dataset = _ready_dataset(session, owner, request.dataset_id, "/dataset_id")
-    features = sum(column["role"] == "feature" for column in dataset.columns)
+    features = suitability.count_features(dataset)
     cells = (dataset.rows or 0) * features
     rounds = spec["algorithm"]["parameters"].get("n_rounds", 1)
     seconds, memory = cells * _SECONDS_PER_CELL_TO_BIN, cells * _BYTES_PER_CELL
@@ -152,10 +160,7 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) ->
     else:
         labels = len(dataset.labels or [None])
         seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
-    if (
-        spec["search"] is not None
-    ):  # a fit of all rounds on a part, and at worst as many on the whole
-        seconds *= 2.0 - spec["search"]["fraction"]
+    seconds *= (1 + len(folds_of(spec["validation"]))) * (1.0 + search.count_fits(spec))
     return {"seconds": round(seconds, 3), "memory_bytes": memory}
 
 
@@ -173,8 +178,8 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
     name = given.pop("name", None)
     if not isinstance(name, str) or name not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
-        got = "it is missing" if name is None else f"got {_shown(name)}"
-        raise _invalid(
+        got = "it is missing" if name is None else f"got {shown(name)}"
+        raise invalid(
             "/algorithm/name",
             f"algorithm.name must be one of {known}; {got}",
             code="unknown_algorithm",
@@ -195,20 +200,38 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
             errors=errors,
         )
     if searched is not None:
-        parameter, values = search.check(searched, request.algorithm)
-        given[parameter] = max(values)
+        _check_searched(searched, given)
     window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
     filled = {"random_state": request.seed, "noise_rate": request.label_noise, **window}
     known_parameters = {parameter.name for parameter in list_parameters(estimator)}
     parameters = {**own, **given, **{k: v for k, v in filled.items() if k in known_parameters}}
-    try:
-        ranker = estimator(**parameters)
-        ranker._check_parameters()
-    except InvalidParameter as error:
-        raise _invalid("/algorithm", str(error), code="invalid_parameter") from error
     if searched is not None:
-        search.check_path(ranker)
+        return {
+            "name": name,
+            "parameters": search.check(searched, name, parameters, request.seed),
+        }
+    try:
+        estimator(**parameters)._check_parameters()
+    except InvalidParameter as error:
+        raise invalid("/algorithm", str(error), code="invalid_parameter") from error
     return {"name": name, "parameters": parameters}
+
+
+def _check_searched(searched: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Check that what is searched is not said elsewhere."""
+    for parameter in searched["space"]:
+        if parameter in FILLED:
+            raise invalid(
+                f"/search/space/{parameter}",
+                f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the search",
+                code="invalid_parameter",
+            )
+        if parameter in given:
+            raise invalid(
+                f"/algorithm/{parameter}",
+                f"{parameter} comes from the search; leave it out of the algorithm",
+                code="invalid_parameter",
+            )
 
 
 def _parameter_fault(
@@ -219,7 +242,7 @@ def _parameter_fault(
             f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the algorithm"
         )
     if parameter not in own:
-        return f"{name} has no parameter {_shown(parameter)}; it has {', '.join(own)}"
+        return f"{name} has no parameter {shown(parameter)}; it has {', '.join(own)}"
     try:
         check_values(estimator, {parameter: value})
     except InvalidParameter as error:
@@ -232,7 +255,7 @@ def _ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) 
     if is_id(dataset_id, "ds"):
         dataset = job_rows.find_dataset(session, owner, dataset_id)
     if dataset is None:
-        detail = f"there is no dataset {_shown(dataset_id)}"
+        detail = f"there is no dataset {shown(dataset_id)}"
         raise NotFound(detail, errors=[{"pointer": pointer, "detail": detail}])
     if dataset.status != DatasetStatus.READY:
         detail = f"dataset {dataset.id} must be ready, it is {dataset.status}"
@@ -258,83 +281,17 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
     raise Conflict(detail, code="pairs_not_ready", errors=errors)
 
 
-def _check_target(name: str, dataset: Dataset) -> None:
-    """Check that the algorithm learns from as many labels as the dataset has: one or several."""
-    target = "multilabel" if dataset.kind == DatasetKind.MULTILABEL else "binary"
-    if ALGORITHMS[name].target != target:
-        able = ", ".join(other for other, it in ALGORITHMS.items() if it.target == target)
-        raise _invalid(
-            "/algorithm/name",
-            f"{name} does not learn from datasets of kind {dataset.kind}; those that do are {able}",
-            code="wrong_kind",
-        )
-
-
-def _check_curve(objective: Json, dataset: Dataset) -> None:
-    """Check that the model will have the one curve that a rate is cut at."""
-    if objective["metric"] == "tpr" and dataset.kind == DatasetKind.MULTILABEL:
-        raise _invalid(
-            "/objective/metric",
-            "objective.metric tpr needs a score per row to cut, a dataset of kind multilabel has one per label; "
-            "use auc or pauc",
-        )
-
-
-def _check_categories(algorithm: Json, dataset: Dataset) -> None:
-    """Check that the algorithm takes categorical features, with these parameters, where there are any."""
-    categorical = [
-        column["name"]
-        for column in dataset.columns
-        if (column["role"], column["type"]) == ("feature", "categorical")
-    ]
-    if (
-        categorical
-        and not ALGORITHMS[algorithm["name"]](**algorithm["parameters"]).takes_categories()
-    ):
-        able = ", ".join(name for name, other in ALGORITHMS.items() if other().takes_categories())
-        shown = ", ".join(map(repr, categorical[:10])) + (", …" if len(categorical) > 10 else "")
-        raise _invalid(
-            "/algorithm/name",
-            f"{algorithm['name']} takes numeric features only with these parameters, {shown} are categorical; "
-            f"those that take them by default are {able or 'none yet'}",
-            code="categorical_features",
-        )
-
-
-def _check_pair_learner(algorithm: Json, objective: Json) -> Json:
-    """Check that the algorithm learns from pairs, with these parameters; return what it aims at."""
-    estimator = ALGORITHMS[algorithm["name"]]
-    if not hasattr(estimator, "fit_pairs"):
-        able = ", ".join(name for name, other in ALGORITHMS.items() if hasattr(other, "fit_pairs"))
-        raise _invalid(
-            "/algorithm/name",
-            f"{algorithm['name']} does not learn from pairs; those that do are {able}",
-            code="wrong_kind",
-        )
-    if objective["metric"] != "auc":
-        raise _invalid(
-            "/objective/metric",
-            "pairs have no false positive rate: leave the objective out, "
-            f"got {objective['metric']!r}",
-        )
-    try:
-        estimator(**algorithm["parameters"]).check_pair_parameters()
-    except InvalidParameter as error:
-        raise _invalid("/algorithm", str(error), code="invalid_parameter") from error
-    return {"metric": "pair_order"}
-
-
 def _check_fits(dataset: Dataset, other: Dataset) -> None:
     """The other dataset must be of the same kind, have every feature, and the same two values of the label."""
     pointer = "/validation/dataset_id"
     if other.kind != dataset.kind:
-        raise _invalid(
+        raise invalid(
             pointer, f"dataset {other.id} must be of kind {dataset.kind}, it is {other.kind}"
         )
     if (misfit := find_misfit(dataset, other)) is not None:
-        raise _invalid(pointer, f"dataset {other.id} {misfit}")
+        raise invalid(pointer, f"dataset {other.id} {misfit}")
     if label_values(other) != label_values(dataset):
-        raise _invalid(
+        raise invalid(
             pointer,
             f"dataset {other.id} must have the label values {show_labels(dataset)}, "
             f"it has {show_labels(other)}",
@@ -374,12 +331,3 @@ def show_labels(dataset: Dataset) -> str:
         of = f" of {name[0]!r}" if name else ""
         shown.append(f"{positive!r} (positive) and {negative!r}{of}")
     return "; ".join(shown[:5]) + ("; …" if len(shown) > 5 else "")
-
-
-def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
-    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:99] + "…"

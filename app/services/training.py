@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
-import warnings
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from app.db import datasets as dataset_rows
 from app.db import jobs as job_rows
@@ -23,17 +18,14 @@ from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
 from app.services import importances, queue, samples, search
+from app.services.fitting import Bench
+from app.services.plan import SERVED, Plan, StageProgress, is_served, is_tryout_for_served
 from app.services.staging import publish
 from app.services.submission import check_pairs_ready, find_misfit, label_values, show_labels
-from app.services.trials import KINDS, Trial
-from core import artifact
-from core.ranker import Ranker
-from core.registry import ALGORITHMS
+from app.services.trials import KINDS
 
 ARTIFACTS = "artifacts"
 VALIDATION = "validation"
-MOST_CATEGORIES_SHOWN = 100
-_ARTIFACT_FILE = "ranker.safetensors"
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -53,14 +45,14 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
     payload: Json = {
         "kind": claim.kind,
         "spec": claim.spec,
-        "table": _table_of(dataset, blobs),
+        "table": _table_of(dataset, blobs, validation.get("time_column")),
         "validation_table": None,
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
         "labels": dataset.labels,
     }
     if judge is not None:
-        payload["validation_table"] = _table_of(judge, blobs)
+        payload["validation_table"] = _table_of(judge, blobs, None)
         _check_judge(dataset, judge)
     return payload | {"workdir": str(blobs.staging_dir())}
 
@@ -78,7 +70,8 @@ def _ready(dataset: Dataset | None, dataset_id: str | None) -> Dataset:
     return dataset
 
 
-def _table_of(dataset: Dataset, blobs: BlobStore) -> Json:
+def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> Json:
+    """What a table's columns are; the one that rows are ordered by is no feature."""
     return {
         "path": str(blobs.path(dataset.table_key or "")),
         "pairs": str(blobs.path(dataset.pairs.table_key or "")) if dataset.pairs else None,
@@ -88,7 +81,7 @@ def _table_of(dataset: Dataset, blobs: BlobStore) -> Json:
         "features": [
             {"name": column["name"], "type": column["type"]}
             for column in dataset.columns
-            if column["role"] == "feature"
+            if column["role"] == "feature" and column["name"] != time_column
         ],
     }
 
@@ -106,88 +99,77 @@ def _check_judge(dataset: Dataset, judge: Dataset) -> None:
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Fit and judge; pure computing on the files that the payload names."""
+    workdir, bench = Path(payload["workdir"]), Bench(payload)
+    plan = Plan(payload["spec"], bench.held_out)
+    finished = list(payload.get("finished", ()))
+    while parts := plan.next(finished):
+        stage = finished[-1]["stage"] + 1 if finished else 0
+        finished += _run_stage(bench, stage, parts, workdir, callback)
+    return _result(payload, plan, bench, finished)
+
+
+def run_part(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Run the one part that the payload names: `part` beside what a training job's payload holds."""
+    return Bench(payload).run(payload["part"], Path(payload["workdir"]), callback)
+
+
+def _run_stage(
+    bench: Bench, stage: int, parts: Sequence[Json], workdir: Path, callback: Callback
+) -> list[Json]:
+    """Run the parts of a stage one after the other in this process."""
+    told = StageProgress(stage, parts, callback)
+    finished = []
+    for number, part in enumerate(parts):
+        folder = workdir / f"{stage}-{number}"
+        folder.mkdir()
+        result = bench.run(part, folder, told.of_part(number))
+        finished.append({"stage": stage, "part": number, "spec": part, "result": result})
+    return finished
+
+
+def _result(
+    payload: Mapping[str, Any], plan: Plan, bench: Bench, finished: Sequence[Mapping[str, Any]]
+) -> Json:
+    """Put together what the parts have found."""
     spec, workdir = payload["spec"], Path(payload["workdir"])
-    features = payload["table"]["features"]
-    names = [feature["name"] for feature in features]
-    trial = KINDS[payload["dataset_kind"]].start(payload, names)
-    algorithm, selection = spec["algorithm"], None
-    if spec.get("search") is not None:  # jobs of earlier versions have no such entry
-        selection = search.run(spec, trial, callback)
-        callback = search.after(spec["search"], callback)
-        parameters = algorithm["parameters"] | selection["chosen"]
-        algorithm = algorithm | {"parameters": parameters}
-    ranker, seconds, notes = _fit(algorithm, trial, callback)
-    parts = trial.judge(ranker, spec["objective"], workdir)
-    drawn = {part: trial.sample(part, spec["seed"]) for part in parts}
-    kept = {
-        part: samples.as_scored(sample, ranker)
-        for part, sample in drawn.items()
-        if sample is not None
-    }
-    data = artifact.save(ranker)
-    (workdir / _ARTIFACT_FILE).write_bytes(data)
-    missing = [_missing_among(trial.training_values(i)) for i in range(len(names))]
+    served = next(each["result"] for each in finished if is_served(each["spec"]))
+    for name, file in served["files"].items():
+        shutil.copyfile(file, workdir / name)
+    algorithm, selection, searched = spec["algorithm"], None, []
+    chosen = plan.chosen(SERVED, finished)
+    if spec.get("search") is not None:
+        tried = [each for each in finished if is_tryout_for_served(each["spec"])]
+        selection = search.describe(spec, chosen, sum(each["result"]["elapsed"] for each in tried))
+        selection["folds_chosen"] = [
+            {
+                "repeat": repeat + 1,
+                "fold": fold + 1,
+                "chosen": search.searched(spec["search"], plan.chosen((repeat, fold), finished)),
+            }
+            for repeat, fold in plan.folds
+        ]
+        searched = [
+            f"to choose {', '.join(selection['chosen'])}: {note}"
+            for note in dict.fromkeys(note for each in tried for note in each["result"]["notes"])
+        ]
+        algorithm = algorithm | {"parameters": dict(chosen.members[0].parameters)}
     return {
         "workdir": str(workdir),
         "dataset_kind": payload["dataset_kind"],
-        "artifact": {
-            "file": _ARTIFACT_FILE,
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "bytes": len(data),
-        },
-        "parts": parts,
-        "samples": {part: samples.write(workdir, part, sample) for part, sample in kept.items()},
-        "importance": importances.measure(ranker, trial, kept["train"], spec["seed"]),
-        "features": [
-            feature | {"missing": any_missing} | _categories_of(texts)
-            for feature, (any_missing, _), texts in zip(
-                features, missing, ranker.categories_, strict=True
-            )
-        ],
+        **{key: served[key] for key in ("artifact", "parts", "samples", "importance", "features")},
         "label": payload["table"]["label"],
         "pair": payload["pair"],
         "labels": payload["labels"],
         "parameters": algorithm["parameters"],
         "search": selection,
-        "fit_seconds": seconds,
+        "fit_seconds": served["seconds"],
         "warnings": [
-            *(selection.pop("notes") if selection else []),
-            *trial.notes,
-            *notes,
-            *_note_empty([n for n, (_, empty) in zip(names, missing, strict=True) if empty]),
+            *searched,
+            *served["trial_notes"],
+            *served["notes"],
+            *_note_empty(served["empty_features"]),
         ],
     }
-
-
-def _fit(
-    algorithm: Mapping[str, Any], trial: Trial, callback: Callback
-) -> tuple[Ranker, float, list[str]]:
-    """Fit by the algorithm of the registry; its parameters were resolved and checked when the job was taken in."""
-    if algorithm["name"] not in ALGORITHMS:
-        raise Invalid(
-            f"algorithm.name must be one of {', '.join(ALGORITHMS)}, got {algorithm['name']!r}",
-            code="unknown_algorithm",
-        )
-    ranker = ALGORITHMS[algorithm["name"]](**algorithm["parameters"])
-    started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        trial.fit(ranker, callback)
-    seconds = time.perf_counter() - started
-    return ranker, seconds, [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-
-
-def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
-    """Whether any is missing, and whether all are."""
-    missing = np.isnan(values)
-    return bool(missing.any()), bool(missing.all())
-
-
-def _categories_of(texts: Sequence[str] | None) -> Json:
-    """What is kept of a feature's categories in SQL: the artifact has them all."""
-    if texts is None:
-        return {}
-    return {"categories": list(texts[:MOST_CATEGORIES_SHOWN]), "n_categories": len(texts)}
 
 
 def _note_empty(names: list[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The parameters that a search tries: lists of values, and ranges to draw from."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -208,7 +209,7 @@ def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: st
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
-            or not math.isfinite(value)
+            or not abs(value) <= sys.float_info.max
         ):
             raise InvalidSpace(f"{pointer}/{key}", f"{key} must be a finite number, got {value!r}")
         _check(algorithm, name, value, f"{pointer}/{key}")

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from app.api.schemas.common import Body, Rate, Resource, Tags, Text, Timestamp
+from app.api.schemas.selection import Holdout, Search, Validation
 from app.db.tables import Job as JobRow
 from app.db.tables import JobState
-from app.services import search
-from app.services.submission import NAME_PATTERN, TrainRequest, refuse_later_features
+from app.services import controls
+from app.services.submission import NAME_PATTERN, TrainRequest, refuse_unknown_methods
 
 DAY = 86_400.0
 
@@ -39,53 +40,6 @@ class TprAtFpr(Body):
     fpr: Annotated[float, Field(gt=0, le=1, description="Share of the negatives flagged at most.")]
 
 
-class Holdout(Body):
-    """Keep a stratified share of the rows out of training, and judge on it."""
-
-    method: Literal["holdout"]
-    fraction: Annotated[float, Field(gt=0, lt=1)] = 0.25
-
-
-class OtherDataset(Body):
-    """Judge on another dataset."""
-
-    method: Literal["dataset"]
-    dataset_id: Text
-
-
-class NoValidation(Body):
-    """Train on all rows, judge on none: no curve, and scores come without `fpr` and `tpr`."""
-
-    method: Literal["none"]
-
-
-class GridSearch(Body):
-    """Try several numbers of rounds, or values of an SVM's C, for little more than one fit, and train with the best.
-
-    A fit that goes through all of them learns from the first share of the training part; on the rest every candidate is
-    judged by the job's objective. The ranker that is served is fitted on the whole training part with the value
-    chosen. The rows by which the model is judged have no part in the choice.
-    """
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"method": "grid", "space": {"n_rounds": [50, 100, 200]}},
-                {"method": "grid", "space": {"C": [0.01, 1, 100]}},
-            ]
-        }
-    )
-
-    method: Literal["grid"]
-    space: dict[str, list[JsonValue]] = Field(
-        description="The parameter and its values: `n_rounds` or `C`, 2 to 100 of them."
-    )
-    fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=search.FRACTION,
-        description="Share of the training part that judges the candidates.",
-    )
-
-
 class JobRequest(Body):
     """A ranker to train. Only `dataset_id` and `algorithm.name` are required."""
 
@@ -112,6 +66,7 @@ class JobRequest(Body):
                     "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
                     "name": "churn",
                     "algorithm": {"name": "rankboost", "weak_ranker": "tree"},
+                    "validation": {"method": "cross_validation", "folds": 5, "repeats": 2},
                     "search": {"method": "grid", "space": {"n_rounds": [50, 100, 200]}},
                 },
             ]
@@ -128,10 +83,13 @@ class JobRequest(Body):
     objective: Annotated[Auc | PartialAuc | TprAtFpr, Field(discriminator="metric")] = Auc(
         metric="auc"
     )
-    validation: Annotated[Holdout | OtherDataset | NoValidation, Field(discriminator="method")] = (
-        Holdout(method="holdout")
+    validation: Validation = Holdout(method="holdout")
+    search: Search | None = None
+    controls: bool | None = Field(
+        default=None,
+        description="Whether logistic regression and an SVM for the AUC are fitted on the same divisions, for "
+        f"comparison. Default: where rows × features × fits are at most {controls.MOST_CELLS:,}.",
     )
-    search: GridSearch | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     label_noise: Annotated[float, Field(ge=0, lt=0.5)] | None = Field(
         default=None,
@@ -149,7 +107,7 @@ class JobRequest(Body):
     @model_validator(mode="before")
     @classmethod
     def _offered(cls, data: Any) -> Any:
-        refuse_later_features(data)
+        refuse_unknown_methods(data)
         return data
 
     def to_request(self) -> TrainRequest:
@@ -159,8 +117,9 @@ class JobRequest(Body):
             algorithm=dict(self.algorithm),
             name=self.name,
             objective=self.objective.model_dump(),
-            validation=self.validation.model_dump(),
-            search=None if self.search is None else self.search.model_dump(),
+            validation=self.validation.model_dump(exclude_none=True),
+            search=None if self.search is None else self.search.model_dump(exclude_none=True),
+            controls=self.controls,
             seed=self.seed,
             label_noise=self.label_noise,
             timeout_seconds=self.timeout_seconds,
@@ -194,6 +153,7 @@ class Job(Resource):
                     "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
                     "validation": {"method": "holdout", "fraction": 0.25},
                     "search": None,
+                    "controls": {"algorithms": ["logistic", "auc_svm"], "skipped": None},
                     "seed": 0,
                     "label_noise": None,
                     "timeout_seconds": 3600,
@@ -232,6 +192,9 @@ class Job(Resource):
     objective: dict[str, Any] | None
     validation: dict[str, Any] | None
     search: dict[str, Any] | None
+    controls: dict[str, Any] | None = Field(
+        description="`algorithms` that are fitted for comparison, and why they are `skipped` where they are."
+    )
     seed: int | None
     label_noise: float | None
     timeout_seconds: float
@@ -267,6 +230,7 @@ class Job(Resource):
             objective=spec.get("objective"),
             validation=spec.get("validation"),
             search=spec.get("search"),
+            controls=spec.get("controls"),
             seed=spec.get("seed"),
             label_noise=spec.get("label_noise"),
             timeout_seconds=row.timeout_seconds,
@@ -300,6 +264,7 @@ class JobCheck(Resource):
     objective: dict[str, Any]
     validation: dict[str, Any]
     search: dict[str, Any] | None
+    controls: dict[str, Any]
     seed: int
     label_noise: float | None
     estimate: Estimate

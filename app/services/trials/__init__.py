@@ -10,6 +10,7 @@ from app.db.base import Base
 from app.db.tables import DatasetKind
 from app.services.tables import Table
 from app.services.trials import bipartite, multilabel, preferences
+from app.services.trials.inner import Inner
 from core.ranker import Callback, Floats, Ranker
 
 
@@ -19,8 +20,11 @@ class Trial(Protocol):
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
 
-    def inner(self, fraction: float, seed: int) -> Trial:
-        """A trial on the training part alone, of which it holds out a share: for choosing among rankers."""
+    def thinned(self, share: float, seed: int) -> Trial:
+        """The same trial, learning from a share of the training part; a greater share holds a lesser one."""
+
+    def inner(self, inner: Inner, split: int, seed: int) -> Trial:
+        """A trial on the training part alone, of which it holds out a part: for choosing among rankers."""
 
     @property
     def held_out(self) -> Any:
@@ -49,18 +53,43 @@ class Trial(Protocol):
         """What the model's owner should know about the parts."""
 
 
+class Data(Protocol):
+    """The tables of a job in memory."""
+
+    def trial(self, scope: tuple[int, int] | None) -> Trial:
+        """The trial of a repeat's fold, or without one that whose ranker is served."""
+
+
+class OneTrial:
+    """Tables that are divided once."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    def trial(self, scope: tuple[int, int] | None) -> Trial:
+        """The one trial there is."""
+        assert scope is None
+        return self._trial
+
+
 class Kind(NamedTuple):
     """What training does for a kind of dataset.
 
-    `start` reads the tables that the payload names. `rows_of` turns a part's metrics into rows of SQL.
+    `read` reads the tables that the payload names. `rows_of` turns a part's metrics into rows of SQL.
     """
 
-    start: Callable[[Mapping[str, Any], list[str]], Trial]
+    read: Callable[[Mapping[str, Any], list[str]], Data]
     rows_of: Callable[[str, str, Mapping[str, Any], Path], list[Base]]
 
 
 KINDS: Mapping[str, Kind] = {
-    DatasetKind.BIPARTITE: Kind(bipartite.BipartiteTrial, bipartite.rows_of),
-    DatasetKind.PREFERENCES: Kind(preferences.PreferenceTrial, preferences.rows_of),
-    DatasetKind.MULTILABEL: Kind(multilabel.MultilabelTrial, multilabel.rows_of),
+    DatasetKind.BIPARTITE: Kind(bipartite.BipartiteTable, bipartite.rows_of),
+    DatasetKind.PREFERENCES: Kind(
+        lambda payload, names: OneTrial(preferences.PreferenceTrial(payload, names)),
+        preferences.rows_of,
+    ),
+    DatasetKind.MULTILABEL: Kind(
+        lambda payload, names: OneTrial(multilabel.MultilabelTrial(payload, names)),
+        multilabel.rows_of,
+    ),
 }

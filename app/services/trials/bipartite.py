@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -14,55 +14,132 @@ from app.db.base import Base
 from app.db.model_tables import ModelCurve, ModelMetrics, ModelPartialAuc
 from app.errors import Invalid
 from app.services import margins
+from app.services.divisions import CROSS_VALIDATION, HOLDOUT, Division, divide_rows
 from app.services.objectives import value_of, window_of
 from app.services.samples import draw, draw_classes
-from app.services.tables import Columns, Table, check_classes, divide, read_table, split
+from app.services.tables import Columns, Table, check_classes, divide, read_table
+from app.services.trials.inner import Inner
 from app.services.trials.scores import score
-from core.metrics import Summary, summarise
+from core.metrics import RocCurve, Summary, summarise
 from core.ranker import Callback, Floats, Ranker
+from core.selection import HeldOut, draw_rows
 
 DEFAULT_WINDOW = (0.0, 0.05)
 Json = dict[str, Any]
 
 
+class BipartiteTable:
+    """The rows of a job, and the trials that its validation divides them into."""
+
+    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
+        spec = payload["spec"]
+        validation = spec["validation"]
+        columns = _columns(payload["table"], names, validation.get("time_column"))
+        table = read_table(Path(payload["table"]["path"]), columns)
+        check_classes(table.y, "the table")
+        self._features = payload["table"]["features"]
+        self._folds: list[Division] = []
+        self._n_folds: int = validation.get("folds", 1)
+        self._latest: tuple[tuple[int, int], BipartiteTrial] | None = None
+        match validation["method"]:
+            case "none":
+                self.served = self._trial(table, None)
+            case "holdout":
+                (division,) = divide_rows(table, validation, spec["seed"])
+                self.served = self._trial(*divide(table, *division))
+            case "dataset":
+                other = payload["validation_table"]
+                judge = read_table(Path(other["path"]), _columns(other, names, None))
+                check_classes(judge.y, "the validation dataset")
+                self.served = self._trial(table, judge.coded_as(table))
+            case "cross_validation":
+                self._folds = divide_rows(table, validation, spec["seed"])
+                self.served = self._trial(table, None)
+            case method:
+                raise Invalid(
+                    "validation.method must be holdout, cross_validation, dataset or none, "
+                    f"got {method!r}",
+                    code="unsupported",
+                )
+        self.served.has_curve = validation["method"] != "none"
+
+    def trial(self, scope: tuple[int, int] | None) -> BipartiteTrial:
+        """The trial of a fold, or the one whose ranker is served."""
+        if scope is None:
+            return self.served
+        if self._latest is None or self._latest[0] != scope:
+            self._latest = None  # its memory goes before the next one's comes
+            whole = self.served.train
+            self._latest = (scope, self._trial(*divide(whole, *self.division(scope))))
+        return self._latest[1]
+
+    def division(self, scope: tuple[int, int]) -> Division:
+        """The rows of a fold."""
+        repeat, fold = scope
+        return self._folds[repeat * self._n_folds + fold]
+
+    def _trial(self, train: Table, validation: Table | None) -> BipartiteTrial:
+        return BipartiteTrial(train, validation, self._features)
+
+
 class BipartiteTrial:
     """The rows to learn from, and those to judge by."""
 
-    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
-        self._train, self._validation = _parts(payload, names)
-        self._features = payload["table"]["features"]
+    def __init__(
+        self, train: Table, validation: Table | None, features: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self.train, self.validation = train, validation
+        self.has_curve = validation is not None
+        self._features = features
+        self._inner: tuple[Inner, list[Division]] | None = None
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
-        train = self._train
+        train = self.train
         ranker.fit(train.coded, train.y, train.weight, callback=callback)
 
-    def inner(self, fraction: float, seed: int) -> BipartiteTrial:
-        """A trial on the training part alone, of which it holds out a share."""
-        inner = copy(self)
-        rows = split(self._train, fraction, seed)
-        inner._train, inner._validation = divide(self._train, *rows)
-        return inner
+    def thinned(self, share: float, seed: int) -> BipartiteTrial:
+        """The same trial, learning from a share of the training part."""
+        thin = copy(self)
+        thin.train = self.train.take(draw_rows(self.train.y, share, seed)).known_to()
+        return thin
+
+    def inner(self, inner: Inner, split: int, seed: int) -> BipartiteTrial:
+        """A trial on the training part alone, of which it holds out one part."""
+        if self._inner is None or self._inner[0] != inner:
+            validation: Json = {"method": CROSS_VALIDATION, "folds": inner.n_splits}
+            if inner.n_splits == 1:
+                validation = {"method": HOLDOUT, "fraction": inner.fraction}
+            self._inner = (inner, divide_rows(self.train, validation, seed))
+        parts = divide(self.train, *self._inner[1][split])
+        return BipartiteTrial(*parts, self._features)
 
     @property
     def held_out(self) -> Any:
         """What a ranker scores of the validation part."""
-        assert self._validation is not None
-        return self._validation.coded
+        assert self.validation is not None
+        return self.validation.coded
+
+    def held_rows(self) -> HeldOut:
+        """The labels of the validation part, its weights and groups."""
+        held = self.validation
+        assert held is not None
+        return HeldOut(held.y, held.weight, held.group)
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
         """What scores of the validation part are worth by the objective."""
-        held = self._validation
+        held = self.validation
         assert held is not None
         return value_of(held.y, scores, held.weight, objective)
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
-        """Measure the ranker on each part, and write its curves beside."""
+        """Measure the ranker on each part, and write its scores and curves beside."""
         parts: Json = {}
-        for part, table in (("train", self._train), ("validation", self._validation)):
+        for part, table in (("train", self.train), ("validation", self.validation)):
             if table is None:
                 continue
-            scores = score(ranker, table)
+            scores = self.scores_of(ranker, part)
+            np.save(workdir / scores_file(part), scores)
             summary = summarise(table.y, scores, table.weight, windows_of(objective))
             measured = None
             if part == "train":
@@ -70,26 +147,32 @@ class BipartiteTrial:
                     ranker, self._features, table, scores, summary.curve, workdir
                 )
             curve = None
-            if self._validation is not None:  # without a validation part the model has no curve
+            if self.has_curve:
                 curve = f"{part}.curve"
-                _write_curve(workdir / curve, summary)
-            parts[part] = _metrics(summary) | {"curve": curve, "margins": measured}
+                write_curve(workdir / curve, summary.curve)
+            parts[part] = metrics_of(summary) | {"curve": curve, "margins": measured}
         return parts
+
+    def scores_of(self, ranker: Ranker, part: str) -> Floats:
+        """The scores of a part's rows."""
+        table = self.train if part == "train" else self.validation
+        assert table is not None
+        return score(ranker, table)
 
     def sample(self, part: str, seed: int) -> Table | None:
         """A few rows of a part."""
-        table = self._train if part == "train" else self._validation
+        table = self.train if part == "train" else self.validation
         return None if table is None else draw(table, seed)
 
     def judges(self, seed: int) -> tuple[str, Table]:
         """Rows of both classes to judge by."""
-        if self._validation is None:
-            return "train", draw_classes(self._train, seed)
-        return "validation", draw_classes(self._validation, seed)
+        if self.validation is None:
+            return "train", draw_classes(self.train, seed)
+        return "validation", draw_classes(self.validation, seed)
 
     def training_values(self, feature: int) -> npt.NDArray[np.float64]:
         """The values of a feature in the training part."""
-        return self._train.X[:, feature]
+        return self.train.X[:, feature]
 
     @property
     def notes(self) -> list[str]:
@@ -97,30 +180,13 @@ class BipartiteTrial:
         return []
 
 
-def _parts(payload: Mapping[str, Any], names: list[str]) -> tuple[Table, Table | None]:
-    """Return the training part and, unless there is none, the validation part."""
-    spec = payload["spec"]
-    validation = spec["validation"]
-    table = read_table(Path(payload["table"]["path"]), _columns(payload["table"], names))
-    check_classes(table.y, "the table")
-    match validation["method"]:
-        case "none":
-            return table, None
-        case "holdout":
-            return divide(table, *split(table, validation["fraction"], spec["seed"]))
-        case "dataset":
-            other = payload["validation_table"]
-            judge = read_table(Path(other["path"]), _columns(other, names))
-            check_classes(judge.y, "the validation dataset")
-            return table, judge.coded_as(table)
-    raise Invalid(
-        f"validation.method must be holdout, dataset or none in this version, got {validation['method']!r}",
-        code="unsupported",
-    )
+def scores_file(part: str) -> str:
+    """Where the scores of a part's rows are written."""
+    return f"{part}.scores.npy"
 
 
-def _columns(table: Mapping[str, Any], names: list[str]) -> Columns:
-    return Columns(names, table["label"], table["weight"], table["group"])
+def _columns(table: Mapping[str, Any], names: list[str], time: str | None) -> Columns:
+    return Columns(names, table["label"], table["weight"], table["group"], time)
 
 
 def windows_of(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
@@ -131,7 +197,8 @@ def windows_of(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
     return windows
 
 
-def _metrics(summary: Summary) -> Json:
+def metrics_of(summary: Summary) -> Json:
+    """The figures of a part, small enough for JSON."""
     return {
         "auc": summary.auc._asdict(),
         "level": summary.level,
@@ -149,9 +216,8 @@ def _metrics(summary: Summary) -> Json:
     }
 
 
-def _write_curve(path: Path, summary: Summary) -> None:
+def write_curve(path: Path, curve: RocCurve) -> None:
     """Write fpr, tpr and thresholds one after the other, float64 little-endian, as they will lie in SQL."""
-    curve = summary.curve
     np.stack((curve.fpr, curve.tpr, curve.thresholds)).astype("<f8").tofile(path)
 
 

@@ -32,9 +32,11 @@ from app.services.tables import (
     read_table,
 )
 from app.services.trials.bipartite import windows_of
+from app.services.trials.inner import Inner, check_one_split
 from app.services.trials.scores import score_labels
 from core.metrics import summarise
 from core.ranker import Callback, Floats, Ranker
+from core.selection import draw_rows
 
 LEVEL = 0.95
 Json = dict[str, Any]
@@ -71,12 +73,21 @@ class MultilabelTrial:
         train = self._train
         ranker.fit(train.table.coded, train.has, train.table.weight, callback=callback)
 
-    def inner(self, fraction: float, seed: int) -> MultilabelTrial:
+    def thinned(self, share: float, seed: int) -> MultilabelTrial:
+        """The same trial, learning from a share of the training part."""
+        part = self._train
+        rows = draw_rows(np.zeros(len(part.has)), share, seed)
+        thin = copy(self)
+        thin._train = Part(part.table.take(rows).known_to(), part.has[rows])
+        return thin
+
+    def inner(self, inner: Inner, split: int, seed: int) -> MultilabelTrial:
         """A trial on the training part alone, of which it holds out a share."""
-        inner = copy(self)
-        inner._train, inner._validation = self._divide(self._train, fraction, seed)
-        inner._check_parts()
-        return inner
+        check_one_split(inner, "several labels")
+        found = copy(self)
+        found._train, found._validation = self._divide(self._train, inner.fraction, seed)
+        found._check_parts()
+        return found
 
     @property
     def held_out(self) -> Any:
@@ -147,7 +158,7 @@ class MultilabelTrial:
                 judge = self._read(payload["validation_table"], names)
                 return whole, Part(judge.table.coded_as(whole.table), judge.has)
         raise Invalid(
-            "validation.method must be holdout, dataset or none in this version, "
+            "validation.method must be holdout, dataset or none with several labels, "
             f"got {validation['method']!r}",
             code="unsupported",
         )

@@ -28,9 +28,11 @@ from app.services import margins
 from app.services.row_hashes import Hashes, mix
 from app.services.samples import draw
 from app.services.tables import Columns, Table, cut, hash_units, read_table
+from app.services.trials.inner import Inner, check_one_split
 from app.services.trials.scores import score
 from core.metrics import pair_order, summarise_pairs
 from core.ranker import Callback, Floats, Ranker
+from core.selection import draw_rows
 
 LEAST_PAIRS = 30
 """Pairs that each part needs to be split by items: fewer say little, and their interval less."""
@@ -78,7 +80,7 @@ class PreferenceTrial:
             self._split(validation["fraction"], spec["seed"])
         elif validation["method"] != "none":
             raise Invalid(
-                "validation.method must be holdout, dataset or none in this version, "
+                "validation.method must be holdout, dataset or none with pairs, "
                 f"got {validation['method']!r}",
                 code="unsupported",
             )
@@ -89,13 +91,24 @@ class PreferenceTrial:
         assert isinstance(ranker, PairLearner)  # else the job was refused
         ranker.fit_pairs(self._table.coded, self._train.rows, self._train.weight, callback=callback)
 
-    def inner(self, fraction: float, seed: int) -> PreferenceTrial:
+    def thinned(self, share: float, seed: int) -> PreferenceTrial:
+        """The same trial, learning from a share of the training pairs."""
+        pairs = self._train
+        chosen = np.zeros(len(pairs.rows), dtype=bool)
+        chosen[draw_rows(chosen, share, seed)] = True
+        thin = copy(self)
+        thin._train = pairs.take(chosen)
+        thin._learn_categories()
+        return thin
+
+    def inner(self, inner: Inner, split: int, seed: int) -> PreferenceTrial:
         """A trial on the training pairs alone, of whose items, or which, it holds out a share."""
-        inner = copy(self)
-        inner.notes, inner._judge_table = [], self._table
-        inner._split(fraction, seed)
-        inner._learn_categories()
-        return inner
+        check_one_split(inner, "pairs")
+        found = copy(self)
+        found.notes, found._judge_table = [], self._table
+        found._split(inner.fraction, seed)
+        found._learn_categories()
+        return found
 
     @property
     def held_out(self) -> Any:

@@ -22,9 +22,10 @@ def test_a_search_is_shown_with_its_model(service_on_both: Service) -> None:
     assert model["algorithm"]["n_rounds"] == found["chosen"]["n_rounds"]
     assert [c["parameters"]["n_rounds"] for c in found["candidates"]] == [3, 12, 40]
     best = max(candidate["value"] for candidate in found["candidates"])
-    chosen = {"parameters": found["chosen"], "value": best}
-    assert chosen in found["candidates"]
-    assert found.keys() == {"method", "space", "fraction", "candidates", "chosen", "seconds"}
+    (winner,) = (c for c in found["candidates"] if c["state"] == "chosen")
+    assert (winner["parameters"], winner["value"]) == (found["chosen"], best)
+    assert (found["method"], found["fraction"], found["folds"]) == ("grid", 0.25, None)
+    assert (found["space"], found["folds_chosen"]) == (GRID["space"], [])
     assert model["selected_by"] == {"metric": "auc"}
     structure = client.get("/v1/models/churn/structure").json()
     assert structure["rounds"] == found["chosen"]["n_rounds"]

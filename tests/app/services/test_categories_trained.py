@@ -22,6 +22,7 @@ from app.errors import Invalid
 from app.services import datasets, scoring
 from app.services.scoring import ModelCache, Served
 from app.services.tables import Columns, read_table, split
+from app.services.trials.inner import Inner
 from app.services.trials.multilabel import MultilabelTrial
 from app.services.trials.preferences import PreferenceTrial
 from core import artifact
@@ -340,7 +341,7 @@ def test_rows_with_several_labels_teach_categories(bench: Workbench) -> None:
     train, held = trial._train.table, trial.held_out
     assert train.categories == held.categories
     assert train.categories[1] is not None
-    inner = trial.inner(0.25, 1)
+    inner = trial.inner(Inner(1, 0.25), 0, 1)
     assert set(inner._train.table.categories[1] or ()) <= set(train.categories[1])
 
 

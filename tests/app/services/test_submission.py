@@ -137,18 +137,18 @@ def test_the_dataset_must_be_there_and_ready(bench: Workbench) -> None:
             check(bench, waiting.id, validation={"method": "dataset", "dataset_id": dataset_id})
 
 
-def test_what_is_planned_is_said_to_be(bench: Workbench) -> None:
+def test_methods_that_are_not_there(bench: Workbench) -> None:
     for job, words in (
-        ({"search": {"method": "random"}}, "search.method must be grid, got 'random'"),
-        ({"validation": {"method": "cross_validation"}}, "not offered yet"),
+        ({"search": {"method": "bayes"}}, "must be one of grid, random, halving, got 'bayes'"),
+        ({"validation": {"method": "luck"}}, "holdout, cross_validation, dataset, none, got"),
     ):
         with pytest.raises(ServiceError, match=words) as caught:
-            submission.refuse_later_features(job)
+            submission.refuse_unknown_methods(job)
         assert caught.value.code == "unsupported"
     for job in (None, [], {}, {"validation": 3}, {"validation": {"method": 3}}, {"validation": {}}):
-        submission.refuse_later_features(job)
+        submission.refuse_unknown_methods(job)
     for job in ({"search": 3}, {"search": {"method": 3}}, {"search": {}}, {"search": None}):
-        submission.refuse_later_features(job)
+        submission.refuse_unknown_methods(job)
 
 
 def test_the_estimate_grows_with_the_work(bench: Workbench, dataset: Dataset) -> None:

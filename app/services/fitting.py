@@ -1,0 +1,217 @@
+"""The parts of a training job: each one fit, needing nothing but the job's payload and what the part says.
+
+A part answers with small JSON and leaves what is larger as files in its folder. The same functions run one after the
+other in the job's own process, or each as a job of its own; the bits are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.errors import Invalid
+from app.services import importances, samples
+from app.services.plan import CONTROL, FIT, SCORES_FILE, SERVED, TRYOUT, Scope, scope_of, tryout_of
+from app.services.trials import KINDS, Data, Trial
+from app.services.trials.bipartite import BipartiteTrial
+from app.services.trials.inner import Inner
+from app.services.yardstick import YARDSTICK_FILE, mark
+from core import artifact
+from core.ensemble import RankAverage
+from core.errors import CoreError
+from core.ranker import Floats, Ranker
+from core.registry import ALGORITHMS
+from core.selection import HeldOut, Worth, try_out
+
+ARTIFACT_FILE = "ranker.safetensors"
+MOST_CATEGORIES_SHOWN = 100
+
+# Selection must not divide the rows as the job's own split does; no job's seed is so great.
+_SALT = 2**32
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+class Bench:
+    """The tables that a payload names, read once and shared by all parts that are run on it."""
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        self._payload = payload
+        self.spec: Mapping[str, Any] = payload["spec"]
+        self._data: Data | None = None
+        self._inner: tuple[Any, Trial] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The features."""
+        return [feature["name"] for feature in self._payload["table"]["features"]]
+
+    @property
+    def data(self) -> Data:
+        """The tables, read when they are first asked for."""
+        if self._data is None:
+            self._data = KINDS[self._payload["dataset_kind"]].read(self._payload, self.names)
+        return self._data
+
+    def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
+        """The rows that judge the candidates of a scope."""
+        return _bipartite(self._inner_trial(scope, inner, split)).held_rows()
+
+    def run(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+        """Run one part; returns what it found, and the files that it has put into the folder, by name."""
+        started = time.perf_counter()
+        match part["what"]:
+            case "tryout":
+                result = self._try_out(part, folder, callback)
+            case "control":
+                result = self._control(part, folder, callback)
+            case "fit":
+                result = self._fit(part, folder, callback)
+            case what:
+                raise ValueError(f"a part must be {TRYOUT}, {FIT} or {CONTROL}, got {what!r}")
+        files = {file.name: str(file) for file in sorted(folder.iterdir())}
+        return result | {"elapsed": time.perf_counter() - started, "files": files}
+
+    def _try_out(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+        tryout, objective = tryout_of(part), self.spec["objective"]
+        inner = self._inner_trial(scope_of(part), Inner(**part["inner"]), tryout.split)
+        learning = inner
+        if tryout.rows < 1.0:
+            learning = inner.thinned(tryout.rows, self.spec["seed"])
+
+        def judge(scores: Floats) -> Worth:
+            area = inner.value(scores, {"metric": "auc"})
+            is_auc = objective["metric"] == "auc"
+            return Worth(area if is_auc else inner.value(scores, objective), area)
+
+        tried = try_out(tryout, learning.fit, inner.held_out, judge, callback)
+        if tried.scores:
+            np.save(folder / SCORES_FILE, np.stack(tried.scores))
+        return {
+            "values": list(tried.values),
+            "aucs": list(tried.aucs),
+            "seconds": tried.seconds,
+            "failed": tried.failed,
+            "notes": list(inner.notes),
+        }
+
+    def _inner_trial(self, scope: Scope, inner: Inner, split: int) -> Trial:
+        """A scope's training rows divided once more; the latest is kept, for tryouts come split by split."""
+        which = (scope, inner, split)
+        if self._inner is None or self._inner[0] != which:
+            self._inner = None
+            try:
+                trial = self.data.trial(scope).inner(inner, split, self.spec["seed"] + _SALT)
+            except Invalid as error:
+                raise Invalid(
+                    f"the search divides the training part once more: {error.detail}",
+                    code=error.code,
+                ) from error
+            self._inner = (which, trial)
+        return self._inner[1]
+
+    def _control(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+        """Fit a plain algorithm for comparison; one that refuses the rows is none."""
+        trial = self.data.trial(scope_of(part))
+        try:
+            ranker, seconds, _ = _fit([part], trial, callback)
+        except CoreError as error:
+            return {"failed": str(error), "seconds": 0.0}
+        np.save(folder / SCORES_FILE, _bipartite(trial).scores_of(ranker, "validation"))
+        return {"failed": None, "seconds": seconds}
+
+    def _fit(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+        scope = scope_of(part)
+        trial = self.data.trial(scope)
+        ranker, seconds, notes = _fit(part["members"], trial, callback)
+        if scope is SERVED:
+            return self._serve(ranker, trial, folder) | {"seconds": seconds, "notes": notes}
+        fold = _bipartite(trial)
+        np.save(folder / SCORES_FILE, fold.scores_of(ranker, "validation"))
+        np.save(folder / YARDSTICK_FILE, mark(fold.scores_of(ranker, "train")))
+        return {"seconds": seconds, "notes": notes}
+
+    def _serve(self, ranker: Ranker, trial: Trial, folder: Path) -> Json:
+        """Measure the ranker that is served, and write it and what is asked of it later."""
+        seed = self.spec["seed"]
+        parts = trial.judge(ranker, self.spec["objective"], folder)
+        drawn = {part: trial.sample(part, seed) for part in parts}
+        kept = {
+            part: samples.as_scored(sample, ranker)
+            for part, sample in drawn.items()
+            if sample is not None
+        }
+        data = artifact.save(ranker)
+        (folder / ARTIFACT_FILE).write_bytes(data)
+        names = self.names
+        missing = [_missing_among(trial.training_values(i)) for i in range(len(names))]
+        empty = [name for name, (_, is_empty) in zip(names, missing, strict=True) if is_empty]
+        return {
+            "artifact": {
+                "file": ARTIFACT_FILE,
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "bytes": len(data),
+            },
+            "parts": parts,
+            "samples": {part: samples.write(folder, part, sample) for part, sample in kept.items()},
+            "importance": importances.measure(ranker, trial, kept["train"], seed),
+            "features": [
+                feature | {"missing": any_missing} | _categories_of(texts)
+                for feature, (any_missing, _), texts in zip(
+                    self._payload["table"]["features"], missing, ranker.categories_, strict=True
+                )
+            ],
+            "trial_notes": list(trial.notes),
+            "empty_features": empty,
+        }
+
+
+def _bipartite(trial: Trial) -> BipartiteTrial:
+    """Folds, controls and ensembles are for rows with one label; jobs of other kinds were refused."""
+    assert isinstance(trial, BipartiteTrial)
+    return trial
+
+
+def _fit(
+    members: Sequence[Mapping[str, Any]], trial: Trial, callback: Callback
+) -> tuple[Ranker, float, list[str]]:
+    """Fit one ranker, or the rank average of several; the job's parameters were checked when it was taken in."""
+    rankers = [_ranker_of(member) for member in members]
+    ranker = rankers[0] if len(rankers) == 1 else RankAverage(members=rankers)
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        trial.fit(ranker, callback)
+    seconds = time.perf_counter() - started
+    notes = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    return ranker, seconds, notes
+
+
+def _ranker_of(member: Mapping[str, Any]) -> Ranker:
+    if member["algorithm"] not in ALGORITHMS:
+        raise Invalid(
+            f"algorithm.name must be one of {', '.join(ALGORITHMS)}, got {member['algorithm']!r}",
+            code="unknown_algorithm",
+        )
+    return ALGORITHMS[member["algorithm"]](**member["parameters"])
+
+
+def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
+    """Whether any is missing, and whether all are."""
+    missing = np.isnan(values)
+    return bool(missing.any()), bool(missing.all())
+
+
+def _categories_of(texts: Sequence[str] | None) -> Json:
+    """What is kept of a feature's categories in SQL: the artifact has them all."""
+    if texts is None:
+        return {}
+    return {"categories": list(texts[:MOST_CATEGORIES_SHOWN]), "n_categories": len(texts)}

@@ -1,0 +1,220 @@
+"""The plan of a training job: which fits it takes, stage by stage, as parts that run one by one or at once.
+
+A part belongs to a *scope*: rows to learn from, with or without rows to judge by. The scope `None` is that of the
+ranker that is served: the training part of a job's one division, or under cross-validation all rows, with none to judge
+by. Under cross-validation there is a scope (repeat, fold) besides for each division. Within a scope a planner of
+`core.selection` tries candidates on inner splits of the scope's training rows alone (parts `tryout`), until it has
+chosen; then what was chosen is fitted on all of them (part `fit`) and scores the scope's rows to judge by. So rows by
+which anything is judged have chosen nothing, whatever the job searches. Parts `control` fit plain algorithms on the
+same divisions, for comparison.
+
+`Plan.next` is pure: what comes next depends on the job's spec and on what has been found, so that whoever runs the
+parts may ask again after a crash, in another process.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from app.services import search
+from app.services.controls import parameters_of
+from app.services.divisions import CROSS_VALIDATION
+from app.services.trials.inner import Inner
+from core.selection import Chosen, HeldOut, Member, Tried, Tryout
+
+TRYOUT, FIT, CONTROL = "tryout", "fit", "control"
+
+Fold = tuple[int, int]
+"""Repeat and fold, from 0."""
+
+Scope = Fold | None
+"""None for what is served."""
+
+SERVED: Scope = None
+SCORES_FILE = "scores.npy"
+
+STEPS = 1000
+"""What progress is told in where there are several parts."""
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+def folds_of(validation: Mapping[str, Any]) -> list[Fold]:
+    """The folds of a job, repeat by repeat; none without cross-validation."""
+    if validation["method"] != CROSS_VALIDATION:
+        return []
+    repeats, folds = validation.get("repeats", 1), validation["folds"]
+    return [(repeat, fold) for repeat in range(repeats) for fold in range(folds)]
+
+
+def scope_of(part: Mapping[str, Any]) -> Scope:
+    """The scope that a part's specification names."""
+    scope = part["scope"]
+    return None if scope is None else (scope[0], scope[1])
+
+
+def is_served(part: Mapping[str, Any]) -> bool:
+    """Whether a part makes the ranker that is served."""
+    return part["what"] == FIT and scope_of(part) is SERVED
+
+
+def is_tryout_for_served(part: Mapping[str, Any]) -> bool:
+    """Whether a part was tried to choose the ranker that is served."""
+    return part["what"] == TRYOUT and scope_of(part) is SERVED
+
+
+class Plan:
+    """Says what a job is to run next, given what has been run.
+
+    `held_out` gives the held-out rows of an inner split of a scope; it is asked only by planners that look at them.
+    """
+
+    def __init__(
+        self, spec: Mapping[str, Any], held_out: Callable[[Scope, Inner, int], HeldOut]
+    ) -> None:
+        self._spec = spec
+        self._held_out = held_out
+        self.folds = folds_of(spec["validation"])
+        self._scopes: list[Scope] = [SERVED, *self.folds]
+        self._planner = search.planner_of(spec, len(self._scopes))
+        n_splits = 1 if self._planner is None else self._planner.n_splits
+        self._inner = Inner(n_splits, search.fraction_of(spec))
+        self._chosen: dict[Scope, Chosen] = {}
+
+    def next(self, finished: Sequence[Mapping[str, Any]]) -> list[Json]:
+        """The specifications of the next stage's parts; none when all is done.
+
+        `finished` holds `spec` and `result` of every part so far, in order.
+        """
+        parts = [] if finished else self._controls()
+        done = _by_scope(finished)
+        for scope in self._scopes:
+            parts += self._next_of(scope, done[scope])
+        return parts
+
+    def chosen(self, scope: Scope, finished: Sequence[Mapping[str, Any]]) -> Chosen:
+        """What a scope's search ended in, once it has."""
+        step = self._choose(scope, _by_scope(finished)[scope])
+        assert isinstance(step, Chosen)  # the scope's rankers were fitted after it
+        return step
+
+    def _next_of(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> list[Json]:
+        if any(each["spec"]["what"] == FIT for each in done):
+            return []
+        step = self._choose(scope, done)
+        if isinstance(step, Chosen):
+            return [_part(FIT, scope, members=[asdict(member) for member in step.members])]
+        inner = asdict(self._inner)
+        return [_part(TRYOUT, scope, tryout=asdict(tryout), inner=inner) for tryout in step]
+
+    def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Tryout] | Chosen:
+        if scope in self._chosen:
+            return self._chosen[scope]
+        if self._planner is None:
+            algorithm = self._spec["algorithm"]
+            return Chosen((Member(algorithm["name"], algorithm["parameters"]),), ())
+        tried = [each for each in done if each["spec"]["what"] == TRYOUT]
+        elapsed = sum(each["result"]["elapsed"] for each in tried)
+        held = _HeldOuts(
+            self._inner.n_splits, lambda split: self._held_out(scope, self._inner, split)
+        )
+        step = self._planner.next([_tried(each) for each in tried], held, elapsed)
+        if isinstance(step, Chosen):
+            self._chosen[scope] = step
+        return step
+
+    def _controls(self) -> list[Json]:
+        return [
+            _part(CONTROL, scope, algorithm=name, parameters=parameters_of(name, self._spec))
+            for scope in self._scopes[1:] or [SERVED]
+            for name in self._spec.get("controls", {}).get("algorithms", ())
+        ]
+
+
+class StageProgress:
+    """Tells of the parts of a stage, run one after the other, as of one piece of work.
+
+    A stage of tryouts is taken for half of what is left, for what comes after it is not known yet; one of fits is the
+    last. Controls go unnoticed, but for being stopped. The steps of a fit that is alone are told as they are.
+    """
+
+    def __init__(self, stage: int, parts: Sequence[Mapping[str, Any]], callback: Callback) -> None:
+        counted = [number for number, part in enumerate(parts) if part["what"] != CONTROL]
+        self._place = {number: place for place, number in enumerate(counted)}
+        self._start = 1.0 - 0.5**stage
+        is_last = all(part["what"] != TRYOUT for part in parts)
+        self._share = (1.0 - self._start) * (1.0 if is_last else 0.5) / len(counted)
+        self._callback = callback
+
+    def of_part(self, number: int) -> Callback:
+        """The callback of one part."""
+        if self._share == 1.0 and number in self._place:
+            return self._callback
+        if number in self._place:
+            start, share = self._start + self._share * self._place[number], self._share
+        else:
+            start, share = self._start, 0.0
+
+        def tell(step: int, of: int, info: Mapping[str, float]) -> None:
+            done = start + share * step / max(of, 1)
+            self._callback(round(STEPS * done), STEPS, info if share else {})
+
+        return tell
+
+
+class _HeldOuts(Sequence[HeldOut]):
+    """The held-out rows of each split, read when they are asked for."""
+
+    def __init__(self, n_splits: int, read: Callable[[int], HeldOut]) -> None:
+        self._n_splits = n_splits
+        self._read = read
+
+    def __len__(self) -> int:
+        return self._n_splits
+
+    def __getitem__(self, split: Any) -> Any:
+        if isinstance(split, slice):
+            return [self._read(k) for k in range(*split.indices(self._n_splits))]
+        if not -self._n_splits <= split < self._n_splits:
+            raise IndexError(split)
+        return self._read(split % self._n_splits)
+
+
+def _part(what: str, scope: Scope, **more: Any) -> Json:
+    return {"what": what, "scope": None if scope is None else list(scope), **more}
+
+
+def _by_scope(
+    finished: Sequence[Mapping[str, Any]],
+) -> dict[Scope, list[Mapping[str, Any]]]:
+    done: dict[Scope, list[Mapping[str, Any]]] = defaultdict(list)
+    for each in finished:
+        done[scope_of(each["spec"])].append(each)
+    return done
+
+
+def tryout_of(part: Mapping[str, Any]) -> Tryout:
+    """The tryout that a part's specification describes."""
+    given = part["tryout"]
+    return Tryout(**{**given, "path": tuple(given["path"])})
+
+
+def _tried(finished: Mapping[str, Any]) -> Tried:
+    result = finished["result"]
+    scores = ()
+    if SCORES_FILE in result["files"]:
+        scores = tuple(np.load(result["files"][SCORES_FILE]))
+    return Tried(
+        tryout_of(finished["spec"]),
+        tuple(result["values"]),
+        tuple(result["aucs"]),
+        result["seconds"],
+        scores,
+        result["failed"],
+    )
