@@ -11,6 +11,7 @@ from app.db import parts
 from app.db.model_tables import Model
 from app.db.tables import Dataset, DatasetPairs, Job, JobState
 from app.db.time import db_now
+from app.db.validation_tables import ModelOutOfFold
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:
@@ -25,6 +26,7 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
         select(DatasetPairs.upload_key).where(DatasetPairs.upload_key.in_(keys)),
         select(DatasetPairs.table_key).where(DatasetPairs.table_key.in_(keys)),
         select(artifact).where(artifact.in_(keys)),
+        select(ModelOutOfFold.blob_key).where(ModelOutOfFold.blob_key.in_(keys)),
     )
     found = {key for key in session.scalars(statement) if key is not None}
     if any(key.startswith("parts/") for key in keys):

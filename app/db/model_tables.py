@@ -38,6 +38,7 @@ class Model(Base):
     optimised_for: Mapped[Json]
     selected_by: Mapped[Json | None]
     search: Mapped[Json | None]
+    beats_controls: Mapped[bool | None]
     features: Mapped[list[Json]]
     label: Mapped[str | None]
     positive: Mapped[str | None]

@@ -1,14 +1,14 @@
 """How a dataset's CSV is written, and the profile of its columns.
 
 Revision: 0012
-Before: 0008
+Before: 0009
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = '0012'
-down_revision = '0008'
+down_revision = '0009'
 branch_labels = None
 depends_on = None
 
