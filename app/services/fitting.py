@@ -100,6 +100,7 @@ class Bench:
             "aucs": list(tried.aucs),
             "seconds": tried.seconds,
             "failed": tried.failed,
+            "setup": tried.setup,
             "notes": list(inner.notes),
         }
 

@@ -137,19 +137,25 @@ class Plan:
         ]
 
 
+def share_of(parts: Sequence[Mapping[str, Any]]) -> float:
+    """How much of the work that is left a stage is taken for.
+
+    Half of it for one of tryouts, for what comes after it is not known yet; one of fits is the last.
+    """
+    return 0.5 if any(part["what"] == TRYOUT for part in parts) else 1.0
+
+
 class StageProgress:
     """Tells of the parts of a stage, run one after the other, as of one piece of work.
 
-    A stage of tryouts is taken for half of what is left, for what comes after it is not known yet; one of fits is the
-    last. Controls go unnoticed, but for being stopped. The steps of a fit that is alone are told as they are.
+    Controls go unnoticed, but for being stopped. The steps of a fit that is alone are told as they are.
     """
 
     def __init__(self, stage: int, parts: Sequence[Mapping[str, Any]], callback: Callback) -> None:
         counted = [number for number, part in enumerate(parts) if part["what"] != CONTROL]
         self._place = {number: place for place, number in enumerate(counted)}
         self._start = 1.0 - 0.5**stage
-        is_last = all(part["what"] != TRYOUT for part in parts)
-        self._share = (1.0 - self._start) * (1.0 if is_last else 0.5) / len(counted)
+        self._share = (1.0 - self._start) * share_of(parts) / len(counted)
         self._callback = callback
 
     def of_part(self, number: int) -> Callback:
@@ -217,4 +223,5 @@ def _tried(finished: Mapping[str, Any]) -> Tried:
         result["seconds"],
         scores,
         result["failed"],
+        result["setup"],
     )

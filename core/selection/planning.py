@@ -73,6 +73,8 @@ class Tried:
         Likewise, if they were to be kept.
     failed : str or None
         Why there is nothing to judge: such a candidate is out of the race, the race goes on.
+    setup : float
+        Of the seconds those before the fit told of its first step: what does not grow with the steps. 0: not known.
     """
 
     tryout: Tryout
@@ -81,6 +83,7 @@ class Tried:
     seconds: float
     scores: tuple[Floats, ...] = ()
     failed: str | None = None
+    setup: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,19 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Member:
-    """A ranker that was chosen, to be fitted on all training rows."""
+    """A ranker that was chosen, to be fitted on all training rows.
+
+    Attributes
+    ----------
+    algorithm : str
+    parameters : mapping of str to Any
+    weight : float
+        What it counts for in a `RankAverage`.
+    """
 
     algorithm: str
     parameters: Mapping[str, Any]
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)

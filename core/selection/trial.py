@@ -57,7 +57,11 @@ def try_out(
     """
     start = clock()
 
+    setup = 0.0
+
     def step(done: int, of: int, info: dict[str, float]) -> None:
+        nonlocal setup
+        setup = setup or clock() - start
         callback(done, of, info)
         if tryout.limit is not None and done < of and clock() - start > tryout.limit:
             raise _GivenUp
@@ -83,7 +87,7 @@ def try_out(
     )  # where the fit ended early, the last counts for all that follow
     aucs += aucs[-1:] * n_more
     kept += kept[-1:] * n_more
-    return Tried(tryout, values, tuple(aucs), clock() - start, tuple(kept))
+    return Tried(tryout, values, tuple(aucs), clock() - start, tuple(kept), setup=setup)
 
 
 def _fit_and_judge(
