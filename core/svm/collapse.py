@@ -9,13 +9,14 @@ The paper does not say what its solver returns there: the noise of the stopping 
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from core.ranker import Floats
 
 from .cutting_planes import CuttingPlanes, Planes
-from .line import Line, Point, search
+from .line import Point, Trial
 from .problem import Plane, Scores
 from .simplex_qp import solve_simplex_qp
 
@@ -32,9 +33,25 @@ IN_USE = 1e-12
 FALLING = 0.1
 
 
-def leave_origin(
-    planes: CuttingPlanes, most: int = MOST_DIRECTIONS
-) -> tuple[Floats, Scores] | None:
+class WayOut(NamedTuple):
+    """A direction along which R falls at w = 0.
+
+    Attributes
+    ----------
+    direction : ndarray of shape (size,), float64
+    scores : Scores
+        The rows' scores along it.
+    risk, gradient
+        R at w = 0, and the gradient of a plane that touches it there.
+    """
+
+    direction: Floats
+    scores: Scores
+    risk: float
+    gradient: Floats
+
+
+def leave_origin(planes: CuttingPlanes, most: int = MOST_DIRECTIONS) -> WayOut | None:
     """Find a direction along which R falls at w = 0.
 
     Parameters
@@ -46,7 +63,7 @@ def leave_origin(
 
     Returns
     -------
-    direction : ndarray, and the rows' scores along it; or None
+    WayOut or None
         None where there is none: the collapse.
 
     Notes
@@ -61,7 +78,9 @@ def leave_origin(
     """
     problem = planes.problem
     corners = Planes(problem.size)
-    corners.add(problem.plane(problem.at(problem.nothing())))
+    violations = problem.at(problem.nothing())
+    corners.add(problem.plane(violations))
+    risk, gradient = violations.value, corners.gradients[0]
     longest = corners.gram[0, 0]
     found = None
     for _ in range(most):
@@ -74,7 +93,7 @@ def leave_origin(
         scores = problem.scores(-shortest)
         violations = problem.at(scores.scaled(_least_step(planes, scores)))
         if violations.slope(*scores) < -FALLING * square:
-            found = -shortest, scores
+            found = WayOut(-shortest, scores, risk, gradient)
             break
         corners.add(problem.plane(violations))
         longest = max(longest, corners.gram[-1, -1])
@@ -90,29 +109,27 @@ def _least_step(planes: CuttingPlanes, scores: Scores) -> float:
     return 0.25 * (high - low) / total / spread if spread > 0.0 else 1.0
 
 
-def depart(planes: CuttingPlanes, C: float, direction: Floats, scores: Scores) -> Point:
+def depart(planes: CuttingPlanes, C: float, way: WayOut) -> Point:
     """Go from w = 0 along a direction of descent, as far as the objective with this C falls.
 
     Parameters
     ----------
     planes : CuttingPlanes
+        Receives the planes at the end of the way, and at the farthest that was looked at.
     C : float
-    direction, scores
-        As `leave_origin` gives them.
+    way : WayOut
 
     Returns
     -------
     Point
     """
     problem = planes.problem
-    nothing = problem.nothing()
-    start = Point(np.zeros(problem.size), nothing, problem.at(nothing))
-    slope = -start.violations.slope(*scores)
-    length = min(C * slope / float((direction * direction).sum()), 1.0 / slope)
-    far = scores.scaled(length)
-    end = Point(length * direction, far, problem.at(far))
-    found = search(Line(problem, start, end, C, start.w))
-    return start if found is None else found[1] or end
+    start = Point(np.zeros(problem.size), problem.nothing(), way.risk, way.gradient)
+    slope = -float((way.gradient * way.direction).sum())
+    length = min(C * slope / float((way.direction * way.direction).sum()), 1.0 / slope)
+    far = way.scores.scaled(length)
+    end = planes.settle(Trial(length * way.direction, far, problem.at(far)))
+    return planes.descend(start, end, C, start.w)[0]
 
 
 def critical_mass(collapses: Callable[[float], bool], low: float, high: float) -> float:

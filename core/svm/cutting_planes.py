@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from core.ranker import Floats
 
-from .line import Line, Point, search
+from .line import Line, Point, Trial, search
 from .problem import Plane, Problem
 from .simplex_qp import solve_simplex_qp
 
@@ -111,9 +111,13 @@ class CuttingPlanes:
     def point(self, w: Floats) -> Point:
         """Score the rows under w, and evaluate R; lay down the plane there."""
         scores = self.problem.scores(w)
-        violations = self.problem.at(scores)
-        self.add(self.problem.plane(violations))
-        return Point(w, scores, violations)
+        return self.settle(Trial(w, scores, self.problem.at(scores)))
+
+    def settle(self, trial: Trial) -> Point:
+        """Lay down the plane that touches R where it was tried."""
+        plane = self.problem.plane(trial.violations)
+        self.add(plane)
+        return Point(trial.w, trial.scores, trial.violations.value, plane.gradient)
 
     def add(self, plane: Plane) -> None:
         """Keep a plane."""
@@ -149,7 +153,7 @@ class CuttingPlanes:
             Never worse than the start.
         """
         best = start
-        objective = _half_square(best.w - center) + C * best.violations.value
+        objective = _half_square(best.w - center) + C * best.risk
         bound = -np.inf
         for n_iter in range(1, max_iter + 1):
             target, below = self._solve_model(C, center)
@@ -161,23 +165,18 @@ class CuttingPlanes:
                 return Solution(best, objective, gap, n_iter, True)
             if not (abs(target - best.w) > 0.0).any():
                 break  # as near as floating point comes
-            end = self.point(target)
-            best, objective = self._search(best, end, C, center, objective)
+            best, objective = self.descend(best, self.point(target), C, center)
         return Solution(best, objective, max(objective - bound, 0.0), n_iter, False)
 
-    def _search(
-        self, best: Point, end: Point, C: float, center: Floats, objective: float
-    ) -> tuple[Point, float]:
-        """Search the line between two points; give the better of its best point and the first."""
-        found = search(Line(self.problem, best, end, C, center))
+    def descend(self, start: Point, end: Point, C: float, center: Floats) -> tuple[Point, float]:
+        """Search the line between two points; give the better of its best point and the first, and its objective."""
+        line = Line(self.problem, start, end, C, center)
+        found = search(line)
         if found is None:
-            return best, objective
-        at, point = found
-        if point is None:
-            point = end
-        else:
-            self.add(self.problem.plane(point.violations))
-        return (point, at.value) if at.value < objective else (best, objective)
+            return start, line.first.value
+        at, trial = found
+        point = end if trial is None else self.settle(trial)
+        return (point, at.value) if at.value < line.first.value else (start, line.first.value)
 
     def _solve_model(self, C: float, center: Floats) -> tuple[Floats, float]:
         """Minimise the model; give its solution and a lower bound of its minimum."""

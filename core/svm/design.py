@@ -130,8 +130,8 @@ class Rows(ABC):
         """Score every row by the coefficients of its coordinates."""
 
     @abstractmethod
-    def total(self, rows: Ints, share: Floats) -> Floats:
-        """Sum the coordinates of some rows, listed rising, each times its share."""
+    def total(self, share: Floats) -> Floats:
+        """Sum the coordinates of all rows, each times its share; rows of share 0 are not read."""
 
 
 class TableRows(Rows):
@@ -158,19 +158,19 @@ class DenseRows(TableRows):
             score_rows(block, *known, scores[rows])
         return scores
 
-    def total(self, rows: Ints, share: Floats) -> Floats:
-        """Sum the coordinates of some rows, each times its share."""
+    def total(self, share: Floats) -> Floats:
+        """Sum the coordinates of the rows, each times its share."""
         c = self.coordinates
         sums, absent = np.zeros(len(c.unit)), np.zeros(len(c.unit))
         table = np.zeros(int(c.n_categories.sum()))
         known = c.center, c.unit, c.first, sums, absent, table
         if self._X.flags.c_contiguous:
-            sum_rows(self._X, rows, share, *known)
+            sum_rows(self._X, share, *known)
         else:
-            for start in range(0, len(rows), BLOCK):
-                taken = rows[start : start + BLOCK]
-                block = np.ascontiguousarray(self._X[taken])
-                sum_rows(block, np.arange(len(taken)), share[start : start + BLOCK], *known)
+            taken = np.flatnonzero(share)
+            for start in range(0, len(taken), BLOCK):
+                rows = taken[start : start + BLOCK]
+                sum_rows(np.ascontiguousarray(self._X[rows]), share[rows], *known)
         return c.fold(sums, absent, table)
 
 
@@ -194,11 +194,11 @@ class SparseRows(TableRows):
             scores, copy=False, nan=0.0, posinf=GREATEST_SCORE, neginf=-GREATEST_SCORE
         )
 
-    def total(self, rows: Ints, share: Floats) -> Floats:
-        """Sum the coordinates of some rows, each times its share."""
+    def total(self, share: Floats) -> Floats:
+        """Sum the coordinates of the rows, each times its share."""
         X, c = self._X, self.coordinates
         sums, absent = np.zeros(len(c.unit)), np.zeros(len(c.unit))
-        sum_sparse_rows(X.data, X.indices, X.indptr, rows, share, c.unit, sums, absent)
+        sum_sparse_rows(X.data, X.indices, X.indptr, share, c.unit, sums, absent)
         sums -= c.center * c.unit * (share.sum() - absent)
         return c.fold(sums, absent, np.empty(0))
 

@@ -74,7 +74,7 @@ class DifferenceTrainer:
     ) -> None:
         self.sample = sample
         self._tol, self._max_iter, self._progress = tol, max_iter, progress
-        low, high, total = window_of(sample.weight[sample.negatives], *window)
+        low, high, total = window_of(sample.weights(sample.negatives), *window)
         self._shares = _Shares(high / (high - low), low / (high - low))
         self._planes = CuttingPlanes(sample.problem(Window(0.0, high, total)))
         self._lower = sample.problem(Window(0.0, low, total)) if low > 0.0 else None
@@ -140,7 +140,7 @@ class DifferenceTrainer:
 
     def value(self, C: float, center: Floats, point: Point) -> float:
         """Give ½‖w - center‖² + C R(w)."""
-        risk = self._shares.upper * point.violations.value
+        risk = self._shares.upper * point.risk
         if self._lower is not None:
             risk -= self._shares.lower * self._lower.at(point.scores).value
         step = point.w - center

@@ -104,9 +104,15 @@ class Sample(NamedTuple):
 
     def problem(self, masses: Window, *, naive: bool = False) -> Problem:
         """Give the risk of these rows on a window of masses."""
-        p, q = self.weight[self.positives], self.weight[self.negatives]
-        surrogate = Surrogate(p, q, masses, naive=naive)
+        surrogate = Surrogate(
+            self.weights(self.positives), self.weights(self.negatives), masses, naive=naive
+        )
         return Problem(self.rows, self.positives, self.negatives, surrogate)
+
+    def weights(self, rows: Ints) -> Floats:
+        """Give the weights of some rows; no copy where all weights are alike."""
+        alike = self.weight[0] == self.weight[-1] and (self.weight == self.weight[0]).all()
+        return self.weight[: len(rows)] if alike else self.weight[rows]
 
     def without(self, held: npt.NDArray[np.bool_]) -> "Sample":
         """Leave some rows out."""
@@ -117,8 +123,7 @@ class Sample(NamedTuple):
 
     def mean(self) -> Floats:
         """Give the mean of all rows' coordinates, weighted."""
-        share = self.weight / self.weight.sum()
-        return self.rows.total(np.arange(self.rows.n_rows), share)
+        return self.rows.total(self.weight / self.weight.sum())
 
     def judge(
         self, held: npt.NDArray[np.bool_], window: tuple[float, float]
@@ -198,7 +203,7 @@ class Trainer:
     ) -> None:
         self.sample = sample
         self._naive, self._tol, self._max_iter, self._progress = naive, tol, max_iter, progress
-        masses = window_of(sample.weight[sample.negatives], *window)
+        masses = window_of(sample.weights(sample.negatives), *window)
         self._planes = CuttingPlanes(sample.problem(masses, naive=naive))
         self._way_out = leave_origin(self._planes)
         self.collapsed = self._way_out is None
@@ -213,7 +218,7 @@ class Trainer:
         center = np.zeros(self._planes.problem.size)
         for C in costs:
             if point is None:
-                point = depart(self._planes, C, *self._way_out)
+                point = depart(self._planes, C, self._way_out)
 
             def good_enough(objective: float, gap: float, C: float = C) -> bool:
                 return gap <= self._tol * C and gap <= (1.0 / SURE - 1.0) * (C - objective)

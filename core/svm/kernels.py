@@ -13,22 +13,25 @@ _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _ROWS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
-LANES = 8
-
 # Sums and products of numbers up to here, standardised, stay finite; beyond, differences are cut off at FARTHEST.
 SANE = 1e300
 FARTHEST = 1e308
 
 
-@numba.njit(numba.float64(_FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS), nogil=True, cache=True)
-def slope_along(pushed, ds, crossed, rows, dz):  # type: ignore[no-untyped-def]
-    """Sum pushed · ds and crossed · dz[rows]; not by BLAS, whose sums depend on its threads."""
+@numba.njit(numba.float64(_FLOATS, _FLOATS), nogil=True, cache=True)
+def sum_products(a, b):  # type: ignore[no-untyped-def]
+    """Sum a · b; not by BLAS, whose sums depend on its threads."""
     total = 0.0
-    for i in range(len(pushed)):
-        total += pushed[i] * ds[i]
-    for j in range(len(rows)):
-        total += crossed[j] * dz[rows[j]]
+    for i in range(len(a)):
+        total += a[i] * b[i]
     return total
+
+
+@numba.njit(numba.void(_FLOATS, _FLOATS, numba.float64, _OUT), nogil=True, cache=True)
+def move_toward(start, end, t, moved):  # type: ignore[no-untyped-def]
+    """Write start + t (end - start)."""
+    for i in range(len(start)):
+        moved[i] = start[i] + t * (end[i] - start[i])
 
 
 @numba.njit(numba.boolean(_FLOATS), nogil=True, cache=True)
@@ -78,41 +81,43 @@ def score_rows(X, center, reach, slope, missing, first, table, scores):  # type:
         Receives the sums.
     """
     p = X.shape[1]
-    whole = p - p % LANES
-    lanes = np.empty(LANES)
+    whole = p - p % 8
     for i in range(len(X)):
         row = X[i]
         if len(table) > 0:
             scores[i] = _score_any(row, center, reach, slope, missing, first, table)
             continue
-        lanes[:] = 0.0
-        for j in range(0, whole, LANES):
-            for lane in range(LANES):
-                lanes[lane] += (row[j + lane] - center[j + lane]) * slope[j + lane]
+        a = b = c = d = e = f = g = h = 0.0  # eight sums, which one vector instruction adds to
+        for j in range(0, whole, 8):
+            a += (row[j] - center[j]) * slope[j]
+            b += (row[j + 1] - center[j + 1]) * slope[j + 1]
+            c += (row[j + 2] - center[j + 2]) * slope[j + 2]
+            d += (row[j + 3] - center[j + 3]) * slope[j + 3]
+            e += (row[j + 4] - center[j + 4]) * slope[j + 4]
+            f += (row[j + 5] - center[j + 5]) * slope[j + 5]
+            g += (row[j + 6] - center[j + 6]) * slope[j + 6]
+            h += (row[j + 7] - center[j + 7]) * slope[j + 7]
+        total = ((a + b) + (c + d)) + ((e + f) + (g + h))
         for j in range(whole, p):
-            lanes[j - whole] += (row[j] - center[j]) * slope[j]
-        total = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + (
-            (lanes[4] + lanes[5]) + (lanes[6] + lanes[7])
-        )
+            total += (row[j] - center[j]) * slope[j]
         if not abs(total) <= SANE:  # a value is missing, or the sum of numbers overflows
             total = _score_any(row, center, reach, slope, missing, first, table)
         scores[i] = total
 
 
 @numba.njit(
-    numba.void(_MATRIX, _ROWS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT),
+    numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT),
     nogil=True,
     cache=True,
 )
-def sum_rows(X, rows, share, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
+def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
     """Sum rows, each times its share: what `score_rows` is the transpose of.
 
     Parameters
     ----------
     X : ndarray of shape (n, p), float64
-    rows : ndarray of shape (k,), int64
-        Rising, which is kind to memory.
-    share : ndarray of shape (k,), float64
+    share : ndarray of shape (n,), float64
+        A row of share 0 is not read.
     center, unit : ndarray of shape (p,), float64
     first : ndarray of shape (p,), int64
     sums, absent : ndarray of shape (p,), float64
@@ -121,8 +126,11 @@ def sum_rows(X, rows, share, center, unit, first, sums, absent, table):  # type:
         Added to: Σ share by category.
     """
     p = X.shape[1]
-    for k in range(len(rows)):
-        row, weight = X[rows[k]], share[k]
+    for i in range(len(X)):
+        weight = share[i]
+        if weight == 0.0:
+            continue
+        row = X[i]
         if len(table) == 0 and _is_plain(row):
             for j in range(p):
                 sums[j] += weight * ((row[j] - center[j]) * unit[j])

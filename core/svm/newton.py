@@ -115,7 +115,6 @@ class Regularised:
     ) -> None:
         self._rows, self._sign, self._cost = rows, sign, cost
         self._penalty, self._loss = penalty, loss
-        self._taken = np.flatnonzero(cost)
         self._first_gradient = self._gradient(self.origin, self._at(np.zeros(rows.n_rows)))
 
     @property
@@ -186,9 +185,7 @@ class Regularised:
 
     def _pull(self, line: Line, share: Floats) -> Line:
         """Give penalty · w + Σ share_i x_i, and Σ share_i."""
-        taken = share[self._taken]
-        total = self._rows.total(self._taken, taken)
-        return Line(self._penalty * line.w + total, float(taken.sum()))
+        return Line(self._penalty * line.w + self._rows.total(share), float(share.sum()))
 
     def _newton_step(self, gradient: Line, curvature: Floats, share: float) -> Line:
         """Solve for the Newton step, up to a share of the gradient, by conjugate gradients."""

@@ -7,6 +7,7 @@ import numpy as np
 from core.ranker import Floats
 
 from .design import Ints, Rows
+from .kernels import move_toward
 from .surrogate import Surrogate, Violations
 
 
@@ -20,13 +21,12 @@ class Scores(NamedTuple):
         """Give the scores of factor · w."""
         return Scores(factor * self.positive, factor * self.negative)
 
-    def moved(self, t: float, change: "Scores") -> "Scores":
-        """Give the scores after t times a change."""
-        return Scores(self.positive + t * change.positive, self.negative + t * change.negative)
-
-    def minus(self, other: "Scores") -> "Scores":
-        """Give the change from other scores to these."""
-        return Scores(self.positive - other.positive, self.negative - other.negative)
+    def toward(self, other: "Scores", t: float) -> "Scores":
+        """Give the scores at t on the way to others, which are at 1."""
+        moved = Scores(np.empty_like(self.positive), np.empty_like(self.negative))
+        for start, end, part in zip(self, other, moved, strict=True):
+            move_toward(start, end, t, part)
+        return moved
 
     def spread(self) -> float:
         """Give the distance from the lowest to the highest score."""
@@ -81,6 +81,6 @@ class Problem:
         """Lay down the plane that touches R where it was evaluated."""
         share = np.zeros(self.rows.n_rows)
         share[self._positives] = violations.pushed
-        share[self._negatives[violations.rows]] = violations.crossed
-        rows = np.flatnonzero(share)
-        return Plane(violations.loss, self.rows.total(rows, share[rows]))
+        crossed = self._negatives if violations.rows is None else self._negatives[violations.rows]
+        share[crossed] = violations.crossed
+        return Plane(violations.loss, self.rows.total(share))

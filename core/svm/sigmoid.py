@@ -148,9 +148,8 @@ class SigmoidTrainer:
     ) -> None:
         self.sample = sample
         self._tol, self._max_iter, self._progress = tol, max_iter, progress
-        weight = sample.weight
-        masses = window_of(weight[sample.negatives], *window)
-        p, q = weight[sample.positives], weight[sample.negatives]
+        p, q = sample.weights(sample.positives), sample.weights(sample.negatives)
+        masses = window_of(q, *window)
         surrogate = SigmoidSurrogate(p, q, masses)
         self.problem = Problem(sample.rows, sample.positives, sample.negatives, surrogate)
         self._auc = Trainer(
@@ -204,9 +203,10 @@ class SigmoidTrainer:
             violations = problem.at(scores)
             step = w - center
             value = 0.5 * float((step * step).sum()) + C * violations.value
+            gradient = problem.plane(violations).gradient
             if best is None or value < best[0]:
-                best = value, Point(w.copy(), scores, violations)
-            return value / C, step / C + problem.plane(violations).gradient
+                best = value, Point(w.copy(), scores, violations.value, gradient)
+            return value / C, step / C + gradient
 
         goal = LAST_FALL * self._tol
         report = self._progress.start(goal * C)

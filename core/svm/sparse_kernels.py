@@ -6,7 +6,6 @@ import numpy as np
 _OUT = numba.float64[::1]
 # what a caller gives may be read-only
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
-_ROWS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 _INDICES = tuple(
     numba.types.Array(integer, 1, "C", readonly=True) for integer in (numba.int32, numba.int64)
 )
@@ -28,19 +27,21 @@ def add_sparse_scores(data, indices, starts, slope, absent, scores):  # type: ig
 
 
 @numba.njit(
-    [numba.void(_FLOATS, kind, kind, _ROWS, _FLOATS, _FLOATS, _OUT, _OUT) for kind in _INDICES],
+    [numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _OUT, _OUT) for kind in _INDICES],
     nogil=True,
     cache=True,
 )
-def sum_sparse_rows(data, indices, starts, rows, share, unit, sums, absent):  # type: ignore[no-untyped-def]
+def sum_sparse_rows(data, indices, starts, share, unit, sums, absent):  # type: ignore[no-untyped-def]
     """Add share · x · unit of each stored number to its column's sum, and the share of each NaN to `absent`."""
-    for r in range(len(rows)):
-        for k in range(starts[rows[r]], starts[rows[r] + 1]):
+    for i in range(len(share)):
+        if share[i] == 0.0:
+            continue
+        for k in range(starts[i], starts[i + 1]):
             x, j = data[k], indices[k]
             if np.isnan(x):
-                absent[j] += share[r]
+                absent[j] += share[i]
             else:
-                sums[j] += share[r] * (x * unit[j])
+                sums[j] += share[i] * (x * unit[j])
 
 
 @numba.njit(

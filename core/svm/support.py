@@ -110,23 +110,23 @@ class SupportVectorRanker(MappedRanker):
                 lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
             )
             progress.plan(plan.count() * max(len(values), 1))
-            self._solve(plan, sample, C)
+            w, converged = self._solve(plan, sample, C)
+            del plan  # it holds vectors as long as the rows are many
+            self._take_fit(sample, w)
+            self._warn(converged)
             if values:
                 self._keep_on_path()
         progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
-    def _solve(self, plan: Plan, sample: Sample, C: float | None) -> None:
-        """Run a plan and take what comes of it."""
+    def _solve(self, plan: Plan, sample: Sample, C: float | None) -> tuple[Floats, bool]:
+        """Run a plan; give the coefficients found, and whether the solver converged."""
         found = plan.run()
         self.collapsed_ = plan.collapsed or found is None
         self.critical_fpr_ = plan.critical_fpr() if self.collapsed_ else None
         self._note(found, C)
-        w, converged = np.zeros(sample.rows.size), True
-        if found is not None:
-            w, converged = found.solution.point.w, found.solution.converged
-        del plan, found  # they hold vectors as long as the rows are many
-        self._take_fit(sample, w)
-        self._warn(converged)
+        if found is None:
+            return np.zeros(sample.rows.size), True
+        return found.solution.point.w, found.solution.converged
 
     def _note(self, found: Fitted | None, C: float | None) -> None:
         if found is None:  # w = 0, where R is 1

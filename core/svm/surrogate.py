@@ -9,7 +9,7 @@ from core.metrics.window import window_counts
 from core.ranker import Floats
 from core.scan import find_violations
 
-from .kernels import slope_along
+from .kernels import sum_products
 
 # Doubles count by ones up to here.
 _WHOLE = 2.0**53
@@ -63,8 +63,8 @@ class Violations(NamedTuple):
         The surrogate R.
     loss : float
         The plane is loss + g·w.
-    rows : ndarray of shape (k,), intp
-        The negatives in its gradient.
+    rows : ndarray of shape (k,), intp, or None
+        The negatives in its gradient; None for all, in their order.
     crossed : ndarray of shape (k,), float64
         The share of each in g; together they are -Σ pushed.
     pushed : ndarray of shape (m,), float64
@@ -73,13 +73,14 @@ class Violations(NamedTuple):
 
     value: float
     loss: float
-    rows: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp] | None
     crossed: Floats
     pushed: Floats
 
-    def slope(self, ds: Floats, dz: Floats) -> float:
-        """Give g·d, of a direction d that changes the positives' scores by ds and the negatives' by dz."""
-        return float(slope_along(self.pushed, ds, self.crossed, self.rows, dz))
+    def slope(self, s: Floats, z: Floats) -> float:
+        """Give g·w, of the w under which the positives have the scores s and the negatives z."""
+        crossed = z if self.rows is None else z[self.rows]
+        return float(sum_products(self.pushed, s) + sum_products(self.crossed, crossed))
 
 
 class Surrogate:
@@ -118,7 +119,6 @@ class Surrogate:
         self.naive = naive
         self._p = positive_weight / positive_weight.sum()
         self._q = negative_weight
-        self._all = np.arange(len(negative_weight))
         self._unweighted = bool((negative_weight == 1.0).all())
         self._top = window.total if naive else window.high
         self._unit = window.high - window.low
@@ -146,12 +146,15 @@ class Surrogate:
         low, high, _ = self.window
         q = self._q[: len(rows)] if self._unweighted else self._q[rows]
         value, loss = find_violations(s, self._p, z[rows], q, low, high, self._top, runs, crossed)
-        if len(rows) == len(z):  # in their own order they share one list
-            crossed[rows], rows = crossed.copy(), self._all
         crossed /= self._unit
         runs *= self._p
         runs /= -self._unit
-        return Violations(value / self._unit, loss / self._unit, rows, crossed, runs)
+        value, loss = value / self._unit, loss / self._unit
+        if len(rows) < len(z):
+            return Violations(value, loss, rows, crossed, runs)
+        of_row = np.empty(len(z))
+        of_row[rows] = crossed
+        return Violations(value, loss, None, of_row, runs)
 
     def _highest(self, z: Floats) -> npt.NDArray[np.intp]:
         """List the negatives that may count by falling score: those of mass `top`, and ties of the last."""

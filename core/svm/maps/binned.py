@@ -175,9 +175,9 @@ class BinnedRows(MappedRows):
         score_codes(self._codes, self._map.first, w, scores)
         return scores
 
-    def total(self, rows: Ints, share: Floats) -> Floats:
-        """Sum the features of some rows, each times its share."""
-        sums = np.zeros(self.size)
+    def total(self, share: Floats) -> Floats:
+        """Sum the features of the rows, each times its share."""
+        sums, rows = np.zeros(self.size), np.flatnonzero(share)
         sum_codes(self._codes, rows, share, self._map.first, sums)
         return sums
 

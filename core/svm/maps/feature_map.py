@@ -168,21 +168,22 @@ class DenseMapRows(MappedRows):
             scores[rows] = block.scores(w)
         return scores
 
-    def total(self, rows: Ints, share: Floats) -> Floats:
-        """Sum the features of some rows, listed rising, each times its share."""
+    def total(self, share: Floats) -> Floats:
+        """Sum the features of the rows, each times its share."""
         total = np.zeros(self.size)
-        for part, block in self._blocks():
-            start, end = np.searchsorted(rows, (part.start, part.stop))
-            if start < end:
-                total += block.total(rows[start:end] - part.start, share[start:end])
+        for rows, block in self._blocks(share):
+            total += block.total(share[rows])
         return total
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
         """Give w: these are the map's own features."""
         return w
 
-    def _blocks(self) -> Iterator[tuple[slice, DenseRows]]:
+    def _blocks(self, share: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
+        """Give the rows in blocks; those of which all have a share of 0 are left out."""
         for rows in self._map.blocks(self._X):
+            if share is not None and not share[rows].any():
+                continue
             kept = self._kept
             block = self._map.features(self._X[rows]) if kept is None else kept[rows]
             yield rows, DenseRows(block, self._plain)

@@ -128,7 +128,7 @@ def score_codes(codes, first, worth, scores):  # type: ignore[no-untyped-def]
 
 @numba.njit(numba.void(_CODES, _INTS, _FLOATS, _INTS, _OUT), nogil=True, cache=True)
 def sum_codes(codes, rows, share, first, sums):  # type: ignore[no-untyped-def]
-    """Add each row's share to the sum of each of its codes."""
+    """Add the share of each of some rows to the sum of each of its codes."""
     for j in range(len(codes)):
-        for k in range(len(rows)):
-            sums[first[j] + np.int64(codes[j, rows[k]])] += share[k]
+        for i in rows:
+            sums[first[j] + np.int64(codes[j, i])] += share[i]

@@ -109,9 +109,9 @@ class MixedRows(MappedRows):
         """Score every row."""
         return self._rows.scores(self._unfold(w))
 
-    def total(self, rows: Ints, share: Floats) -> Floats:
-        """Sum the coordinates of some rows, each times its share."""
-        sums = self._rows.total(rows, share)
+    def total(self, share: Floats) -> Floats:
+        """Sum the coordinates of the rows, each times its share."""
+        sums = self._rows.total(share)
         return np.asarray((self._mix * sums[:, None]).sum(axis=0))
 
     def finish(self, w: Floats, mean: Floats) -> Floats:

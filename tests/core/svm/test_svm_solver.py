@@ -1,14 +1,18 @@
 """The solver held to scipy's, to values worked out elsewhere, and to its own certificate."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from generic_solver import minimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.svm import AUCSVM, PAUCSVM
 from core.svm.collapse import leave_origin
 from core.svm.cutting_planes import CuttingPlanes
 from core.svm.design import lay_out
+from core.svm.line import Line
 from core.svm.problem import Problem
 from core.svm.simplex_qp import solve_simplex_qp
 from core.svm.surrogate import Surrogate, Window, window_of
@@ -163,3 +167,30 @@ def test_collapse_is_what_a_linear_programme_says(seed):
         for low in (0, 1):
             planes = CuttingPlanes(problem(Xp, Xn, Window(low, high, 30)))
             assert (leave_origin(planes) is None) == (found.status == 0)
+
+
+@pytest.mark.parametrize("t", [0.0, 0.1, 0.45, 0.55, 0.9])
+def test_slopes_along_a_line_by_differences(t):
+    """The objective is piecewise quadratic in t: over a short step its change is the slope's."""
+    Xp, Xn = table()
+    planes = CuttingPlanes(problem(Xp, Xn, window_of(np.ones(400), 0.02, 0.1)))
+    w, center = np.random.default_rng(0).normal(size=(2, 6))
+    line = Line(planes.problem, planes.point(w), planes.point(2.0 - w), 3.0, center)
+    found, after = line.first if t == 0.0 else line.try_at(t)[0], line.try_at(t + 1e-7)[0]
+    assert found.slope == pytest.approx((after.value - found.value) / 1e-7, rel=1e-4)
+
+
+@pytest.mark.parametrize("ranker", [AUCSVM(C=10.0), PAUCSVM(fpr_max=0.05, C=10.0), PAUCSVM()])
+def test_memory_beside_the_table(ranker):
+    """No copy of the table, and of vectors as long as it no more than half of it."""
+    rng = np.random.default_rng(0)
+    y = rng.random(30_000) < 0.02
+    X = rng.normal(size=(30_000, 30))
+    X[y, 0] += 2.5
+    tracemalloc.start()
+    try:
+        ranker.fit(X, y)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 0.55 * X.nbytes
