@@ -13,9 +13,11 @@ from app.api.context import Context
 from app.api.middleware import Edge, Traffic
 from app.api.routes import (
     algorithms,
+    comparisons,
     curves,
     datasets,
     docs,
+    evaluations,
     health,
     interpretation,
     jobs,
@@ -68,6 +70,8 @@ def create_app(settings: Settings) -> FastAPI:
         models,
         curves,
         interpretation,
+        evaluations,
+        comparisons,
         reports,
         scores,
         keys,

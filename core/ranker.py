@@ -26,7 +26,6 @@ Callback = Callable[[int, int, dict[str, float]], None]
 Floats = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
-
 MAX_FEATURES = 1_000_000  # so that what is kept per feature has a bound before an artifact is read
 
 

@@ -39,6 +39,21 @@ def _paging(
     return Paging(limit, after)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Which evaluations or comparisons a list is of."""
+
+    model_id: str | None
+    dataset_id: str | None
+
+
+def _judged(
+    model_id: Annotated[str | None, Query(description="Only those of this model.")] = None,
+    dataset_id: Annotated[str | None, Query(description="Only those on this dataset.")] = None,
+) -> Judged:
+    return Judged(model_id, dataset_id)
+
+
 def preferences(request: Request) -> dict[str, str]:
     """The Prefer header's preferences by name (RFC 7240); of one given twice the first counts."""
     found: dict[str, str] = {}
@@ -98,6 +113,7 @@ def _idempotency_key(
 ContextDep = Annotated[Context, Depends(context_of)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 PagingDep = Annotated[Paging, Depends(_paging)]
+JudgedDep = Annotated[Judged, Depends(_judged)]
 PatienceDep = Annotated[Patience, Depends(_patience)]
 IdempotencyKeyDep = Annotated[str | None, Depends(_idempotency_key)]
 ValidateOnly = Annotated[

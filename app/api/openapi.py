@@ -28,6 +28,8 @@ INFO: dict[str, Any] = {
         {"name": "algorithms", "description": "What can be trained."},
         {"name": "jobs", "description": "Long work: handed in, followed, cancelled, retried."},
         {"name": "models", "description": "What was learnt, and how good it is."},
+        {"name": "evaluations", "description": "A model judged on rows that it has not seen."},
+        {"name": "comparisons", "description": "Models judged against each other."},
         {"name": "scoring", "description": "Rows in, scores out."},
         {"name": "keys", "description": "Who may come in."},
         {"name": "health", "description": "For machines that watch over the service."},
@@ -121,7 +123,9 @@ def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> No
         statuses.append("404")
     if "requestBody" in operation:
         statuses += ["400", "413", "415"]
-    if operation.get("tags") in (["datasets"], ["jobs"], ["models"]):
+    if not {"datasets", "jobs", "models", "evaluations", "comparisons"}.isdisjoint(
+        operation.get("tags", ())
+    ):
         statuses.append("409")
     if operation.get("operationId", "").startswith("put_alias"):
         statuses += ["412", "428"]

@@ -1,10 +1,18 @@
 """Every table at once, for whoever must see them all: the migrations, and tests that empty a database."""
 
-from app.db import interpretation_tables, model_tables, profile_tables, tables, validation_tables
+from app.db import (
+    evaluation_tables,
+    interpretation_tables,
+    model_tables,
+    profile_tables,
+    tables,
+    validation_tables,
+)
 from app.db.base import Base
 
 __all__ = [
     "Base",
+    "evaluation_tables",
     "interpretation_tables",
     "model_tables",
     "profile_tables",

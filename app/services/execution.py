@@ -13,6 +13,8 @@ from app.services import parts, queue, training
 from app.services.ingest import job as ingesting
 from app.services.ingest import pairs_job
 from app.services.jobs import INGEST, INGEST_PAIRS
+from app.services.judging import compare, evaluate
+from app.services.judging.requests import COMPARE, EVALUATE
 from app.services.submission import TRAIN
 from core.errors import CoreError
 
@@ -38,6 +40,8 @@ HANDLERS: Mapping[str, Handler] = {
     INGEST: Handler(ingesting.prepare, ingesting.run, ingesting.complete),
     INGEST_PAIRS: Handler(pairs_job.prepare, pairs_job.run, pairs_job.complete),
     TRAIN: Handler(training.prepare, training.run, training.complete),
+    EVALUATE: Handler(evaluate.prepare, evaluate.run, evaluate.complete),
+    COMPARE: Handler(compare.prepare, compare.run, compare.complete),
 }
 
 

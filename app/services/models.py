@@ -11,7 +11,9 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from app.db import aliases as alias_rows
+from app.db import evaluations as evaluation_rows
 from app.db import models as rows
+from app.db.evaluation_tables import EvaluationCurve
 from app.db.model_tables import Model, ModelAlias, ModelAliasHistory, ModelCurve
 from app.db.page import Page
 from app.db.session import Database
@@ -92,6 +94,12 @@ def delete(db: Database, owner: str, model_id: str) -> None:
             shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
             raise Conflict(
                 f"model {model_id} is in use as {shown}: point them elsewhere first",
+                code="model_in_use",
+            )
+        busy = evaluation_rows.unfinished_of_model(session, owner, model_id)
+        if busy:
+            raise Conflict(
+                f"model {model_id} is being judged by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
                 code="model_in_use",
             )
         rows.delete(session, owner, model_id)
@@ -178,7 +186,7 @@ def _alias_state(session: Session, owner: str, name: str, alias: str) -> AliasSt
     return AliasState(current, list(alias_rows.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
-def curve_of(row: ModelCurve) -> RocCurve:
+def curve_of(row: ModelCurve | EvaluationCurve) -> RocCurve:
     """The stored columns as a curve."""
     fpr, tpr, thresholds = (
         np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
@@ -252,7 +260,9 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
             }
             for window in windows
         ],
-        "tpr_at_fpr": [] if judged is None else _heights(judged),
+        "tpr_at_fpr": []
+        if judged is None
+        else heights_of(judged.curve, judged.totals, judged.level),
         "operating_point": point,
         "positives": row.positives,
         "negatives": row.negatives,
@@ -262,10 +272,11 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
     }
 
 
-def _heights(judged: Judged) -> list[dict[str, float]]:
+def heights_of(curve: RocCurve, totals: ClassTotals, level: float) -> list[dict[str, float]]:
+    """The TPR at each of the rates that are reported, with intervals."""
     heights = []
     for fpr in REPORTED_FPRS:
-        tpr, low, high = tpr_at_fpr_interval(judged.curve, judged.totals, fpr, judged.level)
+        tpr, low, high = tpr_at_fpr_interval(curve, totals, fpr, level)
         heights.append({"fpr": fpr, "tpr": tpr, "low": low, "high": high})
     return heights
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.db import jobs as job_rows
 from app.db.base import Json
+from app.db.model_tables import Model
 from app.db.tables import Dataset, DatasetKind, DatasetStatus, Job
 from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id
@@ -94,7 +95,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         raise invalid(
             "/name", f"name must match {NAME_PATTERN} and not look like an id, got {name!r}"
         )
-    dataset = _ready_dataset(session, owner, request.dataset_id, "/dataset_id")
+    dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
     if dataset.kind == DatasetKind.PREFERENCES:
         objective = suitability.check_pair_learner(algorithm, objective)
     else:
@@ -105,7 +106,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
     validation = dict(request.validation)
     suitability.check_validation(validation, dataset)
     if validation["method"] == "dataset":
-        other = _ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
+        other = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
     return {
@@ -144,7 +145,7 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
 
 def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) -> Json:
     """Guess time and memory from the table's size: within a factor of a few, on one core like ours."""
-    dataset = _ready_dataset(session, owner, request.dataset_id, "/dataset_id")
+    dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
     features = suitability.count_features(dataset)
     cells = (dataset.rows or 0) * features
     rounds = spec["algorithm"]["parameters"].get("n_rounds", 1)
@@ -250,7 +251,8 @@ def _parameter_fault(
     return None
 
 
-def _ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:
+def ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:
+    """The owner's dataset, once it can be worked on; raises NotFound or Conflict."""
     dataset = None
     if is_id(dataset_id, "ds"):
         dataset = job_rows.find_dataset(session, owner, dataset_id)
@@ -300,8 +302,12 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
 
 def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
     """Say which features of the dataset the other one does not have, or not as such; None if it has all."""
+    return find_lack([column for column in dataset.columns if column["role"] == "feature"], other)
+
+
+def find_lack(features: Sequence[Mapping[str, Any]], other: Dataset) -> str | None:
+    """The same of features by `name` and `type`."""
     has = {c["name"]: c for c in other.columns if c["role"] in {"feature", "identifier"}}
-    features = [column for column in dataset.columns if column["role"] == "feature"]
     lacks = [column["name"] for column in features if column["name"] not in has]
     if lacks:
         return f"lacks {len(lacks)} features: {', '.join(map(repr, lacks[:10]))}"
@@ -317,14 +323,16 @@ def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
     )
 
 
-def label_values(dataset: Dataset) -> list[tuple[str | None, ...]]:
-    """(negative, positive) of the label; of several labels their names too, in the order of the dataset."""
+def label_values(dataset: Dataset | Model) -> list[tuple[str | None, ...]]:
+    """(negative, positive) of the label that a dataset has or a model learnt; of several labels their names too, in
+    their order.
+    """
     if dataset.labels is None:
         return [(dataset.negative, dataset.positive)]
     return [(entry["name"], entry["negative"], entry["positive"]) for entry in dataset.labels]
 
 
-def show_labels(dataset: Dataset) -> str:
+def show_labels(dataset: Dataset | Model) -> str:
     """The values of the label, of several labels one after the other, for a message."""
     shown = []
     for *name, negative, positive in label_values(dataset):

@@ -1,14 +1,14 @@
 """How a dataset's CSV is written, and the profile of its columns.
 
 Revision: 0012
-Before: 0009
+Before: 0010
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = '0012'
-down_revision = '0009'
+down_revision = '0010'
 branch_labels = None
 depends_on = None
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
-import numpy as np
-import numpy.typing as npt
 from fastapi import APIRouter, Query
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response
 
+from app.api.curves import CurveFormDep, answer_curve
 from app.api.dependencies import CallerDep, ContextDep
 from app.api.routes.models import On
-from app.api.schemas.curves import BandKind, OperatingPoint, Roc, cut_of, finite
+from app.api.schemas.curves import OperatingPoint, Roc, cut_of
 from app.api.security import GuardedRoute, needs
 from app.errors import Invalid
 from app.services import models
-from core.metrics import Costs, roc_band_on_curve
+from core.metrics import Costs
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
-
-_ROWS_A_CHUNK = 10_000
-Floats = npt.NDArray[np.float64]
 
 
 @router.get(
@@ -37,52 +31,13 @@ def read_roc(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
+    form: CurveFormDep,
     on: On = "validation",
-    max_points: Annotated[int, Query(ge=2, le=100_000, description="Most points.")] = 1000,
-    format: Annotated[
-        Literal["json", "csv"], Query(description="`csv` streams every point.")
-    ] = "json",
-    band: Annotated[
-        BandKind | None,
-        Query(
-            description="Limits of the curve's height: of each by itself, or of the whole curve."
-        ),
-    ] = None,
 ) -> Response:
     """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
     judged = models.roc(context.db, caller.owner, ref, on)
-    shown = judged.curve if format == "csv" else judged.curve.thin(max_points)
-    columns = {"fpr": shown.fpr, "tpr": shown.tpr, "threshold": shown.thresholds}
-    if band is not None:
-        limits = roc_band_on_curve(
-            judged.curve, judged.totals, shown.fpr, kind=band, level=judged.level
-        )
-        columns |= {"low": limits.low, "high": limits.high}
-    if format == "csv":
-        return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
-    points = [
-        dict(zip(columns, point, strict=True)) | {"threshold": finite(point[2])}
-        for point in zip(*(column.tolist() for column in columns.values()), strict=True)
-    ]
-    found = {
-        "model_id": judged.model.id,
-        "on": on,
-        "exact": len(shown) == len(judged.curve),
-        "total_points": len(judged.curve),
-    }
-    if band is not None:
-        found["band"] = {"kind": band, "level": judged.level}
-    return JSONResponse(found | {"points": points})
-
-
-def _csv(columns: dict[str, Floats]) -> Iterator[str]:
-    yield ",".join(columns) + "\n"
-    for start in range(0, len(columns["fpr"]), _ROWS_A_CHUNK):
-        part = (column[start : start + _ROWS_A_CHUNK].tolist() for column in columns.values())
-        yield "".join(
-            ",".join(repr(value) if math.isfinite(value) else "" for value in row) + "\n"
-            for row in zip(*part, strict=True)
-        )
+    of = {"model_id": judged.model.id, "on": on}
+    return answer_curve(of, judged.curve, judged.totals, judged.level, form)
 
 
 @router.get("/{ref}/operating-point", summary="One cut of the ranking")

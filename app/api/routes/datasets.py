@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from app.api.acceptance import accepted
 from app.api.context import Context
 from app.api.dependencies import (
     CallerDep,
@@ -118,7 +119,12 @@ async def upload_dataset(
             answer = await run_in_threadpool(_accept, context, caller.owner, table, key)
     finally:
         context.uploading.discard(claim)
-    return await _accepted(context, answer, caller.owner, patience)
+
+    def look(dataset_id: str) -> tuple[dict[str, Any], bool]:
+        dataset = datasets.get(context.db, caller.owner, dataset_id)
+        return _shown(dataset), dataset.status != DatasetStatus.PROCESSING
+
+    return await accepted(context, answer, patience, "/v1/datasets", look)
 
 
 def _describe(given: Mapping[str, str]) -> datasets.Description:
@@ -150,25 +156,6 @@ def _accept(context: Context, owner: str, table: Table, key: str | None) -> idem
     if not answer.replayed:
         context.wake_a_worker(answer.response["job_id"])
     return answer
-
-
-async def _accepted(
-    context: Context, answer: idempotency.Answer, owner: str, patience: PatienceDep
-) -> Response:
-    body = answer.response
-    headers = {"Location": f"/v1/datasets/{body['id']}", "Retry-After": "1"}
-    if answer.replayed:
-        headers["Idempotent-Replayed"] = "true"
-        return JSONResponse(body, answer.status_code, headers)
-    if patience.seconds and not context.watcher.full:
-        await context.watcher.wait(body["job_id"], lambda sight: sight.final, patience.seconds)
-        dataset = await run_in_threadpool(datasets.get, context.db, owner, body["id"])
-        body = _shown(dataset)
-        if dataset.status != DatasetStatus.PROCESSING:
-            response = JSONResponse(body, 201, {"Location": headers["Location"]})
-            patience.applied(response)
-            return response
-    return JSONResponse(body, answer.status_code, headers)
 
 
 @router.get("", summary="List datasets")

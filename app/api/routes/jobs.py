@@ -147,7 +147,9 @@ def list_jobs(
     caller: CallerDep,
     paging: PagingDep,
     state: Annotated[str | None, Query(description="Only jobs that show this state.")] = None,
-    kind: Annotated[str, Query(description="`train` or `ingest`.")] = submission.TRAIN,
+    kind: Annotated[
+        str, Query(description="`train`, `ingest`, `ingest_pairs`, `evaluate` or `compare`.")
+    ] = submission.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
 ) -> PageOf[Job]:
     """The owner's jobs, newest first: training jobs unless `kind` asks for others."""

@@ -36,8 +36,17 @@ class Band(Resource):
     level: float
 
 
-class Roc(Resource):
+class Points(Resource):
     """A ROC curve from (0, 0) to (1, 1)."""
+
+    exact: bool = Field(description="False where points were left out to keep to `max_points`.")
+    total_points: int
+    band: Band | None = None
+    points: list[Point]
+
+
+class Roc(Points):
+    """The curve of a model on one part of its data."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -60,10 +69,12 @@ class Roc(Resource):
 
     model_id: str
     on: Part
-    exact: bool = Field(description="False where points were left out to keep to `max_points`.")
-    total_points: int
-    band: Band | None = None
-    points: list[Point]
+
+
+class EvaluationRoc(Points):
+    """The curve of an evaluation."""
+
+    evaluation_id: str
 
 
 class Cost(Interval):

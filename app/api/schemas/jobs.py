@@ -180,7 +180,7 @@ class Job(Resource):
     )
 
     id: str
-    kind: str = Field(description="`train` or `ingest`.")
+    kind: str = Field(description="`train`, `ingest`, `ingest_pairs`, `evaluate` or `compare`.")
     name: str
     state: str = Field(
         description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."

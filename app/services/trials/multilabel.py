@@ -148,14 +148,14 @@ class MultilabelTrial:
     def _parts(self, payload: Mapping[str, Any], names: list[str]) -> tuple[Part, Part | None]:
         spec = payload["spec"]
         validation = spec["validation"]
-        whole = self._read(payload["table"], names)
+        whole = read_part(payload["table"], names, self._labels)
         match validation["method"]:
             case "none":
                 return whole, None
             case "holdout":
                 return self._divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
-                judge = self._read(payload["validation_table"], names)
+                judge = read_part(payload["validation_table"], names, self._labels)
                 return whole, Part(judge.table.coded_as(whole.table), judge.has)
         raise Invalid(
             "validation.method must be holdout, dataset or none with several labels, "
@@ -170,13 +170,6 @@ class MultilabelTrial:
         rows = np.flatnonzero(~held), np.flatnonzero(held)
         train, validation = divide(part.table, *rows)
         return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
-
-    def _read(self, table: Mapping[str, Any], names: list[str]) -> Part:
-        path = Path(table["path"])
-        rows = read_table(path, Columns(names, None, table["weight"], table["group"]))
-        labels = pq.read_table(path, columns=self._labels)
-        has = np.stack([labels.column(label).to_numpy() for label in self._labels], axis=1)
-        return Part(rows, has)
 
     def _check_parts(self) -> None:
         self._check(self._train, "the training part")
@@ -219,6 +212,15 @@ class MultilabelTrial:
             "negatives": summary.negatives,
             "ties": summary.ties,
         }
+
+
+def read_part(table: Mapping[str, Any], names: Sequence[str], labels: Sequence[str]) -> Part:
+    """Read the rows with their features and labels."""
+    path = Path(table["path"])
+    rows = read_table(path, Columns(names, None, table["weight"], table["group"]))
+    kept = pq.read_table(path, columns=list(labels))
+    has = np.stack([kept.column(label).to_numpy() for label in labels], axis=1)
+    return Part(rows, has)
 
 
 def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:

@@ -11,7 +11,7 @@ equal items stay together, and the split does not depend on any order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,11 +71,11 @@ class PreferenceTrial:
         validation = spec["validation"]
         self._features = payload["table"]["features"]
         self.notes: list[str] = []
-        self._table, self._train = _read(payload["table"], names)
+        self._table, self._train = read_items(payload["table"], names)
         self._judge_table = self._table
         self._validation: Pairs | None = None
         if validation["method"] == "dataset":
-            self._judge_table, self._validation = _read(payload["validation_table"], names)
+            self._judge_table, self._validation = read_items(payload["validation_table"], names)
         elif validation["method"] == "holdout":
             self._split(validation["fraction"], spec["seed"])
         elif validation["method"] != "none":
@@ -203,7 +203,8 @@ def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArra
     return chosen
 
 
-def _read(table: Mapping[str, Any], names: list[str]) -> tuple[Table, Pairs]:
+def read_items(table: Mapping[str, Any], names: Sequence[str]) -> tuple[Table, Pairs]:
+    """Read the items, and the pairs of weight above 0."""
     items = read_table(Path(table["path"]), Columns(names, None, None, table["group"]))
     listed = pq.read_table(table["pairs"])
     rows = np.stack([listed.column(end).to_numpy() for end in ("better", "worse")], axis=1)

@@ -54,6 +54,15 @@ GUARDED = {
     ("GET", "/v1/models/{ref}/artifact"): "read",
     ("GET", "/v1/models/{name}/aliases/{alias}"): "read",
     ("PUT", "/v1/models/{name}/aliases/{alias}"): "train",
+    ("POST", "/v1/evaluations"): "train",
+    ("GET", "/v1/evaluations"): "read",
+    ("GET", "/v1/evaluations/{evaluation_id}"): "read",
+    ("GET", "/v1/evaluations/{evaluation_id}/roc"): "read",
+    ("DELETE", "/v1/evaluations/{evaluation_id}"): "train",
+    ("POST", "/v1/comparisons"): "train",
+    ("GET", "/v1/comparisons"): "read",
+    ("GET", "/v1/comparisons/{comparison_id}"): "read",
+    ("DELETE", "/v1/comparisons/{comparison_id}"): "train",
     ("GET", "/v1/models/{ref}/score"): "score",
     ("POST", "/v1/models/{ref}/score"): "score",
     ("POST", "/v1/models/{ref}/rank"): "score",
@@ -80,6 +89,16 @@ class World:
         job = service.train(owner, self.dataset_id)
         self.job_id, self.model_id = job["id"], job["model_id"]
         owner.put("/v1/models/churn/aliases/champion", json={"model_id": self.model_id})
+        other = service.train(owner, self.dataset_id, name="other")["model_id"]
+        self.models = [self.model_id, other]
+        self.evaluation_id, self.comparison_id = (
+            owner.post(f"/v1/{kind}", json=asked | {"dataset_id": self.dataset_id}).json()["id"]
+            for kind, asked in (
+                ("evaluations", {"model": self.model_id}),
+                ("comparisons", {"models": self.models}),
+            )
+        )
+        service.work()
         self.key_id = owner.get("/v1/keys").json()["data"][0]["id"]
 
     def request(self, method: str, path: str, secret: str | None) -> httpx.Response:
@@ -91,6 +110,8 @@ class World:
             name="rankboost" if "algorithms" in path else "churn",
             alias="champion",
             key_id=self.key_id,
+            evaluation_id=self.evaluation_id,
+            comparison_id=self.comparison_id,
         )
         body: dict[str, Any] = {}
         match method, path:
@@ -105,6 +126,10 @@ class World:
             case "POST", "/v1/jobs":
                 algorithm = {"name": "rankboost"}
                 body = {"json": {"dataset_id": self.dataset_id, "algorithm": algorithm}}
+            case "POST", "/v1/evaluations":
+                body = {"json": {"model": self.model_id, "dataset_id": self.dataset_id}}
+            case "POST", "/v1/comparisons":
+                body = {"json": {"models": self.models, "dataset_id": self.dataset_id}}
             case "POST", "/v1/keys":
                 body = {"json": {"name": "new", "scopes": ["read"]}}
             case "PUT", "/v1/datasets/{dataset_id}/pairs":
@@ -190,6 +215,7 @@ class TestGuardedRoute:
             assert answer.json()["code"] == "not_found"
         else:
             ours = {world.dataset_id, world.job_id, world.model_id, world.key_id}
+            ours |= {world.evaluation_id, world.comparison_id}
             assert not ours & {entry["id"] for entry in answer.json()["data"]}
 
 

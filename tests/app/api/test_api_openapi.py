@@ -25,7 +25,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> 
     state = tmp_path_factory.mktemp("state")
     with running(Settings(state_dir=state, database_url=sqlite_file)) as service:
         client = service.client(service.key())
-        service.train(client, service.upload(client, table()))
+        dataset_id = service.upload(client, table())
+        service.train(client, dataset_id)
+        service.train(client, dataset_id, name="b")
         yield service
 
 
@@ -98,6 +100,14 @@ def test_the_examples_hold(shared: Service, document: dict[str, Any]) -> None:
     dataset_id = client.get("/v1/datasets").json()["data"][0]["id"]
     job = schemas["JobRequest"]["examples"][0] | {"dataset_id": dataset_id}
     assert client.post("/v1/jobs?validate=true", json=job).status_code == 200
+    model = client.get("/v1/models/churn").json()["id"]
+    for name, model_of in (
+        ("evaluation", {"model": model}),
+        ("comparison", {"models": [model, "b"]}),
+    ):
+        for example in schemas[f"New{name.title()}"]["examples"]:
+            asked = example | model_of | {"dataset_id": dataset_id}
+            assert client.post(f"/v1/{name}s?validate=true", json=asked).status_code == 200
     assert client.post("/v1/keys", json=schemas["NewKey"]["examples"][0]).status_code == 201
 
 

@@ -1,0 +1,107 @@
+"""/v1/comparisons: several models on one dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from app.api.acceptance import Asking, create
+from app.api.dependencies import (
+    CallerDep,
+    ContextDep,
+    IdempotencyKeyDep,
+    JudgedDep,
+    PagingDep,
+    PatienceDep,
+    ValidateOnly,
+)
+from app.api.schemas.common import PageOf, Valid
+from app.api.schemas.comparisons import Comparison, NewComparison, comparison_of
+from app.api.security import GuardedRoute, needs
+from app.db.evaluation_tables import Comparison as ComparisonRow
+from app.services.judging import comparisons, judgements
+from app.services.rehearsal import rehearse
+
+PATH = "/v1/comparisons"
+router = APIRouter(prefix=PATH, tags=["comparisons"], route_class=GuardedRoute)
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Comparison,
+    summary="Compare models on a dataset",
+    responses={
+        200: {"model": Valid, "description": "Only checked (`?validate=true`)."},
+        201: {"model": Comparison, "description": "Made within the wait, or it could not be."},
+    },
+)
+@needs("train")
+async def create_comparison(
+    *,
+    body: NewComparison,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+    key: IdempotencyKeyDep,
+    validate: ValidateOnly = False,
+) -> Response:
+    """Score a dataset with 2 to 20 models and say whether they differ beyond chance: the area of each over every
+    window, the difference of each pair with its interval, p-values adjusted for their number, and joint ones. The
+    tests are paired: all models rank the same rows. A job of kind `compare` does it.
+
+    The dataset must fit every model, as for an evaluation, and have one label.
+    """
+    asked = body.to_request()
+
+    def work(session: Session) -> dict[str, Any]:
+        row = comparisons.submit(session, context.settings, caller.owner, asked)
+        return _shown(row)
+
+    def look(comparison_id: str) -> tuple[dict[str, Any], bool]:
+        row = judgements.get(context.db, ComparisonRow, caller.owner, comparison_id)
+        return _shown(row), judgements.status_of(row) != judgements.PROCESSING
+
+    if validate:
+        await run_in_threadpool(rehearse, context.db, work)
+        return JSONResponse({"valid": True})
+    asking = Asking(PATH, caller.owner, key, await request.body())
+    return await create(context, asking, patience, work, look)
+
+
+@router.get("", summary="List comparisons")
+@needs("read")
+def list_comparisons(
+    *, context: ContextDep, caller: CallerDep, paging: PagingDep, judged: JudgedDep
+) -> PageOf[Comparison]:
+    """The owner's comparisons, newest first, of one model or dataset if you like."""
+    page = judgements.list_page(
+        context.db, ComparisonRow, caller.owner, **vars(judged), **vars(paging)
+    )
+    return PageOf[Comparison](
+        data=[comparison_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{comparison_id}", summary="Read a comparison")
+@needs("read")
+def read_comparison(comparison_id: str, context: ContextDep, caller: CallerDep) -> Comparison:
+    """Its status, and once it is `ready` the result."""
+    return comparison_of(judgements.get(context.db, ComparisonRow, caller.owner, comparison_id))
+
+
+@router.delete("/{comparison_id}", status_code=204, summary="Delete a comparison")
+@needs("train")
+def delete_comparison(comparison_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Forget it. 409 while its job is unfinished."""
+    judgements.delete(context.db, ComparisonRow, caller.owner, comparison_id)
+
+
+def _shown(row: ComparisonRow) -> dict[str, Any]:
+    return comparison_of(row).model_dump(mode="json")

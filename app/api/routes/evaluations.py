@@ -1,0 +1,127 @@
+"""/v1/evaluations: a model judged on a dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from app.api.acceptance import Asking, create
+from app.api.curves import CurveFormDep, answer_curve
+from app.api.dependencies import (
+    CallerDep,
+    ContextDep,
+    IdempotencyKeyDep,
+    JudgedDep,
+    PagingDep,
+    PatienceDep,
+    ValidateOnly,
+)
+from app.api.schemas.common import PageOf, Valid
+from app.api.schemas.curves import EvaluationRoc
+from app.api.schemas.evaluations import Evaluation, NewEvaluation, evaluation_of
+from app.api.security import GuardedRoute, needs
+from app.db.evaluation_tables import Evaluation as EvaluationRow
+from app.services.judging import evaluations, judgements
+from app.services.rehearsal import rehearse
+
+PATH = "/v1/evaluations"
+router = APIRouter(prefix=PATH, tags=["evaluations"], route_class=GuardedRoute)
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Evaluation,
+    summary="Judge a model on a dataset",
+    responses={
+        200: {"model": Valid, "description": "Only checked (`?validate=true`)."},
+        201: {"model": Evaluation, "description": "Made within the wait, or it could not be."},
+    },
+)
+@needs("train")
+async def create_evaluation(
+    *,
+    body: NewEvaluation,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+    key: IdempotencyKeyDep,
+    validate: ValidateOnly = False,
+) -> Response:
+    """Score a dataset with a label and say how good the model is on it: areas with intervals, counts, the ROC curve,
+    and what is otherwise than at the model's validation. A job of kind `evaluate` does it.
+
+    The dataset must be of the kind that the model was trained on, with its features and its label's values.
+    """
+    asked = body.to_request()
+
+    def work(session: Session) -> dict[str, Any]:
+        row = evaluations.submit(session, context.settings, caller.owner, asked)
+        return _shown(row)
+
+    def look(evaluation_id: str) -> tuple[dict[str, Any], bool]:
+        row = judgements.get(context.db, EvaluationRow, caller.owner, evaluation_id)
+        return _shown(row), judgements.status_of(row) != judgements.PROCESSING
+
+    if validate:
+        await run_in_threadpool(rehearse, context.db, work)
+        return JSONResponse({"valid": True})
+    asking = Asking(PATH, caller.owner, key, await request.body())
+    return await create(context, asking, patience, work, look)
+
+
+@router.get("", summary="List evaluations")
+@needs("read")
+def list_evaluations(
+    *, context: ContextDep, caller: CallerDep, paging: PagingDep, judged: JudgedDep
+) -> PageOf[Evaluation]:
+    """The owner's evaluations, newest first, of one model or dataset if you like."""
+    page = judgements.list_page(
+        context.db, EvaluationRow, caller.owner, **vars(judged), **vars(paging)
+    )
+    return PageOf[Evaluation](
+        data=[evaluation_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{evaluation_id}", summary="Read an evaluation")
+@needs("read")
+def read_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep) -> Evaluation:
+    """Its status, and once it is `ready` metrics and drift."""
+    return evaluation_of(judgements.get(context.db, EvaluationRow, caller.owner, evaluation_id))
+
+
+@router.get(
+    "/{evaluation_id}/roc",
+    response_model=EvaluationRoc,
+    summary="Its ROC curve",
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+@needs("read")
+def read_evaluation_roc(
+    *,
+    evaluation_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    form: CurveFormDep,
+) -> Response:
+    """Points from (0, 0) to (1, 1), as of a model. 404 until it is ready, and for pairs and several labels."""
+    row, curve, totals = evaluations.roc(context.db, caller.owner, evaluation_id)
+    return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)
+
+
+@router.delete("/{evaluation_id}", status_code=204, summary="Delete an evaluation")
+@needs("train")
+def delete_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Forget it. 409 while its job is unfinished."""
+    judgements.delete(context.db, EvaluationRow, caller.owner, evaluation_id)
+
+
+def _shown(row: EvaluationRow) -> dict[str, Any]:
+    return evaluation_of(row).model_dump(mode="json")

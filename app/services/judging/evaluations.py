@@ -1,0 +1,97 @@
+"""Evaluations: how good a model is on a dataset, asked for, found, listed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.db import evaluations as rows
+from app.db.evaluation_tables import Evaluation
+from app.db.session import Database
+from app.db.tables import DatasetKind
+from app.errors import NotFound
+from app.infra.ids import new_id
+from app.infra.settings import Settings
+from app.services import jobs
+from app.services.judging import judgements, requests
+from app.services.judging.requests import DEFAULT_LEVEL, EVALUATE
+from app.services.models import curve_of
+from app.services.objectives import Window
+from app.services.trials.bipartite import windows_of
+from core.metrics import ClassTotals, RocCurve
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """What a caller asked for; without windows those that the model itself is reported in."""
+
+    model: str
+    dataset_id: str
+    windows: Sequence[Window] | None = None
+    level: float = DEFAULT_LEVEL
+
+
+def submit(
+    session: Session, settings: Settings, owner: str, request: EvaluationRequest
+) -> Evaluation:
+    """Check, and write the evaluation and its job into the caller's transaction."""
+    level = requests.check_level(request.level)
+    given = None if request.windows is None else requests.check_windows(request.windows)
+    judged = requests.find_judged(session, owner, [request.model], ["/model"], request.dataset_id)
+    (model,), dataset = judged.models, judged.dataset
+    if given is not None:
+        requests.refuse_windows(dataset)
+        windows = given
+    elif dataset.kind == DatasetKind.PREFERENCES:
+        windows = []
+    else:
+        windows = requests.check_windows(windows_of(model.objective))
+    evaluation_id = new_id("evl")
+    seen = requests.seen_before(session, owner, model, dataset)
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=EVALUATE,
+        name=model.name,
+        spec={"evaluation_id": evaluation_id, "independent": seen is None},
+        dataset_id=dataset.id,
+    )
+    return rows.insert_evaluation(
+        session,
+        id=evaluation_id,
+        owner=owner,
+        job_id=job.id,
+        model_id=model.id,
+        model_name=model.name,
+        model_version=model.version,
+        kind=model.kind,
+        dataset_id=dataset.id,
+        dataset_name=dataset.name,
+        windows=windows,
+        level=level,
+        warnings=[] if seen is None else [seen],
+    )
+
+
+def roc(db: Database, owner: str, evaluation_id: str) -> tuple[Evaluation, RocCurve, ClassTotals]:
+    """The full ROC curve of an evaluation that has one, with what intervals at its points need."""
+    with db.read() as session:
+        evaluation = judgements.find(session, Evaluation, owner, evaluation_id)
+        row = rows.find_curve(session, evaluation.id)
+        if row is None or evaluation.metrics is None:
+            raise _no_curve(evaluation)
+        totals = ClassTotals(**evaluation.metrics["totals"])
+        return evaluation, curve_of(row), totals
+
+
+def _no_curve(evaluation: Evaluation) -> NotFound:
+    if evaluation.metrics is None:
+        why = f"its job {evaluation.job_id} has {evaluation.job.state}"
+        if judgements.status_of(evaluation) == judgements.PROCESSING:
+            why = f"its job {evaluation.job_id} has yet to make it"
+    else:
+        why = f"it is of kind {evaluation.kind}, which has metrics alone"
+    return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")

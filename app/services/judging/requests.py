@@ -1,0 +1,142 @@
+"""What evaluations and comparisons ask for: models that exist, a dataset that fits them, windows and a level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.db import datasets as dataset_rows
+from app.db.model_tables import Model
+from app.db.tables import Dataset, DatasetKind
+from app.errors import Invalid, NotFound
+from app.services import models
+from app.services.objectives import Window
+from app.services.submission import (
+    check_pairs_ready,
+    find_lack,
+    label_values,
+    ready_dataset,
+    show_labels,
+)
+from core.errors import InvalidParameter
+from core.metrics.window import check_window
+
+EVALUATE, COMPARE = "evaluate", "compare"
+"""The kinds of job that judge models."""
+
+MOST_WINDOWS = 10
+LEVELS = (0.5, 0.999)
+DEFAULT_LEVEL = 0.95
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Models on a dataset, as the check found them."""
+
+    models: Sequence[Model]
+    dataset: Dataset
+
+
+def find_judged(
+    session: Session, owner: str, refs: Sequence[str], pointers: Sequence[str], dataset_id: str
+) -> Judged:
+    """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid."""
+    found = [
+        _find_model(session, owner, ref, pointer)
+        for ref, pointer in zip(refs, pointers, strict=True)
+    ]
+    dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
+    for model in found:
+        _check_fits(model, dataset)
+    check_pairs_ready(dataset, "/dataset_id")
+    return Judged(found, dataset)
+
+
+def _find_model(session: Session, owner: str, ref: str, pointer: str) -> Model:
+    try:
+        return models.find(session, owner, ref)
+    except NotFound as error:
+        faults = [{"pointer": pointer, "detail": error.detail}]
+        raise NotFound(error.detail, errors=faults) from error
+
+
+def _check_fits(model: Model, dataset: Dataset) -> None:
+    """The dataset must be of the model's kind, have its features, and the two values of its label."""
+    name = f"{model.name}:{model.version}"
+    if dataset.kind != model.kind:
+        raise _invalid(
+            "/dataset_id",
+            f"dataset {dataset.id} must be of kind {model.kind}, which {name} was trained on, "
+            f"it is {dataset.kind}",
+            code="wrong_kind",
+        )
+    if (lack := find_lack(model.features, dataset)) is not None:
+        detail = f"dataset {dataset.id} {lack}, which {name} takes"
+        raise _invalid("/dataset_id", detail, code="unknown_column")
+    if label_values(dataset) != label_values(model):
+        raise _invalid(
+            "/dataset_id",
+            f"dataset {dataset.id} must have the label values {show_labels(model)} of {name}, "
+            f"it has {show_labels(dataset)}",
+            code="label_mismatch",
+        )
+
+
+def check_windows(windows: Sequence[Window]) -> list[Json]:
+    """The windows as they are kept; raises Invalid for one that is none, too many of them, or one twice."""
+    if not 1 <= len(windows) <= MOST_WINDOWS:
+        raise _invalid("/windows", f"windows must be 1 to {MOST_WINDOWS}, got {len(windows)}")
+    for number, window in enumerate(windows):
+        try:
+            check_window(*window)
+        except InvalidParameter as error:
+            raise _invalid(f"/windows/{number}/fpr_max", str(error)) from error
+        if window in windows[:number]:
+            detail = f"windows must differ, [{window[0]:g}, {window[1]:g}] is there twice"
+            raise _invalid(f"/windows/{number}", detail)
+    return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
+
+
+def check_level(level: float) -> float:
+    """The level of the intervals; raises Invalid for one that nobody means."""
+    if not LEVELS[0] <= level <= LEVELS[1]:
+        raise _invalid(
+            "/level", f"level must be from {LEVELS[0]:g} to {LEVELS[1]:g}, got {level:g}"
+        )
+    return level
+
+
+def refuse_windows(dataset: Dataset) -> None:
+    """Raise Invalid for windows that were asked for where rows have no false positive rate."""
+    if dataset.kind == DatasetKind.PREFERENCES:
+        raise _invalid("/windows", "pairs have no false positive rate: leave the windows out")
+
+
+def seen_before(session: Session, owner: str, model: Model, dataset: Dataset) -> str | None:
+    """Say what the model has to do with the dataset already: a copy of the same bytes is the same dataset."""
+    name = f"{model.name}:{model.version}"
+    if _is_same(session, owner, model.dataset_id, dataset):
+        return (
+            f"{name} was trained on rows of this dataset: its figures here flatter it, "
+            "and say nothing of rows to come"
+        )
+    validation = model.validation.get("dataset_id")
+    if validation is not None and _is_same(session, owner, validation, dataset):
+        return f"{name} was validated on this very dataset"
+    return None
+
+
+def _is_same(session: Session, owner: str, dataset_id: str, dataset: Dataset) -> bool:
+    if dataset_id == dataset.id:
+        return True
+    other = dataset_rows.find(session, owner, dataset_id)
+    return other is not None and other.sha256 == dataset.sha256
+
+
+def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
+    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])

@@ -1,0 +1,269 @@
+"""Evaluations and comparisons over HTTP: asked for, waited for, replayed, listed, refused, deleted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from live_service import STRANGER, Service, running, table
+from pydantic import SecretStr
+from refusals import everything, refused
+
+from app.infra.settings import Settings
+
+
+@dataclass
+class World:
+    """Two models of one table, and a table that neither has seen."""
+
+    service: Service
+    client: httpx.Client
+    old: str
+    new: str
+
+    def ask(self, kind: str, body: dict[str, Any], **more: Any) -> httpx.Response:
+        """POST an evaluation or a comparison of what the world has, with these changes."""
+        base = {"evaluations": {"model": "churn"}, "comparisons": {"models": ["churn", "plain"]}}
+        asked = base[kind] | {"dataset_id": self.new} | body
+        return self.client.post(f"/v1/{kind}", json=asked, **more)
+
+    def made(self, kind: str, **body: Any) -> dict[str, Any]:
+        """The same, done."""
+        answer = self.ask(kind, body)
+        assert answer.status_code == 202, answer.text
+        assert self.service.work() == 1
+        found: dict[str, Any] = self.client.get(answer.headers["Location"]).json()
+        return found
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[World]:
+    settings = Settings(state_dir=tmp_path_factory.mktemp("state"), database_url=sqlite_file)
+    with running(settings) as service:
+        client = service.client(service.key())
+        old, new = service.upload(client), service.upload(client, table(200, 1), name="new")
+        service.train(client, old)
+        service.train(client, old, name="plain", algorithm={"name": "logistic"})
+        yield World(service, client, old, new)
+
+
+def test_an_evaluation(world: World) -> None:
+    answer = world.ask("evaluations", {"windows": [{"fpr_max": 0.1}], "level": 0.9})
+    assert answer.status_code == 202
+    accepted = answer.json()
+    assert answer.headers["Location"] == f"/v1/evaluations/{accepted['id']}"
+    assert (accepted["status"], accepted["metrics"], accepted["drift"]) == (
+        "processing",
+        None,
+        None,
+    )
+    roc = f"/v1/evaluations/{accepted['id']}/roc"
+    refused(world.client.get(roc), 404, "no_curve", "has yet to make it")
+    job = world.client.get(f"/v1/jobs/{accepted['job_id']}").json()
+    assert (job["kind"], job["dataset_id"]) == ("evaluate", world.new)
+    world.service.work()
+    found = world.client.get(answer.headers["Location"]).json()
+    assert found["status"] == "ready"
+    assert found["windows"] == [{"fpr_min": 0.0, "fpr_max": 0.1}]
+    auc = found["metrics"]["auc"]
+    assert 0.5 < auc["low"] < auc["value"] < auc["high"] < 1
+    assert [area["of"] for area in found["drift"]["areas"]] == ["auc", "pauc"]
+    shown = world.client.get(roc, params={"max_points": 5, "band": "pointwise"}).json()
+    assert shown["evaluation_id"] == found["id"]
+    assert (len(shown["points"]), shown["exact"]) == (5, False)
+    assert shown["band"] == {"kind": "pointwise", "level": 0.9}
+    csv = world.client.get(roc, params={"format": "csv"})
+    assert csv.text.splitlines()[:2] == ["fpr,tpr,threshold", "0.0,0.0,"]
+    assert len(csv.text.splitlines()) == shown["total_points"] + 1
+
+
+def test_a_comparison(world: World) -> None:
+    found = world.made("comparisons", windows=[{"fpr_max": 1}, {"fpr_min": 0.1, "fpr_max": 0.5}])
+    assert (found["status"], found["warnings"]) == ("ready", [])
+    assert [model["name"] for model in found["models"]] == ["churn", "plain"]
+    result = found["result"]
+    assert result["n_tests"] == 2
+    assert 0 <= result["p_value"] <= 1
+    for window in result["windows"]:
+        (difference,) = window["differences"]
+        first, second = (value["value"] for value in window["values"])
+        assert difference["value"] == pytest.approx(first - second)
+        assert difference["p_value"] <= difference["adjusted_p_value"] <= 1
+
+
+@pytest.mark.parametrize("kind", ["evaluations", "comparisons"])
+class TestBothKinds:
+    """What a client does with either."""
+
+    def test_waiting(self, world: World, kind: str) -> None:
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.wait(0.01):
+                world.service.work()
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            answer = world.ask(kind, {}, headers={"Prefer": "wait=30"})
+        finally:
+            stop.set()
+            worker.join()
+        assert (answer.status_code, answer.json()["status"]) == (201, "ready")
+        assert answer.headers["Preference-Applied"] == "wait=30"
+
+    def test_the_same_key_makes_one(self, world: World, kind: str) -> None:
+        headers = {"Idempotency-Key": f"nightly-{kind}"}
+        first, again = (world.ask(kind, {}, headers=headers) for _ in range(2))
+        assert first.json() == again.json()
+        assert "Idempotent-Replayed" not in first.headers
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert world.service.work() == 1
+        other = world.ask(kind, {"level": 0.8}, headers=headers)
+        refused(other, 422, "idempotency_key_reused")
+
+    def test_only_checked(self, world: World, kind: str) -> None:
+        before = everything(world.service)
+        answer = world.ask(kind, {}, params={"validate": True})
+        assert (answer.status_code, answer.json()) == (200, {"valid": True})
+        bad = world.ask(kind, {"dataset_id": "ds_0"}, params={"validate": True})
+        refused(bad, 404, "not_found", "/dataset_id")
+        assert everything(world.service) == before
+
+    def test_listing(self, world: World, kind: str) -> None:
+        made = [world.made(kind)["id"] for _ in range(2)]
+        page = world.client.get(f"/v1/{kind}", params={"limit": 1}).json()
+        assert ([entry["id"] for entry in page["data"]], page["has_more"]) == (made[1:], True)
+        rest = world.client.get(f"/v1/{kind}", params={"after": page["next"]}).json()
+        assert made[0] in [entry["id"] for entry in rest["data"]]
+        model = world.client.get("/v1/models/churn").json()["id"]
+        for filters, some in (
+            ({"model_id": model, "dataset_id": world.new}, True),
+            ({"model_id": "mdl_" + "0" * 32}, False),
+            ({"dataset_id": world.old}, False),
+        ):
+            listed = world.client.get(f"/v1/{kind}", params=filters).json()
+            assert bool(listed["data"]) == some
+        refused(world.client.get(f"/v1/{kind}?model_id=churn"), 422, "invalid", "mdl_", "churn")
+
+    def test_a_stranger_s_is_absent(self, world: World, kind: str) -> None:
+        made = world.made(kind)["id"]
+        stranger = world.service.client(world.service.key(owner=STRANGER))
+        for method in ("GET", "DELETE"):
+            refused(stranger.request(method, f"/v1/{kind}/{made}"), 404, "not_found")
+        assert stranger.get(f"/v1/{kind}").json()["data"] == []
+
+    def test_deleting(self, world: World, kind: str) -> None:
+        answer = world.ask(kind, {})
+        path = answer.headers["Location"]
+        refused(world.client.delete(path), 409, f"{kind[:-1]}_in_use", "cancel it first")
+        world.client.post(f"/v1/jobs/{answer.json()['job_id']}/cancel")
+        assert world.client.get(path).json()["status"] == "cancelled"
+        assert world.client.delete(path).status_code == 204
+        refused(world.client.delete(path), 404, "not_found")
+        refused(world.client.get(f"/v1/{kind}/none"), 404, "not_found")
+
+    @pytest.mark.parametrize(
+        ("body", "pointer", "words"),
+        [
+            ({"windows": []}, "/windows", "at least 1"),
+            ({"windows": [{"fpr_max": 0.01 * k} for k in range(1, 12)]}, "/windows", "at most 10"),
+            ({"windows": [{"fpr_min": 0.5, "fpr_max": 0.5}]}, "/windows/0/fpr_max", "0.5"),
+            ({"windows": [{"fpr_min": 0.1}]}, "/windows/0/fpr_max", "required"),
+            ({"windows": [{"fpr_max": 1.5}]}, "/windows/0/fpr_max", "1"),
+            ({"windows": [{"fpr_max": 0.1}] * 2}, "/windows/1", "[0, 0.1] is there twice"),
+            ({"windows": "all"}, "/windows", "list"),
+            ({"level": 0.4}, "/level", "0.5"),
+            ({"level": 1}, "/level", "0.999"),
+            ({"level": "0.9"}, "/level", "number"),
+            ({"dataset": "x"}, "/dataset", "not"),
+            ({"dataset_id": "\x00"}, "/dataset_id", ""),
+        ],
+    )
+    def test_bad_requests(
+        self, world: World, kind: str, body: dict[str, Any], pointer: str, words: str
+    ) -> None:
+        problem = refused(world.ask(kind, body), 422, "invalid", words)
+        assert problem["errors"][0]["pointer"] == pointer
+
+    def test_datasets_that_do_not_fit(self, world: World, kind: str) -> None:
+        upload = world.service.upload
+        lines = table(40, 2).splitlines()
+        narrow = "\n".join(",".join(line.split(",")[1:]) for line in lines)
+        other = "\n".join(line.replace(",yes", ",si") for line in lines)
+        for text, given, code, words in (
+            (narrow, {}, "unknown_column", "lacks 1 features: 'age', which churn:1 takes"),
+            (other, {"positive": "si"}, "label_mismatch", "'no' of churn:1, it has 'si'"),
+            (
+                "\n".join(lines),
+                {"categorical": "age"},
+                "unknown_column",
+                "must have 'age' not categorical",
+            ),
+        ):
+            dataset_id = upload(world.client, text, **given)
+            problem = refused(world.ask(kind, {"dataset_id": dataset_id}), 422, code, words)
+            assert problem["errors"][0]["pointer"] == "/dataset_id"
+        several = world.client.post(
+            "/v1/datasets?kind=multilabel&labels=a,b",
+            content="a,b,c\n" + "1,0,3\n0,1,4\n" * 20,
+            headers={"Content-Type": "text/csv"},
+        ).json()["id"]
+        answer = world.ask(kind, {"dataset_id": several})
+        refused(answer, 409, "dataset_not_ready")
+        world.service.work()
+        answer = world.ask(kind, {"dataset_id": several})
+        refused(answer, 422, "wrong_kind", "must be of kind bipartite")
+        one = [lines[0], *(f"{i},1,1,{'no' if i else 'yes'}" for i in range(30))]
+        failed = world.made(kind, dataset_id=upload(world.client, "\n".join(one)))
+        assert failed["status"] == "failed"
+        assert failed["error"]["code"] == "too_few_rows"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status", "pointer", "words"),
+    [
+        ("evaluations", {"model": "nobody"}, 404, "/model", "no model 'nobody'"),
+        ("evaluations", {"model": "a\x00"}, 422, "/model", ""),
+        ("evaluations", {"model": ["churn"]}, 422, "/model", "string"),
+        ("comparisons", {"models": ["churn", "mdl_0"]}, 404, "/models/1", "no model 'mdl_0'"),
+        ("comparisons", {"models": ["churn"]}, 422, "/models", "at least 2"),
+        ("comparisons", {"models": ["churn"] * 21}, 422, "/models", "at most 20"),
+        (
+            "comparisons",
+            {"models": ["churn", "churn:1"]},
+            422,
+            "/models/1",
+            "churn:1 is there twice",
+        ),
+    ],
+)
+def test_bad_models(
+    world: World, kind: str, body: dict[str, Any], status: int, pointer: str, words: str
+) -> None:
+    code = "not_found" if status == 404 else "invalid"
+    problem = refused(world.ask(kind, body), status, code, words)
+    assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_training_data_is_named(world: World) -> None:
+    evaluation = world.made("evaluations", dataset_id=world.old)
+    assert evaluation["drift"] is None
+    assert "churn:1 was trained on rows of this dataset" in evaluation["warnings"][0]
+    comparison = world.made("comparisons", dataset_id=world.old)
+    assert [warning[:7] for warning in comparison["warnings"]] == ["churn:1", "plain:1"]
+
+
+def test_a_model_that_is_being_judged_stays(world: World) -> None:
+    model = world.service.train(world.client, world.old, name="brief")["model_id"]
+    answer = world.ask("evaluations", {"model": model})
+    problem = world.client.delete(f"/v1/models/{model}")
+    refused(problem, 409, "model_in_use", answer.json()["job_id"])
+    world.service.work()
+    assert world.client.delete(f"/v1/models/{model}").status_code == 204
+    kept = world.client.get(answer.headers["Location"]).json()
+    assert (kept["status"], kept["model_name"]) == ("ready", "brief")

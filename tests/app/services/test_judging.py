@@ -1,0 +1,378 @@
+"""Models judged on datasets: every figure against the artifact's own scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
+from sqlalchemy import select
+from workbench import OWNER, Workbench
+
+from app.db.evaluation_tables import (
+    Comparison,
+    ComparisonModel,
+    Evaluation,
+    EvaluationCurve,
+)
+from app.db.model_tables import Model
+from app.db.session import Database
+from app.db.tables import Job, JobState
+from app.errors import Conflict, Invalid, NotFound
+from app.services import datasets, jobs, models
+from app.services.judging import comparisons, evaluations, judgements
+from app.services.judging.comparisons import ComparisonRequest
+from app.services.judging.evaluations import EvaluationRequest
+from app.services.scoring import artifact_key
+from core import artifact, metrics
+from core.metrics.drift import change
+
+
+@pytest.fixture
+def bench(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
+    """Return a worker without processes."""
+    db = Database(sqlite_url)
+    yield Workbench(db, tmp_path)
+    db.close()
+
+
+@pytest.fixture
+def bench_on_both(db: Database, tmp_path: Path) -> Workbench:
+    """The same on SQLite and on PostgreSQL, where it is SQL that is tried."""
+    return Workbench(db, tmp_path)
+
+
+class People:
+    """Rows with three features, weights (some of them 0), groups of two, and a label; drawn so often as asked."""
+
+    def __init__(self, n: int, seed: int, shift: float = 0.0, signal: float = 1.0) -> None:
+        rng = np.random.default_rng(seed)
+        self.X = rng.normal(size=(n, 3)).round(3)
+        self.weight = rng.integers(0, 4, n).astype(float)
+        self.group = np.arange(n) // 2
+        noise = rng.normal(size=n)
+        self.y = signal * (self.X[:, 0] - self.X[:, 1]) + noise > 0.8
+        self.X[:, 0] += shift
+
+    def csv(self) -> str:
+        """The table as it is uploaded."""
+        rows = zip(self.X.tolist(), self.weight, self.group, self.y, strict=True)
+        lines = [f"{a},{b},{c},{w:g},g{g},{'yes' if y else 'no'}" for (a, b, c), w, g, y in rows]
+        return "\n".join(["a,b,c,w,g,left", *lines, ""])
+
+    def scores(self, bench: Workbench, model: Model) -> np.ndarray:
+        """What the artifact gives these rows."""
+        ranker = artifact.load(bench.blobs.path(artifact_key(model)).read_bytes())
+        return ranker.decision_function(
+            pa.table({name: self.X[:, i] for i, name in enumerate("abc")})
+        )
+
+    def upload(self, bench: Workbench, **given: str) -> str:
+        """Upload and read; returns the dataset's id."""
+        fields = {"label": "left", "positive": "yes"} | given
+        if "weight" not in fields:
+            fields["drop"] = "w,g" if "group" not in fields else "w"
+        elif "group" not in fields:
+            fields["drop"] = "g"
+        return bench.ready(self.csv(), **fields).id
+
+
+def train(bench: Workbench, dataset_id: str, name: str, **request: Any) -> Model:
+    return bench.model(
+        bench.work_on(datasets.get(bench.db, OWNER, dataset_id), name=name, **request)
+    )
+
+
+def ask(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluation:
+    with bench.db.write() as session:
+        request = EvaluationRequest(model, dataset_id, **more)
+        return evaluations.submit(session, bench.settings, OWNER, request)
+
+
+def evaluate(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluation:
+    asked = ask(bench, model, dataset_id, **more)
+    job = bench.work()
+    assert job.state == JobState.SUCCEEDED, job.error
+    assert bench.left_over() == []
+    return judgements.get(bench.db, Evaluation, OWNER, asked.id)
+
+
+def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: Any) -> Comparison:
+    with bench.db.write() as session:
+        request = ComparisonRequest(refs, dataset_id, **more)
+        return comparisons.submit(session, bench.settings, OWNER, request)
+
+
+def interval(found: Any) -> tuple[float, ...]:
+    return tuple(found[end] for end in ("value", "low", "high"))
+
+
+def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
+    model = train(bench, People(300, 0).upload(bench), "churn")
+    people = People(400, 1)
+    new = people.upload(bench, weight="w", group="g")
+    found = evaluate(bench, "churn", new, windows=[(0.0, 0.1), (0.2, 0.5)], level=0.9)
+    assert (found.model_id, found.model_name, found.model_version) == (model.id, "churn", 1)
+    assert judgements.status_of(found) == "ready"
+    scores = people.scores(bench, model)
+    rows = {"sample_weight": people.weight, "group": people.group}
+    figures = found.metrics
+    assert figures is not None
+    expected = metrics.auc_interval(people.y, scores, 0.9, **rows)
+    assert interval(figures["auc"]) == pytest.approx(expected)
+    for area, window in zip(figures["pauc"], [(0.0, 0.1), (0.2, 0.5)], strict=True):
+        assert (area["fpr_min"], area["fpr_max"]) == window
+        expected = metrics.partial_auc_interval(people.y, scores, *window, level=0.9, **rows)
+        assert interval(area) == pytest.approx(expected)
+    present = people.weight > 0
+    assert figures["positives"] == (people.y & present).sum()
+    assert figures["negatives"] == (~people.y & present).sum()
+    assert figures["groups"] == len(set(people.group[present]))
+    assert figures["totals"]["positive"] == people.weight[people.y].sum()
+    per_group = np.bincount(people.group[people.y], people.weight[people.y])
+    kish = per_group.sum() ** 2 / (per_group**2).sum()
+    assert figures["totals"]["positive_effective"] == pytest.approx(kish)
+    _, curve, _ = evaluations.roc(bench.db, OWNER, found.id)
+    exact = metrics.roc_curve(people.y, scores, people.weight)
+    for name in ("fpr", "tpr", "thresholds"):
+        assert getattr(curve, name) == pytest.approx(getattr(exact, name))
+
+
+def test_drift_where_nothing_and_where_much_has_changed(bench: Workbench) -> None:
+    model = train(
+        bench, People(600, 0).upload(bench), "churn", objective={"metric": "tpr", "fpr": 0.1}
+    )
+    same = evaluate(bench, model.id, People(300, 1).upload(bench))
+    assert same.drift is not None
+    assert not same.drift["changed"]
+    assert same.drift["summary"].startswith("The model ranks as at validation")
+    assert len(same.drift["scores"]) == 2
+
+    weaker = People(500, 2, signal=0.2)
+    worse = evaluate(bench, model.id, weaker.upload(bench), level=0.8)
+    drift = worse.drift
+    assert drift is not None
+    assert drift["summary"].startswith("The model ranks worse than at validation: AUC")
+    assert drift["level"] == 0.95  # of the model's own intervals, whatever is asked for here
+    shown = models.metrics(bench.db, OWNER, model.id, "validation")
+    before = metrics.Interval(*interval(shown["auc"]))
+    after = metrics.auc_interval(weaker.y, weaker.scores(bench, model), 0.95)
+    area = drift["areas"][0]
+    assert interval(area["before"]) == before
+    assert interval(area["after"]) == pytest.approx(after)
+    assert area["p_value"] == pytest.approx(change(before, after).p_value)
+    tests = [*drift["areas"], *drift["scores"]]
+    assert len(tests) == 5  # AUC, two windows, the scores of two classes
+    assert min(test["adjusted_p_value"] for test in tests) == pytest.approx(
+        5 * min(test["p_value"] for test in tests)
+    )
+
+    moved = evaluate(bench, model.id, People(500, 3, shift=1.0).upload(bench))
+    assert moved.drift is not None
+    assert all(shift["changed"] and shift["higher"] > 0.6 for shift in moved.drift["scores"])
+    assert "scores of the positives and negatives have moved" in moved.drift["summary"]
+    assert moved.metrics is not None
+    cut = moved.metrics["operating_point"]  # the threshold that flagged a tenth of the negatives
+    assert cut["fpr"]["value"] > 0.2
+
+
+def test_what_has_no_drift_says_why(bench: Workbench) -> None:
+    people = People(300, 0)
+    old, new = people.upload(bench), People(200, 1).upload(bench)
+    train(bench, old, "judged", validation={"method": "dataset", "dataset_id": new})
+    train(bench, old, "unjudged", validation={"method": "none"})
+    copy = people.upload(bench, name="copy")
+    for ref, dataset_id, words in (
+        ("judged", old, "judged:1 was trained on rows of this dataset"),
+        ("judged", copy, "judged:1 was trained on rows of this dataset"),
+        ("judged", new, "judged:1 was validated on this very dataset"),
+        (
+            "unjudged",
+            new,
+            "drift is not known: the model was trained with validation.method 'none'",
+        ),
+    ):
+        found = evaluate(bench, ref, dataset_id)
+        assert found.drift is None
+        (warning,) = found.warnings
+        assert warning.startswith(words)
+        told = [event.data for event in jobs.events(bench.db, OWNER, found.job_id)]
+        assert {"text": warning} in told
+
+
+def test_pairs(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 100)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 1500)))
+    model = bench.model(bench.work_on(dataset, name="films"))
+    X, worth = worths(80, seed=5)
+    fresh = bench.ready(items_csv(X), kind="preferences", item="item")
+    with pytest.raises(Conflict, match="must have pairs that are ready"):
+        ask(bench, "films", fresh.id)
+    pairs = draw_pairs(worth, 600, seed=5)
+    bench.compare(fresh, pairs_csv(pairs))
+    found = evaluate(bench, "films", fresh.id)
+    assert found.windows == []
+    ranker = artifact.load(bench.blobs.path(artifact_key(model)).read_bytes())
+    scores = ranker.decision_function(pa.table({name: X[:, i] for i, name in enumerate("abc")}))
+    expected = metrics.summarise_pairs(scores, np.array(pairs))
+    assert found.metrics is not None
+    assert interval(found.metrics["pair_order"]) == pytest.approx(expected.order)
+    assert (found.metrics["pairs"], found.metrics["items"]) == (600, expected.items)
+    assert found.drift is not None
+    assert [area["of"] for area in found.drift["areas"]] == ["pair_order"]
+    with pytest.raises(NotFound, match="kind preferences, which has metrics alone"):
+        evaluations.roc(bench.db, OWNER, found.id)
+    with pytest.raises(Invalid, match="leave the windows out"):
+        ask(bench, "films", fresh.id, windows=[(0.0, 0.1)])
+    bench.work_on(dataset, name="more")
+    with pytest.raises(Invalid, match="are compared by their ROC curves"):
+        ask_comparison(bench, ["films", "more"], fresh.id)
+
+
+def test_several_labels(bench: Workbench) -> None:
+    def table(seed: int, rare: int) -> str:
+        X = np.random.default_rng(seed).normal(size=(200, 2)).round(3)
+        lines = [
+            f"{a},{b},{int(a > 0.2)},{int(b > a)},{int(i < rare)}"
+            for i, (a, b) in enumerate(X.tolist())
+        ]
+        return "\n".join(["a,b,hot,big,rare", *lines, ""])
+
+    given = {"kind": "multilabel", "labels": "hot,big,rare"}
+    old, new = bench.ready(table(0, 40), **given), bench.ready(table(1, 1), **given)
+    model = bench.model(bench.work_on(old, algorithm={"name": "adaboost_mh", "n_rounds": 20}))
+    found = evaluate(bench, model.id, new.id, windows=[(0.0, 0.2)])
+    figures = found.metrics
+    assert figures is not None
+    assert [label["label"] for label in figures["labels"]] == ["hot", "big", "rare"]
+    assert figures["labels"][2] == {
+        "label": "rare",
+        "auc": None,
+        "pauc": [],
+        "positives": 1,
+        "negatives": 199,
+    }
+    assert figures["judged"] == 2
+    values = [label["auc"]["value"] for label in figures["labels"][:2]]
+    assert figures["mean_auc"] == pytest.approx(np.mean(values))
+    assert min(values) > 0.9
+    assert found.warnings == [
+        "1 labels have fewer than 2 rows of a class in the dataset, and so no AUC: 'rare'"
+    ]
+    assert found.drift is not None
+    assert [area["label"] for area in found.drift["areas"]] == ["hot", "big"]
+
+
+def test_the_figures_of_a_comparison(bench: Workbench) -> None:
+    old = People(300, 0).upload(bench)
+    plain = [
+        train(bench, old, "boosted"),
+        train(bench, old, "linear", algorithm={"name": "logistic"}),
+    ]
+    people = People(250, 1)
+    new = people.upload(bench, weight="w", group="g")
+    other = train(bench, new, "other", algorithm={"name": "auc_svm"})
+    asked = ask_comparison(
+        bench, ["boosted", "linear:1", other.id], new, windows=[(0.0, 1.0), (0.0, 0.2)], level=0.9
+    )
+    assert bench.work().state == JobState.SUCCEEDED
+    found = judgements.get(bench.db, Comparison, OWNER, asked.id)
+    assert [model.model_id for model in found.models] == [model.id for model in (*plain, other)]
+    (warning,) = found.warnings
+    assert warning.startswith("other:1 was trained on rows of this dataset")
+    expected = metrics.compare(
+        people.y,
+        [people.scores(bench, model) for model in (*plain, other)],
+        [(0.0, 1.0), (0.0, 0.2)],
+        level=0.9,
+        sample_weight=people.weight,
+        group=people.group,
+    )
+    result = found.result
+    assert result is not None
+    assert result["n_tests"] == 6
+    assert result["p_value"] == pytest.approx(expected.joint_p_value)
+    assert result["groups"] == len(set(people.group[people.weight > 0]))
+    for window, exact in zip(result["windows"], expected.windows, strict=True):
+        assert window["p_value"] == pytest.approx(exact.joint_p_value)
+        for value, one in zip(window["values"], exact.values, strict=True):
+            assert interval(value) == pytest.approx(one)
+        named = [
+            (model.id, next_.id)
+            for i, model in enumerate((*plain, other))
+            for next_ in (*plain, other)[i + 1 :]
+        ]
+        assert [(d["first"], d["second"]) for d in window["differences"]] == named
+        for difference, one in zip(window["differences"], exact.differences, strict=True):
+            assert interval(difference) == pytest.approx((one.value, one.low, one.high))
+            assert difference["adjusted_p_value"] == pytest.approx(one.adjusted_p_value)
+
+
+def test_what_is_deleted_meanwhile(bench_on_both: Workbench) -> None:
+    bench = bench_on_both
+    old, new = People(200, 0).upload(bench), People(100, 1).upload(bench)
+    first = train(bench, old, "first")
+    second = train(bench, old, "second", algorithm={"name": "logistic"})
+    asked = ask(bench, first.id, new)
+    compared = ask_comparison(bench, [second.id, first.id], new)
+    for model in (first, second):
+        with pytest.raises(Conflict, match="is being judged by"):
+            models.delete(bench.db, OWNER, model.id)
+    with pytest.raises(Conflict, match="in use by 2 unfinished jobs"):
+        datasets.delete(bench.db, OWNER, new)
+    with pytest.raises(Conflict, match=r"has the unfinished job job_\w+: cancel it first"):
+        judgements.delete(bench.db, Evaluation, OWNER, asked.id)
+    bench.work(), bench.work()
+    # What was found stays, whatever becomes of whom it was found of.
+    for model in (first, second):
+        models.delete(bench.db, OWNER, model.id)
+    datasets.delete(bench.db, OWNER, new)
+    kept = judgements.get(bench.db, Evaluation, OWNER, asked.id)
+    assert (kept.model_name, kept.metrics is not None) == ("first", True)
+    assert len(evaluations.roc(bench.db, OWNER, asked.id)[1]) > 2
+    assert judgements.get(bench.db, Comparison, OWNER, compared.id).result is not None
+    judgements.delete(bench.db, Evaluation, OWNER, asked.id)
+    judgements.delete(bench.db, Comparison, OWNER, compared.id)
+    with bench.db.read() as session:
+        for table in (Evaluation, EvaluationCurve, Comparison, ComparisonModel):
+            assert session.scalars(select(table)).all() == []
+
+
+def test_a_job_that_is_cancelled_may_be_retried(bench_on_both: Workbench) -> None:
+    bench = bench_on_both
+    old, new = People(200, 0).upload(bench), People(100, 1).upload(bench)
+    train(bench, old, "churn")
+    asked = ask(bench, "churn", new)
+    jobs.cancel(bench.db, OWNER, asked.job_id)
+    stopped = judgements.get(bench.db, Evaluation, OWNER, asked.id)
+    assert (judgements.status_of(stopped), stopped.metrics) == ("cancelled", None)
+    with pytest.raises(NotFound, match=r"has no ROC curve: its job \w+ has cancelled"):
+        evaluations.roc(bench.db, OWNER, asked.id)
+    with bench.db.write() as session:
+        job = jobs.retry_within(session, bench.settings, OWNER, asked.job_id)
+    again = judgements.get(bench.db, Evaluation, OWNER, asked.id)
+    assert (again.job_id, judgements.status_of(again)) == (job.id, "processing")
+    assert bench.work().state == JobState.SUCCEEDED
+    assert judgements.status_of(judgements.get(bench.db, Evaluation, OWNER, asked.id)) == "ready"
+
+
+def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
+    old, new = People(200, 0).upload(bench), People(100, 1).upload(bench)
+    model = train(bench, old, "churn")
+    train(bench, old, "more")
+    asked = [ask(bench, ref, new) for ref in ("churn", "churn", "more")]
+    compared = ask_comparison(bench, ["churn", "more"], new)
+    with bench.db.write() as session:  # in the moment between a check and its commit
+        session.delete(session.get_one(Evaluation, asked[0].id))
+        session.get_one(Job, asked[2].job_id).dataset_id = "ds_" + "0" * 32
+        session.delete(session.get_one(Model, model.id))
+    for code in ("evaluation_deleted", "model_deleted", "dataset_deleted", "model_deleted"):
+        job = bench.work()
+        assert (job.state, job.error and job.error["code"]) == (JobState.FAILED, code)
+    assert bench.left_over() == []
+    failed = judgements.get(bench.db, Comparison, OWNER, compared.id)
+    assert judgements.status_of(failed) == "failed"
