@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     )
     fan_out_cells: Annotated[int, Ge(0)] = Field(
         default=2_000_000,
-        description="Rows × features × parts from which on a job's parts are shared among workers; "
+        description="Rows × features × fits from which on a job's fits are shared among workers; "
         "a smaller job stays in one process.",
     )
 

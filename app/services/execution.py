@@ -9,13 +9,14 @@ from app.db.session import Database
 from app.errors import Invalid, ServiceError, Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import parts, queue, training
+from app.services import parts, queue, train_part, training
 from app.services.ingest import job as ingesting
 from app.services.ingest import pairs_job
 from app.services.jobs import INGEST, INGEST_PAIRS
 from app.services.judging import compare, evaluate
 from app.services.judging.requests import COMPARE, EVALUATE
 from app.services.submission import TRAIN
+from app.services.train_part import TRAIN_PART
 from core.errors import CoreError
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
@@ -39,9 +40,10 @@ class Handler(NamedTuple):
 HANDLERS: Mapping[str, Handler] = {
     INGEST: Handler(ingesting.prepare, ingesting.run, ingesting.complete),
     INGEST_PAIRS: Handler(pairs_job.prepare, pairs_job.run, pairs_job.complete),
-    TRAIN: Handler(training.prepare, training.run, training.complete),
     EVALUATE: Handler(evaluate.prepare, evaluate.run, evaluate.complete),
     COMPARE: Handler(compare.prepare, compare.run, compare.complete),
+    TRAIN: Handler(training.prepare, training.run, training.complete),
+    TRAIN_PART: Handler(train_part.prepare, train_part.run, train_part.complete),
 }
 
 

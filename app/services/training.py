@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,11 +18,20 @@ from app.errors import Conflict, Invalid
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import importances, queue, samples, search
+from app.services import importances, parts, queue, samples, search
 from app.services.fitting import Bench
-from app.services.plan import SERVED, Plan, StageProgress, is_served, is_tryout_for_served
+from app.services.plan import (
+    CONTROL,
+    SERVED,
+    Plan,
+    StageProgress,
+    is_served,
+    is_tryout_for_served,
+    share_of,
+)
 from app.services.staging import publish
 from app.services.submission import check_pairs_ready, find_misfit, label_values, show_labels
+from app.services.suitability import count_features
 from app.services.trials import KINDS
 
 ARTIFACTS = "artifacts"
@@ -50,6 +60,8 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
         "labels": dataset.labels,
+        "finished": parts.finished(db, blobs, claim.job_id),
+        "fan_out_from": _fan_out_from(dataset, settings.fan_out_cells),
     }
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs, None)
@@ -68,6 +80,11 @@ def _ready(dataset: Dataset | None, dataset_id: str | None) -> Dataset:
         )
     check_pairs_ready(dataset)
     return dataset
+
+
+def _fan_out_from(dataset: Dataset, cells: int) -> int:
+    """How many fits make a stage worth being shared among workers: each is taken for all cells of the table."""
+    return max(2, math.ceil(cells / max((dataset.rows or 0) * count_features(dataset), 1)))
 
 
 def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> Json:
@@ -98,13 +115,25 @@ def _check_judge(dataset: Dataset, judge: Dataset) -> None:
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Fit and judge; pure computing on the files that the payload names."""
+    """Fit and judge; pure computing on the files that the payload names.
+
+    A first stage of many parts is handed out to be run as jobs of their own, and so are those after it; controls go
+    where the fits go that they are compared with. What has run here is known to this process alone, so that from there
+    on all is done here.
+    """
     workdir, bench = Path(payload["workdir"]), Bench(payload)
     plan = Plan(payload["spec"], bench.held_out)
     finished = list(payload.get("finished", ()))
-    while parts := plan.next(finished):
-        stage = finished[-1]["stage"] + 1 if finished else 0
-        finished += _run_stage(bench, stage, parts, workdir, callback)
+    least = 2 if finished else payload.get("fan_out_from", math.inf)
+    begun = stage = finished[-1]["stage"] + 1 if finished else 0
+    while stage_parts := plan.next(finished):
+        fits = sum(part["what"] != CONTROL for part in stage_parts)
+        if stage == begun and fits >= least:
+            share = share_of(stage_parts)
+            return {"fan_out": {"stage": stage, "parts": stage_parts, "share": share}}
+        told = StageProgress(stage - begun, stage_parts, callback)
+        finished += _run_stage(bench, stage, stage_parts, workdir, told)
+        stage += 1
     return _result(payload, plan, bench, finished)
 
 
@@ -114,12 +143,11 @@ def run_part(payload: Mapping[str, Any], callback: Callback) -> Json:
 
 
 def _run_stage(
-    bench: Bench, stage: int, parts: Sequence[Json], workdir: Path, callback: Callback
+    bench: Bench, stage: int, stage_parts: Sequence[Json], workdir: Path, told: StageProgress
 ) -> list[Json]:
     """Run the parts of a stage one after the other in this process."""
-    told = StageProgress(stage, parts, callback)
     finished = []
-    for number, part in enumerate(parts):
+    for number, part in enumerate(stage_parts):
         folder = workdir / f"{stage}-{number}"
         folder.mkdir()
         result = bench.run(part, folder, told.of_part(number))

@@ -1,0 +1,63 @@
+"""A worker within one process, forked from one that has imported everything: it is killed at a seam in no time."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import threading
+from collections.abc import Mapping
+from typing import Any, cast
+
+from app.db.session import Database
+from app.infra import faults
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import queue
+from workers.attend import Attendance
+from workers.child import Progress, run_job
+from workers.fit_process import FitProcess, Message
+
+# Not this module: what is imported beforehand is looked for in the repository's root.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["app.services.execution", "workers.attend", "workers.child"])
+
+
+def work(settings: Settings, seam: str = "") -> int:
+    """Work until there is nothing to do, or until the process dies at the seam; returns its exit code."""
+    url = settings.sqlalchemy_url
+    process = _FORKS.Process(target=_serve, args=(url, settings.model_dump(), seam))
+    process.start()
+    process.join(60)
+    assert process.exitcode is not None, f"still at work: {seam}"
+    return process.exitcode
+
+
+def _serve(url: str, given: dict[str, Any], seam: str) -> None:
+    faults._armed = faults.parse(seam)  # the variable was read at the import
+    settings = Settings.model_validate(given | {"database_url": url})
+    db, blobs = Database(url), BlobStore(settings.blob_dir)
+    process = cast(FitProcess, _FitHere())
+    while (claim := queue.claim(db, settings, "wrk_mortal")) is not None:
+        attendance = Attendance(
+            claim,
+            process,
+            db=db,
+            blobs=blobs,
+            settings=settings,
+            stopping=threading.Event(),
+        )
+        attendance.run()
+    db.close()
+
+
+class _FitHere:
+    """Runs each job when it is handed over, and has the answer ready."""
+
+    def start_job(self, payload: Mapping[str, Any], memory_bytes: int | None) -> None:
+        message = json.loads(json.dumps({"payload": payload, "memory_bytes": memory_bytes}))
+        progress = Progress(lambda message: None, threading.Event())
+        self._answer = json.loads(json.dumps(run_job(message, progress)))
+
+    def receive(self, timeout: float) -> Message:
+        answer: Message = self._answer
+        return answer

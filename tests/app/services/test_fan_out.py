@@ -1,0 +1,182 @@
+"""Training in parts: the same bits as in one process, whatever dies on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mortal_worker import work
+from sqlalchemy import func, select, update
+from workbench import OWNER, Workbench
+
+from app.db.model_tables import Model
+from app.db.schema import Base
+from app.db.session import Database
+from app.db.tables import Job, JobState
+from app.infra.settings import Settings
+from app.services import jobs
+from app.services.reap import Reaper
+
+SEARCHED = {
+    "algorithm": {"name": "rankboost"},
+    "validation": {"method": "cross_validation", "folds": 3},
+    "search": {
+        "method": "random",
+        "space": {"n_rounds": [2, 5], "max_bins": [4, 16, 64]},
+        "n_candidates": 3,
+    },
+}
+SEAMS = [
+    "claimed=kill",  # the job is somebody's, and nothing done
+    "fan_out=kill",
+    "finished=kill",  # the parts are there, and nobody was told
+    "claim=kill@3",
+    "adopted=kill",  # a part's file is there, and no row names it
+    "finish=kill@3",
+    "finished=kill@4",
+    "join=kill",
+    "fan_out=kill",
+    "join=kill",
+    "adopted=kill",  # the artifact is there, and no model
+    "finish=kill",
+]
+"""What kills one worker after the other, on the way of one job from its first claim to its end."""
+
+
+def table(rows: int = 120) -> str:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(rows, 3)).round(3)
+    y = X[:, 0] + rng.normal(size=rows) > 0
+    lines = (",".join([*map(str, x), str(int(label))]) for x, label in zip(X, y, strict=True))
+    return "\n".join(["a,b,c,y", *lines, ""])
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    bench = Workbench(db, tmp_path)
+    bench.settings = bench.settings.model_copy(update={"job_max_attempts": 99})
+    return bench
+
+
+def sharing(bench: Workbench, cells: int = 0) -> Settings:
+    """The settings of workers that share every job of so many cells."""
+    url = bench.db.url.render_as_string(hide_password=False)
+    given = bench.settings.model_dump() | {"database_url": url, "fan_out_cells": cells}
+    return Settings.model_validate(given)
+
+
+def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:
+    """How many parts of each stage are in which state."""
+    parts = select(Job.stage, Job.state, func.count()).where(Job.parent_id == job.id)
+    with bench.db.read() as session:
+        rows = session.execute(parts.group_by(Job.stage, Job.state).order_by(Job.stage))
+        return [tuple(row) for row in rows]
+
+
+def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
+    """All that a job has found out, table by table, but for the time it took."""
+    model = bench.model(job)
+    assert model.search is not None
+    found: dict[str, Any] = {
+        "artifact": model.artifact_sha256,
+        "search": _timeless(model.search),
+        "warnings": model.warnings,
+    }
+    with bench.db.read() as session:
+        for table in Base.metadata.sorted_tables:
+            if "model_id" in table.c and table.name != "jobs":
+                rows = session.execute(select(table).where(table.c.model_id == model.id))
+                found[table.name] = sorted(
+                    repr(_timeless(dict(row._mapping) | {"model_id": None})) for row in rows
+                )
+    return found
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _timeless(each) for key, each in value.items() if key != "seconds"}
+    return [_timeless(each) for each in value] if isinstance(value, list) else value
+
+
+def let_leases_run_out(bench: Workbench) -> None:
+    """Have the reaper see that a worker is gone, and skip what its job would wait."""
+    now = [0.0]
+    reaper = Reaper(bench.db, bench.settings, lambda: now[0])
+    reaper.reap()
+    with bench.db.write() as session:
+        session.execute(
+            update(Job).where(Job.state == JobState.RUNNING).values(lease_expires_at=1.0)
+        )
+    now[0] += bench.settings.lease_seconds
+    assert len(reaper.reap().requeued) <= 1
+    with bench.db.write() as session:
+        session.execute(update(Job).values(not_before=0.0))
+
+
+def test_killed_at_every_seam_it_ends_with_one_model_the_same_as_in_one_process(
+    bench: Workbench,
+) -> None:
+    dataset = bench.ready(table())
+    inline = bench.work_on(dataset, **SEARCHED)
+    job = bench.submit(dataset, **SEARCHED)
+    for seam in SEAMS:
+        assert work(sharing(bench), seam) == -9, seam
+        let_leases_run_out(bench)
+    assert work(sharing(bench)) == 0
+    done = jobs.get(bench.db, OWNER, job.id)
+    assert (done.state, done.progress) == ("succeeded", {"fraction": 1.0})
+    assert learnt(bench, done) == learnt(bench, inline)
+    with bench.db.read() as session:
+        made = select(func.count()).select_from(Model).where(Model.job_id == job.id)
+        assert session.scalar(made) == 1
+    assert parts_of(bench, inline) == []
+    assert parts_of(bench, done) == [(0, "succeeded", 18), (1, "succeeded", 4)]
+    fractions = [
+        event.data["fraction"]
+        for event in jobs.events(bench.db, OWNER, job.id, limit=200)
+        if event.type == "progress"
+    ]
+    assert fractions == sorted(fractions)
+    assert 0 < fractions[0] <= fractions[-1] <= 1
+
+
+class TestWhenToShare:
+    """Rows of a part's table times features times fits: 120 × 3 × 4 for three folds and what is served."""
+
+    @pytest.fixture
+    def db(self, sqlite_url: str) -> Database:
+        return Database(sqlite_url)
+
+    @pytest.mark.parametrize(("cells", "shared"), [(1440, True), (1441, False)])
+    def test_a_job_is_shared_from_so_many_cells_on(
+        self, bench: Workbench, cells: int, shared: bool
+    ) -> None:
+        validation = {"method": "cross_validation", "folds": 3}
+        job = bench.submit(bench.ready(table()), validation=validation)
+        assert work(sharing(bench, cells)) == 0
+        assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
+        # Controls go with the fits, and do not count.
+        assert parts_of(bench, job) == ([(0, "succeeded", 10)] if shared else [])
+
+    def test_one_fit_and_its_controls_stay_in_one_process(self, bench: Workbench) -> None:
+        job = bench.submit(bench.ready(table()))
+        assert work(sharing(bench)) == 0
+        assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
+        assert parts_of(bench, job) == []
+
+    def test_a_part_that_is_at_fault_fails_the_job(self, bench: Workbench) -> None:
+        rows = "".join(f"{i},{int(i < 4)}\n" for i in range(40))
+        validation = {"method": "cross_validation", "folds": 3}
+        search = {"method": "grid", "space": {"n_rounds": [1, 2]}, "folds": 3}
+        algorithm = {"name": "rankboost"}
+        dataset = bench.ready("a,y\n" + rows)
+        given = {"validation": validation, "search": search, "algorithm": algorithm}
+        inline = bench.work_on(dataset, **given)
+        job = bench.submit(dataset, **given)
+        assert work(sharing(bench)) == 0
+        done = jobs.get(bench.db, OWNER, job.id)
+        assert (done.state, done.error) == ("failed", inline.error)
+        assert done.error is not None
+        assert {state for _, state, _ in parts_of(bench, job)} >= {"failed", "cancelled"}
