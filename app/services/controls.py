@@ -6,16 +6,27 @@ the job says otherwise they are fitted where they cost little: up to `MOST_CELLS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from app.db.validation_tables import ModelControls
+from app.services.entries import LEVEL, Entries
+from app.services.objectives import WHOLE, window_of
+from app.services.trials.bipartite import windows_of
+from core.metrics import Comparison, Difference, compare, cross_validated_compare
+from core.metrics.differences import holm
 from core.parameters import list_parameters
+from core.ranker import Floats
 from core.registry import ALGORITHMS
 
 CONTROLS = ("logistic", "auc_svm")
 
 MOST_CELLS = 10_000_000
 """Some five seconds for both; larger tables have controls where the job asks for them."""
+
+CHOSEN = "chosen"
 
 Json = dict[str, Any]
 
@@ -47,3 +58,89 @@ def parameters_of(name: str, spec: Mapping[str, Any]) -> Json:
     if "random_state" in own:
         own["random_state"] = spec["seed"]
     return own
+
+
+def judge(
+    objective: Mapping[str, Any],
+    judged: Entries | None,
+    chosen: Floats,
+    scores: Mapping[str, Floats],
+) -> Json:
+    """Compare the chosen ranker with each control, on the rows that judge: areas and paired differences by window.
+
+    p-values are adjusted by Holm over all controls and windows. The ranker beats a control if its area in the
+    objective's window is greater, with an adjusted p-value below 1 - level. Without any control there is nothing to
+    compare.
+    """
+    windows = list(dict.fromkeys([WHOLE, *windows_of(objective)]))
+    window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
+    nothing: Json = {"level": LEVEL, "windows": [], "decided_on": window, "beats": None}
+    if judged is None:
+        return nothing
+    names = [CHOSEN, *scores]
+    found = _compare(judged, [chosen, *scores.values()], windows, names)
+    against = [
+        [difference for difference in window.differences if difference.first == CHOSEN]
+        for window in found.windows
+    ]
+    adjusted = holm(np.array([[each.p_value for each in window] for window in against]))
+    decided_on = windows.index(window_of(objective))
+    beats = all(
+        each.value > 0.0 and p < 1.0 - LEVEL
+        for each, p in zip(against[decided_on], adjusted[decided_on], strict=True)
+    )
+    return nothing | {
+        "windows": [
+            {
+                "fpr_min": window.fpr_min,
+                "fpr_max": window.fpr_max,
+                "chosen": window.values[0]._asdict(),
+                "controls": [
+                    _shown(area._asdict(), difference, float(p))
+                    for area, difference, p in zip(window.values[1:], differences, ps, strict=True)
+                ],
+            }
+            for window, differences, ps in zip(found.windows, against, adjusted, strict=True)
+        ],
+        "beats": beats,
+    }
+
+
+def _shown(area: Json, difference: Difference, adjusted: float) -> Json:
+    return {
+        "algorithm": difference.second,
+        "area": area,
+        "difference": {
+            "value": difference.value,
+            "low": difference.low,
+            "high": difference.high,
+            "p_value": difference.p_value,
+            "adjusted_p_value": adjusted,
+        },
+    }
+
+
+def _compare(
+    judged: Entries, scores: Sequence[Floats], windows: list[tuple[float, float]], names: list[str]
+) -> Comparison:
+    same: Json = {
+        "level": LEVEL,
+        "sample_weight": judged.weight,
+        "group": judged.group,
+        "names": names,
+        "adjust": "none",
+    }
+    folds = judged.folds
+    if folds is None:
+        return compare(judged.y, scores, windows, **same)
+    return cross_validated_compare(
+        judged.y, scores, folds.fold, windows, repeat=folds.repeat, row=folds.row, **same
+    )
+
+
+def row_of(model_id: str, found: Mapping[str, Any]) -> ModelControls:
+    """What is kept of it."""
+    return ModelControls(model_id=model_id, **{key: found[key] for key in _KEPT})
+
+
+_KEPT = ("level", "controls", "windows", "decided_on", "skipped")

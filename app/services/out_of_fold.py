@@ -19,6 +19,7 @@ Thresholds so are in the served ranker's units, and approximate: they were never
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.db.validation_tables import ModelOutOfFold
+from app.services.entries import LEVEL, Entries, Folds
+from app.services.objectives import WHOLE
 from app.services.plan import FIT, SCORES_FILE, SERVED, Fold, scope_of
 from app.services.trials.bipartite import (
     BipartiteTable,
@@ -38,33 +42,24 @@ from app.services.trials.bipartite import (
     write_curve,
 )
 from app.services.yardstick import YARDSTICK_FILE, convert, mark
-from core.metrics import cross_validated_areas, summarise
-from core.metrics.summary import PartialArea
+from core.metrics import auc, cross_validated_areas, roc_curve, summarise
 from core.ranker import Floats
 
 OUT_OF_FOLD_FILE = "out_of_fold.parquet"
 CURVE_FILE = "validation.curve"
 MOST_POINTS = 250_000
-WHOLE = (0.0, 1.0)
-LEVEL = 0.95
 
 Json = dict[str, Any]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class OutOfFold:
-    """An entry per row and repeat, in the order of repeat, fold and row; repeats and folds count from 1.
-
-    `place` says for each fold, one after the other, where its entries begin and end.
+    """An entry per row and repeat, in the order of repeat, fold and row, and its score on the fold's own scale and on
+    that of the ranker that is served.
     """
 
-    row: Ints
-    repeat: Ints
-    fold: Ints
-    y: npt.NDArray[np.int8]
-    weight: Floats | None
-    group: npt.NDArray[np.uint64] | None
+    entries: Entries
+    folds: Folds
     score: Floats
     aligned: Floats
 
@@ -72,33 +67,23 @@ class OutOfFold:
 def gather(
     data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Mapping[str, Any]]
 ) -> OutOfFold:
-    """Put together what the folds' rankers gave, on the scale of the one that is served."""
+    """Put together what the folds' rankers gave."""
     files = {
         scope_of(each["spec"]): each["result"]["files"]
         for each in finished
         if each["spec"]["what"] == FIT
     }
     served = mark(np.load(files[SERVED][scores_file("train")]))
-    table = data.served.train
-    rows = [data.division(scope).test for scope in folds]
-    scores = [np.load(files[scope][SCORES_FILE]) for scope in folds]
-    marks = [np.load(files[scope][YARDSTICK_FILE]) for scope in folds]
-    row = np.concatenate(rows)
-    sizes = [len(each) for each in rows]
-    weight = None if table.weight is None else table.weight[row]
-    parts = np.split(np.arange(len(row)), np.cumsum(sizes)[:-1])
+    scores = [np.load(files[fold][SCORES_FILE]) for fold in folds]
+    marks = [np.load(files[fold][YARDSTICK_FILE]) for fold in folds]
     converted = [convert(own, yard, served) for own, yard in zip(scores, marks, strict=True)]
+    entries = data.entries(folds)
+    assert entries.folds is not None
     score = np.concatenate(scores)
-    return OutOfFold(
-        row,
-        np.repeat([repeat + 1 for repeat, _ in folds], sizes),
-        np.repeat([fold + 1 for _, fold in folds], sizes),
-        table.y[row],
-        weight,
-        None if table.group is None else table.group[row],
-        score,
-        align(score, parts, np.concatenate(converted), weight),
-    )
+    ends = np.cumsum([len(each) for each in scores])
+    places = np.split(np.arange(len(score)), ends[:-1])
+    aligned = align(score, places, np.concatenate(converted), entries.weight)
+    return OutOfFold(entries, entries.folds, score, aligned)
 
 
 def align(
@@ -124,32 +109,32 @@ def _mid_ranks(scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 def judge(found: OutOfFold, objective: Mapping[str, Any], workdir: Path) -> Json:
     """Measure by the out-of-fold scores, and write the curve beside: what a validation part amounts to."""
+    entries, folds = found.entries, found.folds
     windows = windows_of(objective)
-    areas = cross_validated_areas(
-        found.y,
+    area, *partial = cross_validated_areas(
+        entries.y,
         found.score,
-        found.fold,
+        folds.fold,
         [WHOLE, *windows],
-        repeat=found.repeat,
-        row=found.row,
+        repeat=folds.repeat,
+        row=folds.row,
         level=LEVEL,
-        sample_weight=found.weight,
-        group=found.group,
+        sample_weight=entries.weight,
+        group=entries.group,
     )
-    once = found.repeat == 1
+    once = folds.repeat == 1  # rows are counted once however often they were scored
     counts = summarise(
-        found.y[once], found.aligned[once], _taken(found.weight, once), windows, LEVEL
+        entries.y[once], found.aligned[once], _taken(entries.weight, once), windows, LEVEL
     )
     curve = counts.curve
-    if found.repeat[-1] > 1:
-        curve = summarise(found.y, found.aligned, found.weight, windows, LEVEL).curve
+    if not once.all():
+        curve = roc_curve(entries.y, found.aligned, entries.weight)
     write_curve(workdir / CURVE_FILE, curve.thin(MOST_POINTS))
-    partial = [PartialArea(*window, area) for window, area in zip(windows, areas[1:], strict=True)]
     return metrics_of(counts) | {
-        "auc": areas[0]._asdict(),
+        "auc": area._asdict(),
         "partial_aucs": [
-            {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
-            for area in partial
+            {"fpr_min": fpr_min, "fpr_max": fpr_max, **area._asdict()}
+            for (fpr_min, fpr_max), area in zip(windows, partial, strict=True)
         ],
         "curve": CURVE_FILE,
         "margins": None,
@@ -162,19 +147,48 @@ def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None
 
 def write(found: OutOfFold, workdir: Path) -> Json:
     """Write all entries as Parquet; `row` counts from 0 in the order of the dataset."""
+    entries, folds = found.entries, found.folds
+    weight = np.ones(len(found.score)) if entries.weight is None else entries.weight
     columns = {
-        "row": found.row,
-        "repeat": found.repeat.astype(np.int8),
-        "fold": found.fold.astype(np.int8),
-        "y": found.y,
-        "weight": np.ones(len(found.row)) if found.weight is None else found.weight,
+        "row": folds.row,
+        "repeat": folds.repeat.astype(np.int8),
+        "fold": folds.fold.astype(np.int8),
+        "y": entries.y,
+        "weight": weight,
         "score": found.score,
         "aligned_score": found.aligned,
     }
-    pq.write_table(pa.table(columns), workdir / OUT_OF_FOLD_FILE, compression="zstd")
+    path = workdir / OUT_OF_FOLD_FILE
+    pq.write_table(pa.table(columns), path, compression="zstd")
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {
         "file": OUT_OF_FOLD_FILE,
-        "entries": len(found.row),
-        "repeats": int(found.repeat.max()),
-        "folds": int(found.fold.max()),
+        "sha256": sha256,
+        "bytes": path.stat().st_size,
+        "entries": len(found.score),
+        "repeats": int(folds.repeat.max()),
+        "folds": int(folds.fold.max()),
+        "fold_aucs": _fold_aucs(found),
     }
+
+
+def _fold_aucs(found: OutOfFold) -> list[Json]:
+    entries, folds = found.entries, found.folds
+    aucs = []
+    for repeat, fold in np.unique(np.stack([folds.repeat, folds.fold], axis=1), axis=0).tolist():
+        own = (folds.repeat == repeat) & (folds.fold == fold)
+        area = auc(entries.y[own], found.score[own], _taken(entries.weight, own))
+        aucs.append({"repeat": repeat, "fold": fold, "auc": area})
+    return aucs
+
+
+def row_of(model_id: str, dataset_id: str, key: str, kept: Mapping[str, Any]) -> ModelOutOfFold:
+    """What `write` has written, as a row; `key` is that of its blob."""
+    same = ("bytes", "entries", "repeats", "folds", "fold_aucs")
+    return ModelOutOfFold(
+        model_id=model_id,
+        dataset_id=dataset_id,
+        blob_key=key,
+        **{name: kept[name] for name in same},
+    )

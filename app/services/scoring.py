@@ -22,7 +22,7 @@ from app.infra.blobs import BlobStore
 from app.infra.remember import Memory
 from app.services import models
 from app.services.features import FeatureIndex
-from app.services.training import ARTIFACTS, VALIDATION
+from app.services.training import ARTIFACTS
 from core import artifact
 from core.metrics import RocCurve
 from core.ranker import Ranker
@@ -148,7 +148,7 @@ class ModelCache:
 
     def _read(self, model: Model) -> Served:
         with self._db.read() as session:
-            curve = rows.find_curve(session, model.id, VALIDATION)
+            curve = rows.find_curve(session, model.id, models.VALIDATION)
         try:
             data = self._blobs.path(artifact_key(model)).read_bytes()
         except FileNotFoundError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,13 @@ from app.errors import Conflict, Invalid
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import importances, parts, queue, samples, search
+from app.services import controls, importances, models, out_of_fold, parts, queue, samples
+from app.services.assembly import put_together
 from app.services.fitting import Bench
 from app.services.plan import (
     CONTROL,
-    SERVED,
     Plan,
     StageProgress,
-    is_served,
-    is_tryout_for_served,
     share_of,
 )
 from app.services.staging import publish
@@ -35,7 +32,7 @@ from app.services.suitability import count_features
 from app.services.trials import KINDS
 
 ARTIFACTS = "artifacts"
-VALIDATION = "validation"
+OUT_OF_FOLD = "out-of-fold"
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -134,7 +131,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         told = StageProgress(stage - begun, stage_parts, callback)
         finished += _run_stage(bench, stage, stage_parts, workdir, told)
         stage += 1
-    return _result(payload, plan, bench, finished)
+    return put_together(payload, plan, bench, finished)
 
 
 def run_part(payload: Mapping[str, Any], callback: Callback) -> Json:
@@ -155,58 +152,6 @@ def _run_stage(
     return finished
 
 
-def _result(
-    payload: Mapping[str, Any], plan: Plan, bench: Bench, finished: Sequence[Mapping[str, Any]]
-) -> Json:
-    """Put together what the parts have found."""
-    spec, workdir = payload["spec"], Path(payload["workdir"])
-    served = next(each["result"] for each in finished if is_served(each["spec"]))
-    for name, file in served["files"].items():
-        shutil.copyfile(file, workdir / name)
-    algorithm, selection, searched = spec["algorithm"], None, []
-    chosen = plan.chosen(SERVED, finished)
-    if spec.get("search") is not None:
-        tried = [each for each in finished if is_tryout_for_served(each["spec"])]
-        selection = search.describe(spec, chosen, sum(each["result"]["elapsed"] for each in tried))
-        selection["folds_chosen"] = [
-            {
-                "repeat": repeat + 1,
-                "fold": fold + 1,
-                "chosen": search.searched(spec["search"], plan.chosen((repeat, fold), finished)),
-            }
-            for repeat, fold in plan.folds
-        ]
-        searched = [
-            f"to choose {', '.join(selection['chosen'])}: {note}"
-            for note in dict.fromkeys(note for each in tried for note in each["result"]["notes"])
-        ]
-        algorithm = algorithm | {"parameters": dict(chosen.members[0].parameters)}
-    return {
-        "workdir": str(workdir),
-        "dataset_kind": payload["dataset_kind"],
-        **{key: served[key] for key in ("artifact", "parts", "samples", "importance", "features")},
-        "label": payload["table"]["label"],
-        "pair": payload["pair"],
-        "labels": payload["labels"],
-        "parameters": algorithm["parameters"],
-        "search": selection,
-        "fit_seconds": served["seconds"],
-        "warnings": [
-            *searched,
-            *served["trial_notes"],
-            *served["notes"],
-            *_note_empty(served["empty_features"]),
-        ],
-    }
-
-
-def _note_empty(names: list[str]) -> list[str]:
-    if not names:
-        return []
-    shown = ", ".join(repr(name) for name in names[:10])
-    return [f"{len(names)} features have no value in the training part: {shown}"]
-
-
 def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
     """Publish the artifact, then write model, metrics, curves and the job's end in one transaction.
 
@@ -222,6 +167,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
         for row in KINDS[kind].rows_of(model_id, part, metrics, workdir)
     ]
     rows += _rows_to_interpret(claim, model_id, result)
+    rows += _rows_of_validation(blobs, claim, model_id, result)
     with db.write() as session:
         queue.finish(session, claim, model_id=model_id, messages=result["warnings"])
         job = job_rows.find(session, claim.owner, claim.job_id)
@@ -240,6 +186,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             optimised_for=_optimised_for(spec),
             selected_by=spec["objective"] if result["search"] else None,
             search=result["search"],
+            beats_controls=(result["controls"] or {}).get("beats"),
             features=result["features"],
             label=result["label"],
             negative=result["pair"][0],
@@ -258,7 +205,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
 def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, Any]) -> list[Base]:
     """What is kept to ask the model what it has learnt."""
     own = claim.dataset_id or ""
-    of_part = {"train": own, VALIDATION: claim.spec["validation"].get("dataset_id") or own}
+    of_part = {"train": own, models.VALIDATION: claim.spec["validation"].get("dataset_id") or own}
     workdir = Path(result["workdir"])
     rows: list[Base] = [
         samples.row_of(model_id, part, of_part[part], written, workdir)
@@ -267,6 +214,19 @@ def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, A
     if result["importance"] is not None:
         names = [feature["name"] for feature in result["features"]]
         rows.append(importances.row_of(model_id, names, result["importance"]))
+    return rows
+
+
+def _rows_of_validation(
+    blobs: BlobStore, claim: queue.Claim, model_id: str, result: Mapping[str, Any]
+) -> list[Base]:
+    """What is kept of how the model was judged; publishes the out-of-fold scores."""
+    rows: list[Base] = []
+    if (kept := result["out_of_fold"]) is not None:
+        key = publish(blobs, Path(result["workdir"]) / kept["file"], OUT_OF_FOLD, kept["sha256"])
+        rows.append(out_of_fold.row_of(model_id, claim.dataset_id or "", key, kept))
+    if result["controls"] is not None:
+        rows.append(controls.row_of(model_id, result["controls"]))
     return rows
 
 

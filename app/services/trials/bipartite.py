@@ -15,6 +15,7 @@ from app.db.model_tables import ModelCurve, ModelMetrics, ModelPartialAuc
 from app.errors import Invalid
 from app.services import margins
 from app.services.divisions import CROSS_VALIDATION, HOLDOUT, Division, divide_rows
+from app.services.entries import Entries, Folds
 from app.services.objectives import value_of, window_of
 from app.services.samples import draw, draw_classes
 from app.services.tables import Columns, Table, check_classes, divide, read_table
@@ -77,6 +78,25 @@ class BipartiteTable:
         """The rows of a fold."""
         repeat, fold = scope
         return self._folds[repeat * self._n_folds + fold]
+
+    def entries(self, folds: Sequence[tuple[int, int]]) -> Entries:
+        """The rows that judge, fold by fold; without folds those of the one division."""
+        if not folds:
+            held = self.served.held_rows()
+            return Entries(held.y, held.weight, held.group)
+        rows = [self.division(fold).test for fold in folds]
+        sizes = [len(each) for each in rows]
+        row, table = np.concatenate(rows), self.served.train
+        return Entries(
+            table.y[row],
+            None if table.weight is None else table.weight[row],
+            None if table.group is None else table.group[row],
+            Folds(
+                row,
+                np.repeat([repeat + 1 for repeat, _ in folds], sizes),
+                np.repeat([fold + 1 for _, fold in folds], sizes),
+            ),
+        )
 
     def _trial(self, train: Table, validation: Table | None) -> BipartiteTrial:
         return BipartiteTrial(train, validation, self._features)

@@ -1,0 +1,153 @@
+"""What the parts of a training job have found, put together as what its model is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.services import controls, out_of_fold, search
+from app.services.fitting import Bench
+from app.services.models import VALIDATION
+from app.services.plan import (
+    CONTROL,
+    SCORES_FILE,
+    SERVED,
+    Plan,
+    is_served,
+    is_tryout_for_served,
+    scope_of,
+)
+from app.services.trials.bipartite import BipartiteTable, scores_file
+from core.ranker import Floats
+
+Finished = Sequence[Mapping[str, Any]]
+Json = dict[str, Any]
+
+
+def put_together(payload: Mapping[str, Any], plan: Plan, bench: Bench, finished: Finished) -> Json:
+    """What `training.complete` writes: small JSON, and files in the work folder."""
+    spec, workdir = payload["spec"], Path(payload["workdir"])
+    served = next(each["result"] for each in finished if is_served(each["spec"]))
+    for name, file in served["files"].items():
+        if not name.endswith(".npy"):  # scores are read where they lie
+            shutil.copyfile(file, workdir / name)
+    parts, kept, scores = dict(served["parts"]), None, None
+    if plan.folds:
+        found = out_of_fold.gather(_table(bench), plan.folds, finished)
+        parts[VALIDATION] = out_of_fold.judge(found, spec["objective"], workdir)
+        kept, scores = out_of_fold.write(found, workdir), found.score
+    elif (file := served["files"].get(scores_file(VALIDATION))) is not None:
+        scores = np.load(file)
+    compared = None if scores is None else _compare(spec, plan, bench, finished, scores)
+    chosen = plan.chosen(SERVED, finished)
+    selection = None
+    if spec.get("search") is not None:
+        selection = _describe_search(spec, plan, finished)
+    return {
+        "workdir": str(workdir),
+        "dataset_kind": payload["dataset_kind"],
+        **{key: served[key] for key in ("artifact", "samples", "importance", "features")},
+        "parts": parts,
+        "out_of_fold": kept,
+        "controls": compared,
+        "label": payload["table"]["label"],
+        "pair": payload["pair"],
+        "labels": payload["labels"],
+        "parameters": dict(chosen.members[0].parameters),
+        "search": selection,
+        "fit_seconds": served["seconds"],
+        "warnings": [
+            *_search_notes(selection, finished),
+            *served["trial_notes"],
+            *served["notes"],
+            *_note_empty(served["empty_features"]),
+            *_note_failed(compared),
+        ],
+    }
+
+
+def _table(bench: Bench) -> BipartiteTable:
+    """Folds and controls are for rows with one label; jobs of other kinds were refused, or have none."""
+    assert isinstance(bench.data, BipartiteTable)
+    return bench.data
+
+
+def _compare(
+    spec: Mapping[str, Any], plan: Plan, bench: Bench, finished: Finished, chosen: Floats
+) -> Json | None:
+    """How the chosen ranker compares with the controls; None where the job has none."""
+    asked = spec.get("controls")  # jobs of earlier versions have no such entry
+    if asked is None or not (asked["algorithms"] or asked["skipped"]):
+        return None
+    fitted: dict[str, list[Mapping[str, Any]]] = {name: [] for name in asked["algorithms"]}
+    for each in finished:
+        if each["spec"]["what"] == CONTROL:
+            fitted[each["spec"]["algorithm"]].append(each)
+    described, scores = [], {}
+    for name, parts in fitted.items():
+        failed = next(
+            (each["result"]["failed"] for each in parts if each["result"]["failed"]), None
+        )
+        described.append(
+            {
+                "algorithm": name,
+                "parameters": parts[0]["spec"]["parameters"],
+                "fit_seconds": sum(each["result"]["seconds"] for each in parts),
+                "failed": failed,
+            }
+        )
+        if failed is None:
+            files = {scope_of(each["spec"]): each["result"]["files"] for each in parts}
+            judged = plan.folds if plan.folds else [SERVED]
+            scores[name] = np.concatenate([np.load(files[it][SCORES_FILE]) for it in judged])
+    found = {"controls": described, "skipped": asked["skipped"]}
+    entries = _table(bench).entries(plan.folds) if scores else None
+    return found | controls.judge(spec["objective"], entries, chosen, scores)
+
+
+def _describe_search(spec: Mapping[str, Any], plan: Plan, finished: Finished) -> Json:
+    """What was tried to choose what is served, and what the folds have chosen for themselves."""
+    tried = [each["result"] for each in finished if is_tryout_for_served(each["spec"])]
+    seconds = sum(result["elapsed"] for result in tried)
+    return search.describe(spec, plan.chosen(SERVED, finished), seconds) | {
+        "folds_chosen": [
+            {
+                "repeat": repeat + 1,
+                "fold": fold + 1,
+                "chosen": search.searched(spec["search"], plan.chosen((repeat, fold), finished)),
+            }
+            for repeat, fold in plan.folds
+        ]
+    }
+
+
+def _search_notes(selection: Json | None, finished: Finished) -> list[str]:
+    """What the trials say of the inner splits, once each."""
+    if selection is None:
+        return []
+    notes = dict.fromkeys(
+        note
+        for each in finished
+        if is_tryout_for_served(each["spec"])
+        for note in each["result"]["notes"]
+    )
+    return [f"to choose {', '.join(selection['chosen'])}: {note}" for note in notes]
+
+
+def _note_empty(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(repr(name) for name in names[:10])
+    return [f"{len(names)} features have no value in the training part: {shown}"]
+
+
+def _note_failed(compared: Json | None) -> list[str]:
+    return [
+        f"the control {control['algorithm']} could not be fitted: {control['failed']}"
+        for control in (compared or {"controls": []})["controls"]
+        if control["failed"]
+    ]

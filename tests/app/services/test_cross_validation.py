@@ -1,0 +1,344 @@
+"""Cross-validated jobs: who scores whom, what is told of it, and that nothing leaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from workbench import Workbench, breast_cancer, quiet
+
+from app.db import models as model_rows
+from app.db.model_tables import Model
+from app.db.session import Database
+from app.db.validation_tables import ModelControls, ModelOutOfFold
+from app.services import out_of_fold, training, yardstick
+from app.services.divisions import divide_rows
+from app.services.models import curve_of
+from app.services.tables import Columns, Table, divide, read_table
+from core import artifact
+from core.metrics import auc, cross_validated_areas, roc_curve
+from core.ranker import Ranker
+from core.registry import ALGORITHMS
+
+FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
+CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None}
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    return Workbench(db, tmp_path)
+
+
+def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """Write a typed table with the label `y`, and describe a job on it as `training.prepare` does."""
+    path = folder / "table.parquet"
+    pq.write_table(pa.table(columns), path)
+    names = [name for name in columns if name not in {"y", "w"}]
+    work = folder / f"work{len(list(folder.iterdir()))}"
+    work.mkdir()
+    asked = {
+        "algorithm": {"name": "rankboost", "parameters": {"n_rounds": 10}},
+        "objective": {"metric": "auc"},
+        "validation": FOLDS,
+        "search": None,
+        "controls": {"algorithms": [], "skipped": None},
+        "seed": 3,
+    }
+    weight = "w" if "w" in columns else None
+    described = {"path": str(path), "label": "y", "weight": weight, "group": None}
+    return {
+        "spec": asked | spec,
+        "table": described | {"features": [{"name": n, "type": "numeric"} for n in names]},
+        "dataset_kind": "bipartite",
+        "pair": ["0", "1"],
+        "labels": None,
+        "workdir": str(work),
+    }
+
+
+def noisy(rows: int = 240, seed: int = 0) -> dict[str, Any]:
+    """Numbers, some missing, a category of rare values and weights; one of the numbers says something."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, rows))
+    b[::7] = np.nan
+    places = pa.array([f"p{k}" for k in rng.integers(0, rows // 3, rows)]).dictionary_encode()
+    y = (a + rng.normal(size=rows) > 0.4).astype(np.int8)
+    return {"a": a, "b": b, "place": places, "y": y, "w": rng.integers(1, 4, rows).astype(float)}
+
+
+def table_of(job: dict[str, Any]) -> Table:
+    table = job["table"]
+    names = [feature["name"] for feature in table["features"]]
+    return read_table(Path(table["path"]), Columns(names, "y", table["weight"], None))
+
+
+def kept(job: dict[str, Any]) -> dict[str, np.ndarray]:
+    read = pq.read_table(Path(job["workdir"]) / out_of_fold.OUT_OF_FOLD_FILE)
+    return {name: read.column(name).to_numpy() for name in read.column_names}
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("rankboost", {"n_rounds": 10}),  # bins, and the order of categories
+        ("pauc_svm", {"C": 1.0, "feature_map": "bins"}),  # standardising, one-hot codes, a map
+        ("treerank", {"pruning": "cv", "min_samples_leaf": 5.0}),
+    ],
+)
+def test_all_that_is_learnt_is_learnt_in_each_fold(
+    tmp_path: Path, name: str, given: dict[str, Any]
+) -> None:
+    """A fold's scores are those of a ranker that was fitted on the other folds' rows and never saw any more."""
+    algorithm = {"name": name, "parameters": given}
+    job = payload(tmp_path, noisy(), algorithm=algorithm)
+    training.run(job, quiet)
+    table, found = table_of(job), kept(job)
+    divisions = divide_rows(table, FOLDS, 3)
+    place = 0
+    for number, division in enumerate(divisions):
+        learnt, held = divide(table, *division)
+        ranker = ALGORITHMS[name](**given).fit(learnt.coded, learnt.y, learnt.weight)
+        entries = slice(place, place + len(division.test))
+        assert np.array_equal(found["row"][entries], division.test)
+        assert set(found["repeat"][entries]) == {number // 3 + 1}
+        assert set(found["fold"][entries]) == {number % 3 + 1}
+        assert np.array_equal(found["y"][entries], table.y[division.test])
+        assert np.array_equal(found["score"][entries], ranker.decision_function(held.coded))
+        place = entries.stop
+    assert place == 2 * 240
+
+
+@pytest.mark.parametrize("name", [name for name, it in ALGORITHMS.items() if it.target == "binary"])
+def test_what_is_noise_is_worth_half(tmp_path: Path, name: str) -> None:
+    """Labels that have nothing to do with the rows, and a category of which each row has a value of its own."""
+    rng = np.random.default_rng(5)
+    rows = 300
+    ids = pa.array([f"id{k:03d}" for k in rng.permutation(rows)]).dictionary_encode()
+    if not ALGORITHMS[name]().takes_categories():
+        ids = rng.permutation(rows).astype(float)
+    a, b = rng.normal(size=(2, rows))
+    y = (rng.permutation(rows) < 150).astype(np.int8)
+    algorithm = {"name": name, "parameters": {}}
+    validation = {"method": "cross_validation", "folds": 3}
+    job = payload(
+        tmp_path, {"id": ids, "a": a, "b": b, "y": y}, algorithm=algorithm, validation=validation
+    )
+    found = training.run(job, quiet)
+    area = found["parts"]["validation"]["auc"]
+    assert abs(area["value"] - 0.5) < 0.11  # three standard errors
+    assert area["low"] < area["value"] < area["high"]
+
+
+def test_figures_and_curve(bench: Workbench) -> None:
+    """The areas are the folds' means; the curve's area is near them; its thresholds are the served ranker's."""
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    window = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.2}
+    job = bench.work_on(dataset, validation=FOLDS, objective=window, seed=3)
+    model = bench.model(job)
+    assert model.validation == FOLDS
+    with bench.db.read() as session:
+        kept = session.get_one(ModelOutOfFold, model.id)
+        found = model_rows.find_metrics(session, model.id, "validation")
+        row = model_rows.find_curve(session, model.id, "validation")
+        compared = session.get_one(ModelControls, model.id)
+        assert model_rows.find_curve(session, model.id, "train") is not None
+    assert (kept.entries, kept.repeats, kept.folds) == (2 * 569, 2, 3)
+    assert kept.dataset_id == dataset.id
+    assert row is not None
+    assert found is not None
+    table = pq.read_table(bench.blobs.path(kept.blob_key))
+    entry = {name: table.column(name).to_numpy() for name in table.column_names}
+    metrics, areas = found
+    assert (metrics.positives, metrics.negatives) == (212, 357)
+    windows = [(0.0, 1.0), (0.0, 0.05), (0.0, 0.2)]
+    expected = cross_validated_areas(
+        entry["y"], entry["score"], entry["fold"], windows, repeat=entry["repeat"], row=entry["row"]
+    )
+    told = [(metrics.auc, metrics.auc_low, metrics.auc_high)]
+    told += [(area.value, area.low, area.high) for area in areas]
+    assert told == [tuple(each) for each in expected]
+    mean = np.mean([fold["auc"] for fold in kept.fold_aucs])
+    assert metrics.auc == pytest.approx(mean, abs=1e-12)
+    curve = curve_of(row)
+    area = np.trapezoid(curve.tpr, curve.fpr)
+    assert area == pytest.approx(mean, abs=0.004)
+    own = served(bench, model).decision_function(features(bench, dataset))
+    assert own.min() - 1 < curve.thresholds[-1] < curve.thresholds[1] < own.max() + 1
+    assert [control["algorithm"] for control in compared.controls] == CONTROLS["algorithms"]
+    assert [w["chosen"]["value"] for w in compared.windows] == [each.value for each in expected]
+    assert compared.decided_on == {"fpr_min": 0.0, "fpr_max": 0.2}
+    assert model.beats_controls is False
+
+
+def served(bench: Workbench, model: Model) -> Ranker:
+    key = f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
+    return artifact.load(bench.blobs.path(key).read_bytes())
+
+
+def features(bench: Workbench, dataset: Any) -> pa.Table:
+    names = [column["name"] for column in dataset.columns if column["role"] == "feature"]
+    return pq.read_table(bench.blobs.path(dataset.table_key), columns=names)
+
+
+def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
+    """Trees that know their training rows by heart leave a gap between the classes, in which new rows lie."""
+    train, new = noisy(400, seed=3), noisy(4000, seed=53)
+    given = {"n_rounds": 60, "weak_ranker": "tree", "learning_rate": 0.5}
+    spec = {"algorithm": {"name": "rankboost", "parameters": given}, "validation": FOLDS}
+    job = payload(tmp_path, {name: train[name] for name in "aby"}, **spec)
+    found = training.run(job, quiet)
+    assert found["parts"]["train"]["auc"]["value"] > 0.99
+    work = Path(job["workdir"])
+    fpr, tpr, thresholds = np.fromfile(work / "validation.curve", "<f8").reshape(3, -1)
+    ranker = artifact.load((work / found["artifact"]["file"]).read_bytes())
+    scores = ranker.decision_function(pa.table({name: new[name] for name in "ab"}))
+    for rate in (0.05, 0.1, 0.3):
+        cut = np.searchsorted(fpr, rate, "right") - 1
+        flagged = scores >= thresholds[cut]
+        assert flagged[new["y"] == 0].mean() == pytest.approx(fpr[cut], abs=0.03)
+        assert flagged[new["y"] == 1].mean() == pytest.approx(tpr[cut], abs=0.1)
+
+
+def test_a_yardstick_turns_one_scale_into_another() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=5000)
+    own, other = yardstick.mark(scores), yardstick.mark(np.exp(2 * scores))
+    new = rng.normal(size=300).clip(-2.5, 2.5)
+    assert yardstick.convert(new, own, other) == pytest.approx(np.exp(2 * new), rel=0.2)
+    beyond = yardstick.convert(np.array([-9.0, -8.0, 8.0, 9.0]), own, other)
+    assert (np.diff(beyond) > 0).all()
+    leaves = rng.integers(0, 4, 1000).astype(float)  # a ranker of four scores
+    marks = yardstick.mark(leaves)
+    assert yardstick.convert(np.arange(4.0), marks, 10 * marks) == pytest.approx([0, 10, 20, 30])
+    one = yardstick.mark(np.ones(9))
+    assert yardstick.convert(np.array([1.0, 2.0]), one, one).tolist() == [1.0, 2.0]
+
+
+def test_folds_of_any_scale_make_one_curve() -> None:
+    """Alignment keeps order and ties within a fold, and turns folds of the same ranking into one."""
+    rng = np.random.default_rng(1)
+    y = rng.permutation(np.arange(600) < 240)
+    base = (y + rng.normal(size=600)).round(1)
+    score = np.concatenate([base, 100 + 3 * base])
+    weight = np.tile(rng.integers(1, 4, 600).astype(float), 2)
+    folds = np.split(np.arange(1200), 2)
+    aligned = out_of_fold.align(score, folds, np.tile(base, 2), weight)
+    for fold in folds:
+        order = np.argsort(score[fold], kind="stable")
+        steps = np.diff(score[fold][order]) > 0
+        assert np.array_equal(np.diff(aligned[fold][order]) > 0, steps)
+    assert aligned[:600] == pytest.approx(base, abs=1e-9)
+    assert aligned[600:] == pytest.approx(base, abs=1e-9)
+    curve = roc_curve(np.tile(y, 2), aligned, weight)
+    area = np.trapezoid(curve.tpr, curve.fpr)
+    assert area == pytest.approx(auc(y, base, weight[:600]), abs=1e-9)
+
+
+def test_every_fold_searches_for_itself(tmp_path: Path) -> None:
+    """Nested: what judges a fold's ranker has not chosen its parameters."""
+    search = {
+        "method": "grid",
+        "space": {"n_rounds": [1, 20], "max_bins": [2, 200]},
+        "fraction": 0.3,
+    }
+    algorithm = {"name": "rankboost", "parameters": {"n_rounds": 20, "max_bins": 200}}
+    validation = {"method": "cross_validation", "folds": 3}
+    job = payload(tmp_path, noisy(), algorithm=algorithm, search=search, validation=validation)
+    found = training.run(job, quiet)
+    assert len(found["search"]["candidates"]) == 4
+    assert found["parameters"] == found["search"]["chosen"]
+    chosen = [fold["chosen"] for fold in found["search"]["folds_chosen"]]
+    table, entries = table_of(job), kept(job)
+    for fold, (division, parameters) in enumerate(
+        zip(divide_rows(table, validation, 3), chosen, strict=True), start=1
+    ):
+        learnt, held = divide(table, *division)
+        inner = {"method": "holdout", "fraction": 0.3}
+        (rows,) = divide_rows(learnt, inner, 3 + 2**32)
+        train, judge = divide(learnt, *rows)
+        best: tuple[float, dict[str, int]] = (0.0, {})
+        for max_bins in (2, 200):
+            for n_rounds in (1, 20):
+                ranker = ALGORITHMS["rankboost"](n_rounds=n_rounds, max_bins=max_bins)
+                ranker.fit(train.coded, train.y, train.weight)
+                value = auc(judge.y, ranker.decision_function(judge.coded), judge.weight)
+                if value > best[0] + 1e-9:
+                    best = value, {"max_bins": max_bins, "n_rounds": n_rounds}
+        assert parameters == best[1]
+        ranker = ALGORITHMS["rankboost"](**parameters).fit(learnt.coded, learnt.y, learnt.weight)
+        scores = entries["score"][entries["fold"] == fold]
+        assert np.array_equal(scores, ranker.decision_function(held.coded))
+
+
+def test_later_rows_judge_by_a_time_column(bench: Workbench) -> None:
+    """A feature that says the opposite later on: drawn at random it would be worth something."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for k in rng.permutation(400):
+        y = rng.random() < 0.5
+        x = (1 if k < 300 else -1) * (y - 0.5) + 0.1 * rng.normal()
+        month, day = divmod(int(k), 28)
+        lines.append(f"{2020 + month // 12}-{month % 12 + 1:02d}-{day + 1:02d},{x:.4f},{int(y)}")
+    dataset = bench.ready("\n".join(["day,x,y", *lines, ""]), label="y")
+    for validation, least, most in (
+        ({"method": "holdout", "fraction": 0.25}, 0.6, 0.9),
+        ({"method": "holdout", "fraction": 0.25, "time_column": "day"}, 0.0, 0.05),
+        ({"method": "cross_validation", "folds": 3, "time_column": "day"}, 0.6, 0.7),
+    ):
+        model = bench.model(bench.work_on(dataset, validation=validation))
+        with bench.db.read() as session:
+            found = model_rows.find_metrics(session, model.id, "validation")
+        assert found is not None
+        assert least <= found[0].auc <= most
+        names = [feature["name"] for feature in model.features]
+        assert names == (["x"] if "time_column" in validation else ["day", "x"])
+
+
+def test_a_control_that_cannot_be_fitted_is_said_to_be(tmp_path: Path) -> None:
+    holdout = {"method": "holdout", "fraction": 0.25}
+    picky = {"algorithms": ["greedy_pairs", "logistic"], "skipped": None}  # one takes no categories
+    found = training.run(payload(tmp_path, noisy(), controls=picky, validation=holdout), quiet)
+    failed, fitted = found["controls"]["controls"]
+    assert fitted["failed"] is None
+    assert "place" in failed["failed"]
+    assert found["warnings"] == [
+        f"the control greedy_pairs could not be fitted: {failed['failed']}"
+    ]
+    (control,) = found["controls"]["windows"][0]["controls"]
+    assert control["algorithm"] == "logistic"
+    skipped = {"algorithms": [], "skipped": "too large"}
+    found = training.run(payload(tmp_path, noisy(), controls=skipped, validation=holdout), quiet)
+    assert found["controls"]["skipped"] == "too large"
+    assert (found["controls"]["windows"], found["controls"]["beats"]) == ([], None)
+    found = training.run(payload(tmp_path, noisy(), validation={"method": "none"}), quiet)
+    assert (found["controls"], found["out_of_fold"]) == (None, None)
+
+
+def test_trees_beat_lines_beyond_chance_where_there_is_no_line(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 500))
+    y = (a * b > 0).astype(np.int8)
+    given = {"n_rounds": 30, "weak_ranker": "tree"}
+    for validation in ({"method": "holdout", "fraction": 0.3}, FOLDS):
+        job = payload(
+            tmp_path,
+            {"a": a, "b": b, "y": y},
+            algorithm={"name": "rankboost", "parameters": given},
+            controls=CONTROLS,
+            validation=validation,
+        )
+        found = training.run(job, quiet)["controls"]
+        assert found["beats"] is True
+        whole, _ = found["windows"]
+        assert whole["chosen"]["value"] > 0.95
+        for control in whole["controls"]:
+            difference = control["difference"]
+            assert difference["value"] == pytest.approx(
+                whole["chosen"]["value"] - control["area"]["value"]
+            )
+            assert 0.2 < difference["low"] < difference["value"] < difference["high"]
+            assert difference["p_value"] <= difference["adjusted_p_value"] < 1e-6
