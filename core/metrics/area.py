@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
 from core.metrics.curve import RocCurve, curve_of, mcclish
-from core.metrics.groups import ScoreGroups, group_by_score
+from core.metrics.groups import ScoreGroups, group_by_score, inner
 from core.metrics.window import check_rate, check_window, window_counts
 
 Definition = Literal["interpolated", "empirical"]
@@ -55,7 +55,7 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
 def auc_of(groups: ScoreGroups) -> float:
     """`auc` of tie groups."""
     above, negative = groups.flagged_positive, groups.negative
-    doubled = float(negative @ (above[:-1] + above[1:]))
+    doubled = inner(negative, above[:-1] + above[1:])
     return min(1.0, doubled / (2.0 * _pair_mass(groups)))
 
 
@@ -88,12 +88,12 @@ def misrank_fraction_of(groups: ScoreGroups) -> float:
     """`misrank_fraction` of tie groups."""
     flagged = groups.flagged_positive
     at_or_below = flagged[-1] - flagged[:-1]
-    return min(1.0, float(groups.negative @ at_or_below) / _pair_mass(groups))
+    return min(1.0, inner(groups.negative, at_or_below) / _pair_mass(groups))
 
 
 def tied_fraction_of(groups: ScoreGroups) -> float:
     """The share of positive–negative pairs with equal scores, in [0, 1]."""
-    return min(1.0, float(groups.positive @ groups.negative) / _pair_mass(groups))
+    return min(1.0, inner(groups.positive, groups.negative) / _pair_mass(groups))
 
 
 def partial_auc(
@@ -154,7 +154,7 @@ def partial_auc(
         raise InvalidParameter(f"definition must be one of {DEFINITIONS}, got {definition!r}")
     groups = group_by_score(y, scores, sample_weight)
     if definition == "interpolated":
-        value = area_of(groups, curve_of(groups), low, high)
+        value = area_of(groups, low, high)
         return mcclish(value, low, high) if standardize else value
     total = float(groups.flagged_negative[-1])
     first, last = _window_masses(groups, low, high)
@@ -163,11 +163,13 @@ def partial_auc(
     return mcclish(value, first / total, last / total) if standardize else value
 
 
-def area_of(groups: ScoreGroups, curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
-    """The area of tie groups and their full curve over a window; over [0, 1] as exact as `auc`."""
+def area_of(
+    groups: ScoreGroups, fpr_min: float, fpr_max: float, curve: RocCurve | None = None
+) -> float:
+    """The area of tie groups over a window; over [0, 1] as exact as `auc`. Pass their full curve if it is there."""
     if (fpr_min, fpr_max) == (0.0, 1.0):
         return auc_of(groups)
-    return curve.partial_area(fpr_min, fpr_max)
+    return (curve_of(groups) if curve is None else curve).partial_area(fpr_min, fpr_max)
 
 
 def tpr_at_fpr(
@@ -211,4 +213,4 @@ def _window_masses(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> tuple
 def _strict_pairs(groups: ScoreGroups, first: float, last: float) -> float:
     """Pair mass strictly in order, of the negatives between two masses counted from the top."""
     inside = np.diff(np.clip(groups.flagged_negative, first, last))
-    return float(inside @ groups.flagged_positive[:-1])
+    return inner(inside, groups.flagged_positive[:-1])

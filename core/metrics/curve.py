@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData, InvalidParameter
-from core.metrics.groups import FloatArray, ScoreGroups, group_by_score
+from core.metrics.groups import FloatArray, ScoreGroups, group_by_score, inner
 from core.metrics.hull import upper_hull
 from core.metrics.window import check_window
 
@@ -102,7 +102,7 @@ class RocCurve:
         )
         shares = np.diff(knots) / (high - low)
         # Rounding must not lift a perfect curve above 1.
-        value = min(1.0, float(shares @ (heights[1:] + heights[:-1])) / 2.0)
+        value = min(1.0, inner(shares, heights[1:] + heights[:-1]) / 2.0)
         return mcclish(value, low, high) if standardize else value
 
     def tpr_at(self, fpr: ArrayLike) -> FloatArray:

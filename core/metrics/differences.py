@@ -40,8 +40,8 @@ import math
 import numpy as np
 from scipy.special import chdtrc, fdtrc, stdtr
 
-from core.metrics.groups import FloatArray
-from core.metrics.influence import NOTHING, Areas, sum_of_squares
+from core.metrics.groups import FloatArray, inner
+from core.metrics.influence import NOTHING, Areas
 from core.metrics.intervals import (
     Interval,
     least_trials,
@@ -61,7 +61,8 @@ def difference_error(areas: Areas, first: int, second: int, j: int) -> float | N
     """Standard error of the difference of two areas over the j-th window; None if a class is one unit's."""
     if areas.influence is None:
         return None
-    return math.sqrt(sum_of_squares(areas.influence[first, j] - areas.influence[second, j]))
+    parts = areas.influence[first, j] - areas.influence[second, j]
+    return math.sqrt(inner(parts, parts))
 
 
 def holm(p_values: FloatArray) -> FloatArray:

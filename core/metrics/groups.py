@@ -12,6 +12,7 @@ from functools import cached_property
 from math import isnan
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -85,21 +86,29 @@ class ScoreGroups:
     scores : ndarray of float64, shape (n_groups,)
         Strictly decreasing.
     positives, negatives : ClassRows
+    flagged_positive, flagged_negative : ndarray of float64, shape (n_groups + 1,)
+        Mass of each class at or above each score, after a leading 0.
     """
 
     scores: FloatArray
     positives: ClassRows
     negatives: ClassRows
+    flagged_positive: FloatArray
+    flagged_negative: FloatArray
 
     @cached_property
     def positive(self) -> FloatArray:
         """Positive mass at each score, shape (n_groups,)."""
-        return self.positives.mass_by_group(self.scores.size)
+        return self._mass(self.positives, self.flagged_positive)
 
     @cached_property
     def negative(self) -> FloatArray:
         """Negative mass at each score, shape (n_groups,)."""
-        return self.negatives.mass_by_group(self.scores.size)
+        return self._mass(self.negatives, self.flagged_negative)
+
+    def _mass(self, rows: ClassRows, flagged: FloatArray) -> FloatArray:
+        # Differences of counts are exact, those of sums of weights are not.
+        return np.diff(flagged) if rows.weight is None else rows.mass_by_group(self.scores.size)
 
     @cached_property
     def positive_squares(self) -> FloatArray:
@@ -115,16 +124,6 @@ class ScoreGroups:
             return self.negative
         return self.negatives.squares_by_group(self.scores.size)
 
-    @cached_property
-    def flagged_positive(self) -> FloatArray:
-        """Positive mass at or above each score, after a leading 0: shape (n_groups + 1,)."""
-        return prefix_sums(self.positive)
-
-    @cached_property
-    def flagged_negative(self) -> FloatArray:
-        """Negative mass at or above each score, after a leading 0: shape (n_groups + 1,)."""
-        return prefix_sums(self.negative)
-
 
 def prefix_sums(mass: FloatArray) -> FloatArray:
     """Running totals of `mass` after a leading 0, shape (len(mass) + 1,)."""
@@ -132,6 +131,11 @@ def prefix_sums(mass: FloatArray) -> FloatArray:
     totals[0] = 0.0
     np.cumsum(mass, out=totals[1:])
     return totals
+
+
+def inner(left: FloatArray, right: FloatArray) -> float:
+    """Σ left · right. Not by BLAS, whose last bits depend on the number of its threads, and which wakes them."""
+    return float(np.einsum("i,i->", left, right))
 
 
 def group_by_score(
@@ -163,7 +167,7 @@ def group_by_score(
     O(n log n) time, O(n) memory.
     """
     rows = check_rows(y, {"scores": scores}, sample_weight)
-    return group_rows(rows, 0)[0]
+    return group_rows(rows, 0)[0] if rows.weight is not None else merge_classes(rows)
 
 
 def check_rows(
@@ -205,6 +209,24 @@ def check_rows(
     return Rows(positive, tuple(values), weight, unit)
 
 
+def merge_classes(rows: Rows) -> ScoreGroups:
+    """The tie groups of a scorer's rows without weights: sorting bare values is quicker than finding their order."""
+    (values,) = rows.scores
+    positives, negatives = np.sort(values[rows.positive]), np.sort(values[~rows.positive])
+    of_positives = np.empty(positives.size, dtype=np.intp)
+    of_negatives = np.empty(negatives.size, dtype=np.intp)
+    distinct = np.empty(values.size)
+    flagged = np.zeros((2, values.size + 1))
+    n_groups = _merge(positives, negatives, of_positives, of_negatives, distinct, *flagged)
+    return ScoreGroups(
+        distinct[:n_groups],
+        ClassRows(of_positives, None),
+        ClassRows(of_negatives, None),
+        flagged[0, : n_groups + 1],
+        flagged[1, : n_groups + 1],
+    )
+
+
 def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
     """The tie groups of one scorer, and the order of the rows, best first, that they were read in."""
     values, positive, weight = rows.scores[scorer], rows.positive, rows.weight
@@ -223,7 +245,9 @@ def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
             ClassRows(group[positive], weight[positive]),
             ClassRows(group[negative], weight[negative]),
         )
-    return ScoreGroups(values[first_of_group], *classes), order
+    n_groups = int(group[-1]) + 1
+    flagged = (prefix_sums(each.mass_by_group(n_groups)) for each in classes)
+    return ScoreGroups(values[first_of_group], *classes, *flagged), order
 
 
 def number_units(name: str, labels: ArrayLike, length: int) -> NDArray[np.intp]:
@@ -336,3 +360,52 @@ def _refuse_nan(name: str, vector: NDArray[Any]) -> None:
     nan = np.isnan(vector)
     if nan.any():
         raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
+
+
+@numba.njit(
+    numba.int64(
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.intp[::1],
+        numba.intp[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+    ),
+    nogil=True,
+    cache=True,
+)
+def _merge(  # type: ignore[no-untyped-def]
+    positives, negatives, of_positives, of_negatives, distinct, above_positives, above_negatives
+):
+    """Number the distinct values of two ascending classes from the greatest on; return how many there are.
+
+    A step takes the next row of either class; it has no branch, since which class comes next is as good as random.
+    """
+    n_positives, n_negatives = np.uint64(len(positives)), np.uint64(len(negatives))
+    p, n, n_groups = np.uint64(0), np.uint64(0), np.uint64(0)
+    one, last = np.uint64(1), np.inf
+    while p < n_positives and n < n_negatives:
+        own, other = positives[n_positives - one - p], negatives[n_negatives - one - n]
+        from_positives = np.uint64(own >= other)
+        value = max(own, other)
+        n_groups += np.uint64(value != last)
+        # Only the row taken keeps its number; the other is numbered again when its turn comes.
+        of_positives[p] = of_negatives[n] = n_groups - one
+        distinct[n_groups - one] = last = value
+        p += from_positives
+        n += one - from_positives
+        above_positives[n_groups], above_negatives[n_groups] = p, n
+    while p < n_positives or n < n_negatives:
+        of_left = p < n_positives
+        value = positives[n_positives - one - p] if of_left else negatives[n_negatives - one - n]
+        n_groups += np.uint64(value != last)
+        if of_left:
+            of_positives[p] = n_groups - one
+            p += one
+        else:
+            of_negatives[n] = n_groups - one
+            n += one
+        distinct[n_groups - one] = last = value
+        above_positives[n_groups], above_negatives[n_groups] = p, n
+    return np.int64(n_groups)

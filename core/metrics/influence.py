@@ -39,12 +39,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from core.metrics.area import area_of
-from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import FloatArray, Rows, ScoreGroups, group_rows
+from core.metrics.groups import FloatArray, Rows, ScoreGroups, group_rows, inner
 from core.metrics.window import Window
 
 # Below this a standard error, or a distance to 0 or 1, is rounding, not sampling.
@@ -77,7 +77,8 @@ class Areas:
         """Variance of one area; None where the sample shows none."""
         if self.influence is None:
             return None
-        return sum_of_squares(self.influence[scorer, window])
+        parts = self.influence[scorer, window]
+        return inner(parts, parts)
 
 
 def estimate_areas(rows: Rows, windows: Sequence[Window]) -> Areas:
@@ -94,9 +95,8 @@ def estimate_areas(rows: Rows, windows: Sequence[Window]) -> Areas:
 
 def area_values(rows: Rows, windows: Sequence[Window]) -> FloatArray:
     """The areas alone, shape (n_scorers, n_windows)."""
-    all_groups = [group_rows(rows, scorer)[0] for scorer in range(len(rows.scores))]
-    curves = [(groups, curve_of(groups)) for groups in all_groups]
-    return np.array([[area_of(*pair, *window) for window in windows] for pair in curves])
+    every = [group_rows(rows, scorer)[0] for scorer in range(len(rows.scores))]
+    return np.array([[area_of(groups, *window) for window in windows] for groups in every])
 
 
 def row_influences(rows: Rows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
@@ -105,10 +105,9 @@ def row_influences(rows: Rows, windows: Sequence[Window]) -> tuple[FloatArray, F
     influence = np.empty((*values.shape, rows.positive.size))
     for scorer in range(len(rows.scores)):
         groups, order = group_rows(rows, scorer)
-        curve = curve_of(groups)
         for j, window in enumerate(windows):
-            values[scorer, j] = area_of(groups, curve, *window)
-            influence[scorer, j, order] = _of_rows(groups, curve, window, rows, order)
+            values[scorer, j] = area_of(groups, *window)
+            influence[scorer, j, order] = _of_rows(groups, window, rows, order)
     return values, influence
 
 
@@ -144,11 +143,6 @@ def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatAr
     return sums.reshape(*influence.shape[:-1], n_units)
 
 
-def sum_of_squares(values: FloatArray) -> float:
-    """Σ v². Not by BLAS, whose last bits would depend on the number of its threads."""
-    return float(np.einsum("i,i->", values, values))
-
-
 def effective_units(rows: Rows) -> tuple[float, float]:
     """Effective number of units of the positives and of the negatives."""
     positive, negative = rows.positive, ~rows.positive
@@ -170,7 +164,7 @@ def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
 
 
 def influences(
-    groups: ScoreGroups, curve: RocCurve, fpr_min: float, fpr_max: float
+    groups: ScoreGroups, fpr_min: float, fpr_max: float
 ) -> tuple[FloatArray, FloatArray]:
     """What a row of each tie group is to the area over the window (not divided by its width).
 
@@ -183,30 +177,21 @@ def influences(
     -----
     O(n_groups).
     """
-    fpr = groups.flagged_negative / groups.flagged_negative[-1]
-    tpr = groups.flagged_positive / groups.flagged_positive[-1]
-    start, end, width = fpr[:-1], fpr[1:], np.diff(fpr)
-    # Where in each tie's own stretch of FPR, from 0 to 1, the window begins and ends.
-    stretch = np.where(width > 0.0, width, 1.0)
-    enters = np.clip((fpr_min - start) / stretch, 0.0, 1.0)
-    leaves = np.clip((fpr_max - start) / stretch, 0.0, 1.0)
-    inside = leaves - enters
-    placement = width * inside * (enters + leaves) / 2.0
-    placement += np.maximum(fpr_max - np.maximum(end, fpr_min), 0.0)
-    height = enters * curve.middle_height(fpr_min) + (1.0 - leaves) * curve.middle_height(fpr_max)
-    height += inside * (tpr[:-1] + (enters + leaves) / 2.0 * np.diff(tpr))
+    placement, height = np.empty((2, groups.scores.size))
+    _influences(
+        groups.flagged_negative, groups.flagged_positive, fpr_min, fpr_max, placement, height
+    )
     return placement, height
 
 
 def _of_rows(
     groups: ScoreGroups,
-    curve: RocCurve,
     window: Window,
     rows: Rows,
     order: NDArray[np.intp],
 ) -> FloatArray:
     """φ of each row, of the area divided by the window's width, in the given order of rows."""
-    placement, height = influences(groups, curve, *window)
+    placement, height = influences(groups, *window)
     positive = rows.positive[order]
     phi = np.empty(order.size)
     classes = (
@@ -218,3 +203,66 @@ def _of_rows(
         centred = (values - (mass * values).sum() / total) / (total * (window[1] - window[0]))
         phi[of_class] = centred[group]
     return phi if rows.weight is None else phi * rows.weight[order]
+
+
+_PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+
+
+@numba.njit(
+    numba.float64(_PREFIX_SUMS, _PREFIX_SUMS, numba.float64),
+    nogil=True,
+    cache=True,
+)
+def _middle_height(negative, positive, fpr):  # type: ignore[no-untyped-def]
+    """Height at a rate of the curve through prefix sums; the middle of a vertical step."""
+    n_points = len(negative)
+    right = 0  # the first point at or past the rate
+    while negative[right] / negative[-1] < fpr:
+        right += 1
+    end = negative[right] / negative[-1]
+    if end > fpr:
+        start = negative[right - 1] / negative[-1]
+        share = (fpr - start) / (end - start)
+        rise = positive[right] - positive[right - 1]
+        return (positive[right - 1] + share * rise) / positive[-1]
+    top = right
+    while top + 1 < n_points and negative[top + 1] / negative[-1] <= fpr:
+        top += 1
+    return (positive[right] + positive[top]) / 2.0 / positive[-1]
+
+
+@numba.njit(
+    numba.void(
+        _PREFIX_SUMS,
+        _PREFIX_SUMS,
+        numba.float64,
+        numba.float64,
+        numba.float64[::1],
+        numba.float64[::1],
+    ),
+    nogil=True,
+    cache=True,
+)
+def _influences(negative, positive, fpr_min, fpr_max, placement, height):  # type: ignore[no-untyped-def]
+    """Fill `influences` from the prefix sums of both classes."""
+    of_start = _middle_height(negative, positive, fpr_min)
+    of_end = _middle_height(negative, positive, fpr_max)
+    start, scale = 0.0, 0.5 / positive[-1]
+    for i in range(len(placement)):
+        end = negative[i + 1] / negative[-1]
+        width = end - start
+        if width == 0.0:  # positives alone
+            placement[i], height[i] = max(fpr_max - max(end, fpr_min), 0.0), 0.0
+        elif start >= fpr_min and end <= fpr_max:
+            placement[i] = fpr_max - (start + end) / 2.0
+            height[i] = (positive[i] + positive[i + 1]) * scale
+        else:
+            # Where in the tie's own stretch of FPR, from 0 to 1, the window begins and ends.
+            enters = min(max((fpr_min - start) / width, 0.0), 1.0)
+            leaves = min(max((fpr_max - start) / width, 0.0), 1.0)
+            inside, middle = leaves - enters, (enters + leaves) / 2.0
+            placement[i] = width * inside * middle + max(fpr_max - max(end, fpr_min), 0.0)
+            rise = middle * (positive[i + 1] - positive[i])
+            height[i] = enters * of_start + (1.0 - leaves) * of_end
+            height[i] += inside * (positive[i] + rise) / positive[-1]
+        start = end

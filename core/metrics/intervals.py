@@ -37,8 +37,16 @@ from scipy.special import stdtrit
 from core.errors import InvalidParameter
 from core.metrics.area import area_of
 from core.metrics.bootstrap import check_draws, draw_areas
-from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import FloatArray, Rows, ScoreGroups, check_rows, group_rows
+from core.metrics.curve import RocCurve
+from core.metrics.groups import (
+    FloatArray,
+    Rows,
+    ScoreGroups,
+    check_rows,
+    group_rows,
+    inner,
+    merge_classes,
+)
 from core.metrics.influence import (
     NOTHING,
     Areas,
@@ -164,8 +172,8 @@ def partial_auc_interval(
         return _percentiles(rows, window, level, n_bootstrap, random_state)
     if rows.unit is not None:
         return area_interval(estimate_areas(rows, [window]), 0, 0, window, level)
-    groups, _ = group_rows(rows, 0)
-    return partial_auc_interval_of(groups, curve_of(groups), low, high, level)
+    groups = group_rows(rows, 0)[0] if rows.weight is not None else merge_classes(rows)
+    return partial_auc_interval_of(groups, low, high, level)
 
 
 def _percentiles(
@@ -185,12 +193,16 @@ def _percentiles(
 
 
 def partial_auc_interval_of(
-    groups: ScoreGroups, curve: RocCurve, fpr_min: float, fpr_max: float, level: float
+    groups: ScoreGroups,
+    fpr_min: float,
+    fpr_max: float,
+    level: float,
+    curve: RocCurve | None = None,
 ) -> Interval:
-    """The analytic `partial_auc_interval` of tie groups and their full curve."""
+    """The analytic `partial_auc_interval` of tie groups; pass their full curve if it is there."""
     window = fpr_min, fpr_max
-    variance = area_variance(groups, curve, *window)
-    return _interval(area_of(groups, curve, *window), variance, effective_of(groups), window, level)
+    value, variance = area_of(groups, *window, curve), area_variance(groups, *window)
+    return _interval(value, variance, effective_of(groups), window, level)
 
 
 def area_interval(areas: Areas, scorer: int, j: int, window: Window, level: float) -> Interval:
@@ -235,16 +247,14 @@ def logit_interval(
     return Interval(value, min(value, _expit(logit - reach)), max(value, _expit(logit + reach)))
 
 
-def area_variance(
-    groups: ScoreGroups, curve: RocCurve, fpr_min: float, fpr_max: float
-) -> float | None:
+def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float | None:
     """Variance of the partial AUC (divided by the window's width); None if a class has the weight of one row.
 
     Notes
     -----
     O(n_groups).
     """
-    placement, height = influences(groups, curve, fpr_min, fpr_max)
+    placement, height = influences(groups, fpr_min, fpr_max)
     positive = mean_variance(placement, groups.positive, groups.positive_squares)
     negative = mean_variance(height, groups.negative, groups.negative_squares)
     if positive is None or negative is None:
@@ -258,8 +268,8 @@ def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> 
     effective = total**2 / float(squares.sum())
     if effective <= 1.0 + NOTHING:
         return None
-    mean = float(mass @ values) / total
-    spread = float(squares @ (values - mean) ** 2) / total**2
+    mean = inner(mass, values) / total
+    spread = inner(squares, (values - mean) ** 2) / total**2
     return spread * effective / (effective - 1.0)
 
 

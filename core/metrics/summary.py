@@ -102,9 +102,9 @@ def summarise(
     curve = curve_of(groups)
     return Summary(
         curve=curve,
-        auc=partial_auc_interval_of(groups, curve, 0.0, 1.0, level),
+        auc=partial_auc_interval_of(groups, 0.0, 1.0, level),
         partial_aucs=tuple(
-            PartialArea(low, high, partial_auc_interval_of(groups, curve, low, high, level))
+            PartialArea(low, high, partial_auc_interval_of(groups, low, high, level, curve))
             for low, high in checked
         ),
         misrank_fraction=misrank_fraction_of(groups),

@@ -14,7 +14,6 @@ from core.metrics import (
     auc_interval,
     partial_auc,
     partial_auc_interval,
-    roc_curve,
     wilson_interval,
 )
 from core.metrics.groups import group_by_score
@@ -22,7 +21,7 @@ from core.metrics.intervals import area_variance
 
 
 def variance(y, scores, window=(0.0, 1.0), weights=None):
-    return area_variance(group_by_score(y, scores, weights), roc_curve(y, scores, weights), *window)
+    return area_variance(group_by_score(y, scores, weights), *window)
 
 
 def two_classes(rng, n_positive, n_negative, shift, digits=None):

@@ -24,6 +24,7 @@ from core.metrics import (
     tpr_at_fpr,
     window_counts,
 )
+from core.metrics.groups import group_by_score
 
 LADDER = np.array([1, 0, 1, 0, 1, 0]), np.array([3.0, 3, 2, 2, 1, 1])
 
@@ -38,6 +39,19 @@ def test_auc_and_misranks_over_all_pairs(ranking):
     y, scores, _ = ranking
     assert auc(y, scores) == pytest.approx(pair_auc(y, scores), abs=1e-15)
     assert misrank_fraction(y, scores) == pytest.approx(1 - pair_auc(y, scores, tie=0), abs=1e-15)
+
+
+@given(rankings())
+def test_rows_without_weights_are_grouped_as_rows_of_weight_1(ranking):
+    y, scores, _ = ranking
+    scores = np.where(scores == 0, -0.0, scores)
+    merged, ordered = (group_by_score(y, scores, weight) for weight in (None, np.ones(len(y))))
+    for name in ("scores", "positive", "negative", "flagged_positive", "flagged_negative"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(ordered, name))
+    for one, other in zip(
+        (merged.positives, merged.negatives), (ordered.positives, ordered.negatives), strict=True
+    ):
+        np.testing.assert_array_equal(one.group, other.group)
 
 
 @given(rankings(weighted=True))
