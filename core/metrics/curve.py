@@ -130,10 +130,6 @@ class RocCurve:
         share = (rates - self.fpr[left]) / np.where(width > 0, width, 1.0)
         return np.asarray(self.tpr[left] + share * (self.tpr[right] - self.tpr[left]))
 
-    def middle_height(self, fpr: float) -> float:
-        """Height of the curve at `fpr`; the middle of a vertical step."""
-        return (self._height_before(fpr) + self._height_after(fpr)) / 2.0
-
     def _height_after(self, fpr: float) -> float:
         return float(self.tpr_at(fpr))
 
