@@ -10,7 +10,7 @@ from core.scan import Team
 from core.scan.by_row import COLUMNS
 from core.scan.team import PARALLEL_CELLS
 
-from .growth import END_TREE, START_TREE, count_cells, do_pieces, next_phase
+from .growth import END_TREE, START_TREE, do_pieces, do_small_phases, next_phase
 from .layout import N_CODES, Floats, Integers, Table
 from .workspace import N_LEAVES, N_SPLIT_COLUMNS, ROWS_PER_CODE, RUN_ROWS, Rule, State, Work
 
@@ -152,13 +152,12 @@ class Grower:
             n_positives = 0
         work.leaves[0] = (0, n_positives, n_positives, n_drawn, 0, 0, -1, 0, 0)
         phase, n_pieces = START_TREE, 0
-        while phase != END_TREE:
-            if count_cells(phase, n_pieces, work) < PARALLEL_CELLS:
-                do_pieces(0, 1, n_pieces, phase, work, rule)
-            else:
-                self._team.run(do_pieces, n_pieces, phase, work, rule)
-            phase, n_pieces = next_phase(
-                phase, work, self._max_depth, self._best_first, self._state
-            )
+        shape = self._max_depth, self._best_first, self._state
+        while True:
+            phase, n_pieces = do_small_phases(phase, n_pieces, work, rule, *shape, PARALLEL_CELLS)
+            if phase == END_TREE:
+                break
+            self._team.run(do_pieces, n_pieces, phase, work, rule)
+            phase, n_pieces = next_phase(phase, work, *shape)
         n_splits = self._state.counts[N_LEAVES] - 1
         return Splits(self._state.splits[:n_splits].copy(), self._state.sides[:n_splits].copy())

@@ -381,3 +381,29 @@ def next_phase(done, work, max_depth, best_first, state):  # type: ignore[no-unt
             return _DIVIDE, counts[N_RUNS]
         counts[N_LEAVES] += n  # none of them will be divided again: their rows can stay
     return END_TREE, 0
+
+
+@numba.njit(
+    numba.types.UniTuple(numba.int64, 2)(
+        numba.int64,
+        numba.int64,
+        WORK_TYPE,
+        RULE_TYPE,
+        numba.int64,
+        numba.boolean,
+        STATE_TYPE,
+        numba.int64,
+    ),
+    nogil=True,
+    cache=True,
+)
+def do_small_phases(phase, n_pieces, work, rule, max_depth, best_first, state, few_cells):  # type: ignore[no-untyped-def]
+    """Do phases one after the other until one has so many cells that threads should share it, or END_TREE.
+
+    Of a small tree each phase takes less time than a call from outside.
+    """
+    while phase != END_TREE and count_cells(phase, n_pieces, work) < few_cells:
+        for t in range(n_pieces):
+            _do(phase, t, work, rule)
+        phase, n_pieces = next_phase(phase, work, max_depth, best_first, state)
+    return phase, n_pieces
