@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command line."""
     import typer
 
-    from app.cli import client, health, interpret, processes
+    from app.cli import client, health, interpret, judge, processes
 
     app = typer.Typer(
         name="rankwright",
@@ -20,4 +20,5 @@ def main() -> None:
     health.register(app)
     client.register(app)
     interpret.register(app)
+    judge.register(app)
     app()

@@ -109,7 +109,7 @@ def upload(
     if pairs is not None and kind != "preferences":
         raise typer.BadParameter("--pairs belong to --kind preferences")
     with service(url, key) as client:
-        dataset = _send(client, table, pairs, fields)
+        dataset = send_table(client, table, pairs, fields)
     if as_json:
         out.print_json(data=dataset)
         return
@@ -127,9 +127,10 @@ def upload(
         err.print(note, markup=False)
 
 
-def _send(
+def send_table(
     client: ApiClient, table: Path, pairs: Path | None, fields: dict[str, str]
 ) -> dict[str, Any]:
+    """Upload a table, and its pairs if there are any; returns the dataset once it is ready."""
     with _sending(table) as sent:
         dataset = client.upload(table, fields, sent)
     _refuse_invalid(table, dataset)
@@ -243,7 +244,13 @@ def _show(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) -> No
 
 
 def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:
-    """Follow a training job with a progress bar; returns the model's id, or raises `ClientError` with the reason."""
+    """Follow a training job; returns the model's id."""
+    model_id: str = wait_for_job(client, job)["model_id"]
+    return model_id
+
+
+def wait_for_job(client: ApiClient, job: dict[str, Any]) -> dict[str, Any]:
+    """Follow a job with a progress bar until it has succeeded; else raises `ClientError` with the reason."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -260,8 +267,7 @@ def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:
         faults = describe_faults(problem.get("errors", []))
         reason = problem.get("detail", "no reason was given")
         raise ClientError("\n".join([f"job {now['id']} {now['state']}: {reason}", *faults]))
-    model_id: str = now["model_id"]
-    return model_id
+    return now
 
 
 def score(

@@ -54,12 +54,14 @@ def _title(model: Json, metrics: Json) -> str:
 
 
 def _legend(metrics: Json) -> list[str]:
-    lines = [f"AUC  {_interval(metrics['auc'])}"]
-    lines += [f"pAUC {_interval(window)} on {_window(window)}" for window in metrics["pauc"]]
+    lines = [f"AUC  {shown_interval(metrics['auc'])}"]
+    lines += [
+        f"pAUC {shown_interval(window)} on {shown_window(window)}" for window in metrics["pauc"]
+    ]
     if (cut := metrics["operating_point"]) is not None:
         least = "none" if cut["threshold"] is None else f"{cut['threshold']:.6g}"
         lines.append(
-            f"TPR  {_interval(cut['tpr'])} at FPR {cut['fpr']['value']:.4g}: threshold {least}"
+            f"TPR  {shown_interval(cut['tpr'])} at FPR {cut['fpr']['value']:.4g}: threshold {least}"
         )
     return lines
 
@@ -69,7 +71,7 @@ def _pairs(model: Json, metrics: Json) -> str:
         [
             f"{model['name']}:{model['version']} on {_whose(metrics)} pairs "
             f"({metrics['pairs']:,} of {metrics['items']:,} items)",
-            f"  in order      {_interval(metrics['pair_order'])}",
+            f"  in order      {shown_interval(metrics['pair_order'])}",
             f"  not in order  {metrics['misrank_fraction']:.4f}, of them tied {metrics['ties']:.4f}",
         ]
     )
@@ -84,7 +86,7 @@ def _labels(model: Json, metrics: Json) -> str:
     for label in labels:
         figures = "too few rows of a class"
         if label["auc"] is not None:
-            figures = "  ".join([_interval(label["auc"]), *map(_area, label["pauc"])])
+            figures = "  ".join([shown_interval(label["auc"]), *map(_area, label["pauc"])])
         counts = f"({label['positives']:,} positive, {label['negatives']:,} negative)"
         lines.append(f"  {label['label']:<{width}}  {figures}  {counts}")
     if metrics["judged"]:
@@ -108,7 +110,7 @@ def _search(model: Json) -> str:
 def _aim(objective: Json) -> str:
     match objective["metric"]:
         case "pauc":
-            return f"pauc on {_window(objective)}"
+            return f"pauc on {shown_window(objective)}"
         case "tpr":
             return f"tpr at FPR {objective['fpr']:g}"
     return str(objective["metric"])
@@ -118,15 +120,17 @@ def _whose(metrics: Json) -> str:
     return "held-out" if metrics["on"] == "validation" else "its own training"
 
 
-def _window(window: Json) -> str:
+def shown_window(window: Json) -> str:
+    """A window of false positive rates."""
     return f"FPR [{window['fpr_min']:g}, {window['fpr_max']:g}]"
 
 
 def _area(window: Json) -> str:
-    return f"{window['value']:.4f} on {_window(window)}"
+    return f"{window['value']:.4f} on {shown_window(window)}"
 
 
-def _interval(value: Json) -> str:
+def shown_interval(value: Json) -> str:
+    """A value with the ends of its interval, if it has them."""
     low, high = value["low"], value["high"]
     bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""
     return f"{value['value']:.4f}{bounds}"

@@ -1,0 +1,84 @@
+"""Models judged from a shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+
+
+def write(path: Path, n: int, seed: int, noise: float = 0.5) -> Path:
+    """A table of two features and a category."""
+    rng = np.random.default_rng(seed)
+    lines = ["age,town,spare,left"]
+    for age, spare in rng.normal(size=(n, 2)).round(3).tolist():
+        town = int(rng.integers(0, 3))
+        left = "yes" if age + (town == 1) + noise * rng.normal() > 0.5 else "no"
+        lines.append(f"{age},{town},{spare},{left}")
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+def upload(run: Run, *words: object) -> str:
+    return next(w for w in run("upload", *words).stdout.split() if w.startswith("ds_"))
+
+
+@pytest.fixture
+def trained(run: Run, tmp_path: Path) -> Run:
+    """Two models, `sum` and `line`, of one table; returns what runs commands."""
+    labelled = ("--label", "left", "--positive", "yes", "--categorical", "town")
+    dataset = upload(run, write(tmp_path / "people.csv", 400, 0), *labelled)
+    run("train", dataset, "--name", "sum", "--set", "n_rounds=20")
+    run("train", dataset, "--name", "line", "--algorithm", "logistic")
+    return run
+
+
+def test_evaluate(trained: Run, tmp_path: Path) -> None:
+    worse = write(tmp_path / "march.csv", 300, 1, noise=3.0)
+    shown = trained("evaluate", "sum", worse, "--window", "0,0.2").stdout
+    lines = shown.splitlines()
+    assert lines[0].startswith("ROC of sum:1 on march (")
+    assert lines[1].startswith("  AUC  0.")
+    assert lines[2].endswith("on FPR [0, 0.2]")
+    assert "⠀" in shown
+    summary = lines.index(next(line for line in lines if line.startswith("The model ranks worse")))
+    assert lines[summary + 1].startswith("  ! AUC 0.")
+    assert "lower by" in lines[summary + 1]
+
+    answer = json.loads(trained("evaluate", "sum", worse, "--json", "--level", 0.9).stdout)
+    assert (answer["status"], answer["level"]) == ("ready", 0.9)
+    again = trained("evaluate", "sum", answer["dataset_id"])
+    assert again.stdout.splitlines()[0] == lines[0]
+    assert "note" not in again.stderr
+
+    assert "must read as 0,0.05, got '0-1'" in trained(
+        "evaluate", "sum", worse, "--window", "0-1", code=2
+    ).stderr.replace("\n", " ").replace("│ ", "")
+    refused = trained("evaluate", "sum", "ds_none", code=1).stderr
+    assert refused.startswith("Not found: there is no dataset 'ds_none'")
+    trained("evaluate", "sum", "ds_none", "--label", "left", code=2)
+    trained("evaluate", "nobody", worse, code=1)
+    unlike = trained("evaluate", "sum", worse, "--positive", "no", code=1).stderr
+    assert "must have the label values 'yes' (positive)" in unlike
+
+
+def test_compare(trained: Run, tmp_path: Path) -> None:
+    labelled = ("--label", "left", "--positive", "yes", "--categorical", "town")
+    dataset = upload(trained, write(tmp_path / "april.csv", 300, 2), *labelled)
+    asked = ("compare", "sum", "line:1", "--dataset", dataset, "--window", "1", "--window", "0,0.1")
+    lines = trained(*asked).stdout.splitlines()
+    assert lines[0].startswith("sum:1, line:1 on april (")
+    assert lines[2].startswith("AUC, all alike: p ")
+    assert [line.split()[0] for line in lines[3:5]] == ["sum:1", "line:1"]
+    assert lines[5].startswith("  sum:1 less line:1  ")
+    assert lines[7].startswith("pAUC on FPR [0, 0.1], all alike: p ")
+    assert lines[-1].startswith("all alike in every window: p ")
+    answer = json.loads(trained(*asked, "--json").stdout)
+    assert answer["result"]["n_tests"] == 2
+    assert "at least 2" in trained("compare", "sum", "--dataset", dataset, code=1).stderr
