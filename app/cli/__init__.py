@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command line."""
     import typer
 
-    from app.cli import client, health, interpret, judge, processes
+    from app.cli import client, documents, health, interpret, judge, processes
 
     app = typer.Typer(
         name="rankwright",
@@ -21,4 +21,5 @@ def main() -> None:
     client.register(app)
     interpret.register(app)
     judge.register(app)
+    documents.register(app)
     app()

@@ -123,6 +123,10 @@ class ApiClient:
         """GET a part of a model that is not JSON."""
         return self._answer("GET", _address(ref, what), params=params).text
 
+    def model_bytes(self, ref: str, what: str, **params: Any) -> bytes:
+        """GET a part of a model as a file."""
+        return self._answer("GET", _address(ref, what), params=params).content
+
 
 def _address(ref: str, what: str) -> str:
     return f"/v1/models/{quote(ref, safe='@:')}" + (f"/{what}" if what else "")

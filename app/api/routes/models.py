@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from app.api.dependencies import CallerDep, ContextDep, PagingDep
 from app.api.schemas.common import PageOf
-from app.api.schemas.curves import Part, cut_of, finite
-from app.api.schemas.metrics import Metrics, MultilabelMetrics, PairMetrics
+from app.api.schemas.curves import Part, finite
+from app.api.schemas.metrics import AnyMetrics, metrics_of
 from app.api.schemas.models import (
     Alias,
     AliasTarget,
@@ -71,17 +71,9 @@ def delete_model(ref: str, context: ContextDep, caller: CallerDep) -> None:
 @needs("read")
 def read_metrics(
     *, ref: str, context: ContextDep, caller: CallerDep, on: On = "validation"
-) -> Metrics | PairMetrics | MultilabelMetrics:
+) -> AnyMetrics:
     """AUC, partial AUCs and TPR at a few FPRs, with confidence intervals."""
-    found = models.metrics(context.db, caller.owner, ref, on)
-    if "pair_order" in found:
-        return PairMetrics.model_validate(found)
-    if "labels" in found:
-        return MultilabelMetrics.model_validate(found)
-    point = found["operating_point"]
-    return Metrics.model_validate(
-        found | {"operating_point": None if point is None else cut_of(point)}
-    )
+    return metrics_of(models.metrics(context.db, caller.owner, ref, on))
 
 
 @router.get("/{ref}/margins", summary="How safe is the order of its pairs?")

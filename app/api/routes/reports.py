@@ -1,21 +1,32 @@
-"""/v1/models/{ref}/plot: the curve as a picture."""
+"""/v1/models/{ref}/report and …/plot: what an auditor asks for, and the curve as a picture."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import CallerDep, ContextDep
 from app.api.routes.interpretation import PICTURE_HEADERS
 from app.api.routes.models import On
-from app.api.schemas.curves import BandKind
+from app.api.schemas.reports import Report, report_of
 from app.api.security import GuardedRoute, needs
-from app.services import plots
+from app.errors import NotAcceptable
+from app.services import plots, report
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
+Format = Literal["json", "markdown", "html"]
+
+_MEDIA_TYPES: dict[str, Format] = {
+    "application/json": "json",
+    "text/markdown": "markdown",
+    "text/html": "html",
+    "text/*": "html",
+    "application/*": "json",
+    "*/*": "json",
+}
 _PICTURES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The picture, or a Vega-Lite specification with its data inside.",
@@ -44,7 +55,7 @@ def read_plot(
         plots.Kind, Query(description="The whole curve, or the window of the partial AUC enlarged.")
     ] = "roc",
     band: Annotated[
-        BandKind | Literal["none"],
+        Literal["pointwise", "simultaneous", "none"],
         Query(
             description="Confidence band: of each height by itself, of the whole curve, or none."
         ),
@@ -67,3 +78,69 @@ def read_plot(
         if format == "svg":
             return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
         return Response(plots.to_png(drawn, width), media_type="image/png")
+
+
+@router.get(
+    "/{ref}/report",
+    response_model=Report,
+    summary="The report",
+    responses={
+        200: {
+            "content": {
+                "text/markdown": {"schema": {"type": "string"}},
+                "text/html": {"schema": {"type": "string"}},
+            }
+        }
+    },
+)
+@needs("read")
+def read_report(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    format: Annotated[
+        Format | None, Query(description="Before what `Accept` says; `json` by default.")
+    ] = None,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+) -> Response:
+    """What an auditor asks for: data, parameters and seed, warnings, every figure with its interval, curves, operating
+    points, importance, lineage, and how to read it. As Markdown and HTML it holds its pictures, and refers to nothing
+    outside itself.
+    """
+    chosen = format or _accepted(accept)
+    facts = report.gather(context.db, caller.owner, ref)
+    if chosen == "json":
+        return JSONResponse(report_of(facts).model_dump(mode="json"))
+    with context.turn():
+        document = report.document_of(facts)
+        if chosen == "markdown":
+            return Response(report.to_markdown(document), media_type="text/markdown; charset=utf-8")
+        return Response(
+            report.to_html(document),
+            media_type="text/html; charset=utf-8",
+            headers={"Content-Security-Policy": f"{report.POLICY}; sandbox"},
+        )
+
+
+def _accepted(accept: str | None) -> Format:
+    """The format that the caller likes best (RFC 9110, §12.5.1); JSON where it does not care."""
+    best: tuple[float, Format] = (0.0, "json")
+    for entry in (accept or "*/*").split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        quality = next((_quality(text) for text in parameters if text.startswith("q=")), 1.0)
+        found = _MEDIA_TYPES.get(name)
+        if found is not None and quality > best[0]:
+            best = (quality, found)
+    if best[0] == 0.0:
+        raise NotAcceptable(
+            f"Accept must name one of {', '.join(_MEDIA_TYPES)}, got {(accept or '')[:100]!r}"
+        )
+    return best[1]
+
+
+def _quality(text: str) -> float:
+    try:
+        return min(1.0, max(0.0, float(text.removeprefix("q="))))
+    except ValueError:
+        return 0.0

@@ -90,15 +90,15 @@ class Cut(Resource):
     """A cut of the ranking: what it means to flag every score at or above `threshold`; null flags nothing."""
 
     threshold: float | None
+    fpr: Interval = Field(description="Share of the negatives that this threshold flags.")
+    tpr: Interval = Field(description="Share of the positives that it flags.")
+    precision: Interval
+    lift: Interval
     threshold_low: float | None = Field(
         description="Above here and up to `threshold_high` the population's threshold may lie, of the rate or of the "
         "least cost asked for. Null where the data set no end."
     )
     threshold_high: float | None
-    fpr: Interval = Field(description="Share of the negatives that this threshold flags.")
-    tpr: Interval = Field(description="Share of the positives that it flags.")
-    precision: Interval
-    lift: Interval
     prevalence: float = Field(
         description="Share of positives that precision, lift and cost stand on: the data's, unless given."
     )
@@ -118,12 +118,12 @@ class OperatingPoint(Cut):
             "examples": [
                 {
                     "threshold": 1.7496,
-                    "threshold_low": 0.9312,
-                    "threshold_high": 2.0871,
                     "fpr": {"value": 0.034, "low": 0.012, "high": 0.094},
                     "tpr": {"value": 0.943, "low": 0.846, "high": 0.981},
                     "precision": {"value": 0.22, "low": 0.09, "high": 0.45},
                     "lift": {"value": 22.0, "low": 9.0, "high": 45.0},
+                    "threshold_low": 0.9312,
+                    "threshold_high": 2.0871,
                     "prevalence": 0.01,
                     "tpr_at_fpr": {"value": 0.943, "low": 0.62, "high": 0.985},
                     "fpr_at_tpr": None,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pydantic import Field
 
 from app.api.schemas.common import Interval, Resource
-from app.api.schemas.curves import Cut, Part
+from app.api.schemas.curves import Cut, Part, cut_of
 
 
 class Window(Interval):
@@ -96,3 +99,17 @@ class MultilabelMetrics(Resource):
     judged: int = Field(description="Labels that have an AUC: the means are over these.")
     mean_auc: float | None
     mean_pauc: list[MeanArea]
+
+
+AnyMetrics = Metrics | PairMetrics | MultilabelMetrics
+
+
+def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:
+    """Show what is known of a part, in the shape of the model's kind."""
+    if "pair_order" in found:
+        return PairMetrics.model_validate(found)
+    if "labels" in found:
+        return MultilabelMetrics.model_validate(found)
+    point = found["operating_point"]
+    shown = {**found, "operating_point": None if point is None else cut_of(point)}
+    return Metrics.model_validate(shown)

@@ -13,7 +13,7 @@ AREA, BAND = 0.32, 0.13  # how opaque the area and the band are
 
 _WIDTH = 640
 _LEFT, _TOP, _SIDE = 74, 84, 530  # of the square that the curve is in
-_LINE = 24  # from one line of the legend to the next
+_LINE = 26  # from one line of the legend to the next
 
 
 def to_svg(plot: CurvePlot) -> str:
@@ -24,8 +24,8 @@ def to_svg(plot: CurvePlot) -> str:
         "\n".join(
             [
                 svg.start(_WIDTH, height, f"{plot.title}, {plot.note}"),
-                svg.text(_LEFT, 36, plot.title, size=20, weight=500),
-                svg.text(_LEFT, 60, plot.note, size=14, colour=svg.SOFT),
+                svg.text(_LEFT, 36, plot.title, size=21, weight=600),
+                svg.text(_LEFT, 62, plot.note, size=15, colour=svg.SOFT),
                 *_grid(plot),
                 *_window(plot),
                 *_band(plot),
@@ -66,13 +66,13 @@ def _grid(plot: CurvePlot) -> list[str]:
         x, _ = _place(plot, tick, 0.0)
         lines.append(f'<path d="M{x:.2f} {_TOP}V{bottom}" stroke="{svg.LINE}" fill="none"/>')
         lines.append(
-            svg.text(x, bottom + 20, f"{tick:g}", size=13, colour=svg.SOFT, anchor="middle")
+            svg.text(x, bottom + 21, f"{tick:g}", size=14, colour=svg.SOFT, anchor="middle")
         )
     for tick in _ticks(0.0, plot.top):
         _, y = _place(plot, plot.view[0], tick)
         lines.append(f'<path d="M{_LEFT} {y:.2f}H{right}" stroke="{svg.LINE}" fill="none"/>')
         lines.append(
-            svg.text(_LEFT - 8, y + 4.5, f"{tick:g}", size=13, colour=svg.SOFT, anchor="end")
+            svg.text(_LEFT - 8, y + 5, f"{tick:g}", size=14, colour=svg.SOFT, anchor="end")
         )
     return lines
 
@@ -142,10 +142,10 @@ def _axes(plot: CurvePlot) -> list[str]:
         f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" fill="none" '
         f'stroke="{svg.SOFT}"/>',
         svg.text(
-            _LEFT + _SIDE / 2, _TOP + _SIDE + 46, "False positive rate", size=15, anchor="middle"
+            _LEFT + _SIDE / 2, _TOP + _SIDE + 48, "False positive rate", size=16, anchor="middle"
         ),
         f'<g transform="translate(26 {middle}) rotate(-90)">'
-        f"{svg.text(0, 0, 'True positive rate', size=15, anchor='middle')}</g>",
+        f"{svg.text(0, 0, 'True positive rate', size=16, anchor='middle')}</g>",
     ]
 
 
@@ -174,7 +174,7 @@ def _legend(plot: CurvePlot) -> list[str]:
     below = _TOP + _SIDE + 74
     return [
         f'<g transform="translate({_LEFT} {below + _LINE * i})">{sign}'
-        f"{svg.text(38, 5, words, size=14)}</g>"
+        f"{svg.text(38, 5.5, words, size=15.5)}</g>"
         for i, (sign, words) in enumerate(lines)
     ]
 

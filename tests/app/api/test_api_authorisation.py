@@ -47,6 +47,7 @@ GUARDED = {
     ("GET", "/v1/models/{ref}/roc"): "read",
     ("GET", "/v1/models/{ref}/operating-point"): "read",
     ("GET", "/v1/models/{ref}/plot"): "read",
+    ("GET", "/v1/models/{ref}/report"): "read",
     ("GET", "/v1/models/{ref}/margins"): "read",
     ("GET", "/v1/models/{ref}/importance"): "read",
     ("GET", "/v1/models/{ref}/partial-dependence"): "read",

@@ -154,6 +154,7 @@ def test_pages(client: httpx.Client, query: str, code: str) -> None:
         ("plot?format=png&width=199", "invalid"),
         ("plot?format=png&width=4001", "invalid"),
         ("plot?on=test", "invalid"),
+        ("report?format=pdf", "invalid"),
     ],
 )
 def test_questions_to_a_model(client: httpx.Client, model_id: str, path: str, code: str) -> None:

@@ -75,6 +75,10 @@ def test_from_a_table_to_a_score_for_each_label(service_on_both: Service, algori
     structure = client.get("/v1/models/both/structure").json()
     assert [label["label"] for label in structure["labels"]] == ["hot", "big"]
     assert client.get("/v1/models/both/artifact").status_code == 200
+    written = client.get("/v1/models/both/report?format=markdown").text
+    assert f"| AUC, big | {metrics['labels'][1]['auc']['value']:.4f} (" in written
+    assert f"| Mean AUC | {metrics['mean_auc']:.4f} |" in written
+    assert client.get("/v1/models/both/report").json()["metrics"][0] == metrics
     refused = client.get("/v1/models/both/roc")
     assert (refused.status_code, refused.json()["code"]) == (404, "no_curve")
 

@@ -106,7 +106,10 @@ def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
     assert explained.status_code == 200
     assert client.get("/v1/models/films/structure").json()["rules"]
     assert client.get("/v1/models/films/artifact").status_code == 200
-    for path in ("roc", "operating-point?fpr=0.1"):
+    written = client.get("/v1/models/films/report?format=markdown").text
+    assert f"| pairs in order | {metrics['pair_order']['value']:.4f} (" in written
+    assert "## Curves" not in written
+    for path in ("roc", "operating-point?fpr=0.1", "plot"):
         refused = client.get(f"/v1/models/films/{path}")
         assert refused.status_code == 404
         assert refused.json()["code"] == "no_curve"

@@ -12,7 +12,7 @@ from click.testing import Result
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from app.cli import client, interpret, judge
+from app.cli import client, documents, interpret, judge
 from app.infra.settings import Settings
 from tests.app.api.live_service import running
 
@@ -26,6 +26,7 @@ def run(tmp_path: Path, sqlite_url: str) -> Iterator[Run]:
     client.register(commands)
     interpret.register(commands)
     judge.register(commands)
+    documents.register(commands)
     stop = threading.Event()
     with running(Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))) as service:
 

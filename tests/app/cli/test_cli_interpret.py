@@ -67,6 +67,25 @@ def test_tree(trained: Run, tmp_path: Path) -> None:
     assert ET.fromstring(picture.read_text(encoding="utf-8")).tag.endswith("svg")
 
 
+def test_report_and_pictures(trained: Run, tmp_path: Path) -> None:
+    written = trained("report", "sum").stdout
+    assert written.startswith("# Model report: sum:1\n")
+    page = tmp_path / "sum.html"
+    trained("report", "sum", "--output", page)
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    trained("report", "sum", "--output", page, "--format", "json")
+    assert json.loads(page.read_text())["model"]["name"] == "sum"
+    picture = tmp_path / "sum.png"
+    trained("plot", "sum", "--kind", "pauc", "--width", 300, "--output", picture)
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    spec = json.loads(trained("plot", "sum", "--format", "json", "--on", "train").stdout)
+    assert "its own training rows" in spec["title"]["subtitle"][0]
+    assert "┤" in trained("plot", "sum").stdout
+    refused = trained("report", "sum", "--output", tmp_path / "sum.pdf", code=2).stderr
+    assert "md, html, json, got" in " ".join(refused.split())
+    assert "band must be" in trained("plot", "sum", "--band", "x", "--format", "svg", code=1).stderr
+
+
 def test_what_is_wrong_is_one_sentence(trained: Run) -> None:
     assert "single ranking trees" in trained("tree", "sum", code=1).stderr
     assert "feature 'wage' is unknown" in trained("dependence", "sum", "wage", code=1).stderr
