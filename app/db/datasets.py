@@ -81,7 +81,12 @@ def add_profile(session: Session, dataset_id: str, profile: Json) -> None:
     """Write the profile of a dataset; `columns` by name become a list in their order."""
     columns = [{"name": name, **found} for name, found in profile["columns"].items()]
     session.add(
-        DatasetProfile(dataset_id=dataset_id, columns=columns, duplicates=profile["duplicates"])
+        DatasetProfile(
+            dataset_id=dataset_id,
+            rows=profile["rows"],
+            columns=columns,
+            duplicates=profile["duplicates"],
+        )
     )
 
 

@@ -9,12 +9,15 @@ from app.db.base import Base, Json
 
 
 class DatasetProfile(Base):
-    """Quantiles, histograms and AUC of each feature, in the order of the columns, and the rows that come twice."""
+    """Quantiles, histograms and AUC of each feature, in the order of the columns, seen in so many `rows`; and the rows
+    that come twice.
+    """
 
     __tablename__ = "dataset_profiles"
 
     dataset_id: Mapped[str] = mapped_column(
         ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True
     )
+    rows: Mapped[int]
     columns: Mapped[list[Json]]
     duplicates: Mapped[Json]

@@ -51,7 +51,10 @@ class ColumnSurvey(NamedTuple):
 
 
 def survey_column(
-    values: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_] | None
+    values: npt.NDArray[np.float64],
+    positive: npt.NDArray[np.bool_] | None,
+    *,
+    scratch: npt.NDArray[np.float64] | None = None,
 ) -> ColumnSurvey:
     """Survey one column of numbers.
 
@@ -61,6 +64,8 @@ def survey_column(
         NaN is missing; infinite values are not allowed.
     positive : ndarray of shape (n_samples,), bool, or None
         Which rows are positive; None where there is no label.
+    scratch : ndarray of shape (n_samples,), float64, optional
+        Overwritten; who surveys many columns need not allocate for each.
 
     Returns
     -------
@@ -70,14 +75,16 @@ def survey_column(
     -----
     O(n log n), two sorts and a merge. Weights have no part in it: it describes the rows as they are.
     """
+    scratch = np.empty(len(values)) if scratch is None else scratch
     known = ~np.isnan(values)
-    if positive is None:
-        positives, negatives = np.empty(0), values[known]
-    else:
-        positives, negatives = values[known & positive], values[known & ~positive]
-    positives.sort()
-    negatives.sort()
-    total = len(positives) + len(negatives)
+    total = int(np.count_nonzero(known))
+    labels = np.zeros(len(values), dtype=np.bool_) if positive is None else positive
+    parts = (known & labels, known & ~labels)
+    m = int(np.count_nonzero(parts[0]))
+    positives, negatives = scratch[:m], scratch[m:total]
+    for mask, part in zip(parts, (positives, negatives), strict=True):
+        np.compress(mask, values, out=part)
+        part.sort()
     if not total:
         return ColumnSurvey(0, 0, (), (), (), None)
     ranks = np.maximum(np.ceil(np.array(QUANTILES) * total).astype(np.int64) - 1, 0)
@@ -87,6 +94,37 @@ def survey_column(
     return ColumnSurvey(
         total, distinct, tuple(quantiles.tolist()), edges, counts, _area(positives, negatives, sums)
     )
+
+
+def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: int) -> Interval:
+    """The AUC of a score of two values, from how many rows of each class have the higher one.
+
+    Parameters
+    ----------
+    positives, negatives : int
+        Rows with the higher score.
+    of_positives, of_negatives : int
+        Rows of the class, at least 1.
+
+    Returns
+    -------
+    Interval
+        As `ColumnSurvey.auc`.
+
+    Notes
+    -----
+    With shares a and b the curve has one corner, (b, a), so its area is (1 + a - b) / 2. A positive's placement value
+    is ½ higher with the higher score, and so is a negative's height lower: the variances are those of two shares,
+    over 4.
+    """
+    a, b = positives / of_positives, negatives / of_negatives
+    value = (1.0 + a - b) / 2.0
+    least = min(of_positives, of_negatives)
+    if least > 1 and _NOTHING < value < 1.0 - _NOTHING:
+        variance = a * (1.0 - a) / (of_positives - 1) + b * (1.0 - b) / (of_negatives - 1)
+        if variance > _NOTHING**2:
+            return logit_interval(value, variance / 4.0, 0.95)
+    return wilson_interval(value, least, 0.95)
 
 
 def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Interval | None:

@@ -19,6 +19,7 @@ def upgrade() -> None:
     op.create_table(
         'dataset_profiles',
         sa.Column('dataset_id', sa.Text(), nullable=False),
+        sa.Column('rows', sa.BigInteger(), nullable=False),
         sa.Column('columns', sa.JSON(none_as_null=True), nullable=False),
         sa.Column('duplicates', sa.JSON(none_as_null=True), nullable=False),
         sa.ForeignKeyConstraint(

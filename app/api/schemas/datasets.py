@@ -84,6 +84,9 @@ class Duplicates(Resource):
         default=None,
         description="Rows whose equals are of both classes: no ranker can tell them apart.",
     )
+    estimated: bool = Field(
+        description="Whether the counts are scaled up from a share of the rows."
+    )
 
 
 class DatasetProfile(Resource):
@@ -107,7 +110,13 @@ class DatasetProfile(Resource):
                             "leak": False,
                         }
                     ],
-                    "duplicates": {"rows": 4, "repeated": 2, "rows_of_both_classes": 0},
+                    "rows_looked_at": 1000,
+                    "duplicates": {
+                        "rows": 4,
+                        "repeated": 2,
+                        "rows_of_both_classes": 0,
+                        "estimated": False,
+                    },
                 }
             ]
         }
@@ -118,6 +127,7 @@ class DatasetProfile(Resource):
     positives: int | None
     negatives: int | None
     columns: list[ColumnProfile]
+    rows_looked_at: int = Field(description="All, or in a large table so many drawn at random.")
     duplicates: Duplicates
 
     @classmethod
@@ -129,6 +139,7 @@ class DatasetProfile(Resource):
             positives=dataset.positives,
             negatives=dataset.negatives,
             columns=[ColumnProfile.model_validate(column) for column in profile.columns],
+            rows_looked_at=profile.rows,
             duplicates=Duplicates.model_validate(profile.duplicates),
         )
 

@@ -27,7 +27,7 @@ from app.services.ingest.stream import Stream
 
 MAX_RECORD = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20
 _COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
 _MAX_BLOCK_BYTES = 1 << 25
 _EXACT_CELLS = 400_000

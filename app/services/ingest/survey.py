@@ -4,11 +4,13 @@ A column that by itself ranks the label nearly perfectly has mostly seen it: an 
 does one that is missing for one class only. And rows that are equal but for their label set a bound on what any ranker
 can do. Such things are for people to judge; the profile points at them.
 
-Columns are read one by one from the typed table, two at a time, so that memory is that of a few columns.
+Memory is bounded whatever the table: a column is looked at in up to half a million rows, drawn once for all columns,
+and of the rows' hashes only a share is kept once there are too many.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.services import row_hashes
-from core.metrics.column import QUANTILES, ColumnSurvey, survey_column
+from app.services.ingest.duplicates import count_duplicates
+from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -31,6 +33,7 @@ Callback = Callable[[Mapping[str, float]], None]
 LEAK = 0.99
 """A column whose AUC alone, or its mirror image, reaches this is pointed at."""
 
+MOST_ROWS = 1 << 19
 _MOST_AT_ONCE = 2
 _SHRINKAGE = 10.0  # rows of the average kind that a category's share is mixed with
 _SEED = 0
@@ -41,53 +44,88 @@ def survey_table(
 ) -> Json:
     """Survey the features of a typed table, with a label of 0 and 1 where there is one.
 
-    The callback is called after every few columns; what it raises stops the survey.
-
-    Returns `columns`, one entry a feature by its name, and what `duplicates` there are among the rows.
+    The callback is called after every feature; what it raises stops the survey. Returns `columns`, one entry a
+    feature by its name, the number of `rows` that they were looked at in, and what `duplicates` there are.
     """
+    pa.default_memory_pool().release_unused()  # of what the reading of the table has left behind
+    chosen = _draw(path)
+    positive = None if label is None else _Reader(path, chosen).read(label)[0] == 1.0
+    own = threading.local()
+
+    def look(name: str) -> Json:
+        if not hasattr(own, "reader"):
+            own.reader, own.scratch = _Reader(path, chosen), np.empty(len(chosen))
+        values, texts = own.reader.read(name)
+        return _describe(values, texts, positive, own.scratch)
+
+    columns: dict[str, Json] = {}
+    with ThreadPoolExecutor(min(_MOST_AT_ONCE, numba.get_num_threads())) as pool:
+        try:
+            for name, found in zip(features, pool.map(look, features), strict=True):
+                columns[name] = found
+                callback({"rows": len(chosen)})
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return {
+        "rows": len(chosen),
+        "columns": columns,
+        "duplicates": count_duplicates(path, features, label, callback),
+    }
+
+
+def _draw(path: Path) -> npt.NDArray[np.intp]:
+    """The rows to look at, ascending: all, or so many drawn at random."""
     with pq.ParquetFile(path) as file:
         rows = file.metadata.num_rows
-    positive = None if label is None else _read(path, label)[0] == 1.0
-    hashes = np.zeros(rows, dtype=np.uint64)
-    columns: dict[str, Json] = {}
-
-    def look(name: str) -> tuple[Json, row_hashes.Hashes]:
-        values, texts = _read(path, name)
-        own = np.zeros(rows, dtype=np.uint64)
-        row_hashes.add_column(own, name, values, texts)
-        return _describe(values, texts, positive), own
-
-    at_once = min(_MOST_AT_ONCE, numba.get_num_threads())
-    with ThreadPoolExecutor(at_once) as pool:
-        for start in range(0, len(features), at_once):
-            names = features[start : start + at_once]
-            for name, (found, own) in zip(names, pool.map(look, names), strict=True):
-                columns[name] = found
-                hashes += own
-            callback({"rows": rows})
-    return {"columns": columns, "duplicates": _duplicates(hashes, positive)}
+    if rows <= MOST_ROWS:
+        return np.arange(rows)
+    rng = np.random.Generator(np.random.Philox(_SEED))
+    return np.sort(rng.choice(rows, MOST_ROWS, replace=False, shuffle=False))
 
 
-def _read(path: Path, name: str) -> tuple[Floats, list[str] | None]:
-    """A column as numbers, NaN where missing; with its texts, in whose order they are positions, where it has any."""
-    column = pq.read_table(path, columns=[name], use_threads=False).column(0)
+class _Reader:
+    """Reads columns of a typed table, in some rows, into one buffer: each takes the place of the one before."""
+
+    def __init__(self, path: Path, chosen: npt.NDArray[np.intp]) -> None:
+        self._file = pq.ParquetFile(path)
+        self._chosen = chosen
+        self._values = np.empty(len(chosen))
+
+    def read(self, name: str) -> tuple[Floats, list[str] | None]:
+        """A column as numbers, NaN where missing; of a column of texts their positions, with the texts."""
+        texts: dict[str, int] = {}
+        first = end = 0
+        coded = False
+        for number in range(self._file.num_row_groups):
+            group = self._file.read_row_group(number, columns=[name], use_threads=False)
+            for chunk in group.column(0).chunks:
+                start = end
+                end = int(np.searchsorted(self._chosen, first + len(chunk)))
+                numbers, coded = _as_numbers(chunk, texts)
+                self._values[start:end] = numbers[self._chosen[start:end] - first]
+                first += len(chunk)
+        return self._values, list(texts) if coded else None
+
+
+def _as_numbers(column: pa.Array, texts: dict[str, int]) -> tuple[Floats, bool]:
+    """Numbers as they are, NaN where missing; of texts the numbers that `texts` gives them, which learns new ones."""
     if not pa.types.is_dictionary(column.type):
-        return column.to_numpy().astype(np.float64, copy=False), None
-    whole = column.unify_dictionaries()
-    texts = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
-    codes = [
-        chunk.indices.cast(pa.float64()).fill_null(np.nan).to_numpy() for chunk in whole.chunks
-    ]
-    return np.concatenate(codes) if codes else np.empty(0), texts
+        return column.to_numpy(), False
+    places = [texts.setdefault(text, len(texts)) for text in column.dictionary.to_pylist()]
+    codes = column.indices.fill_null(len(places)).to_numpy()
+    return np.array([*places, np.nan])[codes], True
 
 
-def _describe(values: Floats, texts: Sequence[str] | None, positive: Mask | None) -> Json:
+def _describe(
+    values: Floats, texts: Sequence[str] | None, positive: Mask | None, scratch: Floats
+) -> Json:
     if texts is not None:
         scores = values if positive is None else _shares(values, len(texts), positive)
-        survey = survey_column(scores, positive)
+        survey = survey_column(scores, positive, scratch=scratch)
         found: Json = {"quantiles": None, "histogram": None, "auc": _interval(survey)}
     else:
-        survey = survey_column(values, positive)
+        survey = survey_column(values, positive, scratch=scratch)
         found = {
             "quantiles": [
                 {"at": at, "value": value}
@@ -96,18 +134,20 @@ def _describe(values: Floats, texts: Sequence[str] | None, positive: Mask | None
             "histogram": {"edges": list(survey.edges), "counts": list(survey.counts)},
             "auc": _interval(survey),
         }
-    missing = np.isnan(values)
-    gaps = None
-    if positive is not None and missing.any() and not missing.all():
-        gaps = survey_column(missing.astype(np.float64), positive)
-    found["missing_auc"] = _interval(gaps)
+    found["missing_auc"] = None
+    if positive is not None and 0 < survey.known < len(values):
+        missing = np.isnan(values)
+        of_positives, gaps = int(positive.sum()), int(missing.sum())
+        among = int(np.count_nonzero(missing & positive))
+        others = len(values) - of_positives
+        found["missing_auc"] = binary_auc(among, of_positives, gaps - among, others)._asdict()
     aucs = [entry["value"] for entry in (found["auc"], found["missing_auc"]) if entry]
     found["leak"] = any(max(auc, 1.0 - auc) >= LEAK for auc in aucs)
     return found
 
 
-def _interval(survey: ColumnSurvey | None) -> Json | None:
-    return None if survey is None or survey.auc is None else survey.auc._asdict()
+def _interval(survey: ColumnSurvey) -> Json | None:
+    return None if survey.auc is None else survey.auc._asdict()
 
 
 def _shares(codes: Floats, n_texts: int, positive: Mask) -> Floats:
@@ -132,18 +172,3 @@ def _shares(codes: Floats, n_texts: int, positive: Mask) -> Floats:
         # The halves differ in their averages by chance: what counts is the distance to it.
         scores[judged] = share[place[judged]] - average
     return scores
-
-
-def _duplicates(hashes: row_hashes.Hashes, positive: Mask | None) -> Json:
-    """Count rows that equal another in every feature, and those of them whose equals are of both classes."""
-    labels = np.zeros(len(hashes), dtype=np.uint64) if positive is None else positive
-    words = (hashes & ~np.uint64(1)) | labels.astype(np.uint64)
-    words.sort()
-    units = words >> np.uint64(1)
-    starts = np.flatnonzero(np.r_[True, units[1:] != units[:-1]]) if len(units) else units[:0]
-    sizes = np.diff(np.r_[starts, len(units)])
-    found: Json = {"rows": int(np.sum(sizes[sizes > 1])), "repeated": len(hashes) - len(starts)}
-    if positive is not None:
-        hits = np.add.reduceat((words & np.uint64(1)).astype(np.int64), starts)
-        found["rows_of_both_classes"] = int(np.sum(sizes[(hits > 0) & (hits < sizes)]))
-    return found

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 CATEGORIES = pa.dictionary(pa.int32(), pa.string())
-ROW_GROUP = 262_144
-_GROUP_BYTES = 1 << 26
+ROW_GROUP = 65_536
+_GROUP_BYTES = 1 << 24
 """A row group of a wide table, or of long texts, is cut shorter, to bound the memory it takes."""
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from uploads import read
 
+from app.services.ingest import duplicates, survey
 from app.services.ingest.survey import survey_table
 from core.metrics import auc
 
@@ -22,11 +23,9 @@ def surveyed(folder: Path, columns: dict[str, Any], label: str | None = "y") -> 
     table = pa.table(columns)
     pq.write_table(table, folder / "table.parquet", row_group_size=300)
     features = [name for name in columns if name != label]
-    told: list[float] = []
-    found = survey_table(
-        folder / "table.parquet", features, label, lambda info: told.append(info["rows"])
-    )
-    assert set(told) == {table.num_rows}
+    told: list[Any] = []
+    found = survey_table(folder / "table.parquet", features, label, told.append)
+    assert len(told) == len(features) + -(-table.num_rows // 300)
     assert list(found["columns"]) == features
     return found
 
@@ -104,8 +103,25 @@ def test_rows_that_come_twice(tmp_path: Path) -> None:
     }
     found = surveyed(tmp_path, columns)["duplicates"]
     # Equal pairs: rows 1 and 2 (both classes), 3 and 4, 6 and 7, 8 and 9 (both classes); row 5 stands alone.
-    assert found == {"rows": 8, "repeated": 4, "rows_of_both_classes": 4}
+    assert found == {"rows": 8, "repeated": 4, "rows_of_both_classes": 4, "estimated": False}
     assert surveyed(tmp_path, columns, None)["duplicates"]["rows"] == 4
+
+
+def test_more_rows_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large table a sample of rows is looked at, and duplicates are counted among a share of all hashes."""
+    monkeypatch.setattr(survey, "MOST_ROWS", 20_000)
+    monkeypatch.setattr(duplicates, "MOST_HASHES", 10_000)
+    rng = np.random.Generator(np.random.Philox(9))
+    x = np.repeat(rng.normal(size=40_000), 2)  # each value twice
+    t = words([f"t{int(v > 0)}" for v in x])
+    y = (rng.random(80_000) < 1 / (1 + np.exp(-x))).astype(np.int8)
+    found = surveyed(tmp_path, {"x": x, "t": t, "y": y})
+    assert found["rows"] == 20_000
+    assert found["columns"]["x"]["auc"]["value"] == pytest.approx(auc(y, x), abs=0.02)
+    assert found["columns"]["t"]["auc"]["value"] == pytest.approx(auc(y, x > 0), abs=0.02)
+    assert found["duplicates"]["estimated"]
+    assert found["duplicates"]["rows"] == pytest.approx(80_000, rel=0.05)
+    assert found["duplicates"]["repeated"] == pytest.approx(40_000, rel=0.05)
 
 
 def test_the_order_of_the_columns_does_not_matter(tmp_path: Path, label: np.ndarray) -> None:

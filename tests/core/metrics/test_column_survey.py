@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.metrics import auc_interval
-from core.metrics.column import HISTOGRAM_BINS, QUANTILES, survey_column
+from core.metrics.column import HISTOGRAM_BINS, QUANTILES, binary_auc, survey_column
 
 values = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, 2.0, math.nan, 1e308, -1e308, 5e-324]),
@@ -53,6 +53,15 @@ def test_many_rows_keep_the_variance() -> None:
     column = rng.normal(size=300_000) + 4.0 * positive
     survey = survey_column(column, positive)
     assert survey.auc == pytest.approx(auc_interval(positive, column), rel=1e-9)
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.data())
+def test_a_score_of_two_values_needs_only_counts(m: int, n: int, data: st.DataObject) -> None:
+    high = data.draw(st.integers(0, m)), data.draw(st.integers(0, n))
+    positive = np.repeat([True, False], [m, n])
+    scores = np.concatenate([np.arange(m) < high[0], np.arange(n) < high[1]]).astype(float)
+    expected = survey_column(scores, positive).auc
+    assert binary_auc(high[0], m, high[1], n) == pytest.approx(expected, abs=1e-12)
 
 
 def test_without_a_label_there_is_no_area() -> None:
