@@ -29,6 +29,7 @@ bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint;
 	$(BIN)/python -m benchmarks.http_score
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.metrics
+	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.stumps
 	$(BIN)/python -m benchmarks.trees --data plain wide missing mixed rare rarer
 	$(BIN)/python -m benchmarks.scaling

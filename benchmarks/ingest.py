@@ -1,0 +1,139 @@
+"""How fast a CSV becomes a typed table with its profile: `python -m benchmarks.ingest [--rows N] [--repeats R]`.
+
+A table of 30 numeric columns and a label (2.2 million rows are 500 MB) is read as a worker reads an upload: types
+settled over all rows, Parquet written, every column surveyed. Beside it polars and DuckDB read the same file and write
+Parquet; they settle types by the first rows and make no profile. Each runs in a process of its own, in turns; memory is the
+greatest resident size less that of the idle process with its library loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+COLUMNS = 30
+BLOCK = 50_000
+
+_MEASURE = """
+import json, resource, sys, time
+path, folder = sys.argv[1:]
+{load}
+idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.perf_counter()
+{read}
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({{"seconds": seconds, "mb": (peak - idle) / 1024, **locals().get("more", {{}})}}))
+"""
+
+_OURS = {
+    "load": """
+    from pathlib import Path
+    from app.services.ingest import build, ingest
+    from tests.app.services.uploads import LIMITS
+
+    spent = 0.0
+
+    def timed(*args, survey=build.survey_table):
+        global spent
+        start = time.perf_counter()
+        found = survey(*args)
+        spent = time.perf_counter() - start
+        return found
+
+    build.survey_table = timed
+    said = ["label", "positive", "labels", "item", "weight", "group", "categorical", "drop", "missing"]
+    payload = dict.fromkeys([*said, "content_encoding"]) | {
+        "content_type": "text/csv",
+        "dataset_kind": "bipartite",
+        "limits": LIMITS | {"rows": 50_000_000, "bytes": 1 << 40},
+        "workdir": folder,
+    }
+    small = Path(folder, "small.csv")
+    small.write_text("a,y\\n" + "1,0\\n2,1\\n" * 20)
+    ingest(payload | {"path": str(small)}, lambda *_: None)
+    """,
+    "read": """
+    ingest(payload | {"path": path}, lambda *_: None)
+    more = {"profile": spent}
+    """,
+}
+_PEERS = {
+    "polars": {
+        "load": "import polars",
+        "read": "polars.read_csv(path).write_parquet(folder + '/polars.parquet')",
+    },
+    "polars, streamed": {
+        "load": "import polars",
+        "read": "polars.scan_csv(path).sink_parquet(folder + '/polars.parquet')",
+    },
+    "duckdb": {
+        "load": "import duckdb; duckdb.sql('set threads=2')",
+        "read": "duckdb.sql(f\"copy (from read_csv('{path}')) to '{folder}/duckdb.parquet'\")",
+    },
+}
+
+
+def write_csv(path: Path, rows: int) -> None:
+    """Write the table: numbers of six digits, some missing, and a label that two columns know of."""
+    rng = np.random.Generator(np.random.Philox(8))
+    with path.open("w") as file:
+        file.write(",".join([f"x{i}" for i in range(COLUMNS)] + ["y"]) + "\n")
+        for start in range(0, rows, BLOCK):
+            n = min(BLOCK, rows - start)
+            X = rng.normal(size=(n, COLUMNS))
+            y = rng.random(n) < 1 / (1 + np.exp(2 - X[:, 0] - X[:, 1]))
+            lines = [
+                ",".join(["" if v > 3.2 else f"{v:.4f}" for v in row]) + f",{int(label)}\n"
+                for row, label in zip(X.tolist(), y.tolist(), strict=True)
+            ]
+            file.writelines(lines)
+
+
+def measure(code: dict[str, str], path: Path, folder: str) -> dict[str, float]:
+    """Run one reader in a process of its own."""
+    program = _MEASURE.format(**{part: textwrap.dedent(text) for part, text in code.items()})
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path), folder],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    """Measure all in turns and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_200_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    readers = {"rankwright": _OURS, **_PEERS}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in readers}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.csv")
+        write_csv(path, options.rows)
+        size = path.stat().st_size
+        for _ in range(options.repeats):
+            for name, code in readers.items():
+                found[name].append(measure(code, path, folder))
+    print(f"{size / 1e6:.0f} MB, {options.rows:,} rows, medians of {options.repeats}\n")
+    print("| reader | s | of it profile | memory added MB |\n|---|---:|---:|---:|")
+    for name, runs in found.items():
+        seconds, mb = (median(run[key] for run in runs) for key in ("seconds", "mb"))
+        profile = [run["profile"] for run in runs if "profile" in run]
+        shown = f"{median(profile):.2f}" if profile else ""
+        print(f"| {name} | {seconds:.2f} | {shown} | {mb:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
