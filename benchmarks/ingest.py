@@ -2,8 +2,8 @@
 
 A table of 30 numeric columns and a label (2.2 million rows are 500 MB) is read as a worker reads an upload: types
 settled over all rows, Parquet written, every column surveyed. Beside it polars and DuckDB read the same file and write
-Parquet; they settle types by the first rows and make no profile. Each runs in a process of its own, in turns; memory is the
-greatest resident size less that of the idle process with its library loaded.
+Parquet; they settle types by the first rows and make no profile. Each runs in a process of its own, in turns; memory is
+the greatest resident size less that of the idle process with its library loaded.
 """
 
 from __future__ import annotations
