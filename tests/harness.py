@@ -20,9 +20,11 @@ import pyarrow.csv
 from servers import eventually
 from sqlalchemy import func, select
 
+from app.db import parts as part_rows
 from app.db.model_tables import Model
 from app.db.session import Database
 from app.db.tables import FINAL_STATES, Job
+from app.db.validation_tables import ModelOutOfFold
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import datasets, jobs
@@ -65,13 +67,22 @@ class Shop:
         with self.db.write() as session:
             return datasets.accept(session, self.settings, OWNER, said, upload).id
 
-    def train(self, dataset_id: str, rounds: int, *, timeout_seconds: float | None = None) -> str:
-        """Submit a training job of so many rounds; returns its id."""
+    def train(
+        self,
+        dataset_id: str,
+        rounds: int,
+        *,
+        folds: int | None = None,
+        timeout_seconds: float | None = None,
+    ) -> str:
+        """Submit a training job of so many rounds, cross-validated where it has folds; returns its id."""
         parameters = RankBoost(n_rounds=rounds).get_params()
         spec = {
             "algorithm": {"name": "rankboost", "parameters": parameters},
             "objective": {"metric": "auc"},
-            "validation": {"method": "none"},
+            "validation": {"method": "cross_validation", "folds": folds}
+            if folds
+            else {"method": "none"},
             "seed": 0,
             "model_name": "model",
         }
@@ -125,6 +136,17 @@ class Shop:
         with self.db.read() as session:
             count = select(func.count()).select_from(Model).where(Model.job_id == job_id)
             return session.scalar(count) or 0
+
+    def parts_of(self, job_id: str) -> list[Job]:
+        """The job's parts, in order."""
+        with self.db.read() as session:
+            return list(part_rows.of_parent(session, job_id))
+
+    def out_of_fold_of(self, job_id: str) -> int:
+        """How many sets of out-of-fold scores the job made."""
+        with self.db.read() as session:
+            count = select(func.count()).select_from(ModelOutOfFold).join(Model)
+            return session.scalar(count.where(Model.job_id == job_id)) or 0
 
     def states_of(self, job_id: str) -> list[str]:
         """The states that the job went through, by its events."""

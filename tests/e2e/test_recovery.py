@@ -35,6 +35,7 @@ def shop(database_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
             "lease_seconds": 2.0,
             "reap_seconds": 0.3,
             "look_seconds": 0.3,
+            "fan_out_cells": 0,
         }
     )
     shop = Shop(settings)
@@ -106,12 +107,25 @@ def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
         assert (after.state, after.model_id, after.attempt) == ("succeeded", job.model_id, 2)
         assert shop.models_of(job_id) == 1
         assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
-        # And it is as good as before: with the other one gone the next job is its own, on the same warm process.
+        # And it is as good as before: it takes its share of a job in parts, on the same warm process, and the other's
+        # once that one is killed in the middle of a fit.
+        shared_id = shop.train(dataset_id, LONG, folds=3)
+        everyone = {lost.worker_id, *workers}
+        eventually(lambda: everyone == busy_with(shop, shared_id), seconds=60)
         for other in workers.values():
             other.kill()
-        again = shop.reaches(shop.train(dataset_id, 5), "succeeded")
-        assert again.worker_id == lost.worker_id
+        shared = shop.reaches(shared_id, "succeeded")
+        assert shared.worker_id == lost.worker_id
         assert children_of(stopped.pid) == [fit]
+        parts = shop.parts_of(shared_id)
+        assert [part.state for part in parts] == ["succeeded"] * 4
+        assert sorted(part.attempt for part in parts) == [1, 1, 1, 2]
+        assert (shop.models_of(shared_id), shop.out_of_fold_of(shared_id)) == (1, 1)
+
+
+def busy_with(shop: Shop, job_id: str) -> set[str | None]:
+    """The workers that run a part of the job."""
+    return {part.worker_id for part in shop.parts_of(job_id) if part.state == "running"}
 
 
 def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:

@@ -47,6 +47,21 @@ def test_cancel_stops_the_fit_and_keeps_the_process(crew: Crew) -> None:
     assert list((crew.shop.settings.blob_dir / "staging").iterdir()) == []
 
 
+def test_cancel_of_a_job_in_parts_stops_the_part_that_runs(crew: Crew) -> None:
+    pid = crew.fit_process()
+    job_id = crew.shop.train(crew.table, ENDLESS, folds=3)
+    waiting = crew.shop.fitting(job_id)
+    assert waiting.state == "waiting"
+    assert 0 < waiting.progress["fraction"] < 1 / 4
+    job, _ = jobs.cancel(crew.shop.db, OWNER, job_id)
+    assert job.state == "cancelled"
+    assert crew.fit_process() == pid
+    parts = crew.shop.parts_of(job_id)
+    assert [part.state for part in parts] == ["cancelled"] * 4
+    assert [part.attempt for part in parts] == [1, 0, 0, 0]
+    assert list((crew.shop.settings.blob_dir / "staging").iterdir()) == []
+
+
 def test_a_fit_that_does_not_hear_is_killed(crew: Crew) -> None:
     pid = crew.fit_process()
     job_id = crew.shop.train(crew.table, ENDLESS)
