@@ -1,6 +1,6 @@
 """The mean rank of several rankers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from core.scan import youden_threshold
 from core.table import CodedTable
 
 from .ranks import Ranks, fit_ranks, read_ranks
+from .together import count_at_once, fit_together
 
 NAME = "rank_average"
 """What artifacts call it."""
@@ -163,10 +164,11 @@ class RankAverage(Ranker):
             names = tuple(self._feature_name(j) for j in range(X.shape[1]))
             rows = CodedTable(X, names, self.categories_)
         told = _Told(callback, len(templates))
-        self.members_ = []
-        for k, template in enumerate(templates):
-            member = clone(template)
-            self.members_.append(member.fit(rows, positive, weight, callback=told.of_member(k)))
+
+        def fit(template: Ranker) -> Callable[[Callback], Ranker]:
+            return lambda tell: clone(template).fit(rows, positive, weight, callback=tell)
+
+        self.members_ = fit_together([fit(t) for t in templates], told, count_at_once(*X.shape))
         self._take_weights()
         dense = np.ascontiguousarray(X)
         scores = [member.score_rows(dense) for member in self.members_]
@@ -240,20 +242,15 @@ class _Told:
 
     def __init__(self, callback: Callback, n_members: int) -> None:
         self._callback = callback
-        self._of = 1000 * n_members
+        self._done = [0] * n_members
 
-    def of_member(self, k: int) -> Callback:
-        """Give the callback of a member."""
-
-        def step(done: int, of: int, info: dict[str, float]) -> None:
-            so_far = 1000 * k + min(1000 * done // of, 999)
-            self._callback(max(so_far, 1), self._of, info)
-
-        return step
+    def __call__(self, k: int, step: int, of: int, info: dict[str, float]) -> None:
+        self._done[k] = min(1000 * step // of, 999)
+        self._callback(max(sum(self._done), 1), 1000 * len(self._done), info)
 
     def end(self) -> None:
         """Tell of the last step."""
-        self._callback(self._of, self._of, {})
+        self._callback(1000 * len(self._done), 1000 * len(self._done), {})
 
 
 def _name(member: Ranker) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from core.errors import InvalidParameter
 from core.ranker import Floats
 
-from .finish import MORE_ROUNDS, Ending, finish
+from .finish import MORE_ROUNDS, Ending, finish, stay
 from .planning import Chosen, HeldOut, Tried, Tryout
 from .portfolio import Contender, mainstay, others, seeded
 from .race import FULL, PROBE, Race, advance, place_on_path
@@ -38,6 +38,8 @@ FIRST, FIRST_SHARE = 2, 0.5
 """The first two of the mainstay may each take half of the time that is left."""
 PRIMARY = 4
 """So many of the mainstay come before the other families."""
+OF_HANDS = 0.8
+"""What fits that run at once get done, as a share of what they would if each were alone."""
 SPENT = 0.95
 """Of the budget, what is planned for: the rest is for what cannot be foreseen."""
 
@@ -58,6 +60,8 @@ class Auto:
         that have a window are told.
     judge : callable (held, scores) -> float, optional
         The objective, by which the mean rank is reported; None: the area over the window.
+    at_once : int, default=1
+        Tryouts that run at once, and members in the last fit: so many are asked for together.
     random_state : int, default=0
 
     Attributes
@@ -102,6 +106,7 @@ class Auto:
         budget_seconds: float = 60.0,
         window: tuple[float, float] = (0.0, 1.0),
         judge: Callable[[HeldOut, Floats], float] | None = None,
+        at_once: int = 1,
         random_state: int = 0,
     ) -> None:
         if not 0.0 < budget_seconds < math.inf:
@@ -111,6 +116,8 @@ class Auto:
         self.n_splits = folds if n_rows < FEW_ROWS or n_rare < FEW_RARE else 1
         self._window = window
         self._judge = judge
+        self._at_once = at_once
+        self._hands = 1.0 if at_once == 1 else OF_HANDS * at_once
         self._seed = random_state
         learnt = 1.0 - (FRACTION if self.n_splits == 1 else 1.0 / self.n_splits)
         self._to_all = 1.0 / learnt
@@ -130,21 +137,18 @@ class Auto:
             until = SCREEN_SHARE * self._budget * (number + 1) / len(self.rungs)
             if todo and elapsed < until and not race.is_past(stage):
                 limit = max(until - elapsed, LONGEST_SHARE * self._budget)
-                return [self._tryout(todo[0], stage, share, limit)]
+                return [self._tryout(c, stage, share, limit) for c in todo[: self._at_once]]
             alive, behind = advance([c for c in alive if race.has(stage, c)], race, stage)
-        if not race.seen(FULL):
-            for leaves in dict.fromkeys(c.leaves for c in self._mainstay):
-                sample = next(c for c in self._mainstay if c.leaves == leaves)
-                if not race.has(PROBE, sample) and elapsed < SPENT * self._budget:
-                    limit = 0.5 * (self._budget - elapsed)
-                    return [self._mainstay_tryout(sample, PROBE, PROBE_ROUNDS, RATES[1], limit)]
+        probes = self._probes(race, elapsed)
+        if probes:
+            return probes
         queue = [*self._mainstay[:PRIMARY], *alive, *self._mainstay[PRIMARY:], *behind]
-        step = self._full(race, queue, elapsed)
+        step = self._full(race, held, queue, elapsed)
         if step:
             return step
         waiting = [c for c in alive if not race.has(FULL, c)]
         seconds = {c.name: self._final_seconds(c, race) for c in [*self._mainstay, *self._others]}
-        left = SPENT * self._budget - elapsed
+        left = self._hands * (SPENT * self._budget - elapsed)
         return finish(
             race,
             [*self._mainstay, *self._others],
@@ -152,33 +156,60 @@ class Auto:
             Ending(self._window, self._judge, left, seconds, frozenset(c.name for c in waiting)),
         )
 
-    def _full(self, race: Race, queue: Sequence[Contender], elapsed: float) -> list[Tryout]:
-        """Give the tryouts on all rows of the next contender that fits in, if there is one."""
-        done = [c for c in queue if race.has(FULL, c)]
-        reserved = sum(self._final_seconds(c, race) for c in done)
-        left = SPENT * self._budget - elapsed - reserved
-        for contender in queue:
-            if race.has(FULL, contender):
-                continue
-            limit = (self._budget - elapsed) / self.n_splits
-            if contender.leaves:
-                settled = self._settle(contender, race, left)
-                if settled is not None:
-                    return [
-                        self._mainstay_tryout(contender, FULL, *settled, limit, split)
-                        for split in range(self.n_splits)
-                    ]
-                continue
-            seconds = self._foresee(contender, race)
-            if seconds is not None and seconds * (self.n_splits + self._to_all) <= left:
-                return [
-                    self._tryout(contender, FULL, 1.0, limit, split)
-                    for split in range(self.n_splits)
-                ]
-        return []
+    def _probes(self, race: Race, elapsed: float) -> list[Tryout]:
+        """Give the probes of the mainstay, one of each size, that are still to be made."""
+        if race.seen(FULL) or elapsed > SPENT * self._budget:
+            return []
+        samples = {c.leaves: c for c in reversed(self._mainstay)}
+        todo = [c for c in samples.values() if not race.has(PROBE, c)]
+        limit = 0.5 * (self._budget - elapsed)
+        return [
+            self._mainstay_tryout(c, PROBE, PROBE_ROUNDS, RATES[1], limit)
+            for c in todo[: self._at_once]
+        ]
 
-    def _settle(self, contender: Contender, race: Race, left: float) -> tuple[int, float] | None:
-        """Give the rounds and the learning rate that one of the mainstay can have; None if they are too few."""
+    def _full(
+        self, race: Race, held: Sequence[HeldOut], queue: Sequence[Contender], elapsed: float
+    ) -> list[Tryout]:
+        """Give the tryouts on all rows of the next contenders that fit in, if there are any."""
+        in_play = stay(race, FULL, queue, held, self._window)
+        reserved = sum(self._final_seconds(c, race) for c in in_play)
+        time = SPENT * self._budget - elapsed
+        left = self._hands * time - reserved
+        limit = (self._budget - elapsed) / math.ceil(self.n_splits / self._at_once)
+        found: list[Tryout] = []
+        for contender in queue:
+            if race.has(FULL, contender) or len(found) >= self._at_once:
+                continue
+            asked, seconds = self._ask(contender, race, min(left, time), limit)
+            if asked:
+                found += asked
+                left -= seconds
+        return found
+
+    def _ask(
+        self, contender: Contender, race: Race, left: float, limit: float
+    ) -> tuple[list[Tryout], float]:
+        """Give the tryouts of a contender and the seconds that they and its last fit take; none if too many."""
+        splits = range(self.n_splits)
+        if contender.leaves:
+            settled = self._settle(contender, race, left)
+            if settled is None:
+                return [], 0.0
+            n_rounds, rate, seconds = settled
+            return [
+                self._mainstay_tryout(contender, FULL, n_rounds, rate, limit, k) for k in splits
+            ], seconds
+        one = self._foresee(contender, race)
+        seconds = math.inf if one is None else one * (self.n_splits + self._to_all)
+        if seconds > left:
+            return [], 0.0
+        return [self._tryout(contender, FULL, 1.0, limit, k) for k in splits], seconds
+
+    def _settle(
+        self, contender: Contender, race: Race, left: float
+    ) -> tuple[int, float, float] | None:
+        """Give the rounds, the learning rate and the seconds that one can have; None: too few rounds."""
         price = race.price(contender.leaves)
         if price is None:
             return None
@@ -198,7 +229,8 @@ class Auto:
             rate = first[0].tryout.parameters["learning_rate"] * wanted / max(n_rounds, 1)
         if n_rounds < least:
             return None
-        return n_rounds, min(max(rate, RATES[0]), RATES[1])
+        seconds = price.setup * fits + price.a_round * more_fits * n_rounds
+        return n_rounds, min(max(rate, RATES[0]), RATES[1]), seconds
 
     def _foresee(self, contender: Contender, race: Race) -> float | None:
         """Foresee the seconds of one fit on the inner training rows; None where nothing is known."""

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from core.ensemble import RankAverage
+from core.ensemble import RankAverage, count_at_once
 from core.errors import InvalidData
 from core.metrics import auc, partial_auc
 from core.metrics.groups import number_units
@@ -85,14 +85,25 @@ def search_ranker(
     NothingFitted
         All candidates failed.
     """
-    window = check_window(fpr_min, fpr_max)
     rows = _read(X, y, sample_weight, group)
-    n_splits = planner.n_splits
+    window = check_window(fpr_min, fpr_max)
+    chosen, tried = _search(rows, planner, window, random_state, callback)
+    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=callback)
+    return Searched(ranker, chosen, tried)
+
+
+def _search(
+    rows: "_Rows",
+    planner: Planner,
+    window: tuple[float, float],
+    random_state: int,
+    callback: Callback,
+) -> tuple[Chosen, list[Tried]]:
     splits = split_rows(
         rows.matrix,
         rows.positive,
         rows.weight,
-        n_splits,
+        planner.n_splits,
         fraction=FRACTION,
         group=rows.group,
         seed=random_state,
@@ -105,7 +116,7 @@ def search_ranker(
 
     held_out = [rows.take(held) for held in splits]
 
-    def fit(tryout: Tryout) -> Tried:
+    def fit(tryout: Tryout, told: Callback) -> Tried:
         learnt, held = part(tryout.split, tryout.rows), held_out[tryout.split]
 
         def judge(scores: Floats) -> Worth:
@@ -121,13 +132,12 @@ def search_ranker(
             ),
             held.table,
             judge,
-            callback,
+            told,
         )
 
     held = [HeldOut(one.positive.astype(np.int8), one.weight, one.group) for one in held_out]
-    chosen, tried = run_plan(planner, held, fit)
-    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=callback)
-    return Searched(ranker, chosen, tried)
+    at_once = count_at_once(*rows.matrix.shape)
+    return run_plan(planner, held, fit, at_once=at_once, callback=callback)
 
 
 def auto_ranker(
@@ -155,26 +165,20 @@ def auto_ranker(
     -------
     Searched
     """
-    _, positive = check_labels(y, len(y))
-    n_positive = int(np.count_nonzero(positive))
+    rows = _read(X, y, sample_weight, group)
+    window = check_window(fpr_min, fpr_max)
+    n_rows, n_positive = len(rows.positive), int(np.count_nonzero(rows.positive))
     planner = Auto(
-        n_rows=len(positive),
-        n_rare=min(n_positive, len(positive) - n_positive),
+        n_rows=n_rows,
+        n_rare=min(n_positive, n_rows - n_positive),
         budget_seconds=budget_seconds,
-        window=check_window(fpr_min, fpr_max),
+        window=window,
+        at_once=count_at_once(*rows.matrix.shape),
         random_state=random_state,
     )
-    return search_ranker(
-        X,
-        y,
-        planner,
-        sample_weight=sample_weight,
-        group=group,
-        fpr_min=fpr_min,
-        fpr_max=fpr_max,
-        random_state=random_state,
-        callback=callback,
-    )
+    chosen, tried = _search(rows, planner, window, random_state, callback)
+    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=callback)
+    return Searched(ranker, chosen, tried)
 
 
 def make_ranker(chosen: Chosen) -> Ranker:

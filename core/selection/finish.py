@@ -177,6 +177,21 @@ def _enter(
     return entries, judge_field(splits, [entry.scores for entry in entries], window)
 
 
+def stay(
+    race: Race,
+    stage: str,
+    contenders: Sequence[Contender],
+    held: Sequence[HeldOut],
+    window: tuple[float, float],
+) -> list[Contender]:
+    """Give those of a stage that are not behind its best by more than two standard errors."""
+    if not race.finished(stage, contenders):
+        return []
+    entries, field = _enter(race, stage, contenders, held, window)
+    best = int(np.argmax(field.worth()))
+    return [e.contender for k, e in enumerate(entries) if field.behind(k, best) <= MOST_BEHIND]
+
+
 def _in_time(as_good: Sequence[int], entries: Sequence[Entry], ending: Ending) -> list[int]:
     """Give the members whose last fits are foreseen to end in time; the best is one in any case."""
     members: list[int] = []

@@ -4,6 +4,7 @@ A `Planner` decides and never fits. It is asked for its next tryouts with all th
 whoever runs them may do so in one process or in many, and ask again after a crash.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -12,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from core.ensemble import fit_together
 from core.errors import CoreError
-from core.ranker import Floats
+from core.ranker import Callback, Floats, ignore
 
 
 class NothingFitted(CoreError):
@@ -218,18 +220,25 @@ class Planner(Protocol):
 def run_plan(
     planner: Planner,
     held: Sequence[HeldOut],
-    fit: Callable[[Tryout], Tried],
+    fit: Callable[[Tryout, Callback], Tried],
+    *,
+    at_once: int = 1,
+    callback: Callback = ignore,
     clock: Callable[[], float] = perf_counter,
 ) -> tuple[Chosen, list[Tried]]:
-    """Carry out a plan in this thread, one tryout after the other.
+    """Carry out a plan in this process.
 
     Parameters
     ----------
     planner : Planner
     held : sequence of HeldOut
         One per split.
-    fit : callable (tryout) -> Tried
+    fit : callable (tryout, callback) -> Tried
         Such as one that calls `try_out`.
+    at_once : int, default=1
+        Of the tryouts that are asked for together so many run at once, each in a thread.
+    callback : callable (step, of, info) -> None, optional
+        Told of the steps of each fit. What it raises ends the search.
     clock : callable () -> float
         Seconds.
 
@@ -240,11 +249,22 @@ def run_plan(
     """
     start = clock()
     tried: list[Tried] = []
-    while True:
-        step = planner.next(tried, held, clock() - start)
-        if isinstance(step, Chosen):
-            return step, tried
-        tried += [fit(tryout) for tryout in step]
+
+    def tell(number: int, step: int, of: int, info: dict[str, float]) -> None:
+        callback(step, of, info)
+
+    def carry_out(tryout: Tryout) -> Callable[[Callback], Tried]:
+        return lambda told: fit(tryout, told)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # of the fit that is served its owner will hear
+        while True:
+            step = planner.next(tried, held, clock() - start)
+            if isinstance(step, Chosen):
+                return step, tried
+            tried += fit_together([carry_out(tryout) for tryout in step], tell, at_once)
 
 
 def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.intp]:

@@ -1,6 +1,5 @@
 """A tryout carried out: one fit, judged along its path."""
 
-import warnings
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -103,11 +102,7 @@ def _fit_and_judge(
     ranker: Any = algorithm(**{**tryout.parameters, **longest})
     if along is not None and isinstance(ranker, FollowingRanker):
         ranker.follow(tryout.path)
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # of the fit that is served its owner will hear
-        fit(ranker, callback)
+    fit(ranker, callback)
     if along is None:
         return (judge(ranker.decision_function(held_out)),)
     return tuple(found.value for found in walk_path(ranker, held_out, tryout.path, judge))

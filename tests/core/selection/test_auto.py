@@ -48,7 +48,7 @@ class World:
         rounds = n_rounds if "max_leaves" in parameters else 10
         return self.price * share * self.n_rows * rounds * slow.get(algorithm, 1)
 
-    def fit(self, tryout):
+    def fit(self, tryout, callback):
         steps = tryout.path or (1,)
         rounds = max(steps) if "learning_rate" in tryout.parameters else 1
         seconds = self.cost(tryout.algorithm, tryout.parameters, tryout.rows, rounds)
@@ -72,7 +72,7 @@ class World:
 
     def run(self, planner):
         held = [HeldOut(Y)] * planner.n_splits
-        chosen, tried = run_plan(planner, held, self.fit, self.clock)
+        chosen, tried = run_plan(planner, held, self.fit, clock=self.clock)
         return chosen, tried
 
     def fit_all(self, chosen):

@@ -42,7 +42,7 @@ def worth(tryout, value_of, along="n_rounds"):
 
 def run(planner, value_of):
     held = [HeldOut(np.array([0, 1]))] * planner.n_splits
-    chosen, tried = run_plan(planner, held, lambda tryout: worth(tryout, value_of))
+    chosen, tried = run_plan(planner, held, lambda tryout, _: worth(tryout, value_of))
     return chosen, [one.tryout for one in tried]
 
 
@@ -149,7 +149,7 @@ def test_what_fails_is_out_of_the_race(resource):
     space = {"learning_rate": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]}
     planner = SuccessiveHalving("rankboost", space, TREES, n_candidates=9, resource=resource)
 
-    def fit(tryout):
+    def fit(tryout, callback):
         if tryout.parameters["learning_rate"] > 0.25:
             return Tried(tryout, (), (), 0.5, failed="too fast")
         return worth(tryout, lambda p, t: p["learning_rate"])
@@ -173,7 +173,7 @@ def test_what_fails_is_out_of_the_race(resource):
 def test_all_failing_is_an_error_that_says_why(planner):
     held = [HeldOut(np.array([0, 1]))] * planner.n_splits
     with pytest.raises(NothingFitted, match=r"none of the \d candidates .* the first: no rows"):
-        run_plan(planner, held, lambda t: Tried(t, (), (), 0.1, failed="no rows"))
+        run_plan(planner, held, lambda t, _: Tried(t, (), (), 0.1, failed="no rows"))
 
 
 BAD_SPACES = {
