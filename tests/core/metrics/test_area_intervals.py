@@ -46,6 +46,19 @@ def test_delong_by_hand():
     assert variance(y, scores) == pytest.approx((1 / 8) / 2 + (7 / 48) / 3)
 
 
+def test_published_example():
+    # Hanley & McNeil (1982), table I: 51 abnormal and 58 normal images, rated 1 to 5. Area .893; DeLong's standard
+    # error .0307 and the symmetric interval (.833, .953) are those of Stata's manual (roctab, hanley.dta).
+    abnormal, normal = [3, 2, 2, 11, 33], [33, 6, 6, 11, 2]
+    y = np.repeat([1, 0], [51, 58])
+    ratings = np.concatenate([np.repeat(np.arange(1, 6), counts) for counts in (abnormal, normal)])
+    assert auc(y, ratings) == pytest.approx(0.8932, abs=5e-5)
+    error = math.sqrt(variance(y, ratings))
+    assert error == pytest.approx(0.0307, abs=5e-5)
+    assert auc(y, ratings) - norm.ppf(0.975) * error == pytest.approx(0.83295, abs=5e-5)
+    assert auc_interval(y, ratings)[1:] == pytest.approx((0.8166, 0.9402), abs=1e-4)
+
+
 def test_the_interval_is_symmetric_on_the_logit_scale():
     y, scores = two_classes(np.random.default_rng(0), 30, 40, 1.0)
     value, low, high = auc_interval(y, scores, 0.9)
@@ -159,6 +172,22 @@ def test_the_analytic_interval_covers_as_often_as_it_says(digits, window, level)
     # Three standard errors of the simulation and one point for the asymptotics.
     allowed = 3 * math.sqrt(level * (1 - level) / n_trials) + 0.01
     assert covered / n_trials == pytest.approx(level, abs=allowed)
+
+
+@pytest.mark.parametrize(
+    ("n_positive", "n_negative", "n_trials"), [(12, 18, 800), (3_000, 7_000, 200)]
+)
+def test_it_does_so_for_few_rows_and_for_many(n_positive, n_negative, n_trials):
+    rng = np.random.default_rng(22)
+    windows, covered = [(0.0, 1.0), (0.0, 0.3)], np.zeros(2)
+    truth = [true_area(1.2, window) for window in windows]
+    for _ in range(n_trials):
+        y, scores = two_classes(rng, n_positive, n_negative, 1.2)
+        for j, window in enumerate(windows):
+            interval = partial_auc_interval(y, scores, *window)
+            covered[j] += interval.low <= truth[j] <= interval.high
+    allowed = 3 * math.sqrt(0.05 * 0.95 / n_trials) + 0.01
+    assert covered / n_trials == pytest.approx(0.95, abs=allowed)
 
 
 def test_a_weighted_interval_covers_as_often_as_it_says():

@@ -1,0 +1,198 @@
+"""How often intervals cover and tests err, by simulation: `python -m benchmarks.coverage`.
+
+Two scorers are drawn that are equally good in the population, with scores of two normal distributions at a distance,
+correlated .5 with each other. For each kind of sample the table says how often, in percent,
+
+- the 95 % intervals of the first scorer cover the population's area: analytic, and by the bootstrap (--draws samples);
+- the paired test at 5 % calls the two different, which they are not.
+
+Kinds: continuous scores; scores rounded to whole numbers (the population's area is that of the rounded scores); rows of
+exponential weights; several rows a unit, of both classes or of one, whose scores share half of their variance; folds
+of cross-validation whose scores have a scale each, the same rows in each of two repeats.
+
+By chance alone a figure of n trials lies within ±2 √(p (1 − p) / n): .7 points of 95 % for 4,000 trials, 1.4 for 1,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from core.metrics import (
+    Comparison,
+    compare,
+    cross_validated_compare,
+    partial_auc_interval,
+)
+
+WINDOWS = ((0.0, 1.0), (0.0, 0.1), (0.1, 0.3))
+LEVEL = 0.95
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+
+class Sample(NamedTuple):
+    """Labels, the two scorers, and what else the inference is told."""
+
+    y: Labels
+    scores: list[Floats]
+    options: dict[str, Any]
+
+
+class Kind(NamedTuple):
+    """A kind of sample: how it is drawn, and how far the classes lie apart."""
+
+    name: str
+    n_positives: int
+    n_negatives: int
+    distance: float = 1.2
+    digits: int | None = None
+    weighted: bool = False
+    unit: int = 1
+    mixed: bool = False
+    n_folds: int = 1
+
+    @property
+    def label(self) -> str:
+        """First column of the table."""
+        return f"{self.name}, {self.n_positives:,} + {self.n_negatives:,}"
+
+
+KINDS = (
+    Kind("continuous", 10, 20),
+    Kind("continuous", 50, 100),
+    Kind("continuous", 300, 700),
+    Kind("continuous", 3_000, 7_000),
+    Kind("continuous, AUC .98", 50, 100, distance=2.9),
+    Kind("continuous, AUC .98", 300, 700, distance=2.9),
+    Kind("rounded", 10, 20, digits=0),
+    Kind("rounded", 50, 100, digits=0),
+    Kind("rounded", 300, 700, digits=0),
+    Kind("weighted", 50, 100, weighted=True),
+    Kind("weighted", 300, 700, weighted=True),
+    Kind("10 units of both classes", 50, 100, unit=15, mixed=True),
+    Kind("30 units of both classes", 150, 300, unit=15, mixed=True),
+    Kind("100 units of both classes", 500, 1_000, unit=15, mixed=True),
+    Kind("10 + 20 units of one class", 50, 100, unit=5),
+    Kind("60 + 140 units of one class", 300, 700, unit=5),
+    Kind("5 folds, 2 repeats", 50, 100, n_folds=5),
+    Kind("5 folds, 2 repeats", 300, 700, n_folds=5),
+)
+
+
+def area(kind: Kind, window: tuple[float, float]) -> float:
+    """Partial AUC of the population, divided by the window's width."""
+    if kind.digits is None:
+        cuts = np.linspace(10.0, -8.0, 200_001)
+    else:
+        cuts = (np.arange(10 * 10**kind.digits, -8 * 10**kind.digits, -1) - 0.5) / 10**kind.digits
+    fpr = np.concatenate(([0.0], norm.sf(cuts), [1.0]))
+    tpr = np.concatenate(([0.0], norm.sf(cuts - kind.distance), [1.0]))
+    inside = fpr[(fpr > window[0]) & (fpr < window[1])]
+    rates = np.concatenate(([window[0]], inside, [window[1]]))
+    return float(np.trapezoid(np.interp(rates, fpr, tpr), rates) / (window[1] - window[0]))
+
+
+def draw(kind: Kind, rng: np.random.Generator) -> Sample:
+    """Draw one sample."""
+    n_rows = kind.n_positives + kind.n_negatives
+    y = np.repeat([1, 0], [kind.n_positives, kind.n_negatives])
+    if kind.mixed:
+        y = (rng.random(n_rows) < kind.n_positives / n_rows).astype(np.int64)
+    unit = np.arange(n_rows) // kind.unit
+    shared = rng.normal(size=n_rows)
+    if kind.unit > 1:
+        shared = rng.normal(size=n_rows // kind.unit)[unit]
+    scores = [math.sqrt(0.5) * (shared + rng.normal(size=n_rows)) for _ in range(2)]
+    scores = [each + kind.distance * y for each in scores]
+    if kind.digits is not None:
+        scores = [np.round(each, kind.digits) for each in scores]
+    options: dict[str, Any] = {}
+    if kind.weighted:
+        options["sample_weight"] = rng.exponential(size=n_rows)
+    if kind.unit > 1:
+        options["group"] = unit
+    return Sample(y, scores, options)
+
+
+def judge(kind: Kind, sample: Sample, rng: np.random.Generator) -> Comparison:
+    """Compare the two scorers by the analytic method."""
+    if kind.n_folds == 1:
+        return compare(sample.y, sample.scores, WINDOWS, level=LEVEL, **sample.options)
+    n_rows = sample.y.size
+    entries: list[list[npt.NDArray[Any]]] = [[], [], []]
+    for _ in range(2):
+        fold = np.empty(n_rows, dtype=np.int64)  # each class spread evenly
+        for label in (0, 1):
+            rows = np.flatnonzero(sample.y == label)
+            fold[rng.permutation(rows)] = np.arange(rows.size) % kind.n_folds
+        scale, shift = rng.uniform(0.5, 2.0, kind.n_folds), rng.normal(size=kind.n_folds)
+        for place, scores in enumerate(sample.scores):
+            entries[place].append(scale[fold] * scores + 3.0 * shift[fold])
+        entries[2].append(fold)
+    one, two, folds = (np.concatenate(each) for each in entries)
+    return cross_validated_compare(
+        np.tile(sample.y, 2),
+        [one, two],
+        folds,
+        WINDOWS,
+        repeat=np.repeat([0, 1], n_rows),
+        row=np.tile(np.arange(n_rows), 2),
+        level=LEVEL,
+    )
+
+
+def measure(kind: Kind, n_trials: int, n_bootstrapped: int, n_draws: int) -> list[str]:
+    """The rows of the table for one kind, a window each."""
+    rng = np.random.default_rng(0)
+    truth = [area(kind, window) for window in WINDOWS]
+    covered, rejected, drawn = np.zeros((3, len(WINDOWS)))
+    for trial in range(n_trials):
+        sample = draw(kind, rng)
+        for j, found in enumerate(judge(kind, sample, rng).windows):
+            interval = found.values[0]
+            covered[j] += interval.low <= truth[j] <= interval.high
+            rejected[j] += found.differences[0].p_value < 1.0 - LEVEL
+            if trial < n_bootstrapped and kind.n_folds == 1:
+                of_draws = partial_auc_interval(
+                    sample.y,
+                    sample.scores[0],
+                    *WINDOWS[j],
+                    level=LEVEL,
+                    method="bootstrap",
+                    n_bootstrap=n_draws,
+                    random_state=trial,
+                    **sample.options,
+                )
+                drawn[j] += of_draws.low <= truth[j] <= of_draws.high
+    return [
+        f"| {kind.label} | [{low:g}, {high:g}] | {100 * covered[j] / n_trials:.1f} | "
+        + (f"{100 * drawn[j] / n_bootstrapped:.1f}" if kind.n_folds == 1 else "–")
+        + f" | {100 * rejected[j] / n_trials:.1f} |"
+        for j, (low, high) in enumerate(WINDOWS)
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=4_000)
+    parser.add_argument("--bootstrapped", type=int, default=1_000)
+    parser.add_argument("--draws", type=int, default=500)
+    options = parser.parse_args()
+    print("| sample | window | covered, % | covered by the bootstrap, % | called different, % |")
+    print("|---|---|---:|---:|---:|")
+    for kind in KINDS:
+        trials = options.trials if kind.n_positives < 3_000 else options.trials // 4
+        drawn = min(options.bootstrapped, trials)
+        print("\n".join(measure(kind, trials, drawn, options.draws)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
