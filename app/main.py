@@ -25,6 +25,7 @@ from app.api.routes import (
     models,
     reports,
     scores,
+    validation,
 )
 from app.api.watcher import Watcher
 from app.db.session import Database
@@ -70,6 +71,7 @@ def create_app(settings: Settings) -> FastAPI:
         models,
         curves,
         interpretation,
+        validation,
         evaluations,
         comparisons,
         reports,

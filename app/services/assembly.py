@@ -20,9 +20,11 @@ from app.services.plan import (
     is_served,
     is_tryout_for_served,
     scope_of,
+    seconds_of,
 )
 from app.services.trials.bipartite import BipartiteTable, scores_file
 from core.ranker import Floats
+from core.selection import Chosen
 
 Finished = Sequence[Mapping[str, Any]]
 Json = dict[str, Any]
@@ -44,9 +46,12 @@ def put_together(payload: Mapping[str, Any], plan: Plan, bench: Bench, finished:
         scores = np.load(file)
     compared = None if scores is None else _compare(spec, plan, bench, finished, scores)
     chosen = plan.chosen(SERVED, finished)
-    selection = None
+    selection = ranked = None
     if spec.get("search") is not None:
         selection = _describe_search(spec, plan, finished)
+    elif search.searches(spec):
+        seconds = seconds_of([each for each in finished if scope_of(each["spec"]) is SERVED])
+        ranked = search.leaderboard(spec, chosen, seconds)
     return {
         "workdir": str(workdir),
         "dataset_kind": payload["dataset_kind"],
@@ -57,17 +62,26 @@ def put_together(payload: Mapping[str, Any], plan: Plan, bench: Bench, finished:
         "label": payload["table"]["label"],
         "pair": payload["pair"],
         "labels": payload["labels"],
-        "parameters": dict(chosen.members[0].parameters),
+        "parameters": _parameters(spec, ranked, chosen),
         "search": selection,
+        "leaderboard": ranked,
         "fit_seconds": served["seconds"],
         "warnings": [
             *_search_notes(selection, finished),
+            *chosen.notes,
             *served["trial_notes"],
             *served["notes"],
             *_note_empty(served["empty_features"]),
             *_note_failed(compared),
         ],
     }
+
+
+def _parameters(spec: Mapping[str, Any], ranked: Json | None, chosen: Chosen) -> Json:
+    """Those of the ranker that is served; of `auto` its own, and the members of what it came to."""
+    if ranked is None:
+        return dict(chosen.members[0].parameters)
+    return {**spec["algorithm"]["parameters"], "members": ranked["members"]}
 
 
 def _table(bench: Bench) -> BipartiteTable:

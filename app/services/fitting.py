@@ -24,11 +24,10 @@ from app.services.trials.bipartite import BipartiteTrial
 from app.services.trials.inner import Inner
 from app.services.yardstick import YARDSTICK_FILE, mark
 from core import artifact
-from core.ensemble import RankAverage
 from core.errors import CoreError
 from core.ranker import Floats, Ranker
 from core.registry import ALGORITHMS
-from core.selection import HeldOut, Worth, try_out
+from core.selection import Chosen, HeldOut, Member, Worth, make_ranker, try_out
 
 ARTIFACT_FILE = "ranker.safetensors"
 MOST_CATEGORIES_SHOWN = 100
@@ -65,6 +64,12 @@ class Bench:
         """The rows that judge the candidates of a scope."""
         return _bipartite(self._inner_trial(scope, inner, split)).held_rows()
 
+    def counts(self, scope: Scope) -> tuple[int, int]:
+        """The rows that a scope has to learn from, and those of its rarer class."""
+        y = _bipartite(self.data.trial(scope)).train.y
+        positives = int(np.count_nonzero(y))
+        return len(y), min(positives, len(y) - positives)
+
     def run(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
         """Run one part; returns what it found, and the files that it has put into the folder, by name."""
         started = time.perf_counter()
@@ -92,15 +97,17 @@ class Bench:
             is_auc = objective["metric"] == "auc"
             return Worth(area if is_auc else inner.value(scores, objective), area)
 
-        tried = try_out(tryout, learning.fit, inner.held_out, judge, callback)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
+            tried = try_out(tryout, learning.fit, inner.held_out, judge, callback)
         if tried.scores:
             np.save(folder / SCORES_FILE, np.stack(tried.scores))
         return {
             "values": list(tried.values),
             "aucs": list(tried.aucs),
             "seconds": tried.seconds,
-            "failed": tried.failed,
             "setup": tried.setup,
+            "failed": tried.failed,
             "notes": list(inner.notes),
         }
 
@@ -185,8 +192,7 @@ def _fit(
     members: Sequence[Mapping[str, Any]], trial: Trial, callback: Callback
 ) -> tuple[Ranker, float, list[str]]:
     """Fit one ranker, or the rank average of several; the job's parameters were checked when it was taken in."""
-    rankers = [_ranker_of(member) for member in members]
-    ranker = rankers[0] if len(rankers) == 1 else RankAverage(members=rankers)
+    ranker = make_ranker(Chosen(tuple(_member_of(member) for member in members), ()))
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -196,13 +202,13 @@ def _fit(
     return ranker, seconds, notes
 
 
-def _ranker_of(member: Mapping[str, Any]) -> Ranker:
+def _member_of(member: Mapping[str, Any]) -> Member:
     if member["algorithm"] not in ALGORITHMS:
         raise Invalid(
             f"algorithm.name must be one of {', '.join(ALGORITHMS)}, got {member['algorithm']!r}",
             code="unknown_algorithm",
         )
-    return ALGORITHMS[member["algorithm"]](**member["parameters"])
+    return Member(member["algorithm"], member["parameters"], member.get("weight", 1.0))
 
 
 def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:

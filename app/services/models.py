@@ -62,6 +62,11 @@ def get(db: Database, owner: str, ref: str) -> tuple[Model, list[str]]:
         return model, list(alias_rows.pointing_at(session, owner, model.id))
 
 
+def is_approximate(model: Model, part: str) -> bool:
+    """Whether the curve of a part was put together from out-of-fold scores: its thresholds were never tried."""
+    return part == VALIDATION and model.validation.get("method") == "cross_validation"
+
+
 def point_of_objective(db: Database, model: Model) -> OperatingPoint | None:
     """The cut that a model of the objective `tpr` comes with; None for others, and without validation."""
     with db.read() as session:
@@ -248,6 +253,7 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
     return {
         "model_id": model.id,
         "on": part,
+        "approximate": is_approximate(model, part),
         "level": row.level,
         "auc": {"value": row.auc, "low": row.auc_low, "high": row.auc_high},
         "pauc": [

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from app.services import search
 from app.services.controls import parameters_of
 from app.services.divisions import CROSS_VALIDATION
 from app.services.trials.inner import Inner
-from core.selection import Chosen, HeldOut, Member, Tried, Tryout
+from core.selection import Chosen, HeldOut, Member, Planner, Tried, Tryout
 
 TRYOUT, FIT, CONTROL = "tryout", "fit", "control"
 
@@ -69,28 +69,32 @@ def is_tryout_for_served(part: Mapping[str, Any]) -> bool:
     return part["what"] == TRYOUT and scope_of(part) is SERVED
 
 
+class Rows(Protocol):
+    """What planners may ask of the rows; only `auto` does."""
+
+    def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
+        """The held-out rows of an inner split of a scope."""
+
+    def counts(self, scope: Scope) -> tuple[int, int]:
+        """The rows that a scope has to learn from, and those of its rarer class."""
+
+
 class Plan:
-    """Says what a job is to run next, given what has been run.
+    """Says what a job is to run next, given what has been run."""
 
-    `held_out` gives the held-out rows of an inner split of a scope; it is asked only by planners that look at them.
-    """
-
-    def __init__(
-        self, spec: Mapping[str, Any], held_out: Callable[[Scope, Inner, int], HeldOut]
-    ) -> None:
+    def __init__(self, spec: Mapping[str, Any], rows: Rows) -> None:
         self._spec = spec
-        self._held_out = held_out
+        self._rows = rows
         self.folds = folds_of(spec["validation"])
         self._scopes: list[Scope] = [SERVED, *self.folds]
-        self._planner = search.planner_of(spec, len(self._scopes))
-        n_splits = 1 if self._planner is None else self._planner.n_splits
-        self._inner = Inner(n_splits, search.fraction_of(spec))
+        self._planners: dict[Scope, Planner | None] = {}
         self._chosen: dict[Scope, Chosen] = {}
+        self._tried: dict[tuple[int, int], Tried] = {}
 
     def next(self, finished: Sequence[Mapping[str, Any]]) -> list[Json]:
         """The specifications of the next stage's parts; none when all is done.
 
-        `finished` holds `spec` and `result` of every part so far, in order.
+        `finished` holds `stage`, `part`, `spec` and `result` of every part so far, in order.
         """
         parts = [] if finished else self._controls()
         done = _by_scope(finished)
@@ -110,24 +114,42 @@ class Plan:
         step = self._choose(scope, done)
         if isinstance(step, Chosen):
             return [_part(FIT, scope, members=[asdict(member) for member in step.members])]
-        inner = asdict(self._inner)
+        inner = asdict(self._inner(scope))
         return [_part(TRYOUT, scope, tryout=asdict(tryout), inner=inner) for tryout in step]
 
     def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Tryout] | Chosen:
         if scope in self._chosen:
             return self._chosen[scope]
-        if self._planner is None:
+        planner = self._planner(scope)
+        if planner is None:
             algorithm = self._spec["algorithm"]
             return Chosen((Member(algorithm["name"], algorithm["parameters"]),), ())
         tried = [each for each in done if each["spec"]["what"] == TRYOUT]
-        elapsed = sum(each["result"]["elapsed"] for each in tried)
-        held = _HeldOuts(
-            self._inner.n_splits, lambda split: self._held_out(scope, self._inner, split)
-        )
-        step = self._planner.next([_tried(each) for each in tried], held, elapsed)
+        inner = self._inner(scope)
+        held = _HeldOuts(inner.n_splits, lambda split: self._rows.held_out(scope, inner, split))
+        step = planner.next([self._recall(each) for each in tried], held, seconds_of(done))
         if isinstance(step, Chosen):
             self._chosen[scope] = step
         return step
+
+    def _planner(self, scope: Scope) -> Planner | None:
+        if scope not in self._planners:
+            self._planners[scope] = search.planner_of(
+                self._spec, len(self._scopes), lambda: self._rows.counts(scope)
+            )
+        return self._planners[scope]
+
+    def _inner(self, scope: Scope) -> Inner:
+        planner = self._planner(scope)
+        assert planner is not None
+        return Inner(planner.n_splits, search.fraction_of(self._spec))
+
+    def _recall(self, each: Mapping[str, Any]) -> Tried:
+        """A tryout as its planner knows it; its scores are read from their file once."""
+        number = each["stage"], each["part"]
+        if number not in self._tried:
+            self._tried[number] = _tried(each)
+        return self._tried[number]
 
     def _controls(self) -> list[Json]:
         return [
@@ -137,25 +159,37 @@ class Plan:
         ]
 
 
+def seconds_of(done: Sequence[Mapping[str, Any]]) -> float:
+    """What the search of a scope has taken: all its parts but the fit that came of it."""
+    return float(sum(each["result"]["elapsed"] for each in done if each["spec"]["what"] != FIT))
+
+
 def share_of(parts: Sequence[Mapping[str, Any]]) -> float:
     """How much of the work that is left a stage is taken for.
 
-    Half of it for one of tryouts, for what comes after it is not known yet; one of fits is the last.
+    Half of it for one of tryouts, for what comes after it is not known yet; but little of it where they are limited,
+    for then they come a few at a time. One of fits is the last.
     """
-    return 0.5 if any(part["what"] == TRYOUT for part in parts) else 1.0
+    tryouts = [part["tryout"] for part in parts if part["what"] == TRYOUT]
+    if not tryouts:
+        return 1.0
+    return 0.5 if tryouts[0]["limit"] is None else 0.05
 
 
 class StageProgress:
     """Tells of the parts of a stage, run one after the other, as of one piece of work.
 
-    Controls go unnoticed, but for being stopped. The steps of a fit that is alone are told as they are.
+    `start` is the share of all work that was done before it. Controls go unnoticed, but for being stopped. The steps of
+    a fit that is alone are told as they are.
     """
 
-    def __init__(self, stage: int, parts: Sequence[Mapping[str, Any]], callback: Callback) -> None:
+    def __init__(
+        self, start: float, parts: Sequence[Mapping[str, Any]], callback: Callback
+    ) -> None:
         counted = [number for number, part in enumerate(parts) if part["what"] != CONTROL]
         self._place = {number: place for place, number in enumerate(counted)}
-        self._start = 1.0 - 0.5**stage
-        self._share = (1.0 - self._start) * share_of(parts) / len(counted)
+        self._start = start
+        self._share = (1.0 - start) * share_of(parts) / len(counted)
         self._callback = callback
 
     def of_part(self, number: int) -> Callback:

@@ -44,6 +44,8 @@ class Served:
     artifact_sha256: str
     labels: list[str] | None = None
     """The labels of a model that has several: it gives a score for each."""
+    approximate: bool = False
+    """Whether the curve is put together from out-of-fold scores."""
 
     def label(self, name: str | None) -> int:
         """The position of a label that is to be looked at alone; a model with one label takes no name."""
@@ -164,6 +166,7 @@ class ModelCache:
             None if curve is None else models.curve_of(curve),
             model.artifact_sha256,
             None if model.labels is None else [label["name"] for label in model.labels],
+            models.is_approximate(model, models.VALIDATION),
         )
 
 

@@ -8,16 +8,21 @@ judged in the end. What is served is fitted anew on all rows to learn from, with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from app.errors import Invalid
+from app.db.validation_tables import ModelLeaderboard
+from app.services.objectives import value_of, window_of
+from app.services.refusals import escape, invalid, shown
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 from core.selection import (
+    Auto,
     Chosen,
     GridSearch,
     InvalidSpace,
+    Planner,
     RandomSearch,
     Standing,
     SuccessiveHalving,
@@ -28,6 +33,10 @@ from core.selection.search import CandidateSearch
 GRID, RANDOM, HALVING = METHODS = ("grid", "random", "halving")
 FRACTION = 0.25
 MOST_FOLDS = 20
+
+AUTO = "auto"
+BUDGET_SECONDS = 60.0
+MOST_SECONDS = 30 * 86_400.0
 
 Json = dict[str, Any]
 
@@ -40,9 +49,9 @@ def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], s
     try:
         planner = _planner(search, name, parameters, seed)
     except InvalidSpace as error:
-        raise _invalid(f"/search{error.pointer}", str(error), code="invalid_parameter") from error
+        raise invalid(f"/search{error.pointer}", str(error), code="invalid_parameter") from error
     except InvalidParameter as error:
-        raise _invalid("/search", str(error), code="invalid_parameter") from error
+        raise invalid("/search", str(error), code="invalid_parameter") from error
     fault: InvalidParameter | None = None
     for candidate in planner.candidates:
         tried = {**parameters, **candidate}
@@ -55,25 +64,69 @@ def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], s
             fault = fault or error
         else:
             return tried
-    raise _invalid(
+    raise invalid(
         "/search/space", f"no candidate is sound, the first: {fault}", code="invalid_parameter"
     ) from fault
 
 
-def planner_of(spec: Mapping[str, Any], n_scopes: int) -> CandidateSearch | None:
-    """Who decides in each scope of a job; None where there is nothing to decide."""
-    search = spec.get("search")  # jobs of earlier versions have no such entry
+def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Json:
+    """Return the parameters of `auto`; raises Invalid."""
+    for parameter in given:
+        if parameter != "budget_seconds":
+            raise invalid(
+                f"/algorithm/{escape(parameter)}",
+                f"{AUTO} has no parameter {shown(parameter)}; it has budget_seconds",
+                code="invalid_parameter",
+            )
+    budget = given.get("budget_seconds", BUDGET_SECONDS)
+    most = MOST_SECONDS if timeout_seconds is None else timeout_seconds
+    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if not is_number or not 0 < budget <= most:
+        raise invalid(
+            "/algorithm/budget_seconds",
+            f"budget_seconds must be a number above 0 and at most {most:g}, got {shown(budget)}",
+            code="invalid_parameter",
+        )
+    return {"budget_seconds": float(budget)}
+
+
+def searches(spec: Mapping[str, Any]) -> bool:
+    """Whether a job chooses among candidates; those of earlier versions have no entry of a search."""
+    return spec.get("search") is not None or spec["algorithm"]["name"] == AUTO
+
+
+def planner_of(
+    spec: Mapping[str, Any], n_scopes: int, counts: Callable[[], tuple[int, int]]
+) -> Planner | None:
+    """Who decides in a scope of a job; None where there is nothing to decide.
+
+    `auto` has its share of the budget for each of the scopes, and is told how many rows the scope has to learn from,
+    and of its rarer class.
+    """
+    algorithm = spec["algorithm"]
+    if algorithm["name"] == AUTO:
+        objective = spec["objective"]
+        n_rows, n_rare = counts()
+        return Auto(
+            n_rows=n_rows,
+            n_rare=n_rare,
+            budget_seconds=algorithm["parameters"]["budget_seconds"] / n_scopes,
+            window=window_of(objective),
+            judge=lambda held, scores: value_of(held.y, scores, held.weight, objective),
+            random_state=spec["seed"],
+        )
+    search = spec.get("search")
     if search is None:
         return None
-    algorithm = spec["algorithm"]
     return _planner(search, algorithm["name"], algorithm["parameters"], spec["seed"])
 
 
 def count_fits(spec: Mapping[str, Any]) -> float:
     """About how many fits a search makes in one scope, in fits of as many rows as it has to learn from."""
-    planner = planner_of(spec, 1)
-    if planner is None:
+    if spec["search"] is None:
         return 0.0
+    algorithm = spec["algorithm"]
+    planner = _planner(spec["search"], algorithm["name"], algorithm["parameters"], spec["seed"])
     learnt = 1.0 - fraction_of(spec) if planner.n_splits == 1 else 1.0 - 1.0 / planner.n_splits
     return len(planner.candidates) * planner.n_splits * learnt
 
@@ -93,6 +146,22 @@ def describe(spec: Mapping[str, Any], chosen: Chosen, seconds: float) -> Json:
         "candidates": [_candidate(search, standing) for standing in chosen.candidates],
         "seconds": seconds,
     }
+
+
+def leaderboard(spec: Mapping[str, Any], chosen: Chosen, seconds: float) -> Json:
+    """What `auto` has tried, as it is kept with the model."""
+    return {
+        "budget_seconds": spec["algorithm"]["parameters"]["budget_seconds"],
+        "seconds": seconds,
+        "candidates": [asdict(standing) for standing in chosen.candidates],
+        "members": [asdict(member) for member in chosen.members],
+        "notes": list(chosen.notes),
+    }
+
+
+def row_of(model_id: str, found: Mapping[str, Any]) -> ModelLeaderboard:
+    """What is kept of it."""
+    return ModelLeaderboard(model_id=model_id, **found)
 
 
 def searched(search: Mapping[str, Any], chosen: Chosen) -> Json:
@@ -130,7 +199,3 @@ def _planner(
     if search["method"] == RANDOM:
         return RandomSearch(name, search["space"], shared, **given)
     return SuccessiveHalving(name, search["space"], shared, **given)
-
-
-def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
-    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])

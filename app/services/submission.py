@@ -19,7 +19,7 @@ from app.infra.settings import Settings
 from app.services import controls, jobs, search, suitability
 from app.services.objectives import check_objective, window_of
 from app.services.plan import folds_of
-from app.services.suitability import invalid, shown
+from app.services.refusals import escape, invalid, shown
 from core.errors import InvalidParameter
 from core.parameters import check_values, list_parameters
 from core.ranker import Ranker
@@ -96,12 +96,15 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
             "/name", f"name must match {NAME_PATTERN} and not look like an id, got {name!r}"
         )
     dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
-    if dataset.kind == DatasetKind.PREFERENCES:
+    if algorithm["name"] == search.AUTO:
+        suitability.check_auto(dataset)
+    elif dataset.kind == DatasetKind.PREFERENCES:
         objective = suitability.check_pair_learner(algorithm, objective)
     else:
         suitability.check_target(algorithm["name"], dataset)
         suitability.check_curve(objective, dataset)
-    suitability.check_categories(algorithm, dataset)
+    if algorithm["name"] != search.AUTO:
+        suitability.check_categories(algorithm, dataset)
     check_pairs_ready(dataset, "/dataset_id")
     validation = dict(request.validation)
     suitability.check_validation(validation, dataset)
@@ -161,6 +164,9 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) ->
     else:
         labels = len(dataset.labels or [None])
         seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
+    if spec["algorithm"]["name"] == search.AUTO:
+        seconds = spec["algorithm"]["parameters"]["budget_seconds"]
+        return {"seconds": seconds, "memory_bytes": memory}
     seconds *= (1 + len(folds_of(spec["validation"]))) * (1.0 + search.count_fits(spec))
     return {"seconds": round(seconds, 3), "memory_bytes": memory}
 
@@ -177,8 +183,12 @@ def own_parameters(estimator: type[Ranker]) -> dict[str, Any]:
 def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
     given, searched = dict(request.algorithm), request.search
     name = given.pop("name", None)
+    if name == search.AUTO:
+        if searched is not None:
+            raise invalid("/search", f"{search.AUTO} searches by itself: leave search out")
+        return {"name": name, "parameters": search.check_auto(given, request.timeout_seconds)}
     if not isinstance(name, str) or name not in ALGORITHMS:
-        known = ", ".join(ALGORITHMS)
+        known = ", ".join([*ALGORITHMS, search.AUTO])
         got = "it is missing" if name is None else f"got {shown(name)}"
         raise invalid(
             "/algorithm/name",
@@ -191,8 +201,7 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
     for parameter, value in given.items():
         fault = _parameter_fault(name, estimator, own, parameter, value)
         if fault is not None:
-            escaped = parameter.replace("~", "~0").replace("/", "~1")
-            errors.append({"pointer": f"/algorithm/{escaped}", "detail": fault})
+            errors.append({"pointer": f"/algorithm/{escape(parameter)}", "detail": fault})
     if errors:
         first = errors[0]["detail"]
         raise Invalid(

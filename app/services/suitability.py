@@ -7,8 +7,9 @@ from typing import Any
 
 from app.db.base import Json
 from app.db.tables import Dataset, DatasetKind
-from app.errors import Invalid
 from app.services.divisions import CROSS_VALIDATION
+from app.services.refusals import invalid, shown
+from app.services.search import AUTO
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 
@@ -70,6 +71,16 @@ def _check_time_column(name: str, dataset: Dataset) -> None:
     if column["role"] == "feature" and count_features(dataset) == 1:
         raise invalid(
             pointer, f"time_column is no feature, and the dataset has none beside {shown(name)}"
+        )
+
+
+def check_auto(dataset: Dataset) -> None:
+    """Check that the dataset is one that `auto` knows rankers for."""
+    if dataset.kind != DatasetKind.BIPARTITE:
+        raise invalid(
+            "/algorithm/name",
+            f"{AUTO} learns from datasets of kind bipartite, {dataset.id} is of kind {dataset.kind}",
+            code="wrong_kind",
         )
 
 
@@ -137,14 +148,3 @@ def check_pair_learner(algorithm: Json, objective: Json) -> Json:
     except InvalidParameter as error:
         raise invalid("/algorithm", str(error), code="invalid_parameter") from error
     return {"metric": "pair_order"}
-
-
-def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
-    """A refusal that points at one entry of the job."""
-    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
-
-
-def shown(value: Any) -> str:
-    """A caller's value, cut short."""
-    text = repr(value)
-    return text if len(text) <= 100 else text[:99] + "…"

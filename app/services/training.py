@@ -17,7 +17,7 @@ from app.errors import Conflict, Invalid
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import controls, importances, models, out_of_fold, parts, queue, samples
+from app.services import controls, importances, models, out_of_fold, parts, queue, samples, search
 from app.services.assembly import put_together
 from app.services.fitting import Bench
 from app.services.plan import (
@@ -119,17 +119,19 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     on all is done here.
     """
     workdir, bench = Path(payload["workdir"]), Bench(payload)
-    plan = Plan(payload["spec"], bench.held_out)
+    plan = Plan(payload["spec"], bench)
     finished = list(payload.get("finished", ()))
     least = 2 if finished else payload.get("fan_out_from", math.inf)
     begun = stage = finished[-1]["stage"] + 1 if finished else 0
+    done = 0.0
     while stage_parts := plan.next(finished):
         fits = sum(part["what"] != CONTROL for part in stage_parts)
         if stage == begun and fits >= least:
             share = share_of(stage_parts)
             return {"fan_out": {"stage": stage, "parts": stage_parts, "share": share}}
-        told = StageProgress(stage - begun, stage_parts, callback)
+        told = StageProgress(done, stage_parts, callback)
         finished += _run_stage(bench, stage, stage_parts, workdir, told)
+        done += (1.0 - done) * share_of(stage_parts)
         stage += 1
     return put_together(payload, plan, bench, finished)
 
@@ -184,7 +186,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             objective=spec["objective"],
             validation=spec["validation"],
             optimised_for=_optimised_for(spec),
-            selected_by=spec["objective"] if result["search"] else None,
+            selected_by=spec["objective"] if search.searches(spec) else None,
             search=result["search"],
             beats_controls=(result["controls"] or {}).get("beats"),
             features=result["features"],
@@ -225,6 +227,8 @@ def _rows_of_validation(
     if (kept := result["out_of_fold"]) is not None:
         key = publish(blobs, Path(result["workdir"]) / kept["file"], OUT_OF_FOLD, kept["sha256"])
         rows.append(out_of_fold.row_of(model_id, claim.dataset_id or "", key, kept))
+    if result["leaderboard"] is not None:
+        rows.append(search.row_of(model_id, result["leaderboard"]))
     if result["controls"] is not None:
         rows.append(controls.row_of(model_id, result["controls"]))
     return rows

@@ -36,7 +36,8 @@ def read_roc(
 ) -> Response:
     """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
     judged = models.roc(context.db, caller.owner, ref, on)
-    of = {"model_id": judged.model.id, "on": on}
+    approximate = models.is_approximate(judged.model, on)
+    of = {"model_id": judged.model.id, "on": on, "approximate": approximate}
     return answer_curve(of, judged.curve, judged.totals, judged.level, form)
 
 
@@ -84,7 +85,8 @@ def read_operating_point(
         costs=_costs(cost_false_positive, cost_false_negative),
         prevalence=prevalence,
     )
-    return OperatingPoint(model_id=model.id, on=on, **dict(cut_of(point)))
+    approximate = models.is_approximate(model, on)
+    return OperatingPoint(model_id=model.id, on=on, approximate=approximate, **dict(cut_of(point)))
 
 
 def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:

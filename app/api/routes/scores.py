@@ -93,7 +93,8 @@ def _one_score(served: Served, row: npt.NDArray[np.float64]) -> bytes:
     score, fpr, tpr = served.score_one(row)
     # repr of a finite float is its JSON
     places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
-    return f'{{"model_id":"{served.model_id}","score":{score!r},{places}}}'.encode()
+    said = ',"approximate":true' if served.approximate else ""
+    return f'{{"model_id":"{served.model_id}","score":{score!r},{places}{said}}}'.encode()
 
 
 def _label_scores(served: Served, row: npt.NDArray[np.float64]) -> bytes:
@@ -230,7 +231,8 @@ async def score_rows(
         scores, fprs, tprs = served.score(X)
         if served.labels is not None:
             return {"model_id": served.model_id, "labels": served.labels, "scores": scores}
-        return {"model_id": served.model_id, "scores": scores, "fprs": fprs, "tprs": tprs}
+        said = {"approximate": True} if served.approximate else {}
+        return {"model_id": served.model_id, "scores": scores, "fprs": fprs, "tprs": tprs} | said
 
     return await _answer(request, context, caller, ref, make)
 

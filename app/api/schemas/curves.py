@@ -11,6 +11,10 @@ from app.api.schemas.common import Interval, Resource
 from core import metrics
 
 Part = Literal["validation", "train"]
+APPROXIMATE = (
+    "The model was cross-validated: the curve is put together from the folds' scores, brought onto the scale of the "
+    "ranker that is served, whose own thresholds were never tried."
+)
 BandKind = Literal["pointwise", "simultaneous"]
 
 
@@ -54,6 +58,7 @@ class Roc(Points):
                 {
                     "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
                     "on": "validation",
+                    "approximate": False,
                     "exact": True,
                     "total_points": 3,
                     "band": {"kind": "pointwise", "level": 0.95},
@@ -69,6 +74,7 @@ class Roc(Points):
 
     model_id: str
     on: Part
+    approximate: bool = Field(description=APPROXIMATE)
 
 
 class EvaluationRoc(Points):
@@ -138,6 +144,7 @@ class OperatingPoint(Cut):
                     },
                     "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
                     "on": "validation",
+                    "approximate": False,
                 }
             ]
         }
@@ -145,6 +152,7 @@ class OperatingPoint(Cut):
 
     model_id: str
     on: Part
+    approximate: bool = Field(description=APPROXIMATE)
 
 
 def cut_of(point: metrics.OperatingPoint) -> Cut:

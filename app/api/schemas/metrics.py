@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from app.api.schemas.common import Interval, Resource
-from app.api.schemas.curves import Cut, Part, cut_of
+from app.api.schemas.curves import APPROXIMATE, Cut, Part, cut_of
 
 
 class Window(Interval):
@@ -32,6 +32,9 @@ class Metrics(Resource):
 
     model_id: str
     on: Part
+    approximate: bool = Field(
+        description="Of the curve and what is read off it, not of the areas. " + APPROXIMATE
+    )
     level: float = Field(description="Of the intervals.")
     auc: Interval
     pauc: list[Window]

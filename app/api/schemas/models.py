@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from app.api.schemas.common import Body, Resource, Text, Timestamp
 from app.api.schemas.curves import Cut, Part, cut_of
+from app.api.schemas.searched import Search
 from app.db.model_tables import Model as ModelRow
 from app.services.models import AliasState
 from core.metrics import OperatingPoint
@@ -42,57 +43,6 @@ class Artifact(Resource):
     bytes: int
 
 
-class Candidate(Resource):
-    """Values that a search has tried."""
-
-    parameters: dict[str, Any]
-    value: float | None = Field(
-        description="Of `selected_by`, on the rows that chose, the mean over the folds; higher is better. "
-        "Null where it could not be fitted."
-    )
-    auc: float | None = None
-    rows: float = Field(
-        default=1.0, description="Share of the rows to learn from that it was last given."
-    )
-    seconds: float | None = None
-    state: str | None = Field(default=None, description="`chosen`, `left` or `failed`.")
-    reason: str | None = None
-
-
-class FoldChosen(Resource):
-    """What a fold's search has chosen."""
-
-    repeat: int
-    fold: int
-    chosen: dict[str, Any]
-
-
-class Search(Resource):
-    """What was tried, on splits of the training part, and chosen. These rows are not those of any metrics.
-
-    Under cross-validation every fold has chosen for itself, by its own rows to learn from: `folds_chosen`. The rest
-    is how the served ranker was chosen.
-    """
-
-    method: str
-    space: dict[str, Any]
-    n_candidates: int | None = None
-    folds: int | None = Field(
-        default=None, description="Inner folds; null where one part was held out."
-    )
-    fraction: float = Field(
-        description="Share of the training part that judged the candidates, without folds."
-    )
-    candidates: list[Candidate]
-    chosen: dict[str, Any] = Field(
-        description="The best, the fewest rounds among equals; with it the whole training part was fitted anew."
-    )
-    folds_chosen: list[FoldChosen] = Field(default_factory=list)
-    seconds: float = Field(
-        description="Time of the search, beside `fit_seconds` of the model's own fit."
-    )
-
-
 class ModelSummary(Resource):
     """A model in a list."""
 
@@ -105,6 +55,10 @@ class ModelSummary(Resource):
     optimised_for: dict[str, Any]
     selected_by: dict[str, Any] | None = Field(
         description="The objective by which a search chose parameters; null without a search."
+    )
+    beats_controls: bool | None = Field(
+        description="Whether its area is greater than that of every control, beyond chance: see …/controls. Null "
+        "without controls."
     )
     dataset_id: str
     kind: str = Field(description="Of the dataset: `bipartite`, `preferences` or `multilabel`.")
@@ -130,6 +84,7 @@ class Model(ModelSummary):
                     "validation": {"method": "holdout", "fraction": 0.25},
                     "optimised_for": {"metric": "auc"},
                     "selected_by": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
+                    "beats_controls": True,
                     "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
                     "kind": "bipartite",
                     "job_id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
@@ -225,6 +180,7 @@ def _common(row: ModelRow) -> dict[str, Any]:
         "validation",
         "optimised_for",
         "selected_by",
+        "beats_controls",
         "dataset_id",
         "kind",
         "job_id",

@@ -77,6 +77,9 @@ class Score(Resource):
     tpr: float | None = Field(
         description="Share of the positives that a cut here would catch.", examples=[0.41]
     )
+    approximate: bool = Field(
+        default=False, description="True, and there, where the model was cross-validated."
+    )
 
 
 class Scores(Resource):
@@ -86,6 +89,9 @@ class Scores(Resource):
     scores: list[float] = Field(examples=[[1.3721, -0.2]])
     fprs: list[float] | None = Field(examples=[[0.0123, 0.45]])
     tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
+    approximate: bool = Field(
+        default=False, description="True, and there, where the model was cross-validated."
+    )
 
 
 class LabelScore(Resource):

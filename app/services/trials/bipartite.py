@@ -41,6 +41,7 @@ class BipartiteTable:
         self._features = payload["table"]["features"]
         self._folds: list[Division] = []
         self._n_folds: int = validation.get("folds", 1)
+        self._divided: dict[tuple[int, int] | None, dict[Inner, list[Division]]] = {}
         self._latest: tuple[tuple[int, int], BipartiteTrial] | None = None
         match validation["method"]:
             case "none":
@@ -71,7 +72,7 @@ class BipartiteTable:
         if self._latest is None or self._latest[0] != scope:
             self._latest = None  # its memory goes before the next one's comes
             whole = self.served.train
-            self._latest = (scope, self._trial(*divide(whole, *self.division(scope))))
+            self._latest = (scope, self._trial(*divide(whole, *self.division(scope)), scope))
         return self._latest[1]
 
     def division(self, scope: tuple[int, int]) -> Division:
@@ -98,20 +99,27 @@ class BipartiteTable:
             ),
         )
 
-    def _trial(self, train: Table, validation: Table | None) -> BipartiteTrial:
-        return BipartiteTrial(train, validation, self._features)
+    def _trial(
+        self, train: Table, validation: Table | None, scope: tuple[int, int] | None = None
+    ) -> BipartiteTrial:
+        divided = self._divided.setdefault(scope, {})
+        return BipartiteTrial(train, validation, self._features, divided)
 
 
 class BipartiteTrial:
-    """The rows to learn from, and those to judge by."""
+    """The rows to learn from, and those to judge by; `divided` keeps how the former are divided once more."""
 
     def __init__(
-        self, train: Table, validation: Table | None, features: Sequence[Mapping[str, Any]]
+        self,
+        train: Table,
+        validation: Table | None,
+        features: Sequence[Mapping[str, Any]],
+        divided: dict[Inner, list[Division]],
     ) -> None:
         self.train, self.validation = train, validation
         self.has_curve = validation is not None
         self._features = features
-        self._inner: tuple[Inner, list[Division]] | None = None
+        self._divided = divided
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
@@ -126,13 +134,13 @@ class BipartiteTrial:
 
     def inner(self, inner: Inner, split: int, seed: int) -> BipartiteTrial:
         """A trial on the training part alone, of which it holds out one part."""
-        if self._inner is None or self._inner[0] != inner:
+        if inner not in self._divided:
             validation: Json = {"method": CROSS_VALIDATION, "folds": inner.n_splits}
             if inner.n_splits == 1:
                 validation = {"method": HOLDOUT, "fraction": inner.fraction}
-            self._inner = (inner, divide_rows(self.train, validation, seed))
-        parts = divide(self.train, *self._inner[1][split])
-        return BipartiteTrial(*parts, self._features)
+            self._divided[inner] = divide_rows(self.train, validation, seed)
+        parts = divide(self.train, *self._divided[inner][split])
+        return BipartiteTrial(*parts, self._features, {})
 
     @property
     def held_out(self) -> Any:

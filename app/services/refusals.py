@@ -1,0 +1,25 @@
+"""How a job is refused: the entry at fault by its pointer, the rule, and the value that broke it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.errors import Invalid
+
+_SHOWN = 100
+
+
+def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
+    """A refusal that points at one entry of the job."""
+    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
+
+
+def shown(value: Any) -> str:
+    """A caller's value, cut short."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def escape(name: str) -> str:
+    """A name as a part of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,132 @@
+"""`auto`: a leaderboard, one model, and figures from rows that chose nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_cross_validation import CONTROLS, kept, noisy, payload, table_of
+from workbench import quiet
+
+from app.errors import Invalid
+from app.services import search, training
+from app.services.plan import Plan
+from app.services.tables import Table, split
+from core import artifact
+from core.metrics import auc
+from core.ranker import Ranker
+from core.selection import HeldOut
+
+BUDGET = {"name": "auto", "parameters": {"budget_seconds": 2.0}}
+WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.3}
+HOLDOUT = {"method": "holdout", "fraction": 0.25}
+
+
+def served(found: dict[str, Any]) -> Ranker:
+    return artifact.load((Path(found["workdir"]) / found["artifact"]["file"]).read_bytes())
+
+
+def rows_of(table: Table, rows: np.ndarray) -> Any:
+    return table.take(rows).coded
+
+
+def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    job = payload(
+        tmp_path,
+        noisy(300),
+        algorithm=BUDGET,
+        objective=WINDOW,
+        validation=HOLDOUT,
+        controls=CONTROLS,
+    )
+    found = training.run(job, lambda step, of, info: told.append((step, of)))
+    board = found["leaderboard"]
+    assert board["budget_seconds"] == 2.0
+    assert board["members"]
+    assert found["parameters"] == {"budget_seconds": 2.0, "members": board["members"]}
+    states = {candidate["state"] for candidate in board["candidates"]}
+    assert "chosen" in states
+    assert states <= {"chosen", "left", "failed", "untried"}
+    best = board["candidates"][0]
+    assert best["low"] <= best["value"] <= best["high"]
+    assert len({candidate["algorithm"] for candidate in board["candidates"]}) > 10
+    table = table_of(job)
+    _, held = split(table, 0.25, 3)
+    scores = served(found).decision_function(rows_of(table, held))
+    expected = auc(table.y[held], scores, None if table.weight is None else table.weight[held])
+    assert found["parts"]["validation"]["auc"]["value"] == pytest.approx(expected)
+    assert [each["algorithm"] for each in found["controls"]["controls"]] == CONTROLS["algorithms"]
+    assert told == sorted(told)
+    assert told[-1] == (1000, 1000)
+
+
+def test_every_fold_has_an_auto_of_its_own(tmp_path: Path) -> None:
+    validation = {"method": "cross_validation", "folds": 2}
+    job = payload(tmp_path, noisy(200), algorithm=BUDGET, validation=validation)
+    found = training.run(job, quiet)
+    entries = kept(job)
+    assert len(entries["row"]) == 200
+    areas = [
+        auc(entries["y"][own], entries["score"][own], entries["weight"][own])
+        for own in (entries["fold"] == 1, entries["fold"] == 2)
+    ]
+    assert found["parts"]["validation"]["auc"]["value"] == pytest.approx(np.mean(areas))
+    assert found["leaderboard"]["seconds"] < 2.0
+    assert served(found).decision_function(table_of(job).coded).shape == (200,)
+
+
+def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
+    """A plan that is asked again, as after a crash, by another process: only what was found counts."""
+    job = payload(tmp_path, noisy(200), algorithm=BUDGET, validation=HOLDOUT)
+    table = table_of(job)
+    train, _ = split(table, 0.25, 3)
+
+    class Rows:
+        """Stands for the table: so many rows, and labels of the held-out ones."""
+
+        def counts(self, scope: Any) -> tuple[int, int]:
+            return len(train), int(table.y[train].sum())
+
+        def held_out(self, scope: Any, inner: Any, split: int) -> HeldOut:
+            return HeldOut(np.array([1, 0] * 20))
+
+    rng = np.random.default_rng(0)
+    finished: list[dict[str, Any]] = []
+    plan = Plan(job["spec"], Rows())
+    while parts := plan.next(finished):
+        assert parts == Plan(job["spec"], Rows()).next(finished)
+        stage = finished[-1]["stage"] + 1 if finished else 0
+        for number, part in enumerate(parts):
+            result = {"elapsed": 0.05, "files": {}, "seconds": 0.05, "setup": 0.01, "notes": []}
+            if part["what"] == "tryout":
+                n_values = max(len(part["tryout"]["path"]), 1)
+                scores = np.array([1, 0] * 20) + rng.normal(size=(n_values, 40))
+                file = tmp_path / f"{stage}-{number}.npy"
+                np.save(file, scores)
+                values = [auc(np.array([1, 0] * 20), each) for each in scores]
+                result |= {"values": values, "aucs": values, "failed": None}
+                result["files"] = {"scores.npy": str(file)}
+            spec = {"stage": stage, "part": number, "spec": part}
+            finished.append(spec | {"result": result})
+    assert finished[-1]["spec"]["what"] == "fit"
+    assert len(finished) > 10
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"budget_seconds": 0}, "above 0 and at most 100, got 0"),
+        ({"budget_seconds": 101}, "at most 100, got 101"),
+        ({"budget_seconds": True}, "must be a number"),
+        ({"budget_seconds": float("nan")}, "must be a number"),
+        ({"budget_seconds": 10**400}, "must be a number"),
+        ({"n_rounds": 5}, "auto has no parameter 'n_rounds'; it has budget_seconds"),
+    ],
+)
+def test_bad_parameters_of_auto(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(Invalid, match=words) as caught:
+        search.check_auto(given, 100.0)
+    assert caught.value.errors[0]["pointer"] == f"/algorithm/{next(iter(given))}"
