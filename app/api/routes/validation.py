@@ -15,7 +15,13 @@ from fastapi.responses import FileResponse
 from starlette.responses import Response, StreamingResponse
 
 from app.api.dependencies import CallerDep, ContextDep
-from app.api.schemas.validation import Controls, Leaderboard, OutOfFold
+from app.api.schemas.validation import (
+    Controls,
+    Leaderboard,
+    OutOfFold,
+    controls_of,
+    leaderboard_of,
+)
 from app.api.security import GuardedRoute, needs
 from app.services import judgement
 
@@ -99,17 +105,11 @@ def read_controls(*, ref: str, context: ContextDep, caller: CallerDep) -> Contro
     """Logistic regression and an SVM for the AUC, fitted on the same divisions, and paired comparisons with the model.
     404 for a model that was trained without.
     """
-    model, found = judgement.read_controls(context.db, caller.owner, ref)
-    same = ("level", "decided_on", "controls", "windows", "skipped")
-    shown = {field: getattr(found, field) for field in same}
-    return Controls.model_validate(shown | {"model_id": model.id, "beats": model.beats_controls})
+    return controls_of(*judgement.read_controls(context.db, caller.owner, ref))
 
 
 @router.get("/{ref}/leaderboard", summary="What has auto tried?")
 @needs("read")
 def read_leaderboard(*, ref: str, context: ContextDep, caller: CallerDep) -> Leaderboard:
     """The candidates of a model of algorithm `auto`. 404 for others."""
-    model, found = judgement.read_leaderboard(context.db, caller.owner, ref)
-    same = ("budget_seconds", "seconds", "members", "candidates", "notes")
-    shown = {field: getattr(found, field) for field in same}
-    return Leaderboard.model_validate(shown | {"model_id": model.id})
+    return leaderboard_of(*judgement.read_leaderboard(context.db, caller.owner, ref))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Resource, Timestamp
 from app.api.schemas.curves import Cut, cut_of
 from app.api.schemas.metrics import AnyMetrics, metrics_of
 from app.api.schemas.models import Model, model_of
+from app.api.schemas.validation import (
+    Controls,
+    FoldAuc,
+    Leaderboard,
+    controls_of,
+    leaderboard_of,
+)
 from app.services import models, report
 from app.services.importances import METHODS
 
@@ -58,8 +65,6 @@ class ReportedImportance(Resource):
 class Report(Resource):
     """All that is known of a model, in one answer."""
 
-    model_config = ConfigDict(json_schema_extra={"description": "All that is known of a model."})
-
     written_at: Timestamp
     written_by: str = Field(description="Version of the service.", examples=["0.1.0"])
     model: Model
@@ -70,13 +75,16 @@ class Report(Resource):
     )
     metrics: list[AnyMetrics] = Field(description="Of each part that was judged, validation first.")
     operating_points: list[AskedCut] = Field(description="On validation rows.")
+    fold_aucs: list[FoldAuc] | None = Field(description="Of a cross-validated model.")
+    controls: Controls | None = Field(description="Null for a model that was trained without.")
+    leaderboard: Leaderboard | None = Field(description="Of a model of algorithm `auto`.")
     importance: ReportedImportance | None
 
 
 def report_of(facts: report.Facts) -> Report:
     """Show what was gathered."""
     point = facts.metrics.get(models.VALIDATION, {}).get("operating_point")
-    found = facts.importance
+    found, folds = facts.importance, facts.out_of_fold
     return Report(
         written_at=facts.written_at,
         written_by=report.WRITER,
@@ -88,6 +96,13 @@ def report_of(facts: report.Facts) -> Report:
         operating_points=[
             AskedCut(asked=cut.asked, **dict(cut_of(cut.point))) for cut in facts.cuts
         ],
+        fold_aucs=None
+        if folds is None
+        else [FoldAuc.model_validate(fold) for fold in folds.fold_aucs],
+        controls=None if facts.controls is None else controls_of(facts.model, facts.controls),
+        leaderboard=None
+        if facts.leaderboard is None
+        else leaderboard_of(facts.model, facts.leaderboard),
         importance=None
         if found is None
         else ReportedImportance(

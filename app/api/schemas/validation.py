@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from app.api.schemas.common import Interval, Resource
+from app.db.model_tables import Model
+from app.db.validation_tables import ModelControls, ModelLeaderboard
 
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
 
@@ -216,3 +218,17 @@ class Leaderboard(Resource):
     members: list[Member]
     candidates: list[Candidate]
     notes: list[str]
+
+
+def controls_of(model: Model, found: ModelControls) -> Controls:
+    """Show how a model compares with plain algorithms."""
+    same = ("level", "decided_on", "controls", "windows", "skipped")
+    shown = {field: getattr(found, field) for field in same}
+    return Controls.model_validate(shown | {"model_id": model.id, "beats": model.beats_controls})
+
+
+def leaderboard_of(model: Model, found: ModelLeaderboard) -> Leaderboard:
+    """Show what `auto` has tried."""
+    same = ("budget_seconds", "seconds", "members", "candidates", "notes")
+    shown = {field: getattr(found, field) for field in same}
+    return Leaderboard.model_validate(shown | {"model_id": model.id})

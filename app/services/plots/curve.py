@@ -12,7 +12,7 @@ import numpy.typing as npt
 from app.db.session import Database
 from app.services import models
 from app.services.models import Judged
-from app.services.objectives import target_fpr
+from app.services.objectives import target_fpr, window_of
 from core.metrics import (
     Interval,
     OperatingPoint,
@@ -84,7 +84,7 @@ def plot_of(
 ) -> CurvePlot:
     """Prepare the picture of a model's curve. `metrics` are those of the same part."""
     curve, totals, level = judged.curve, judged.totals, judged.level
-    window = _window_of(metrics["pauc"], judged.model.objective)
+    window = _window_shown(metrics["pauc"], judged.model.objective)
     view = (0.0, 1.0)
     if kind == "pauc" and window is not None:
         view = _around(window)
@@ -120,15 +120,13 @@ def _top(height: float) -> float:
     return next(top for top in (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0) if height <= top)
 
 
-def _window_of(
+def _window_shown(
     windows: Sequence[Mapping[str, float]], objective: Mapping[str, Any]
 ) -> Window | None:
     """The window of the objective, else the first that was measured."""
+    own = window_of(objective)
     for found in windows:
-        if (found["fpr_min"], found["fpr_max"]) == (
-            objective.get("fpr_min"),
-            objective.get("fpr_max"),
-        ):
+        if (found["fpr_min"], found["fpr_max"]) == own:
             return Window(**found)
     return Window(**windows[0]) if windows else None
 

@@ -15,6 +15,7 @@ from app.db.model_tables import Model
 from app.db.profile_tables import DatasetProfile
 from app.db.session import Database
 from app.db.tables import Dataset, DatasetKind, Job
+from app.db.validation_tables import ModelControls, ModelLeaderboard, ModelOutOfFold
 from app.errors import NotFound
 from app.services import models
 from app.services.models import Judged
@@ -54,6 +55,9 @@ class Facts:
     judged: Judged | None
     cuts: tuple[NamedCut, ...]
     importance: ModelImportance | None
+    controls: ModelControls | None
+    leaderboard: ModelLeaderboard | None
+    out_of_fold: ModelOutOfFold | None
     written_at: float
 
     def plots(self) -> Iterator[CurvePlot]:
@@ -75,6 +79,9 @@ def gather(db: Database, owner: str, ref: str) -> Facts:
         dataset = dataset_rows.find(session, owner, model.dataset_id)
         profile = None if dataset is None else dataset_rows.find_profile(session, dataset.id)
         importance = interpretation_rows.find_importance(session, model.id)
+        controls = session.get(ModelControls, model.id)
+        leaderboard = session.get(ModelLeaderboard, model.id)
+        out_of_fold = session.get(ModelOutOfFold, model.id)
     metrics = {}
     for part in models.PARTS:
         try:
@@ -95,6 +102,9 @@ def gather(db: Database, owner: str, ref: str) -> Facts:
         judged=judged,
         cuts=() if judged is None else tuple(_cuts(judged)),
         importance=importance,
+        controls=controls,
+        leaderboard=leaderboard,
+        out_of_fold=out_of_fold,
         written_at=time.time(),
     )
 

@@ -93,10 +93,11 @@ def judgement(facts: Facts) -> list[Block]:
         return [Paragraph("There are none: the model was not judged.")]
     level = next(iter(facts.metrics.values()))["level"]
     head = ["", *(f"{rows_of(facts.model.validation, part)} rows" for part in facts.metrics)]
-    return [
-        Table(head, list(_rows(facts))),
-        Paragraph(f"Intervals hold at a level of {level:.0%}."),
-    ]
+    notes = [f"Intervals hold at a level of {level:.0%}."]
+    if facts.out_of_fold is not None:
+        aucs = ", ".join(words.figure(fold["auc"]) for fold in facts.out_of_fold.fold_aucs)
+        notes.append(f"AUC fold by fold: {aucs}.")
+    return [Table(head, list(_rows(facts))), Paragraph(" ".join(notes))]
 
 
 def _rows(facts: Facts) -> Iterator[list[str]]:

@@ -11,6 +11,7 @@ from app.services.report.document import Document, Items, Paragraph, Pictures, S
 from app.services.report.facts import Facts
 from app.services.report.importance import importance
 from app.services.report.judgement import judgement, summary
+from app.services.report.rivals import controls, leaderboard
 from app.services.report.training import lineage, training
 
 _LEAST_ROWS = 30
@@ -30,6 +31,11 @@ def document_of(facts: Facts) -> Document:
     sections.append(Section("How good it is", judgement(facts)))
     if facts.cuts:
         sections.append(Section("Operating points", _cuts(facts)))
+    if facts.controls is not None:
+        compared = controls(facts.controls, model.beats_controls)
+        sections.append(Section("Against plain algorithms", compared))
+    if facts.leaderboard is not None:
+        sections.append(Section("Leaderboard of auto", leaderboard(facts.leaderboard)))
     sections += [Section("Data", data(facts)), Section("Training", training(facts))]
     if facts.importance is not None:
         labels = [label["name"] for label in model.labels or ()]
@@ -69,6 +75,8 @@ def _doubts(facts: Facts) -> Iterator[str]:
     for name in ("positives", "negatives"):
         if 0 < metrics.get(name, _LEAST_ROWS) < _LEAST_ROWS:
             yield f"Judged on {metrics[name]} {name} only: the intervals are wide, and they are what to go by."
+    if facts.model.beats_controls is False:
+        yield "The model is not shown to be better than plain algorithms on the same rows."
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
         gap = train["auc"]["value"] - metrics["auc"]["value"]
@@ -136,6 +144,12 @@ def _reading(facts: Facts) -> Iterator[str]:
             "FPR and TPR of a cut say what its threshold, as it is, will do. “At exactly this rate” is what "
             "the ranker can do at the rate asked for, with the uncertainty of where the threshold must be for that."
         )
+        if facts.model.validation["method"] == "cross_validation":
+            yield (
+                "Areas are means over the folds. The curve joins the folds' own; its thresholds are approximate, for "
+                "they were never tried on the ranker that is served, which has learnt from all rows. The band takes "
+                "the scores for those of one ranker."
+            )
     if facts.model.selected_by is not None:
         yield "The rows by which a search has chosen are none of those that the figures come from."
     if facts.importance is not None:

@@ -41,6 +41,8 @@ def _parameters(facts: Facts) -> Iterator[list[str]]:
     known = ALGORITHMS.get(facts.model.algorithm)
     meanings = {p.name: " ".join(p.doc.split()) for p in list_parameters(known)} if known else {}
     for name, value in facts.model.parameters.items():
+        if name == "members":  # of `auto`, told with its leaderboard
+            continue
         yield [name, words.value(value), meanings.get(name, "")]
 
 
@@ -50,12 +52,12 @@ def _search(facts: Facts) -> Iterator[Block]:
         return
     aim = words.objective(facts.model.selected_by)
     yield Paragraph(
-        f"A {search['method']} search chose {_settings(search['chosen'])} by {aim}, "
+        f"A {search['method']} search chose {words.settings(search['chosen'])} by {aim}, "
         f"in {search['seconds']:.3g} s. The values flatter what was chosen by them."
     )
     rows = [
         [
-            _settings(candidate["parameters"]),
+            words.settings(candidate["parameters"]),
             words.figure(candidate["value"]),
             "chosen" if candidate["parameters"] == search["chosen"] else "",
         ]
@@ -64,10 +66,12 @@ def _search(facts: Facts) -> Iterator[Block]:
     yield Table(("candidate", "value", ""), rows)
     if (more := len(search["candidates"]) - MOST_CANDIDATES) > 0:
         yield Paragraph(f"… and {more:,} more.")
-
-
-def _settings(parameters: dict[str, object]) -> str:
-    return ", ".join(f"{name} = {words.value(value)}" for name, value in parameters.items())
+    if folds := search.get("folds_chosen"):  # searches of earlier versions have no such entry
+        yield Paragraph("Each fold has chosen for itself, by the rows that it learnt from.")
+        yield Table(
+            ("repeat", "fold", "chosen"),
+            [[str(f["repeat"]), str(f["fold"]), words.settings(f["chosen"])] for f in folds],
+        )
 
 
 def lineage(facts: Facts) -> Table:

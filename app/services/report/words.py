@@ -97,3 +97,21 @@ def validation(method: Json) -> str:
         case "dataset":
             return f"judged on dataset {method['dataset_id']}"
     return "none: no row was kept from training"
+
+
+def settings(parameters: Json) -> str:
+    """Parameters and their values."""
+    return ", ".join(f"{name} = {value(given)}" for name, given in parameters.items()) or "—"
+
+
+def signed(difference: Json) -> str:
+    """A difference with its interval."""
+    ends = f"{difference['low']:+.4f} to {difference['high']:+.4f}"
+    return f"{difference['value']:+.4f} ({ends})"
+
+
+def p_value(p: float | None) -> str:
+    """A p-value; of very small ones only that they are."""
+    if p is None:
+        return "—"
+    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"

@@ -15,6 +15,11 @@ from live_service import Service
 SCRIPT = "<script>alert('&amp;')</script>"
 IMAGE = "![x](http://a.example/x.png)"
 LINK = '"><a href=javascript:alert(1)>*x*</a>'
+HEADINGS = [
+    *("Summary", "Warnings", "Curves", "How good it is", "Operating points"),
+    *("Against plain algorithms", "Data", "Training", "Importance of the features", "Lineage"),
+    "How to read it",
+]
 # Tags that a report has, and besides them nothing that a browser would run, load or send.
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2"),
@@ -94,6 +99,8 @@ def test_all_that_an_auditor_asks_for(writer: httpx.Client, address: str) -> Non
     assert found["data"]["sha256"] == dataset["sha256"]
     assert (found["data"]["rows"], found["data"]["positives"]) == (200, dataset["positives"])
     assert found["job"]["id"] == model["job_id"]
+    assert found["controls"] == writer.get(f"{address}/controls").json()
+    assert (found["leaderboard"], found["fold_aucs"]) == (None, None)
     importance = writer.get(f"{address}/importance").json()
     assert {f["name"]: f["importance"] for f in found["importance"]["features"]} == {
         f["name"]: f["importance"] for f in importance["features"]
@@ -119,8 +126,7 @@ def test_the_page_is_one_file_that_runs_nothing(writer: httpx.Client, address: s
     words = " ".join(page.words)
     for mischief in (SCRIPT, LINK, IMAGE):
         assert mischief in words
-    for heading in ("Summary", "Curves", "Operating points", "Lineage", "How to read it"):
-        assert heading in page.words
+    assert [word for word in page.words if word in HEADINGS] == HEADINGS
 
 
 def test_markdown_says_the_same_and_holds_its_pictures(writer: httpx.Client, address: str) -> None:
@@ -170,6 +176,20 @@ def test_what_a_report_is_not(writer: httpx.Client, address: str, accept: str) -
         assert (answer.status_code, answer.json()["code"]) == (406, "not_acceptable")
     else:
         assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_folds(small: Service, writer: httpx.Client) -> None:
+    dataset_id = small.upload(writer, table(150), label=f"left{SCRIPT}", positive="no")
+    validation = {"method": "cross_validation", "folds": 3}
+    job = small.train(writer, dataset_id, name="folds", validation=validation)
+    address = f"/v1/models/{job['model_id']}/report"
+    aucs = [fold["auc"] for fold in writer.get(address).json()["fold_aucs"]]
+    assert len(aucs) == 3
+    text = writer.get(f"{address}?format=markdown").text
+    assert f"AUC fold by fold: {', '.join(f'{auc:.4f}' for auc in aucs)}." in text
+    assert "| validation | 3-fold cross-validation; the ranker that is served" in text
+    assert "its thresholds are approximate" in text
+    assert "on out-of-fold rows" in text
 
 
 def test_without_validation_and_without_data(small: Service, writer: httpx.Client) -> None:

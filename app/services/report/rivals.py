@@ -1,0 +1,102 @@
+"""What else was fitted: plain algorithms to compare with, and the candidates of `auto`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.db.validation_tables import ModelControls, ModelLeaderboard
+from app.services.report import words
+from app.services.report.document import Block, Items, Paragraph, Table
+
+MOST_CANDIDATES = 50
+
+Json = dict[str, Any]
+
+
+def controls(found: ModelControls, beats: bool | None) -> list[Block]:
+    """Each control on each window, and whether the model is better beyond chance."""
+    blocks: list[Block] = [Paragraph(" ".join(_verdict(found, beats)))]
+    if found.windows:
+        head = ["window", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
+        blocks.append(Table(head, list(_rows(found))))
+    failed = [control for control in found.controls if control["failed"]]
+    if failed:
+        blocks.append(
+            Items([f"{each['algorithm']} could not be fitted: {each['failed']}" for each in failed])
+        )
+    return blocks
+
+
+def _verdict(found: ModelControls, beats: bool | None) -> Iterator[str]:
+    if found.skipped is not None:
+        yield f"None were fitted: {found.skipped}."
+    if beats is None:
+        return
+    yield "Plain algorithms were fitted on the same divisions of the rows, and compared on the same rows, in pairs."
+    where, level = words.window(found.decided_on), 1.0 - found.level
+    if beats:
+        yield f"On {where} the model is better than each of them (adjusted p below {level:.2g})."
+    else:
+        yield f"On {where} the model is not shown to be better than every one of them: a plainer model may do as well."
+
+
+def _rows(found: ModelControls) -> Iterator[list[str]]:
+    for window in found.windows:
+        named = words.window(window)
+        yield [named, "this model", words.interval(window["chosen"]), "", "", ""]
+        for control in window["controls"]:
+            difference = control["difference"]
+            yield [
+                named,
+                control["algorithm"],
+                words.interval(control["area"]),
+                words.signed(difference),
+                words.p_value(difference["p_value"]),
+                words.p_value(difference["adjusted_p_value"]),
+            ]
+
+
+def leaderboard(found: ModelLeaderboard) -> list[Block]:
+    """What `auto` has made of it, and all that it has tried."""
+    members = [
+        f"{each['algorithm']}, weight {each['weight']:.3g}: {words.settings(each['parameters'])}"
+        for each in found.members
+    ]
+    head = [
+        "candidate",
+        "parameters",
+        "value",
+        "AUC",
+        "p",
+        "share of rows",
+        "time",
+        "became",
+        "because",
+    ]
+    rows = [
+        [
+            each["algorithm"],
+            words.settings(each["parameters"]),
+            words.interval(each),
+            words.figure(each["auc"]),
+            words.p_value(each["p_value"]),
+            f"{each['rows']:.0%}",
+            f"{each['seconds']:.3g} s",
+            each["state"],
+            each["reason"],
+        ]
+        for each in found.candidates[:MOST_CANDIDATES]
+    ]
+    blocks: list[Block] = [
+        Paragraph(
+            f"The search took {found.seconds:.3g} s of {found.budget_seconds:.3g} s. It came to "
+            f"{len(members)} ranker{'s' if len(members) > 1 else ''}; of several the weighted mean rank is the score."
+        ),
+        Items(members),
+        Table(head, rows),
+    ]
+    if (more := len(found.candidates) - MOST_CANDIDATES) > 0:
+        blocks.append(Paragraph(f"… and {more:,} more."))
+    note = "Values and areas are of the rows that chose, and flatter those that came out best."
+    return [*blocks, Paragraph(" ".join([note, *found.notes]))]

@@ -1,0 +1,109 @@
+"""Pictures of every curve there may be: finite, well-formed, within their frame, and true to the curve."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from app.db.model_tables import Model
+from app.services.models import VALIDATION, Judged
+from app.services.plots import CurvePlot, plot_of, to_svg, to_vega
+from core.metrics import summarise
+
+WINDOWS = [(0.0, 0.05), (0.4, 0.4 + 1e-6), (0.2, 0.9), (0.0, 1.0)]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def judged(
+    y: Any, scores: Any, window: tuple[float, float], metric: str = "pauc"
+) -> tuple[Judged, dict[str, Any]]:
+    """A curve as a model has it, and its metrics."""
+    summary = summarise(y, scores, windows=[(0.0, 0.05), window])
+    objective: dict[str, Any] = {"metric": "pauc", "fpr_min": window[0], "fpr_max": window[1]}
+    if metric == "tpr":
+        objective = {"metric": "tpr", "fpr": window[1]}
+    model = Model(name="m", version=1, objective=objective, validation={"method": "holdout"})
+    metrics = {
+        "auc": summary.auc._asdict(),
+        "pauc": [
+            {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
+            for area in summary.partial_aucs
+        ],
+        "positives": summary.positives,
+        "negatives": summary.negatives,
+    }
+    return Judged(model, VALIDATION, summary.curve, summary.totals, summary.level), metrics
+
+
+def rankings() -> Iterator[tuple[Any, Any]]:
+    """Perfect, upside down, tied, all equal, two rows, many rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3 == 0
+    yield y, y.astype(float)
+    yield y, -y.astype(float)
+    yield y, rng.integers(0, 3, 60)
+    yield y, np.zeros(60)
+    yield [0, 1], [1.0, 2.0]
+    many = rng.random(20_000) < 0.3
+    yield many, rng.normal(size=20_000) + many
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_every_curve_can_be_drawn(window: tuple[float, float]) -> None:
+    for y, scores in rankings():
+        for kind, band in (("roc", None), ("roc", "simultaneous"), ("pauc", "pointwise")):
+            plot = plot_of(*judged(y, scores, window), kind, band)  # type: ignore[arg-type]
+            check(plot)
+            low, high = plot.view
+            assert (low, high) == (0.0, 1.0) if kind == "roc" else low <= window[0]
+            assert plot.window is not None
+            assert (plot.window.fpr_min, plot.window.fpr_max) == window
+
+
+def check(plot: CurvePlot) -> None:
+    json.dumps(to_vega(plot), allow_nan=False)
+    assert plot.fpr.size < 1000
+    assert (plot.fpr[0], plot.fpr[-1]) == plot.view
+    assert np.all(np.diff(plot.fpr) >= 0.0)
+    assert np.all(np.diff(plot.tpr) >= 0.0)
+    drawn = to_svg(plot)
+    root = ET.fromstring(drawn)
+    width, height = (float(side) for side in root.attrib["viewBox"].split()[2:])
+    for path in root.iter(f"{SVG}path"):
+        numbers = [float(number) for number in re.findall(r"-?\d+\.?\d*", path.attrib["d"])]
+        assert all(math.isfinite(number) for number in numbers)
+        assert min(numbers) >= -1e-6
+        assert max(numbers) <= max(width, height)
+    assert "nan" not in drawn
+
+
+def test_a_thinned_line_keeps_to_the_curve() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.random(50_000) < 0.2
+    found, metrics = judged(y, rng.normal(size=50_000) + y, (0.0, 0.1))
+    for kind in ("roc", "pauc"):
+        plot = plot_of(found, metrics, kind, None)  # type: ignore[arg-type]
+        grid = np.linspace(*plot.view, 500)
+        shown = np.interp(grid, plot.fpr, plot.tpr)
+        np.testing.assert_allclose(shown, found.curve.tpr_at(grid), atol=0.005)
+
+
+def test_the_cut_of_the_objective_is_marked_alone() -> None:
+    y = np.arange(300) % 3 == 0
+    scores = np.random.default_rng(2).normal(size=300) + y
+    found, metrics = judged(y, scores, (0.1, 0.2), "tpr")
+    plot = plot_of(found, metrics, "pauc", "pointwise")
+    assert [mark.rate for mark in plot.marks] == [0.2]
+    assert plot.window is not None
+    assert (plot.window.fpr_min, plot.window.fpr_max) == (0.1, 0.2)
+    assert "best cut with FPR ≤ 0.2<" in to_svg(plot)
+    plain = plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)
+    assert [mark.rate for mark in plain.marks] == [0.01, 0.05, 0.1]
+    assert "FPR ≤ 0.01, 0.05 and 0.1<" in to_svg(plain)

@@ -1,0 +1,120 @@
+"""Words of a report that no reader may take for markup, and the section of what `auto` has tried."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from app.db.validation_tables import ModelControls, ModelLeaderboard
+from app.services.report import document, rivals, words
+from app.services.report.document import Document, Items, Paragraph, Section, Table
+from app.services.report.html import to_html
+from app.services.report.markdown import to_markdown
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("plain words, 0.95 (0.9–0.97)", "plain words, 0.95 (0.9–0.97)"),
+        ("mean_radius", "mean_radius"),
+        ("_emphasis_", r"\_emphasis\_"),
+        ("1. list", r"1\. list"),
+        ("12) list", r"12\) list"),
+        ("- list", r"\- list"),
+        ("-1.5", "-1.5"),
+        ("--- ", r"\---"),
+        ("# heading", r"\# heading"),
+        ("> quote", r"\> quote"),
+        ("a|b", r"a\|b"),
+        ("[a](b)", r"\[a\](b)"),
+        ("<b>&amp;", r"\<b>\&amp;"),
+        ("`code` *bold* \\", r"\`code\` \*bold\* \\"),
+        ("two\n\n# lines", "two # lines"),
+    ],
+)
+def test_markdown_is_words(given: str, written: str) -> None:
+    text = to_markdown(Document("t", "s", [Section("x", [Paragraph(given), Items([given])])]))
+    assert text == f"# t\n\ns\n\n## x\n\n{written}\n\n- {written}\n"
+
+
+def test_what_xml_cannot_hold_is_replaced() -> None:
+    page = to_html(
+        Document("a\x00b", "c\x1bd", [Section("\ud800", [Table(("\x07",), [["\x08"]])])])
+    )
+    assert page.encode()
+    for control in "\x00\x1b\x07\x08":
+        assert control not in page
+
+
+def test_what_auto_has_tried() -> None:
+    tried = {
+        "algorithm": "rankboost",
+        "parameters": {"n_rounds": 50},
+        "value": 0.9,
+        "auc": 0.91,
+        "low": 0.85,
+        "high": 0.94,
+        "p_value": None,
+        "rows": 1.0,
+        "seconds": 1.5,
+        "state": "chosen",
+        "reason": "the best alone",
+    }
+    failed = tried | dict.fromkeys(("value", "auc", "low", "high")) | {"state": "failed"}
+    found = ModelLeaderboard(
+        budget_seconds=10.0,
+        seconds=8.0,
+        candidates=[tried, failed] + [tried] * 60,
+        members=[{"algorithm": "rankboost", "parameters": {"n_rounds": 50}, "weight": 1.0}],
+        notes=["so it is"],
+    )
+    first, members, table, more, note = rivals.leaderboard(found)
+    assert first == Paragraph(
+        "The search took 8 s of 10 s. It came to 1 ranker; of several the weighted mean rank is the score."
+    )
+    assert members == Items(["rankboost, weight 1: n_rounds = 50"])
+    assert isinstance(table, document.Table)
+    assert table.rows[0][2:5] == ["0.9000 (0.8500–0.9400)", "0.9100", "—"]
+    assert table.rows[1][2:4] == ["—", "—"]
+    assert len(table.rows) == rivals.MOST_CANDIDATES
+    assert more == Paragraph("… and 12 more.")
+    assert isinstance(note, Paragraph)
+    assert note.words.endswith("so it is")
+
+
+@pytest.mark.parametrize(
+    ("beats", "said"), [(True, "better than each of them"), (False, "not shown to be better")]
+)
+def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
+    interval = {"value": 0.9, "low": 0.8, "high": 0.95}
+    difference = interval | {"value": 0.1, "p_value": 1e-9, "adjusted_p_value": 0.03}
+    control = {"algorithm": "logistic", "area": interval, "difference": difference}
+    window = {"fpr_min": 0.0, "fpr_max": 0.05, "chosen": interval, "controls": [control]}
+    failed = {"algorithm": "auc_svm", "failed": "no such luck"}
+    found = ModelControls(
+        level=0.95,
+        controls=[failed, {"algorithm": "logistic", "failed": None}],
+        windows=[window],
+        decided_on={"fpr_min": 0.0, "fpr_max": 0.05},
+        skipped=None,
+    )
+    verdict, table, failures = rivals.controls(found, beats)
+    assert isinstance(verdict, Paragraph)
+    assert said in verdict.words
+    assert isinstance(table, Table)
+    assert table.rows[1][-2:] == ["< 0.0001", "0.0300"]
+    assert failures == Items(["auc_svm could not be fitted: no such luck"])
+
+
+def test_skipped_controls_say_why() -> None:
+    found = ModelControls(
+        level=0.95, controls=[], windows=[], decided_on={}, skipped="the table is too large"
+    )
+    assert rivals.controls(found, None) == [Paragraph("None were fitted: the table is too large.")]
+
+
+def test_what_is_not_finite_is_no_figure() -> None:
+    assert words.interval({"value": math.nan, "low": 0.0, "high": 1.0}) == "— (0.0000–1.0000)"
+    assert words.interval({"value": None, "low": None, "high": None}) == "—"
+    assert [words.score(end) for end in (math.inf, -math.inf, 0.125)] == ["∞", "−∞", "0.125"]
