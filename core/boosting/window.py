@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Floats
+from core.scan.rows import positives_first
 
 from .kinds import CollectingLearner
 from .loop import Found
@@ -89,10 +90,6 @@ class Reweighable(CollectingLearner, Protocol):
         """Go on from these weights; zeros are allowed, but not for a whole class."""
 
 
-def _positives_first(positive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    return np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
-
-
 class WindowStumpLearner(StumpLearner):
     """A stump learner that takes new weights on the codes that it has."""
 
@@ -100,8 +97,7 @@ class WindowStumpLearner(StumpLearner):
         self, rule: CutRule, part: Part, max_bins: int, n_categories: npt.NDArray[np.int64]
     ) -> None:
         super().__init__(rule, *part, max_bins, n_categories)
-        self._rows = _positives_first(part.positive)
-        self._n_positives = int(part.positive.sum())
+        self._rows, _ = positives_first(part.positive)
 
     def reweigh(self, weight: Floats) -> None:
         """Go on from these weights."""
@@ -130,7 +126,7 @@ class WindowTreeLearner(TreeLearner):
         n_categories: npt.NDArray[np.int64],
     ) -> None:
         super().__init__(*part, shape, rule.make_loss, n_categories)
-        self._rows = _positives_first(part.positive)
+        self._rows, _ = positives_first(part.positive)
         self._finish_rule = finish_rule
 
     def reweigh(self, weight: Floats) -> None:

@@ -19,6 +19,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from .edges import edges_of_sorted, fit_edges
+
 Codes = npt.NDArray[Any]
 """uint8 or uint16: one type for mypy, since kernels are compiled for both."""
 
@@ -27,9 +29,13 @@ MAX_NARROW = 255  # bins that uint8 has room for
 MISSING = 255  # the code of NaN as uint8: above every bin, in a bin of its own
 N_CODES = 256
 
-COLUMNS_AT_ONCE = 4  # read together: a cache line of a row-major table holds eight values
+# Columns read together, as a cache line of a row-major table holds eight values; and columns whose
+# values are held at the same time, by all threads: each takes as much as the codes of eight.
+COLUMNS_AT_ONCE = 4
 
-# A column and its sorted copy are worth a thread of their own from about this many cells on.
+RUN_ROWS = 1 << 14  # coded at a time
+
+# A column's sorting is worth a thread of its own from about this many cells on.
 PARALLEL_CELLS = 200_000
 
 
@@ -91,7 +97,7 @@ def missing_code(dtype: npt.DTypeLike) -> int:
 
 def fit_bins(
     X: npt.NDArray[np.float64],
-    rows: npt.NDArray[np.int64],
+    rows: npt.NDArray[Any],
     weight: npt.NDArray[np.float64],
     max_bins: int,
     n_categories: npt.NDArray[np.int64] | None = None,
@@ -102,7 +108,7 @@ def fit_bins(
     ----------
     X : ndarray of shape (n_samples, n_features), float64
         Finite values or NaN; of a categorical feature the positions of categories.
-    rows : ndarray of shape (n_rows,), int64
+    rows : ndarray of shape (n_rows,), int64 or uint32
         Which rows to take, in which order.
     weight : ndarray of shape (n_rows,), float64
         Positive weight of each row of `rows`; a weight k bins as k equal rows do.
@@ -119,31 +125,82 @@ def fit_bins(
 
     Notes
     -----
-    O(n_features · n_rows log n_rows): one sort per numeric column. Columns are shared out among as
-    many threads as numba is set to use; each is done by one, so the result does not depend on them.
+    O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then the codes.
+    """
+    bins = learn_bins(X, rows, weight, max_bins, n_categories)
+    return bins, code_columns(X, rows, bins)
+
+
+def code_columns(X: npt.NDArray[np.float64], rows: npt.NDArray[Any], bins: Bins) -> Codes:
+    """Code rows column by column, a run of rows at a time; see `fit_bins`."""
+    n_features = X.shape[1]
+    codes: Codes = np.empty((n_features, len(rows)), dtype=bins.dtype)
+    missing = missing_code(bins.dtype)
+
+    def code_run(start: int) -> None:
+        taken = rows[start : start + RUN_ROWS]
+        values = np.empty((min(COLUMNS_AT_ONCE, n_features), len(taken)))
+        for first in range(0, n_features, COLUMNS_AT_ONCE):
+            columns = values[: n_features - first]
+            gather_columns(X, taken, first, columns)
+            for j, column in enumerate(columns, start=first):
+                own, run = bins.category_bins[j], codes[j, start : start + RUN_ROWS]
+                if own is None:
+                    encode(column, bins.edges[j], missing, run)
+                else:
+                    encode_categories(column, own, missing, run)
+
+    share_out(code_run, range(0, len(rows), RUN_ROWS), codes.size)
+    return codes
+
+
+def learn_bins(
+    X: npt.NDArray[np.float64],
+    rows: npt.NDArray[Any],
+    weight: npt.NDArray[np.float64],
+    max_bins: int,
+    n_categories: npt.NDArray[np.int64] | None = None,
+) -> Bins:
+    """Learn the bins of every column; see `fit_bins` for the parameters.
+
+    The order of the rows does not matter; ascending they are read fastest.
+
+    Notes
+    -----
+    One sort per numeric column. Columns are shared out among as many threads as numba is set to
+    use; each is done by one, so the result does not depend on them. Memory: 32 bytes per row, for
+    four columns; where weights differ as much again for each thread.
     """
     n_features = X.shape[1]
-    dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW else np.uint16)
-    codes: Codes = np.empty((n_features, len(rows)), dtype=dtype)
-    weighted = bool((weight != weight[0]).any())
+    is_weighted = bool((weight != weight[0]).any())
     edges: list[npt.NDArray[np.float64]] = [np.empty(0)] * n_features
     category_bins: list[npt.NDArray[np.int64] | None] = [None] * n_features
     has_missing = np.zeros(n_features, dtype=np.bool_)
+    n_threads = min(numba.get_num_threads(), n_features) if X.size >= PARALLEL_CELLS else 1
+    width = min(max(COLUMNS_AT_ONCE // n_threads, 1), n_features)
 
-    def fit_columns(first: int) -> None:
-        columns = np.empty((min(COLUMNS_AT_ONCE, n_features - first), len(rows)))
-        gather_columns(X, rows, first, columns)
-        for j, column in enumerate(columns, start=first):
-            if n_categories is not None and n_categories[j] > 0:
-                bins = fit_categories(column, weight, int(n_categories[j]), max_bins)
-                category_bins[j] = bins
-                has_missing[j] = encode_categories(column, bins, missing_code(dtype), codes[j])
-            else:
-                edges[j] = fit_edges(column, weight if weighted else None, max_bins)
-                has_missing[j] = encode(column, edges[j], missing_code(dtype), codes[j])
+    def learn_columns(thread: int) -> None:
+        # One room for all its columns, sorted in place: what is given back and asked for again
+        # would stay with the process.
+        room = np.empty((width, len(rows)))
+        for first in range(thread * width, n_features, n_threads * width):
+            columns = room[: n_features - first]
+            gather_columns(X, rows, first, columns)
+            for j, column in enumerate(columns, start=first):
+                has_missing[j] = bool(np.isnan(column.max()))
+                if n_categories is not None and n_categories[j] > 0:
+                    category_bins[j] = fit_categories(
+                        column, weight, int(n_categories[j]), max_bins
+                    )
+                elif is_weighted:
+                    edges[j] = fit_edges(column, weight, max_bins)
+                else:
+                    column.sort()
+                    edges[j] = edges_of_sorted(column, np.empty(0), max_bins)
 
-    share_out(fit_columns, range(0, n_features, COLUMNS_AT_ONCE), codes.size)
-    return Bins(tuple(edges), has_missing, tuple(category_bins), dtype), codes
+    share_out(learn_columns, range(n_threads), X.size)
+    dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW else np.uint16)
+    return Bins(tuple(edges), has_missing, tuple(category_bins), dtype)
 
 
 def fit_categories(
@@ -179,40 +236,6 @@ def fit_categories(
     return bins
 
 
-def fit_edges(
-    column: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, max_bins: int
-) -> npt.NDArray[np.float64]:
-    """Find where to cut one column.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n_rows,), float64
-    weight : ndarray of shape (n_rows,), float64, or None
-        None when all are equal.
-    max_bins : int
-
-    Returns
-    -------
-    ndarray of shape (n_bins - 1,), float64
-        Empty for a constant or wholly missing column.
-    """
-    if weight is None:
-        return edges_of_sorted(np.sort(column), np.empty(0), max_bins)
-    order = np.argsort(column)
-    return edges_of_sorted(column[order], np.cumsum(weight[order]), max_bins)
-
-
-def edges_of_sorted(
-    ordered: npt.NDArray[np.float64], cumulative: npt.NDArray[np.float64], max_bins: int
-) -> npt.NDArray[np.float64]:
-    """Find where to cut a sorted column, its NaNs last; see `fit_edges`.
-
-    `cumulative` is the running weight, empty when all rows weigh the same.
-    """
-    edges = np.empty(max_bins)
-    return edges[: cut_ordered(ordered, cumulative, edges)] + 0.0  # so that no edge is -0.0
-
-
 def share_out(task: Callable[[int], None], items: Sequence[int], n_cells: int) -> None:
     """Run the task on every item, in threads where that pays."""
     n_threads = min(numba.get_num_threads(), len(items)) if n_cells >= PARALLEL_CELLS else 1
@@ -228,7 +251,10 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 
 
 @numba.njit(
-    numba.void(_READ_ONLY_MATRIX, numba.int64[::1], numba.int64, numba.float64[:, ::1]),
+    [
+        numba.void(_READ_ONLY_MATRIX, numba.int64[::1], numba.int64, numba.float64[:, ::1]),
+        numba.void(_READ_ONLY_MATRIX, numba.uint32[::1], numba.int64, numba.float64[:, ::1]),
+    ],
     nogil=True,
     cache=True,
 )
@@ -237,69 +263,6 @@ def gather_columns(X, rows, first, columns):  # type: ignore[no-untyped-def]
     for i in range(len(rows)):
         for j in range(columns.shape[0]):
             columns[j, i] = X[rows[i], first + j]
-
-
-@numba.njit(
-    numba.int64(numba.float64[::1], numba.float64, numba.int64),
-    nogil=True,
-    cache=True,
-)
-def _upper_bound(ordered, value, start):  # type: ignore[no-untyped-def]
-    """Find the first position from `start` on that holds more than the value, or NaN."""
-    n = len(ordered)
-    low = start
-    step = 1
-    while low < n and ordered[low] <= value:  # gallop: runs are short in most columns
-        start = low + 1
-        low += step
-        step *= 2
-    high = min(low, n)
-    while start < high:
-        middle = (start + high) // 2
-        if ordered[middle] <= value:
-            start = middle + 1
-        else:
-            high = middle
-    return start
-
-
-@numba.njit(
-    numba.int64(numba.float64[::1], numba.float64[::1], numba.float64[::1]),
-    nogil=True,
-    cache=True,
-)
-def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
-    """Write the edges of a sorted column and return their number.
-
-    `ordered` ends in its NaNs; `cumulative` holds the running weight, or nothing when all rows
-    weigh the same; `edges` has room for as many as there may be bins. Each bin takes its share
-    of the mass that is left, so a heavy value costs one bin, not the several it would fill.
-    """
-    n = _upper_bound(ordered, np.inf, 0)
-    max_bins = len(edges)
-    n_distinct = 0
-    end = 0
-    while end < n and n_distinct < max_bins:
-        edges[n_distinct] = ordered[end]
-        n_distinct += 1
-        end = _upper_bound(ordered, ordered[end], end)
-    if end == n:
-        return max(n_distinct - 1, 0)
-    weighted = len(cumulative) > 0
-    total = cumulative[n - 1] if weighted else float(n)
-    spent = 0.0
-    n_edges = end = 0
-    for bins_left in range(max_bins, 1, -1):
-        target = spent + (total - spent) / bins_left
-        last = np.searchsorted(cumulative[:n], target) if weighted else int(np.ceil(target)) - 1
-        last = min(max(last, end), n - 1)  # a light row may be lost in the sum: still go on
-        end = _upper_bound(ordered, ordered[last], last)
-        if end == n:
-            break
-        edges[n_edges] = ordered[end - 1]
-        n_edges += 1
-        spent = cumulative[end - 1] if weighted else float(end)
-    return n_edges
 
 
 @numba.njit(

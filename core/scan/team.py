@@ -7,7 +7,10 @@ down no more than its share when other processes want the same cores, and two fi
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
 import numba
+import numpy as np
+from numba.extending import intrinsic
 
 # Waking a thread costs some fifty microseconds; this many cells of the table repay it.
 PARALLEL_CELLS = 500_000
@@ -45,3 +48,31 @@ class Team:
         kernel(0, max(step, 1), n_pieces, *arguments)
         for share in shares:
             share.result()
+
+    def deal(self, kernel: Callable[..., None], n_pieces: int, *arguments: object) -> None:
+        """Call kernel(queue, n_pieces, *arguments) so that each piece is done once.
+
+        A thread takes the next piece from the queue when it is ready for one (`take`): where pieces differ
+        in size, or a thread wakes late, the others do more. They must not write to the same place.
+        """
+        queue = np.zeros(1, dtype=np.int64)
+        shares = [
+            self._others.submit(kernel, queue, n_pieces, *arguments)
+            for _ in range(1, min(self._n_threads, n_pieces))
+        ]
+        kernel(queue, n_pieces, *arguments)
+        for share in shares:
+            if not share.cancel():  # one that has not begun is not waited for
+                share.result()
+
+
+@intrinsic
+def take(typing_context, queue):  # type: ignore[no-untyped-def]
+    """Take the next number from queue[0], in one step for all threads."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        one = llvmlite.ir.Constant(llvmlite.ir.IntType(64), 1)
+        return builder.atomic_rmw("add", data, one, "monotonic")
+
+    return numba.int64(queue), generate

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from core.ranker import Floats
-from core.scan.bins import fit_edges
+from core.scan.edges import fit_edges
 
 from .kernels import piece_values, sum_piece_powers
 

@@ -5,8 +5,8 @@ values of all leaves, ½ ln(P_l/N_l), multiply F̃ by (Σ_l √(P_l N_l))². So 
 √(PN) - √(P₁N₁) - √(P₂N₂), whatever the other leaves are, and no pair is ever listed.
 
 `coding` makes of a matrix the coded table that `layout` describes. `rows`, `splits` and `sides` are
-the kernels of a leaf, by what a side of a cut is worth (`worth`); `growth` has the phases of a tree in
-its `workspace`, which `grower` walks through. `passes`, `routing` and `drawing` go over all rows.
-`losses` says what is descended, `rules` how far; `learner` is what the loop of boosting sees, and
+the kernels of a leaf, by what a side of a cut is worth (`worth`); `growth` does the pieces of the
+`phases` of a tree in its `workspace`, which `grower` walks through. `passes`, `routing` and `drawing`
+go over all rows. `losses` says what is descended, `rules` how far; `learner` is what the loop of boosting sees, and
 `tree_sum` what remains: `walking` scores few rows with it, `questions` many, `words` tells of it.
 """

@@ -12,18 +12,12 @@ import numpy.typing as npt
 
 from core.ranker import Floats
 from core.scan import Bins, Team
-from core.scan.bins import edges_of_sorted, fit_categories, fit_edges
+from core.scan.bins import MAX_NARROW, RUN_ROWS, learn_bins
 from core.scan.by_row import COLUMNS, allocate_words
+from core.scan.team import take
 
 from .layout import NARROW, WIDE, Integers, Table
 
-MAX_NARROW = 255  # bins of a column that leave a uint8 for the missing
-
-# Columns whose values are held at the same time, by all threads: a cache line of the matrix holds
-# eight values, and each column takes as much as the words of eight.
-COLUMNS_AT_ONCE = 4
-
-RUN_ROWS = 1 << 15
 ROWS_AT_ONCE = 1024  # their values of thirty columns stay in the second-level cache
 
 
@@ -58,17 +52,18 @@ def code_table(
 
     Notes
     -----
-    O(n_features · n_rows log n_rows): one sort per numeric column. Memory: 32 bytes per row and
-    block of 32 columns, 64 where a column has more than 255 bins; before that, 32 per row.
+    O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then 32 bytes per row and
+    block of 32 columns, 64 where a column has more than 255 bins.
     """
     n_rows, n_features = X.shape
-    team = Team(X.size)
-    bins = _learn(X, weight, max_bins, n_categories, team)
+    bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
     per_word = NARROW if bins.n_bins.max() <= MAX_NARROW else WIDE
     blocks = _describe_blocks(bins, per_word)
     words = allocate_words(len(blocks), n_rows, per_word)
     codes = words.view(np.uint8 if per_word == NARROW else np.uint16)
-    team.run(_encode, -(-n_rows // RUN_ROWS), X, rows, *_tables(bins), blocks[:, 1].copy(), codes)
+    Team(X.size).deal(
+        _encode, -(-n_rows // RUN_ROWS), X, rows, *_tables(bins), blocks[:, 1].copy(), codes
+    )
     categorical = np.zeros(len(blocks) * COLUMNS, dtype=np.bool_)
     categorical[:n_features] = bins.is_categorical
     table = Table(
@@ -81,38 +76,6 @@ def code_table(
         categorical.reshape(len(blocks), COLUMNS),
     )
     return bins, table
-
-
-def _learn(X: Floats, weight: Floats, max_bins: int, n_categories: Integers, team: Team) -> Bins:
-    n_rows, n_features = X.shape
-    weighted = bool((weight != weight[0]).any())
-    edges: list[Floats] = [np.empty(0)] * n_features
-    category_bins: list[Integers | None] = [None] * n_features
-    has_missing = np.zeros(n_features, dtype=np.bool_)
-    # Each thread has room of its own for all its columns, which are sorted in place: what is given
-    # back and asked for again would stay with the process.
-    width = min(max(COLUMNS_AT_ONCE // team.n_threads, 1), n_features)
-    room = [np.empty((width, n_rows)) for _ in range(team.n_threads)]
-
-    def learn_columns(first: int, step: int, n_groups: int) -> None:
-        for start in range(first * width, n_features, step * width):
-            columns = room[first][: n_features - start]
-            _take_columns(X, start, columns)
-            for j, column in enumerate(columns, start=start):
-                has_missing[j] = bool(np.isnan(column.sum()))
-                if n_categories[j]:
-                    category_bins[j] = fit_categories(
-                        column, weight, int(n_categories[j]), max_bins
-                    )
-                elif weighted:
-                    edges[j] = fit_edges(column, weight, max_bins)
-                else:
-                    column.sort()
-                    edges[j] = edges_of_sorted(column, np.empty(0), max_bins)
-
-    team.run(learn_columns, -(-n_features // width))
-    dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW else np.uint16)
-    return Bins(tuple(edges), has_missing, tuple(category_bins), dtype)
 
 
 def _describe_blocks(bins: Bins, per_word: int) -> Integers:
@@ -162,30 +125,7 @@ def _tables(bins: Bins) -> _Tables:
     return _Tables(np.concatenate(values), starts, np.array(n_steps))
 
 
-@numba.njit(numba.types.Tuple((numba.uint32[::1], numba.int64))(numba.boolean[:]), cache=True)
-def positives_first(positive):  # type: ignore[no-untyped-def]
-    """List the rows of the positives, then those of the others; return how many are positive."""
-    rows = np.empty(len(positive), dtype=np.uint32)
-    n_positives = np.sum(positive)
-    ends = np.array([n_positives, 0])
-    for i in range(len(positive)):
-        which = np.int64(positive[i])
-        rows[ends[which]] = i
-        ends[which] += 1
-    return rows, n_positives
-
-
 _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
-
-
-@numba.njit(
-    numba.void(_READ_ONLY_MATRIX, numba.int64, numba.float64[:, ::1]), nogil=True, cache=True
-)
-def _take_columns(X, first, columns):  # type: ignore[no-untyped-def]
-    """Copy some columns of X."""
-    for i in range(X.shape[0]):
-        for j in range(columns.shape[0]):
-            columns[j, i] = X[i, first + j]
 
 
 @numba.njit(
@@ -219,18 +159,19 @@ _ENCODE = (
 
 @numba.njit(
     [
-        numba.void(numba.int64, numba.int64, numba.int64, *_ENCODE, numba.uint8[:, ::1]),
-        numba.void(numba.int64, numba.int64, numba.int64, *_ENCODE, numba.uint16[:, ::1]),
+        numba.void(numba.int64[::1], numba.int64, *_ENCODE, numba.uint8[:, ::1]),
+        numba.void(numba.int64[::1], numba.int64, *_ENCODE, numba.uint16[:, ::1]),
     ],
     nogil=True,
     cache=True,
 )
-def _encode(first, step, n_runs, X, rows, tables, starts, n_steps, n_codes, codes):  # type: ignore[no-untyped-def]
-    """Code every step-th run of rows."""
+def _encode(queue, n_runs, X, rows, tables, starts, n_steps, n_codes, codes):  # type: ignore[no-untyped-def]
+    """Code runs of rows, as they come from the queue."""
     n_features = X.shape[1]
     values = np.empty(ROWS_AT_ONCE)
     found = np.empty(ROWS_AT_ONCE, dtype=np.int64)
-    for run in range(first, n_runs, step):
+    run = take(queue)
+    while run < n_runs:
         end = min((run + 1) * RUN_ROWS, len(rows))
         for low in range(run * RUN_ROWS, end, ROWS_AT_ONCE):
             n = min(ROWS_AT_ONCE, end - low)
@@ -243,3 +184,4 @@ def _encode(first, step, n_runs, X, rows, tables, starts, n_steps, n_codes, code
                 )
                 for i in range(n):
                     codes[block, (low + i) * COLUMNS + column] = found[i]
+        run = take(queue)

@@ -13,29 +13,28 @@ import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Floats
+from core.scan.team import take
 
 from .layout import Integers
 
 # μ is found on so many rows, spread evenly.
-ESTIMATED_ON = 1 << 14
+ESTIMATED_ON = 1 << 12
 
 
 class Drawn(NamedTuple):
-    """Rows to grow a tree on.
+    """How many rows a tree is grown on, and what the light ones weigh.
 
     Attributes
     ----------
-    rows : ndarray of shape (n_drawn,), uint32, or None
-        Positives first, each class ascending; None is all of them.
-    n_positives : int
-        How many of them are positive.
-    weights : ndarray of shape (1 or 2, n_rows), float64
-        Their weights, in the places of the rows.
+    n_positives, n_rows : int
+        How many positives were drawn, and how many rows; listed positives first, each class ascending.
+    least_weight : float
+        μ; 0 where all rows are taken as they are.
     """
 
-    rows: npt.NDArray[np.uint32] | None
     n_positives: int
-    weights: Floats
+    n_rows: int
+    least_weight: float
 
 
 def find_threshold(weights: Floats, share: float) -> float:
@@ -62,17 +61,6 @@ def find_threshold(weights: Floats, share: float) -> float:
     return float(sums[k] / drawn_of_light[k])
 
 
-_DRAW_RUN = (
-    numba.int64[:, ::1],
-    numba.float64[:, ::1],
-    numba.float64,
-    numba.uint64,
-    numba.uint32[::1],
-    numba.int64[::1],
-    numba.float64[:, ::1],
-)
-
-
 @numba.njit(numba.float64(numba.uint64, numba.uint64), nogil=True, cache=True)
 def uniform(key, counter):  # type: ignore[no-untyped-def]
     """Draw from [0, 1) by a number: splitmix64 (Steele, Lea & Flood 2014) at key + counter."""
@@ -82,28 +70,47 @@ def uniform(key, counter):  # type: ignore[no-untyped-def]
     return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
-@numba.njit(numba.void(numba.int64, *_DRAW_RUN), nogil=True, cache=True, error_model="numpy")
-def _draw_run(r, runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
+_DRAW_RUN = (
+    numba.int64[:, ::1],
+    numba.float64[::1],
+    numba.float64,
+    numba.uint64,
+    numba.uint32[::1],
+    numba.int64[::1],
+)
+
+
+@numba.njit(numba.void(numba.int64, *_DRAW_RUN), nogil=True, cache=True)
+def _draw_run(r, runs, weights, threshold, key, rows, counts):  # type: ignore[no-untyped-def]
     n = np.uint64(runs[r, 0])
-    two_weights = len(weights) == 2
     for i in range(runs[r, 0], runs[r, 1]):
-        weight = abs(weights[0, i])
-        if two_weights:
-            scale = threshold / weight if weight < threshold else 1.0
-            drawn[0, i] = weights[0, i] * scale
-            drawn[1, i] = weights[1, i] * scale
-        else:
-            drawn[0, i] = max(weight, threshold)
         rows[n] = i
-        n += np.uint64(1) if uniform(key, np.uint64(i)) * threshold < weight else np.uint64(0)
+        kept = uniform(key, np.uint64(i)) * threshold < abs(weights[i])
+        n += np.uint64(1) if kept else np.uint64(0)
     counts[r] = np.int64(n) - runs[r, 0]
 
 
-@numba.njit(numba.void(numba.int64, numba.int64, numba.int64, *_DRAW_RUN), nogil=True, cache=True)
-def draw(first, step, n, runs, weights, threshold, key, rows, counts, drawn):  # type: ignore[no-untyped-def]
-    """For every step-th run write kept rows from the run's start on, their number, and all new weights."""
-    for r in range(first, n, step):
-        _draw_run(r, runs, weights, threshold, key, rows, counts, drawn)
+@numba.njit(numba.void(numba.int64[::1], numba.int64, *_DRAW_RUN), nogil=True, cache=True)
+def draw(queue, n, runs, weights, threshold, key, rows, counts):  # type: ignore[no-untyped-def]
+    """For runs from the queue write the rows that are kept, from the run's start on, and their number."""
+    r = take(queue)
+    while r < n:
+        _draw_run(r, runs, weights, threshold, key, rows, counts)
+        r = take(queue)
+
+
+@numba.njit(
+    numba.void(numba.int64[::1], numba.int64, numba.int64[:, ::1], numba.uint32[::1]),
+    nogil=True,
+    cache=True,
+)
+def list_all(queue, n, runs, rows):  # type: ignore[no-untyped-def]
+    """List the rows of runs from the queue."""
+    r = take(queue)
+    while r < n:
+        for i in range(runs[r, 0], runs[r, 1]):
+            rows[i] = i
+        r = take(queue)
 
 
 def close_up(rows: npt.NDArray[np.uint32], runs: Integers, counts: Integers) -> Integers:

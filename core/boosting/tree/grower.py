@@ -10,8 +10,10 @@ from core.scan import Team
 from core.scan.by_row import COLUMNS
 from core.scan.team import PARALLEL_CELLS
 
-from .growth import END_TREE, START_TREE, do_pieces, do_small_phases, next_phase
+from .drawing import Drawn
+from .growth import do_pieces, do_small_phases
 from .layout import N_CODES, Floats, Integers, Table
+from .phases import END_TREE, START_TREE, next_phase
 from .workspace import N_LEAVES, N_SPLIT_COLUMNS, ROWS_PER_CODE, RUN_ROWS, Rule, State, Work
 
 
@@ -92,6 +94,7 @@ class Grower:
             np.empty(n_rows, dtype=np.uint32),
             room.view(np.uint32)[:n_rows],
             np.empty((n_weights, 0)),
+            0.0,
             np.empty((n_leaves, 2 * n_cells)),
             room[: n_spare * n_cells].reshape(n_spare, n_cells),
             np.zeros((n_leaves, 9), dtype=np.int64),
@@ -107,23 +110,23 @@ class Grower:
             np.zeros((n_leaves - 1, n_sided), dtype=np.uint8),
         )
 
+    @property
+    def rows(self) -> npt.NDArray[np.uint32]:
+        """Room for the rows to grow the next tree on, which mixes them up: (n_rows,)."""
+        rows: npt.NDArray[np.uint32] = self._work.rows
+        return rows
+
     def grow(
-        self,
-        rows: npt.NDArray[np.uint32] | None,
-        n_positives: int,
-        weights: Floats,
-        features: npt.NDArray[np.bool_],
-        rule: Rule,
+        self, drawn: Drawn, weights: Floats, features: npt.NDArray[np.bool_], rule: Rule
     ) -> Splits:
         """Grow one tree.
 
         Parameters
         ----------
-        rows : ndarray of shape (n_drawn,), uint32, or None
-            The rows to grow on, positives first, each class ascending; None is all of them.
-        n_positives : int
-            How many of `rows` are positive.
+        drawn : Drawn
+            How many rows to grow on; they are in `rows`.
         weights : ndarray of shape (n_weights, n_rows), float64
+            Of all rows.
         features : ndarray of shape (n_features,), bool
             Which may be cut.
         rule : Rule
@@ -138,16 +141,9 @@ class Grower:
         O(n_features · n_drawn · depth). Sums run over fixed runs of rows and are added in order,
         so that the tree does not depend on the number of threads.
         """
-        work = self._work._replace(weights=weights)
+        work = self._work._replace(weights=weights, least_weight=drawn.least_weight)
         work.allowed.reshape(-1)[: len(features)] = features
-        if rows is None:
-            n_drawn = len(work.rows)
-            for start in range(0, n_drawn, RUN_ROWS):  # without as many bytes again
-                stop = min(start + RUN_ROWS, n_drawn)
-                work.rows[start:stop] = np.arange(start, stop)
-        else:
-            n_drawn = len(rows)
-            work.rows[:n_drawn] = rows
+        n_positives, n_drawn = drawn.n_positives, drawn.n_rows
         if len(weights) == 2:  # gradients tell the classes apart themselves
             n_positives = 0
         work.leaves[0] = (0, n_positives, n_positives, n_drawn, 0, 0, -1, 0, 0)
@@ -157,7 +153,7 @@ class Grower:
             phase, n_pieces = do_small_phases(phase, n_pieces, work, rule, *shape, PARALLEL_CELLS)
             if phase == END_TREE:
                 break
-            self._team.run(do_pieces, n_pieces, phase, work, rule)
+            self._team.deal(do_pieces, n_pieces, phase, work, rule)
             phase, n_pieces = next_phase(phase, work, *shape)
         n_splits = self._state.counts[N_LEAVES] - 1
         return Splits(self._state.splits[:n_splits].copy(), self._state.sides[:n_splits].copy())

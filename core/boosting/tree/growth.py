@@ -4,18 +4,18 @@ A tree is a list of splits. Leaf 0 is the root; the s-th split (from 0) divides 
 rows above its cut stay in that leaf, those below it become leaf s + 1. Level by level all leaves
 with a gain are divided at once; best first it is the one that gains most, until there are enough.
 
-A tree goes through phases. The work of each is cut into pieces that write to places of their own
-and may be shared out to threads; `next_phase`, between them, is quick. Sums over the rows of a leaf
-go by runs of fixed length and are added in order, so that the tree is the same whatever the number
-of threads.
+A tree goes through `phases`; here is the work of their pieces. Sums over the rows of a leaf go by runs
+of fixed length and are added in order, so that the tree is the same whatever the number of threads.
 """
 
 import numba
 import numpy as np
 
 from core.scan.by_row import COLUMNS
+from core.scan.team import take
 
 from .layout import FIRST_CELL, HAS_MISSING, N_CODES, N_WORDS
+from .phases import ADD, DIVIDE, END_TREE, GATHER, count_cells, next_phase
 from .rows import add_rows, divide_rows, gather_rows
 from .splits import find_cut
 from .workspace import (
@@ -24,33 +24,24 @@ from .workspace import (
     BELOW,
     BY_SIDES,
     CUT,
-    DEPTH,
     FEATURE,
     FIRST_RUN,
     FROM,
     HALF,
+    IN_PLACE,
     LAST_RUN,
     LEAF,
     MISSING_ABOVE,
     N_ABOVE,
-    N_BATCH,
-    N_LEAVES,
-    N_RUNS,
     PLACE,
     RULE_TYPE,
     SIBLING,
     SPARE,
-    START,
     STATE_TYPE,
-    STOP,
     TO,
     WEIGHTS,
     WORK_TYPE,
 )
-
-START_TREE, _ADD, _FINISH, _DIVIDE, _GATHER, END_TREE = range(6)
-
-DIVIDING_A_ROW = 6  # takes as long as adding so many cells
 
 
 @numba.njit(numba.float64[:, ::1](WORK_TYPE, numba.int64, numba.int64), nogil=True, cache=True)
@@ -112,11 +103,20 @@ def _finish(pair, block, work, rule):  # type: ignore[no-untyped-def]
             found[3] = missing_above
 
 
+@numba.njit(
+    numba.void(WORK_TYPE, numba.int64[::1], numba.int64, numba.int64), nogil=True, cache=True
+)
+def _gather(work, run, above, below):  # type: ignore[no-untyped-def]
+    """Put the two parts of a divided run in their places."""
+    middle = run[FROM] + run[N_ABOVE]
+    gather_rows(work.divided, run[FROM], middle, run[TO], work.rows, above, below)
+
+
 @numba.njit(numba.void(numba.int64, numba.int64, WORK_TYPE, RULE_TYPE), nogil=True, cache=True)
 def _do(phase, t, work, rule):  # type: ignore[no-untyped-def]
     """Do one piece of a phase. No two pieces write to the same place."""
     n_blocks = len(work.blocks)
-    if phase == _DIVIDE:
+    if phase == DIVIDE:
         run = work.runs[t]
         feature = work.leaves[run[LEAF], FEATURE]
         block, column = feature // COLUMNS, feature % COLUMNS
@@ -130,11 +130,13 @@ def _do(phase, t, work, rule):  # type: ignore[no-untyped-def]
             work.rows,
             work.divided,
         )
-    elif phase == _GATHER:
+        if run[ABOVE] == IN_PLACE:
+            _gather(work, run, run[FROM], run[FROM] + run[N_ABOVE])
+    elif phase == GATHER:
         run = work.runs[t]
-        middle = run[FROM] + run[N_ABOVE]
-        gather_rows(work.divided, run[FROM], middle, run[TO], work.rows, run[ABOVE], run[BELOW])
-    elif phase == _ADD:
+        if run[ABOVE] != IN_PLACE:
+            _gather(work, run, run[ABOVE], run[BELOW])
+    elif phase == ADD:
         run, block = work.runs[t // n_blocks], t % n_blocks
         histogram = histogram_of(work, run[LEAF], block)[run[HALF]]
         if run[SPARE] >= 0:
@@ -145,6 +147,8 @@ def _do(phase, t, work, rule):  # type: ignore[no-untyped-def]
             work.per_word,
             work.rows,
             work.weights[run[WEIGHTS]],
+            work.weights[0],
+            work.least_weight,
             run[FROM],
             run[TO],
             work.blocks[block, N_WORDS],
@@ -155,232 +159,16 @@ def _do(phase, t, work, rule):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    numba.void(numba.int64, numba.int64, numba.int64, numba.int64, WORK_TYPE, RULE_TYPE),
+    numba.void(numba.int64[::1], numba.int64, numba.int64, WORK_TYPE, RULE_TYPE),
     nogil=True,
     cache=True,
 )
-def do_pieces(first, step, n, phase, work, rule):  # type: ignore[no-untyped-def]
-    """Do every step-th piece of a phase."""
-    for t in range(first, n, step):
+def do_pieces(queue, n, phase, work, rule):  # type: ignore[no-untyped-def]
+    """Do pieces of a phase, as they come from the queue."""
+    t = take(queue)
+    while t < n:
         _do(phase, t, work, rule)
-
-
-@numba.njit(
-    numba.int64(numba.int64, numba.int64, numba.int64, numba.int64, numba.int64[:, ::1]),
-    nogil=True,
-    cache=True,
-)
-def _list_runs(leaf, start, stop, length, runs):  # type: ignore[no-untyped-def]
-    """Cut rows[start:stop] of a leaf into runs; return how many."""
-    n = 0
-    while start < stop:
-        runs[n, LEAF] = leaf
-        runs[n, FROM] = start
-        start = min(start + length, stop)
-        runs[n, TO] = start
-        n += 1
-    return n
-
-
-@numba.njit(numba.int64(WORK_TYPE, numba.int64[::1]), nogil=True, cache=True)
-def _list_divisions(work, batch):  # type: ignore[no-untyped-def]
-    """List the runs of leaves that are to be divided; return how many."""
-    n = 0
-    for leaf in batch:
-        for k in range(2):
-            start, stop = work.leaves[leaf, START + 2 * k], work.leaves[leaf, STOP + 2 * k]
-            n += _list_runs(leaf, start, stop, work.run_rows, work.runs[n:])
-    return n
-
-
-@numba.njit(numba.void(WORK_TYPE, numba.int64[::1], numba.int64), nogil=True, cache=True)
-def _place_divisions(work, batch, next_leaf):  # type: ignore[no-untyped-def]
-    """Give each part of a divided run its place, and those below to leaves from next_leaf on."""
-    last = 0
-    for b, leaf in enumerate(batch):
-        parent, child = work.leaves[leaf], work.leaves[next_leaf + b]
-        for k in range(2):
-            start, stop = parent[START + 2 * k], parent[STOP + 2 * k]
-            first, last = last, last + (stop - start + work.run_rows - 1) // work.run_rows
-            middle = start + work.runs[first:last, N_ABOVE].sum()
-            above, below = start, middle
-            for r in range(first, last):
-                run = work.runs[r]
-                run[ABOVE] = above
-                run[BELOW] = below
-                above += run[N_ABOVE]
-                below += run[TO] - run[FROM] - run[N_ABOVE]
-            parent[STOP + 2 * k] = child[START + 2 * k] = middle
-            child[STOP + 2 * k] = stop
-
-
-@numba.njit(numba.void(WORK_TYPE, numba.int64), nogil=True, cache=True)
-def _choose(work, at):  # type: ignore[no-untyped-def]
-    """Take the best of the blocks' cuts, the lowest block among equals; it goes last."""
-    leaf, found, sides = work.leaves[at], work.found[at], work.sides[at]
-    last = len(found) - 1
-    gain = 0.0
-    leaf[FEATURE] = -1
-    for block in range(last):
-        if found[block, 0] > gain * (1.0 + 1e-9):
-            gain = found[block, 0]
-            leaf[FEATURE] = np.int64(found[block, 1])
-            leaf[CUT] = np.int64(found[block, 2])
-            leaf[MISSING_ABOVE] = np.int64(found[block, 3])
-            sides[last] = sides[block]
-    found[last, 0] = gain
-
-
-@numba.njit(numba.int64(WORK_TYPE, numba.int64), nogil=True, cache=True)
-def _list_additions(work, n_pairs):  # type: ignore[no-untyped-def]
-    """List the runs of the leaf to add up of each pair; return how many."""
-    two_weights = len(work.weights) == 2
-    n = n_spare = 0
-    for pair in work.pairs[:n_pairs]:
-        leaf = work.leaves[pair[ADDED]]
-        pair[FIRST_RUN] = n
-        for half in range(2):
-            first = n
-            for k in range(2):
-                if k == half or two_weights:
-                    start, stop = leaf[START + 2 * k], leaf[STOP + 2 * k]
-                    n += _list_runs(pair[ADDED], start, stop, work.run_rows, work.runs[n:])
-            if n == first:  # no rows: the histogram is still to be cleared
-                work.runs[n, LEAF] = pair[ADDED]
-                work.runs[n, FROM] = work.runs[n, TO] = 0
-                n += 1
-            for r in range(first, n):
-                work.runs[r, HALF] = half
-                work.runs[r, WEIGHTS] = half if two_weights else 0
-                work.runs[r, SPARE] = -1
-                if r > first:
-                    work.runs[r, SPARE] = n_spare
-                    n_spare += 1
-        pair[LAST_RUN] = n
-    return n
-
-
-@numba.njit(
-    numba.int64(WORK_TYPE, numba.int64, numba.int64, numba.boolean, numba.int64[::1]),
-    nogil=True,
-    cache=True,
-)
-def _list_batch(work, n_leaves, max_depth, best_first, batch):  # type: ignore[no-untyped-def]
-    """List the leaves to divide next; return how many."""
-    n = 0
-    best = 0.0
-    for leaf in range(n_leaves):
-        gain = work.found[leaf, len(work.blocks), 0]
-        if gain > 0.0 and work.leaves[leaf, DEPTH] < max_depth:
-            if not best_first:
-                batch[n] = leaf
-                n += 1
-            elif gain > best * (1.0 + 1e-9):
-                best = gain
-                batch[0] = leaf
-                n = 1
-    return n
-
-
-@numba.njit(numba.int64(numba.int64[::1]), nogil=True, cache=True)
-def _count_rows(leaf):  # type: ignore[no-untyped-def]
-    return leaf[STOP] - leaf[START] + leaf[STOP + 2] - leaf[START + 2]
-
-
-@numba.njit(numba.void(WORK_TYPE, numba.int64[::1], numba.int64), nogil=True, cache=True)
-def _pair_up(work, batch, next_leaf):  # type: ignore[no-untyped-def]
-    """List the siblings just made, the smaller to be added up."""
-    for b, leaf in enumerate(batch):
-        above, below = work.leaves[leaf], work.leaves[next_leaf + b]
-        n_above, n_below = _count_rows(above), _count_rows(below)
-        if n_above < n_below:  # the new place takes what is added, the parent's becomes the rest
-            above[PLACE], below[PLACE] = below[PLACE], above[PLACE]
-            work.pairs[b, ADDED] = leaf
-            work.pairs[b, SIBLING] = next_leaf + b
-        else:
-            work.pairs[b, ADDED] = next_leaf + b
-            work.pairs[b, SIBLING] = leaf
-
-
-@numba.njit(
-    numba.void(WORK_TYPE, numba.int64[::1], numba.int64, STATE_TYPE),
-    nogil=True,
-    cache=True,
-)
-def _split_leaves(work, batch, n_leaves, state):  # type: ignore[no-untyped-def]
-    """Note the splits of some leaves, and make their new leaves."""
-    last = len(work.blocks)
-    for b, at in enumerate(batch):
-        leaf, child = work.leaves[at], work.leaves[n_leaves + b]
-        split = state.splits[n_leaves - 1 + b]
-        split[0] = at
-        split[1:] = leaf[FEATURE : MISSING_ABOVE + 1]
-        state.sides[n_leaves - 1 + b] = work.sides[at, last]
-        leaf[DEPTH] += 1
-        child[DEPTH] = leaf[DEPTH]
-        child[PLACE] = n_leaves + b
-        work.found[at, last, 0] = work.found[n_leaves + b, last, 0] = 0.0
-
-
-@numba.njit(numba.int64(numba.int64, numba.int64, WORK_TYPE), nogil=True, cache=True)
-def count_cells(phase, n_pieces, work):  # type: ignore[no-untyped-def]
-    """Say how much work a phase is, in cells added to a histogram."""
-    n_blocks = len(work.blocks)
-    if phase == _FINISH:
-        return n_pieces // n_blocks * 2 * work.histograms.shape[1]
-    per_row = COLUMNS * n_blocks if phase == _ADD else DIVIDING_A_ROW
-    n_runs = n_pieces // n_blocks if phase == _ADD else n_pieces
-    n_rows = 0
-    for run in work.runs[:n_runs]:
-        n_rows += run[TO] - run[FROM]
-    return n_rows * per_row
-
-
-@numba.njit(
-    numba.types.UniTuple(numba.int64, 2)(
-        numba.int64, WORK_TYPE, numba.int64, numba.boolean, STATE_TYPE
-    ),
-    nogil=True,
-    cache=True,
-)
-def next_phase(done, work, max_depth, best_first, state):  # type: ignore[no-untyped-def]
-    """Prepare what follows a phase; return it and its number of pieces.
-
-    A tree starts with START_TREE done, and is grown when END_TREE follows.
-    """
-    n_blocks, counts = len(work.blocks), state.counts
-    batch = state.batch[: counts[N_BATCH]]
-    if done == START_TREE:
-        counts[N_LEAVES] = counts[N_BATCH] = 1
-        work.pairs[0, ADDED] = 0
-        work.pairs[0, SIBLING] = -1
-        return _ADD, _list_additions(work, 1) * n_blocks
-    if done == _ADD:
-        return _FINISH, counts[N_BATCH] * n_blocks
-    if done == _DIVIDE:
-        _place_divisions(work, batch, counts[N_LEAVES])
-        return _GATHER, counts[N_RUNS]
-    if done == _GATHER:
-        _pair_up(work, batch, counts[N_LEAVES])
-        counts[N_LEAVES] += counts[N_BATCH]
-        return _ADD, _list_additions(work, counts[N_BATCH]) * n_blocks
-    for pair in work.pairs[: counts[N_BATCH]]:
-        for leaf in (pair[ADDED], pair[SIBLING]):
-            if leaf >= 0:
-                _choose(work, leaf)
-    most = len(state.splits) + 1
-    while counts[N_LEAVES] < most:
-        n = _list_batch(work, counts[N_LEAVES], max_depth, best_first, state.batch)
-        if n == 0:
-            break
-        batch = state.batch[:n]
-        _split_leaves(work, batch, counts[N_LEAVES], state)
-        if counts[N_LEAVES] + n < most and work.leaves[batch[0], DEPTH] < max_depth:
-            counts[N_BATCH] = n
-            counts[N_RUNS] = _list_divisions(work, batch)
-            return _DIVIDE, counts[N_RUNS]
-        counts[N_LEAVES] += n  # none of them will be divided again: their rows can stay
-    return END_TREE, 0
+        t = take(queue)
 
 
 @numba.njit(

@@ -12,8 +12,9 @@ from core.boosting.cuts import NO_SET
 from core.boosting.loop import Path
 from core.ranker import Floats
 from core.scan import Bins, Team
+from core.scan.rows import positives_first, take_weights
 
-from .coding import code_table, positives_first
+from .coding import code_table
 from .grower import Grower, Splits
 from .layout import Integers
 from .losses import Loss
@@ -103,9 +104,7 @@ class TreeLearner:
         self._n_categories = n_categories
         self._bins: Bins
         self._bins, table = code_table(X, rows, n_positives, weight, shape.max_bins, n_categories)
-        # a view of one value takes no memory
-        is_weighted = bool((weight != weight[0]).any())
-        weight = weight[rows] if is_weighted else np.broadcast_to(weight[0], len(rows))
+        weight = take_weights(weight, rows)
         self._shape = shape
         team = Team(X.size)
         self._passes = Passes(table, team, weight)
@@ -131,8 +130,10 @@ class TreeLearner:
         draw = np.random.Generator(np.random.Philox(key=[shape.random_state, self._round]))
         self._round += 1
         features = self._draw_features(draw)
-        drawn = self._passes.draw(loss.weights, shape.subsample, int(draw.integers(2**63)))
-        splits = self._grower.grow(*drawn, features, loss.rule(shape.min_samples_leaf))
+        key = int(draw.integers(2**63))
+        drawn = self._passes.draw(loss.weights[0], shape.subsample, key, self._grower.rows)
+        rule = loss.rule(shape.min_samples_leaf)
+        splits = self._grower.grow(drawn, loss.weights, features, rule)
         if not len(splits.cuts):
             return None
         leaves = loss.best_step(splits)

@@ -167,7 +167,6 @@ class PairLoss:
         squares = np.empty(len(self._passes.runs))
         self._passes.run(
             routing.rescale,
-            self._passes.runs,
             self._passes.leaves,
             factors,
             self._passes.sample_weight,
@@ -228,7 +227,6 @@ class LogisticLoss:
         sums = np.empty((len(self._passes.runs), 3))
         self._passes.run(
             routing.step_logistic,
-            self._passes.runs,
             self._passes.leaves,
             values,
             self._passes.sample_weight,

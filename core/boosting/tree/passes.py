@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from core.ranker import Floats
 from core.scan import Team, count_rows
@@ -12,7 +13,9 @@ from . import drawing, routing
 from .drawing import Drawn
 from .grower import Splits
 from .layout import N_CODES, Table
-from .workspace import MAX_LEAVES, RUN_ROWS
+from .workspace import MAX_LEAVES
+
+RUN_ROWS = 1 << 13
 
 
 class Passes:
@@ -49,13 +52,11 @@ class Passes:
         is_weighted = bool((weight != 1.0).any())
         self.sample_weight = count_rows(weight) if is_weighted else np.empty(0)
         self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0
-        self._rows = np.empty(0, dtype=np.uint32)
-        self._drawn: Floats | None = None
         self._sums = np.empty((len(bounds), 3, MAX_LEAVES))
 
     def run(self, kernel: Callable[..., None], *arrays: object) -> None:
-        """Run a kernel of `routing` or `drawing` over all runs."""
-        self._team.run(kernel, len(self.runs), *arrays)
+        """Run a kernel of `routing` or `drawing` over all runs: (queue, n_runs, runs, *arrays)."""
+        self._team.deal(kernel, len(self.runs), self.runs, *arrays)
 
     def sum_leaves(self, splits: Splits, weights: Floats) -> Floats:
         """Send every row to its leaf and sum up the leaves.
@@ -68,7 +69,6 @@ class Passes:
         self.run(
             routing.sum_leaves,
             self._route(splits),
-            self.runs,
             weights,
             self.sample_weight,
             self.leaves,
@@ -84,27 +84,17 @@ class Passes:
             self.table.words, self.table.per_word, *splits, features, asked, missing[asked]
         )
 
-    def draw(self, weights: Floats, share: float, key: int) -> Drawn:
-        """Draw a share of the rows by their weights; see `drawing`."""
+    def draw(self, weights: Floats, share: float, key: int, rows: npt.NDArray[np.uint32]) -> Drawn:
+        """Draw a share of the rows by their weights, and list them in `rows`; see `drawing`."""
+        m, n = self.table.n_positives, self.table.n_rows
         if share == 1.0:
-            return Drawn(None, self.table.n_positives, weights)
-        if self._drawn is None:
-            self._drawn = np.empty_like(weights)
-            self._rows = np.empty(self.table.n_rows, dtype=np.uint32)
-        rows = self._rows
+            self.run(drawing.list_all, rows)
+            return Drawn(m, n, 0.0)
         counts = np.empty(len(self.runs), dtype=np.int64)
-        self.run(
-            drawing.draw,
-            self.runs,
-            weights,
-            drawing.find_threshold(weights[0], share),
-            np.uint64(key),
-            rows,
-            counts,
-            self._drawn,
-        )
+        threshold = drawing.find_threshold(weights, share)
+        self.run(drawing.draw, weights, threshold, np.uint64(key), rows, counts)
         n_positives, n_negatives = drawing.close_up(rows, self.runs, counts).tolist()
-        return Drawn(rows[: n_positives + n_negatives], n_positives, self._drawn)
+        return Drawn(n_positives, n_positives + n_negatives, threshold)
 
     def of_classes(self, per_run: Floats) -> tuple[float, float]:
         """Add up a figure of each run by class."""

@@ -1,8 +1,7 @@
 """Passes over all rows of a coded table: send each to its leaf, sum up leaves, change weights.
 
-Rows go in runs of fixed length, each class by itself; a thread does every step-th run from a first
-one on. What runs give is combined in their order, so that no figure depends on how many threads
-there are.
+Rows go in runs of fixed length, each class by itself; a thread takes runs from a queue. What runs
+give is combined in their order, so that no figure depends on how many threads there are.
 """
 
 import math
@@ -11,7 +10,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from core.scan.by_row import COLUMNS
+from core.scan.by_row import COLUMNS, prefetch
+from core.scan.team import take
 
 from .layout import NARROW
 from .workspace import BY_SIDES
@@ -67,19 +67,39 @@ def _exchange(first, second, shift, low):  # type: ignore[no-untyped-def]
         second[i] = b ^ exchanged
 
 
-@numba.njit(
-    numba.void(numba.uint64[::1], numba.int64, numba.uint64[:, ::1]), nogil=True, cache=True
-)
-def turn(words, per_word, turned):  # type: ignore[no-untyped-def]
-    """Turn rows of codes into columns of codes.
+@numba.njit(inline="always")
+def _spread(words, start, n_rows, per_word, row_words, turned):  # type: ignore[no-untyped-def]
+    ahead = ROWS_AT_ONCE * row_words
+    for i in range(n_rows // per_word):
+        for k in range(per_word):
+            first = (start + i * per_word + k) * row_words
+            prefetch(words, first + ahead)
+            for q in range(row_words):
+                turned[k, i * row_words + q] = words[np.uint64(first + q)]
+    whole = n_rows - n_rows % per_word
+    for k in range(n_rows - whole):
+        for q in range(row_words):
+            word = words[(start + whole + k) * row_words + q]
+            turned[k, whole // per_word * row_words + q] = word
 
-    `words` of a block of rows go, cut into `per_word` equal parts, to the rows of `turned`. Then
-    word i of row k holds the k-th codes of all parts' i-th words: for each i a square of codes is
+
+@numba.njit(
+    numba.void(numba.uint64[::1], numba.int64, numba.int64, numba.int64, numba.uint64[:, ::1]),
+    nogil=True,
+    cache=True,
+)
+def turn(words, start, n_rows, per_word, turned):  # type: ignore[no-untyped-def]
+    """Turn a block of rows of codes into columns of codes.
+
+    `per_word` rows that follow one another are dealt out to the rows of `turned`, one each. Then word
+    i of row k there holds the k-th codes of those rows' i-th words: for each i a square of codes is
     transposed by exchanging ever larger squares in it (Warren, Hacker's Delight, section 7-3).
     """
-    flat = turned.reshape(-1)
-    for i in range(len(words)):
-        flat[i] = words[i]
+    # With constants the compiler moves a row at once.
+    if per_word == NARROW:
+        _spread(words, start, n_rows, 8, 4, turned)
+    else:
+        _spread(words, start, n_rows, 4, 8, turned)
     bits = np.uint64(64 // per_word)
     distance = 1
     while distance < per_word:
@@ -138,15 +158,14 @@ ROUTE_TYPE = numba.types.NamedTuple(
     cache=True,
 )
 def _take_columns(route, low, n_rows, turned, columns):  # type: ignore[no-untyped-def]
-    """Write the codes of the features asked for, of a block of rows in the order of `turn`."""
+    """Write the codes of the features asked for, of a block of rows."""
     per_word = route.per_word
     row_words = COLUMNS // per_word
     turned_block = -1
     for u, feature in enumerate(route.features):
         block, column = feature // COLUMNS, feature % COLUMNS
         if block != turned_block:
-            words = route.words[block, low * row_words : (low + n_rows) * row_words]
-            turn(words, per_word, turned)
+            turn(route.words[block], low, n_rows, per_word, turned)
             turned_block = block
         codes, at = turned[column % per_word], column // per_word
         for i in range(columns.shape[1]):
@@ -182,28 +201,23 @@ def send(route, start, stop, leaves):  # type: ignore[no-untyped-def]
     A split costs a handful of vector instructions on the codes of a block of rows, whatever the
     depth.
     """
-    per_word = route.per_word
-    part = ROWS_AT_ONCE // per_word  # rows that `turn` keeps together
+    part = ROWS_AT_ONCE // route.per_word
     # zeros, as the last block leaves a part as it is: nothing there may be more than a code
-    turned = np.zeros((per_word, part * (COLUMNS // per_word)), dtype=np.uint64)
+    turned = np.zeros((route.per_word, part * (COLUMNS // route.per_word)), dtype=np.uint64)
     columns = np.empty((len(route.features), part), dtype=np.uint64)
-    at = np.empty(ROWS_AT_ONCE, dtype=np.uint8)
     for low in range(start, stop, ROWS_AT_ONCE):
         n_rows = min(ROWS_AT_ONCE, stop - low)
         _take_columns(route, low, n_rows, turned, columns)
-        if per_word == NARROW:
+        at = leaves[low : low + n_rows]
+        if route.per_word == NARROW:
             _ask(columns.view(np.uint8), route, at)
         else:
             _ask(columns.view(np.uint16), route, at)
-        for k in range(per_word):
-            first = k * part
-            for i in range(min(part, n_rows - first)):
-                leaves[low + first + i] = at[i * per_word + k]
 
 
 _SUM_RUN = (
-    ROUTE_TYPE,
     _RUNS,
+    ROUTE_TYPE,
     numba.float64[:, ::1],
     numba.float64[::1],
     _LEAVES,
@@ -212,7 +226,7 @@ _SUM_RUN = (
 
 
 @numba.njit(numba.void(numba.int64, *_SUM_RUN), nogil=True, cache=True)
-def _sum_run(r, route, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
+def _sum_run(r, runs, route, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
     start, stop, in_class = runs[r, 0], runs[r, 1], runs[r, 2]
     send(route, start, stop, leaves)
     sums[r] = 0.0
@@ -227,15 +241,17 @@ def _sum_run(r, route, runs, weights, sample_weight, leaves, sums):  # type: ign
         counts[leaf] += sample_weight[i] if weighted else 1.0
 
 
-@numba.njit(numba.void(numba.int64, numba.int64, numba.int64, *_SUM_RUN), nogil=True, cache=True)
-def sum_leaves(first, step, n, route, runs, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
-    """For every step-th run write each row's leaf, and sums of weights to sums[run, half, leaf].
+@numba.njit(numba.void(numba.int64[::1], numba.int64, *_SUM_RUN), nogil=True, cache=True)
+def sum_leaves(queue, n, runs, route, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
+    """For runs from the queue write each row's leaf, and sums of weights to sums[run, half, leaf].
 
     One weight per row is summed by class; of two, each has a half of its own. Sample weights, all 1
     if there are none, go to sums[run, 2, leaf].
     """
-    for r in range(first, n, step):
-        _sum_run(r, route, runs, weights, sample_weight, leaves, sums)
+    r = take(queue)
+    while r < n:
+        _sum_run(r, runs, route, weights, sample_weight, leaves, sums)
+        r = take(queue)
 
 
 _RESCALE_RUN = (
@@ -266,16 +282,16 @@ def _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares):  # 
     squares[r] = total
 
 
-@numba.njit(
-    numba.void(numba.int64, numba.int64, numba.int64, *_RESCALE_RUN), nogil=True, cache=True
-)
-def rescale(first, step, n, runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
-    """For every step-th run multiply weights by factors[class, leaf], and write Σ weight² / w to squares.
+@numba.njit(numba.void(numba.int64[::1], numba.int64, *_RESCALE_RUN), nogil=True, cache=True)
+def rescale(queue, n, runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
+    """For runs from the queue multiply weights by factors[class, leaf], and write Σ weight² / w to squares.
 
     w is the sample weight; an empty sample_weight means that all are 1.
     """
-    for r in range(first, n, step):
+    r = take(queue)
+    while r < n:
         _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares)
+        r = take(queue)
 
 
 _LOGISTIC_RUN = (
@@ -312,13 +328,13 @@ def _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums)
     sums[r, 2] = square
 
 
-@numba.njit(
-    numba.void(numba.int64, numba.int64, numba.int64, *_LOGISTIC_RUN), nogil=True, cache=True
-)
-def step_logistic(first, step, n, runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
-    """For every step-th run add each row's leaf value to its score, and write gradient and curvature.
+@numba.njit(numba.void(numba.int64[::1], numba.int64, *_LOGISTIC_RUN), nogil=True, cache=True)
+def step_logistic(queue, n, runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
+    """For runs from the queue add each row's leaf value to its score, and write gradient and curvature.
 
     sums[run]: the logistic loss, Σ curvature, and Σ curvature² / sample weight.
     """
-    for r in range(first, n, step):
+    r = take(queue)
+    while r < n:
         _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums)
+        r = take(queue)

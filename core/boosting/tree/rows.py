@@ -18,7 +18,7 @@ _COLUMNS = np.uint64(COLUMNS)
 
 
 @numba.njit(inline="always")
-def _add_rows(words, rows, weights, start, stop, n_words, per_word, histogram):  # type: ignore[no-untyped-def]
+def _add_rows(words, rows, weights, sizes, least, start, stop, n_words, per_word, histogram):  # type: ignore[no-untyped-def]
     last = stop - 1
     bits = np.uint64(64 // per_word)
     one_code = (np.uint64(1) << bits) - np.uint64(1)
@@ -28,7 +28,8 @@ def _add_rows(words, rows, weights, start, stop, n_words, per_word, histogram): 
         prefetch(words, ahead * np.int64(row_words))
         prefetch(weights, ahead)
         row = np.uint64(rows[np.uint64(i)])
-        weight = weights[row]
+        size = abs(sizes[row])
+        weight = weights[row] * (least / size if size < least else 1.0)
         for q in range(n_words):
             word = words[row * row_words + np.uint64(q)]
             for k in range(per_word):
@@ -42,6 +43,8 @@ def _add_rows(words, rows, weights, start, stop, n_words, per_word, histogram): 
         numba.int64,
         numba.uint32[::1],
         numba.float64[::1],
+        numba.float64[::1],
+        numba.float64,
         numba.int64,
         numba.int64,
         numba.int64,
@@ -49,20 +52,24 @@ def _add_rows(words, rows, weights, start, stop, n_words, per_word, histogram): 
     ),
     nogil=True,
     cache=True,
+    error_model="numpy",
 )
-def add_rows(words, per_word, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
-    """Add the weights of rows[start:stop] to histogram[code * 32 + column] of a block."""
+def add_rows(words, per_word, rows, weights, sizes, least, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
+    """Add the weights of rows[start:stop] to histogram[code * 32 + column] of a block.
+
+    The weights of a row whose size is below the least grow as its size would to reach it.
+    """
     # With constants for the numbers of words the compiler unrolls all additions of a row.
     if per_word == 4:
-        _add_rows(words, rows, weights, start, stop, n_words, 4, histogram)
+        _add_rows(words, rows, weights, sizes, least, start, stop, n_words, 4, histogram)
     elif n_words == 4:
-        _add_rows(words, rows, weights, start, stop, 4, 8, histogram)
+        _add_rows(words, rows, weights, sizes, least, start, stop, 4, 8, histogram)
     elif n_words == 3:
-        _add_rows(words, rows, weights, start, stop, 3, 8, histogram)
+        _add_rows(words, rows, weights, sizes, least, start, stop, 3, 8, histogram)
     elif n_words == 2:
-        _add_rows(words, rows, weights, start, stop, 2, 8, histogram)
+        _add_rows(words, rows, weights, sizes, least, start, stop, 2, 8, histogram)
     else:
-        _add_rows(words, rows, weights, start, stop, 1, 8, histogram)
+        _add_rows(words, rows, weights, sizes, least, start, stop, 1, 8, histogram)
 
 
 @numba.njit(

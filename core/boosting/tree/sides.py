@@ -28,7 +28,7 @@ import numpy as np
 from core.scan.by_row import COLUMNS
 
 from .workspace import RULE_TYPE
-from .worth import DUST, GRADIENT, TIE, write_worth
+from .worth import DUST, GRADIENT, TIE, worth_of
 
 _F1, _I1 = numba.float64[::1], numba.int64[::1]
 
@@ -67,28 +67,19 @@ def _order(histogram, column, rule, share, order):  # type: ignore[no-untyped-de
 )
 def _best_prefix(above_p, above_q, first, last, rule, total):  # type: ignore[no-untyped-def]
     """Find which of above[first:last] is worth most with the rest of the total; -1 if none may be."""
-    lanes = np.empty((6, COLUMNS))
-    p, q, below_p, below_q = lanes[0], lanes[1], lanes[2], lanes[3]
-    worth, worth_below = lanes[4], lanes[5]
     masses_add = rule.objective != GRADIENT
     whole = total[1] + (total[0] if masses_add else 0.0)
     best = -1e300
     at = -1
-    for start in range(first, last, COLUMNS):
-        n = min(COLUMNS, last - start)
-        for j in range(COLUMNS):
-            k = start + min(j, n - 1)
-            p[j], q[j] = above_p[k], above_q[k]
-            below_p[j], below_q[j] = total[0] - p[j], total[1] - q[j]
-        write_worth(rule.objective, rule.push, rule.smoothing, p, q, worth)
-        write_worth(rule.objective, rule.push, rule.smoothing, below_p, below_q, worth_below)
-        for j in range(n):
-            above = q[j] + (p[j] if masses_add else 0.0)
-            heavy = above >= rule.least_mass and whole - above >= rule.least_mass
-            value = worth[j] + worth_below[j]
-            if heavy and value > best + TIE * whole:
+    for k in range(first, last):
+        p, q = above_p[k], above_q[k]
+        above = q + (p if masses_add else 0.0)
+        if above >= rule.least_mass and whole - above >= rule.least_mass:
+            value = worth_of(rule.objective, rule.push, rule.smoothing, p, q)
+            value += worth_of(rule.objective, rule.push, rule.smoothing, total[0] - p, total[1] - q)
+            if value > best + TIE * whole:
                 best = value
-                at = start + j
+                at = k
     return best, at
 
 

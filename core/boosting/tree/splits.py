@@ -11,61 +11,73 @@ from core.scan.by_row import COLUMNS
 
 from .sides import find_sides
 from .workspace import BY_SIDES, RULE_TYPE
-from .worth import GRADIENT, TIE, write_worth
+from .worth import CLOSED, GRADIENT, NEWTON, PUSH, TIE, worth_of
+
+# Of the lanes, an array of 32 for each: both totals of a column, its masses above the cut, and of its
+# best cut the worth, the cut, the side of the missing and the mass above.
+_TOTAL_P, _TOTAL_Q, _P, _Q, _WORTH, _CUT, _SIDE, _ABOVE = (np.uint64(k * COLUMNS) for k in range(8))
+N_LANES = 8
+
+
+@numba.njit(inline="always")
+def _scan_cuts(objective, histogram, missing_above, rule, lanes):  # type: ignore[no-untyped-def]
+    half = len(histogram) // 2
+    missing = half - COLUMNS
+    masses_add = objective != GRADIENT
+    for k in range(COLUMNS):
+        j = np.uint64(k)
+        lanes[_P + j] = lanes[_TOTAL_P + j] - (0.0 if missing_above else histogram[missing + k])
+        lanes[_Q + j] = lanes[_TOTAL_Q + j]
+        lanes[_Q + j] -= 0.0 if missing_above else histogram[half + missing + k]
+    side = 1.0 if missing_above else 0.0
+    for cut in range(-1, missing // COLUMNS - 1):
+        if cut >= 0:
+            for k in range(COLUMNS):
+                j, cell = np.uint64(k), np.uint64(cut * COLUMNS + k)
+                lanes[_P + j] -= histogram[cell]
+                lanes[_Q + j] -= histogram[np.uint64(half) + cell]
+        at = float(cut)
+        for k in range(COLUMNS):
+            j = np.uint64(k)
+            total_p, total_q, p, q = (
+                lanes[_TOTAL_P + j],
+                lanes[_TOTAL_Q + j],
+                lanes[_P + j],
+                lanes[_Q + j],
+            )
+            above = p + q if masses_add else q
+            whole = total_p + total_q if masses_add else total_q
+            value = worth_of(objective, rule.push, rule.smoothing, p, q)
+            value += worth_of(objective, rule.push, rule.smoothing, total_p - p, total_q - q)
+            better = (
+                (above >= rule.least_mass)
+                & (whole - above >= rule.least_mass)
+                & (value > lanes[_WORTH + j] + TIE * whole)
+            )
+            lanes[_WORTH + j] = value if better else lanes[_WORTH + j]
+            lanes[_CUT + j] = at if better else lanes[_CUT + j]
+            lanes[_SIDE + j] = side if better else lanes[_SIDE + j]
+            lanes[_ABOVE + j] = above if better else lanes[_ABOVE + j]
 
 
 @numba.njit(
-    numba.void(
-        numba.float64[:, ::1],
-        numba.boolean,
-        RULE_TYPE,
-        numba.float64[:, ::1],
-        numba.float64[:, ::1],
-    ),
+    numba.void(numba.float64[::1], numba.boolean, RULE_TYPE, numba.float64[::1]),
     nogil=True,
     cache=True,
     error_model="numpy",
     fastmath={"nnan", "ninf", "nsz"},
 )
-def scan_cuts(histogram, missing_above, rule, lanes, best):  # type: ignore[no-untyped-def]
-    """Find each column's best cut with the missing on one side.
-
-    `best` holds a row each for worth, cut, side of the missing and mass above, and is changed where
-    a cut is better. `lanes` is for work; its first two rows hold each column's totals.
-    """
-    total_p, total_q = lanes[0], lanes[1]
-    p, q, below_p, below_q = lanes[2], lanes[3], lanes[4], lanes[5]
-    worth, worth_below = lanes[6], lanes[7]
-    missing = histogram.shape[1] - COLUMNS
-    for j in range(COLUMNS):
-        p[j] = total_p[j] - (0.0 if missing_above else histogram[0, missing + j])
-        q[j] = total_q[j] - (0.0 if missing_above else histogram[1, missing + j])
-    side = 1.0 if missing_above else 0.0
-    masses_add = rule.objective != GRADIENT
-    for cut in range(-1, missing // COLUMNS - 1):
-        if cut >= 0:
-            for j in range(COLUMNS):
-                p[j] -= histogram[0, cut * COLUMNS + j]
-                q[j] -= histogram[1, cut * COLUMNS + j]
-        for j in range(COLUMNS):
-            below_p[j] = total_p[j] - p[j]
-            below_q[j] = total_q[j] - q[j]
-        write_worth(rule.objective, rule.push, rule.smoothing, p, q, worth)
-        write_worth(rule.objective, rule.push, rule.smoothing, below_p, below_q, worth_below)
-        at = float(cut)
-        for j in range(COLUMNS):
-            above = p[j] + q[j] if masses_add else q[j]
-            whole = total_p[j] + total_q[j] if masses_add else total_q[j]
-            value = worth[j] + worth_below[j]
-            better = (
-                (above >= rule.least_mass)
-                & (whole - above >= rule.least_mass)
-                & (value > best[0, j] + TIE * whole)
-            )
-            best[0, j] = value if better else best[0, j]
-            best[1, j] = at if better else best[1, j]
-            best[2, j] = side if better else best[2, j]
-            best[3, j] = above if better else best[3, j]
+def scan_cuts(histogram, missing_above, rule, lanes):  # type: ignore[no-untyped-def]
+    """Find each column's best cut with the missing on one side, where it is better than that in `lanes`."""
+    # One array for all lanes, and a constant for the objective: else there is no vector code.
+    if rule.objective == CLOSED:
+        _scan_cuts(CLOSED, histogram, missing_above, rule, lanes)
+    elif rule.objective == PUSH:
+        _scan_cuts(PUSH, histogram, missing_above, rule, lanes)
+    elif rule.objective == NEWTON:
+        _scan_cuts(NEWTON, histogram, missing_above, rule, lanes)
+    else:
+        _scan_cuts(GRADIENT, histogram, missing_above, rule, lanes)
 
 
 @numba.njit(
@@ -91,29 +103,30 @@ def find_cut(histogram, has_missing, categorical, allowed, rule, sides):  # type
     wins among equals, then the missing below, then the lowest cut. A later missing goes to the side
     of greater mass where this leaf has none.
     """
-    lanes = np.empty((8, COLUMNS))
-    best = np.empty((4, COLUMNS))
+    lanes = np.zeros((N_LANES, COLUMNS))
+    totals, best = lanes[:2], lanes[4:]
     best[0] = -1e300
-    lanes[:2] = 0.0
     for code in range(histogram.shape[1] // COLUMNS):
         for j in range(COLUMNS):
-            lanes[0, j] += histogram[0, code * COLUMNS + j]
-            lanes[1, j] += histogram[1, code * COLUMNS + j]
-    scan_cuts(histogram, False, rule, lanes, best)
+            totals[0, j] += histogram[0, code * COLUMNS + j]
+            totals[1, j] += histogram[1, code * COLUMNS + j]
+    scan_cuts(histogram.reshape(-1), False, rule, lanes.reshape(-1))
     if has_missing:
-        scan_cuts(histogram, True, rule, lanes, best)
-    write_worth(rule.objective, rule.push, rule.smoothing, lanes[0], lanes[1], lanes[2])
+        scan_cuts(histogram.reshape(-1), True, rule, lanes.reshape(-1))
     gain = 0.0
     column = -1
     missing_above = False
     for j in range(COLUMNS):
         if allowed[j]:
-            mass = lanes[1, j] + (lanes[0, j] if rule.objective != GRADIENT else 0.0)
+            mass = totals[1, j] + (totals[0, j] if rule.objective != GRADIENT else 0.0)
             to_beat = gain + 10.0 * TIE * mass
-            found = best[0, j] - lanes[2, j]
+            undivided = worth_of(
+                rule.objective, rule.push, rule.smoothing, totals[0, j], totals[1, j]
+            )
+            found = best[0, j] - undivided
             if categorical[j]:
-                total = lanes[:2, j].copy()
-                found, above = find_sides(histogram, j, rule, total, lanes[2, j], to_beat, sides)
+                total = totals[:, j].copy()
+                found, above = find_sides(histogram, j, rule, total, undivided, to_beat, sides)
                 missing_above = above if found > to_beat else missing_above
             if found > to_beat:
                 gain = found
@@ -122,7 +135,7 @@ def find_cut(histogram, has_missing, categorical, allowed, rule, sides):  # type
         return 0.0, -1, -1, False
     if categorical[column]:
         return gain, column, BY_SIDES, missing_above
-    mass = lanes[1, column] + (lanes[0, column] if rule.objective != GRADIENT else 0.0)
+    mass = totals[1, column] + (totals[0, column] if rule.objective != GRADIENT else 0.0)
     missing = histogram.shape[1] - COLUMNS + column
     missing_mass = histogram[1, missing]
     if rule.objective != GRADIENT:

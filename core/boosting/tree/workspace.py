@@ -26,6 +26,9 @@ START, STOP, PLACE, DEPTH, FEATURE, CUT, MISSING_ABOVE = 0, 1, 4, 5, 6, 7, 8
 # histogram, which weights, and the spare histogram that takes the sum, -1 for the leaf's own.
 LEAF, FROM, TO, N_ABOVE, ABOVE, BELOW = range(6)
 HALF, WEIGHTS, SPARE = 3, 4, 5
+IN_PLACE = (
+    -1
+)  # as ABOVE: a run's parts have no others of their leaf and class before or between them
 
 # Columns of `pairs`, siblings to be finished: the leaf that was added up, its sibling (-1 for the
 # root, which has none), the first and one after the last of its runs.
@@ -71,6 +74,8 @@ class Work(NamedTuple):
     divided : ndarray of shape (n_rows,), uint32
         Where runs of rows are divided before they are put in their places; in the memory of `spare`.
     weights : ndarray of shape (1 or 2, n_rows), float64
+    least_weight : float
+        What the first weight of a row is raised to where it is less, and the second in proportion.
     histograms : ndarray of shape (n_leaves, 2 * n_cells), float64
         Of a leaf: of each block both masses per code and column, [half, code * 32 + column].
     spare : ndarray of shape (n_spare, n_cells), float64
@@ -94,6 +99,7 @@ class Work(NamedTuple):
     rows: Any
     divided: Any
     weights: Any
+    least_weight: Any
     histograms: Any
     spare: Any
     leaves: Any
@@ -136,6 +142,7 @@ WORK_TYPE = numba.types.NamedTuple(
         numba.uint32[::1],
         numba.uint32[::1],
         numba.float64[:, ::1],
+        numba.float64,
         numba.float64[:, ::1],
         numba.float64[:, ::1],
         _I2,

@@ -20,8 +20,6 @@ from enum import IntEnum
 
 import numba
 
-from core.scan.by_row import COLUMNS
-
 
 class Objective(IntEnum):
     """By what a cut is chosen; see the module."""
@@ -41,34 +39,19 @@ TIE = 1e-11
 # A class's mass in a side, of 1 in all rows, below which it is what subtraction left of nothing.
 DUST = 1e-13
 
-_LANES = numba.float64[::1]
 
-
-@numba.njit(
-    numba.void(numba.int64, numba.float64, numba.float64, _LANES, _LANES, _LANES),
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-    fastmath={"nnan", "ninf", "nsz"},
-)
-def write_worth(objective, push, smoothing, p, q, worth):  # type: ignore[no-untyped-def]
-    """Write what sides of masses p and q are worth."""
+@numba.njit(inline="always")
+def worth_of(objective, push, smoothing, p, q):  # type: ignore[no-untyped-def]
+    """Say what a side of masses p and q is worth."""
+    if objective == GRADIENT:
+        return p**2 / (q + smoothing + 1e-300) if q > 0.0 else 0.0
+    p = p if p > DUST else 0.0
+    q = q if q > DUST else 0.0
     if objective == CLOSED:
-        for j in range(COLUMNS):
-            p_j = p[j] if p[j] > DUST else 0.0
-            q_j = q[j] if q[j] > DUST else 0.0
-            worth[j] = -math.sqrt(p_j * q_j)
-    elif objective == PUSH:
-        share = push / (1.0 + push)
-        for j in range(COLUMNS):
-            worth[j] = 0.0
-            if p[j] > DUST and q[j] > DUST:
-                worth[j] = -math.exp(share * math.log(p[j]) + (1.0 - share) * math.log(q[j]))
-    elif objective == NEWTON:
-        for j in range(COLUMNS):
-            p_j = p[j] if p[j] > DUST else 0.0
-            q_j = q[j] if q[j] > DUST else 0.0
-            worth[j] = (p_j - q_j) ** 2 / (p_j + push * q_j + smoothing + 1e-300)
-    else:
-        for j in range(COLUMNS):
-            worth[j] = p[j] ** 2 / (q[j] + smoothing + 1e-300) if q[j] > 0.0 else 0.0
+        return -math.sqrt(p * q)
+    if objective == NEWTON:
+        return (p - q) ** 2 / (p + push * q + smoothing + 1e-300)
+    share = push / (1.0 + push)
+    if p > 0.0 and q > 0.0:
+        return -math.exp(share * math.log(p) + (1.0 - share) * math.log(q))
+    return 0.0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.scan import MISSING, fit_bins
-from core.scan.bins import fit_edges
+from core.scan.edges import fit_edges
 
 
 def bin_column(values, max_bins=255, weight=None):

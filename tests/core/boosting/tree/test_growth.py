@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.boosting.tree.coding import code_table
-from core.boosting.tree.drawing import draw, uniform
+from core.boosting.tree.drawing import Drawn, draw, uniform
 from core.boosting.tree.grower import Grower, Splits
 from core.boosting.tree.growth import histogram_of
 from core.boosting.tree.layout import N_CODES, NARROW
@@ -55,7 +55,7 @@ def test_rows_are_coded_as_columns_are(max_bins):
     weight = np.random.default_rng(0).integers(1, 4, n).astype(float)
     rows = np.random.default_rng(2).permutation(n).astype(np.uint32)
     bins, table = code_table(X, rows, 1000, weight, max_bins, categories)
-    expected, codes = fit_bins(X, rows.astype(int), weight[rows], max_bins, categories)
+    expected, codes = fit_bins(X, rows, weight[rows], max_bins, categories)
     assert table.words.ctypes.data % 64 == 0
     assert table.words.strides[0] % 64 == 0
     for j in range(35):
@@ -87,14 +87,15 @@ def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories,
     team = Team(table.n_rows * table.n_features)
     grower = Grower(table, team, n_weights, 12, 8)
     objective = Objective.CLOSED if n_weights == 1 else Objective.GRADIENT
+    grower.rows[:] = np.arange(n)
     splits = grower.grow(
-        None,
-        n // 3,
+        Drawn(n // 3, n, 0.2),
         weights,
         np.ones(d, dtype=np.bool_),
         Rule(int(objective), 1.0, 0.0, 1e-3 * weight.sum(), 0.0),
     )
     assert len(splits.cuts) == 7
+    raised = weights * (np.maximum(weight, 0.2) / weight)
     if n_categories == 600:
         assert (splits.cuts[:, 2] == BY_SIDES).any()
     passes = Passes(table, team, np.ones(n))
@@ -115,7 +116,7 @@ def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories,
             for half in range(2):
                 direct = np.bincount(
                     codes[halves[half]],
-                    weights=weights[half * (n_weights == 2), halves[half]],
+                    weights=raised[half * (n_weights == 2), halves[half]],
                     minlength=n_codes,
                 )
                 assert found[half, column::COLUMNS] == pytest.approx(direct, abs=1e-9)
@@ -157,18 +158,17 @@ def test_histograms_that_do_not_fit_are_refused():
 
 def test_draws_are_right_on_average():
     n = 40_000
-    weights = np.random.default_rng(0).gamma(0.3, size=(1, n))
+    weights = np.random.default_rng(0).gamma(0.3, size=n)
     runs = np.array([[0, 15_000, 0], [15_000, n, 1]])
-    rows, counts, drawn = np.empty(n, np.uint32), np.empty(2, np.int64), np.empty((1, n))
+    rows, counts = np.empty(n, np.uint32), np.empty(2, np.int64)
     threshold = 0.5
-    draw(0, 1, 2, runs, weights, threshold, np.uint64(7), rows, counts, drawn)
+    draw(np.zeros(1, np.int64), 2, runs, weights, threshold, np.uint64(7), rows, counts)
     kept = np.concatenate([rows[: counts[0]], rows[15_000 : 15_000 + counts[1]]])
     assert (np.diff(kept.astype(int)) > 0).all()
-    expected = np.minimum(1, weights[0] / threshold)
+    expected = np.minimum(1, weights / threshold)
     assert len(kept) == pytest.approx(expected.sum(), rel=0.02)
-    assert drawn[0, kept].sum() == pytest.approx(weights.sum(), rel=0.02)
-    assert (drawn[0, kept] == np.maximum(weights[0, kept], threshold)).all()
-    heavy = np.flatnonzero(weights[0] >= threshold)
+    assert np.maximum(weights[kept], threshold).sum() == pytest.approx(weights.sum(), rel=0.02)
+    heavy = np.flatnonzero(weights >= threshold)
     assert np.isin(heavy, kept).all()
 
 
