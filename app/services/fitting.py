@@ -11,14 +11,25 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from app.errors import Invalid
 from app.services import importances, samples
-from app.services.plan import CONTROL, FIT, SCORES_FILE, SERVED, TRYOUT, Scope, scope_of, tryout_of
+from app.services.plan import (
+    CONTROL,
+    FIT,
+    SCORES_FILE,
+    SERVED,
+    SHARE,
+    TRYOUT,
+    Scope,
+    scope_of,
+    tryout_of,
+)
+from app.services.shares import SHARE_FILE
 from app.services.trials import KINDS, Data, Trial
 from app.services.trials.bipartite import BipartiteTrial
 from app.services.trials.inner import Inner
@@ -28,6 +39,7 @@ from core.errors import CoreError
 from core.ranker import Floats, Ranker
 from core.registry import ALGORITHMS
 from core.selection import Chosen, HeldOut, Member, Worth, make_ranker, try_out
+from core.shares import SharedRanker
 
 ARTIFACT_FILE = "ranker.safetensors"
 MOST_CATEGORIES_SHOWN = 100
@@ -37,6 +49,7 @@ _SALT = 2**32
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
+Result = TypeVar("Result")
 
 
 class Bench:
@@ -78,10 +91,14 @@ class Bench:
                 result = self._try_out(part, folder, callback)
             case "control":
                 result = self._control(part, folder, callback)
+            case "share":
+                result = self._share(part, folder, callback)
             case "fit":
                 result = self._fit(part, folder, callback)
             case what:
-                raise ValueError(f"a part must be {TRYOUT}, {FIT} or {CONTROL}, got {what!r}")
+                raise ValueError(
+                    f"a part must be {TRYOUT}, {SHARE}, {FIT} or {CONTROL}, got {what!r}"
+                )
         files = {file.name: str(file) for file in sorted(folder.iterdir())}
         return result | {"elapsed": time.perf_counter() - started, "files": files}
 
@@ -136,10 +153,21 @@ class Bench:
         np.save(folder / SCORES_FILE, _bipartite(trial).scores_of(ranker, "validation"))
         return {"failed": None, "seconds": seconds}
 
+    def _share(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+        """Fit some of the pieces of a ranker that another part will join."""
+        learn = _bipartite(self.data.trial(scope_of(part))).fit_share
+        ranker, first, last = _shared(part["members"]), part["first"], part["last"]
+        share, seconds, notes = _timed(lambda: learn(ranker, first, last, callback))
+        (folder / SHARE_FILE).write_bytes(share)
+        return {"seconds": seconds, "notes": notes}
+
     def _fit(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
         scope = scope_of(part)
         trial = self.data.trial(scope)
-        ranker, seconds, notes = _fit(part["members"], trial, callback)
+        if shares := part.get("shares"):
+            ranker, seconds, notes = _join(part["members"], shares, trial)
+        else:
+            ranker, seconds, notes = _fit(part["members"], trial, callback)
         if scope is SERVED:
             return self._serve(ranker, trial, folder) | {"seconds": seconds, "notes": notes}
         fold = _bipartite(trial)
@@ -192,14 +220,43 @@ def _fit(
     members: Sequence[Mapping[str, Any]], trial: Trial, callback: Callback
 ) -> tuple[Ranker, float, list[str]]:
     """Fit one ranker, or the rank average of several; the job's parameters were checked when it was taken in."""
-    ranker = make_ranker(Chosen(tuple(_member_of(member) for member in members), ()))
+    ranker = _make(members)
+    _, seconds, notes = _timed(lambda: trial.fit(ranker, callback))
+    return ranker, seconds, notes
+
+
+def _join(
+    members: Sequence[Mapping[str, Any]], shares: Sequence[Mapping[str, Any]], trial: Trial
+) -> tuple[Ranker, float, list[str]]:
+    """The ranker whose pieces were fitted in shares, as one fit would have made it; its time is that of all."""
+    ranker = _shared(members)
+    files = [Path(share["file"]).read_bytes() for share in shares]
+    _, seconds, notes = _timed(lambda: _bipartite(trial).join_shares(ranker, files))
+    seconds += sum(share["seconds"] for share in shares)
+    said = [note for share in shares for note in share["notes"]]
+    assert isinstance(ranker, Ranker)
+    return ranker, seconds, list(dict.fromkeys([*said, *notes]))
+
+
+def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
+    """Do it; returns its result, its seconds, and the warnings that it gave."""
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        trial.fit(ranker, callback)
+        result = work()
     seconds = time.perf_counter() - started
-    notes = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-    return ranker, seconds, notes
+    return result, seconds, [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+
+
+def _shared(members: Sequence[Mapping[str, Any]]) -> SharedRanker:
+    """A ranker that the plan has divided."""
+    ranker = _make(members)
+    assert isinstance(ranker, SharedRanker)
+    return ranker
+
+
+def _make(members: Sequence[Mapping[str, Any]]) -> Ranker:
+    return make_ranker(Chosen(tuple(_member_of(member) for member in members), ()))
 
 
 def _member_of(member: Mapping[str, Any]) -> Member:

@@ -5,8 +5,9 @@ ranker that is served: the training part of a job's one division, or under cross
 by. Under cross-validation there is a scope (repeat, fold) besides for each division. Within a scope a planner of
 `core.selection` tries candidates on inner splits of the scope's training rows alone (parts `tryout`), until it has
 chosen; then what was chosen is fitted on all of them (part `fit`) and scores the scope's rows to judge by. So rows by
-which anything is judged have chosen nothing, whatever the job searches. Parts `control` fit plain algorithms on the
-same divisions, for comparison.
+which anything is judged have chosen nothing, whatever the job searches. A large fit that is alone may be divided: parts
+`share` before the part `fit`, which joins them. Parts `control` fit plain algorithms on the same divisions, for
+comparison.
 
 `Plan.next` is pure: what comes next depends on the job's spec and on what has been found, so that whoever runs the
 parts may ask again after a crash, in another process.
@@ -14,6 +15,7 @@ parts may ask again after a crash, in another process.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -24,10 +26,11 @@ import numpy as np
 from app.services import search
 from app.services.controls import parameters_of
 from app.services.divisions import CROSS_VALIDATION
+from app.services.shares import SHARE_FILE, STAGE_SHARE, divide_fit
 from app.services.trials.inner import Inner
 from core.selection import Chosen, HeldOut, Member, Planner, Tried, Tryout
 
-TRYOUT, FIT, CONTROL = "tryout", "fit", "control"
+TRYOUT, SHARE, FIT, CONTROL = "tryout", "share", "fit", "control"
 
 Fold = tuple[int, int]
 """Repeat and fold, from 0."""
@@ -91,15 +94,18 @@ class Plan:
         self._chosen: dict[Scope, Chosen] = {}
         self._tried: dict[tuple[int, int], Tried] = {}
 
-    def next(self, finished: Sequence[Mapping[str, Any]]) -> list[Json]:
+    def next(
+        self, finished: Sequence[Mapping[str, Any]], least_pieces: float = math.inf
+    ) -> list[Json]:
         """The specifications of the next stage's parts; none when all is done.
 
-        `finished` holds `stage`, `part`, `spec` and `result` of every part so far, in order.
+        `finished` holds `stage`, `part`, `spec` and `result` of every part so far, in order. A fit that is alone is
+        divided into shares of at least so many pieces.
         """
         parts = [] if finished else self._controls()
         done = _by_scope(finished)
         for scope in self._scopes:
-            parts += self._next_of(scope, done[scope])
+            parts += self._next_of(scope, done[scope], math.inf if self.folds else least_pieces)
         return parts
 
     def chosen(self, scope: Scope, finished: Sequence[Mapping[str, Any]]) -> Chosen:
@@ -108,12 +114,21 @@ class Plan:
         assert isinstance(step, Chosen)  # the scope's rankers were fitted after it
         return step
 
-    def _next_of(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> list[Json]:
+    def _next_of(
+        self, scope: Scope, done: Sequence[Mapping[str, Any]], least_pieces: float
+    ) -> list[Json]:
         if any(each["spec"]["what"] == FIT for each in done):
             return []
         step = self._choose(scope, done)
         if isinstance(step, Chosen):
-            return [_part(FIT, scope, members=[asdict(member) for member in step.members])]
+            members = [asdict(member) for member in step.members]
+            if shares := [_share_of_fit(each) for each in done if each["spec"]["what"] == SHARE]:
+                return [_part(FIT, scope, members=members, shares=shares)]
+            ranges = divide_fit(members, least_pieces)
+            return [
+                _part(SHARE, scope, members=members, first=first, last=last)
+                for first, last in ranges
+            ] or [_part(FIT, scope, members=members)]
         inner = asdict(self._inner(scope))
         return [_part(TRYOUT, scope, tryout=asdict(tryout), inner=inner) for tryout in step]
 
@@ -160,8 +175,9 @@ class Plan:
 
 
 def seconds_of(done: Sequence[Mapping[str, Any]]) -> float:
-    """What the search of a scope has taken: all its parts but the fit that came of it."""
-    return float(sum(each["result"]["elapsed"] for each in done if each["spec"]["what"] != FIT))
+    """What the search of a scope has taken: all its parts but the fit that came of it, and its shares."""
+    searching = [each for each in done if each["spec"]["what"] not in {SHARE, FIT}]
+    return float(sum(each["result"]["elapsed"] for each in searching))
 
 
 def share_of(parts: Sequence[Mapping[str, Any]]) -> float:
@@ -170,6 +186,8 @@ def share_of(parts: Sequence[Mapping[str, Any]]) -> float:
     Half of it for one of tryouts, for what comes after it is not known yet; but little of it where they are limited,
     for then they come a few at a time. One of fits is the last.
     """
+    if any(part["what"] == SHARE for part in parts):
+        return STAGE_SHARE
     tryouts = [part["tryout"] for part in parts if part["what"] == TRYOUT]
     if not tryouts:
         return 1.0
@@ -228,6 +246,16 @@ class _HeldOuts(Sequence[HeldOut]):
 
 def _part(what: str, scope: Scope, **more: Any) -> Json:
     return {"what": what, "scope": None if scope is None else list(scope), **more}
+
+
+def _share_of_fit(finished: Mapping[str, Any]) -> Json:
+    """What the part that joins needs to know of a share."""
+    result = finished["result"]
+    return {
+        "file": result["files"][SHARE_FILE],
+        "seconds": result["seconds"],
+        "notes": result["notes"],
+    }
 
 
 def _by_scope(

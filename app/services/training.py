@@ -22,6 +22,7 @@ from app.services.assembly import put_together
 from app.services.fitting import Bench
 from app.services.plan import (
     CONTROL,
+    SHARE,
     Plan,
     StageProgress,
     share_of,
@@ -114,19 +115,21 @@ def _check_judge(dataset: Dataset, judge: Dataset) -> None:
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Fit and judge; pure computing on the files that the payload names.
 
-    A first stage of many parts is handed out to be run as jobs of their own, and so are those after it; controls go
-    where the fits go that they are compared with. What has run here is known to this process alone, so that from there
-    on all is done here.
+    A first stage of many parts is handed out to be run as jobs of their own, and so are those after it; a large fit of
+    many pieces is divided for that. Controls go where the fits go that they are compared with. What has run here is
+    known to this process alone, so that from there on all is done here.
     """
     workdir, bench = Path(payload["workdir"]), Bench(payload)
     plan = Plan(payload["spec"], bench)
     finished = list(payload.get("finished", ()))
     least = 2 if finished else payload.get("fan_out_from", math.inf)
     begun = stage = finished[-1]["stage"] + 1 if finished else 0
+    share_from = payload.get("fan_out_from", math.inf)
     done = 0.0
-    while stage_parts := plan.next(finished):
+    while stage_parts := plan.next(finished, share_from if stage == begun else math.inf):
         fits = sum(part["what"] != CONTROL for part in stage_parts)
-        if stage == begun and fits >= least:
+        is_divided = any(part["what"] == SHARE for part in stage_parts)
+        if stage == begun and (is_divided or fits >= least):
             share = share_of(stage_parts)
             return {"fan_out": {"stage": stage, "parts": stage_parts, "share": share}}
         told = StageProgress(done, stage_parts, callback)

@@ -62,7 +62,7 @@ def read_model(ref: str, context: ContextDep, caller: CallerDep) -> Model:
 @router.delete("/{ref}", status_code=204, summary="Delete a model")
 @needs("train")
 def delete_model(ref: str, context: ContextDep, caller: CallerDep) -> None:
-    """By id only. 409 while an alias points to it."""
+    """By id only. 409 while an alias points to it, or an unfinished evaluation or comparison judges it."""
     models.delete(context.db, caller.owner, ref)
     context.models.forget(caller.owner, ref)
 

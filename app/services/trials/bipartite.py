@@ -24,6 +24,7 @@ from app.services.trials.scores import score
 from core.metrics import RocCurve, Summary, summarise
 from core.ranker import Callback, Floats, Ranker
 from core.selection import HeldOut, draw_rows
+from core.shares import SharedRanker
 
 DEFAULT_WINDOW = (0.0, 0.05)
 Json = dict[str, Any]
@@ -125,6 +126,17 @@ class BipartiteTrial:
         """Learn from the training part."""
         train = self.train
         ranker.fit(train.coded, train.y, train.weight, callback=callback)
+
+    def fit_share(self, ranker: SharedRanker, first: int, last: int, callback: Callback) -> bytes:
+        """Learn some of the pieces of a ranker from the training part."""
+        train = self.train
+        return ranker.fit_share(
+            train.coded, train.y, train.weight, first=first, last=last, callback=callback
+        )
+
+    def join_shares(self, ranker: SharedRanker, shares: Sequence[bytes]) -> None:
+        """Put all the pieces of a ranker together, as `fit` would have made it."""
+        ranker.join_shares(shares, self.train.coded, self.train.y, self.train.weight)
 
     def thinned(self, share: float, seed: int) -> BipartiteTrial:
         """The same trial, learning from a share of the training part."""

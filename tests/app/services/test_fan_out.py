@@ -18,6 +18,7 @@ from app.db.tables import Job, JobState
 from app.infra.settings import Settings
 from app.services import jobs
 from app.services.reap import Reaper
+from app.services.shares import MOST_SHARES, divide_fit
 
 SEARCHED = {
     "algorithm": {"name": "rankboost"},
@@ -78,7 +79,6 @@ def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:
 def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
     """All that a job has found out, table by table, but for the time it took."""
     model = bench.model(job)
-    assert model.search is not None
     found: dict[str, Any] = {
         "artifact": model.artifact_sha256,
         "search": _timeless(model.search),
@@ -182,3 +182,65 @@ class TestWhenToShare:
         assert (done.state, done.error) == ("failed", inline.error)
         assert done.error is not None
         assert {state for _, state, _ in parts_of(bench, job)} >= {"failed", "cancelled"}
+
+
+FOREST = {"algorithm": {"name": "treerank_forest", "n_trees": 7}}
+SEARCHED_FOREST = FOREST | {"search": {"method": "grid", "space": {"max_depth": [1, 3]}}}
+
+
+class TestOneLargeFit:
+    """A forest that is fitted alone is divided into shares of trees."""
+
+    @pytest.fixture
+    def db(self, sqlite_url: str) -> Database:
+        return Database(sqlite_url)
+
+    @pytest.mark.parametrize(
+        ("asked", "seams", "stages"),
+        [
+            # two controls and three shares, the second of which leaves a file that no row names
+            (FOREST, ["adopted=kill@4", "join=kill"], [5]),
+            (SEARCHED_FOREST, [], [4, 3]),
+        ],
+    )
+    def test_it_is_the_fit_of_one_process(
+        self, bench: Workbench, asked: dict[str, Any], seams: list[str], stages: list[int]
+    ) -> None:
+        dataset = bench.ready(table())
+        inline = bench.work_on(dataset, **asked)
+        assert parts_of(bench, inline) == []
+        job = bench.submit(dataset, **asked)
+        for seam in seams:
+            assert work(sharing(bench), seam) == -9, seam
+            let_leases_run_out(bench)
+        assert work(sharing(bench)) == 0
+        done = jobs.get(bench.db, OWNER, job.id)
+        assert done.state == "succeeded", done.error
+        assert learnt(bench, done) == learnt(bench, inline)
+        assert parts_of(bench, done) == [
+            (stage, "succeeded", n_parts) for stage, n_parts in enumerate(stages)
+        ]
+
+    def test_folds_share_their_fits_instead(self, bench: Workbench) -> None:
+        validation = {"method": "cross_validation", "folds": 2}
+        job = bench.submit(bench.ready(table()), validation=validation, **FOREST)
+        assert work(sharing(bench)) == 0
+        assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
+        assert parts_of(bench, job) == [(0, "succeeded", 7)]  # three fits, two controls a fold
+
+    def test_a_share_is_worth_a_job(self) -> None:
+        def sizes(n_trees: int, least: float) -> list[int]:
+            forest = {"algorithm": "treerank_forest", "parameters": {"n_trees": n_trees}}
+            ranges = divide_fit([forest], least)
+            assert [first for first, _ in ranges][1:] == [last for _, last in ranges][:-1]
+            assert not ranges or (ranges[0][0], ranges[-1][1]) == (0, n_trees)
+            return [last - first for first, last in ranges]
+
+        assert sizes(50, 20) == [25, 25]
+        assert sizes(50, 25.5) == []
+        assert sizes(10, 3) == [3, 3, 4]
+        assert sizes(5000, 2) == [312, 313, 312, 313] * (MOST_SHARES // 4)
+        assert sizes(50, float("inf")) == []
+        boosted = {"algorithm": "rankboost", "parameters": {"n_rounds": 500}}
+        assert divide_fit([boosted], 2) == []
+        assert divide_fit([{"algorithm": "treerank_forest", "parameters": {}}, boosted], 2) == []

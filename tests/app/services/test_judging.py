@@ -204,6 +204,16 @@ def test_what_has_no_drift_says_why(bench: Workbench) -> None:
         assert {"text": warning} in told
 
 
+def test_drift_from_a_validation_by_folds_leaves_the_scores_out(bench: Workbench) -> None:
+    validation = {"method": "cross_validation", "folds": 2}
+    train(bench, People(300, 0).upload(bench), "churn", validation=validation)
+    found = evaluate(bench, "churn", People(200, 1).upload(bench))
+    assert found.drift is not None
+    assert [area["of"] for area in found.drift["areas"]] == ["auc", "pauc"]
+    assert found.drift["scores"] == []
+    assert found.warnings[0].startswith("scores were not compared: those of the validation came")
+
+
 def test_pairs(bench: Workbench) -> None:
     dataset, _, worth = upload_items(bench, 100)
     bench.compare(dataset, pairs_csv(draw_pairs(worth, 1500)))
