@@ -87,7 +87,7 @@ def _training(
         "dataset_kind": "bipartite",
         "pair": [table["negative"], table["positive"]],
         "labels": None,
-        "workdir": folder,
+        "workdir": tempfile.mkdtemp(dir=folder),  # of its own: its parts write into folders inside
     }
 
 
