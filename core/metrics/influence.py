@@ -127,7 +127,7 @@ def areas_of_units(
     """
     whole = effective_units(rows)
     degrees = min(whole) - 1.0 if clustered else math.inf
-    if min(effective) <= n_means + NOTHING:
+    if min(effective) <= n_means + NOTHING or min(whole) <= 1.0 + NOTHING:
         return Areas(values, None, whole, degrees)
     influence *= np.where(rows.positive, *(math.sqrt(e / (e - n_means)) for e in effective))
     return Areas(values, sum_by_unit(influence, rows.unit), whole, degrees)

@@ -144,6 +144,35 @@ def test_intervals_and_tests_hold_their_level_whatever_the_folds_scales(window):
     assert pooled / n_trials > 0.9  # what this is for: the pooled curve is another, and lower
 
 
+def test_small_tables_of_any_kind_get_an_answer_and_never_nan():
+    rng = np.random.default_rng(11)
+    answered = 0
+    for _ in range(150):
+        n = rng.integers(2, 14)
+        y, fold, repeat = rng.integers(0, 2, n), rng.integers(0, 3, n), rng.integers(0, 2, n)
+        scores = [rng.integers(-2, 3, n).astype(float) for _ in range(3)]
+        weight = rng.choice([0.0, 1e-100, 1e100, 0.3, 1.0, 2.0], n)
+        windows = [(0.0, 1.0), tuple(np.sort(rng.choice(21, 2, replace=False) / 20)), (0.0, 1e-9)]
+        options = {"sample_weight": None if rng.random() < 0.5 else weight}
+        options["group"] = None if rng.random() < 0.5 else rng.integers(0, 4, n)
+        try:
+            found = cross_validated_compare(
+                y, scores, fold, windows, repeat=repeat, row=np.arange(n), **options
+            )
+        except InvalidData:  # a class without weight, or no fold with both
+            continue
+        answered += 1
+        p_values = [found.joint_p_value]
+        for window in found.windows:
+            p_values.append(window.joint_p_value)
+            assert all(0 <= i.low <= i.value <= i.high <= 1 for i in window.values)
+            assert all(-1 <= d.low <= d.value <= d.high <= 1 for d in window.differences)
+            p_values += [d.p_value for d in window.differences]
+            p_values += [d.adjusted_p_value for d in window.differences]
+        assert all(0 <= p <= 1 for p in p_values)
+    assert answered > 50
+
+
 Y, SCORES, FOLD = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]
 
 
