@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command line."""
     import typer
 
-    from app.cli import client, documents, health, interpret, judge, processes
+    from app.cli import client, documents, health, interpret, judge, processes, train
 
     app = typer.Typer(
         name="rankwright",
@@ -19,6 +19,7 @@ def main() -> None:
     processes.register(app)
     health.register(app)
     client.register(app)
+    train.register(app)
     interpret.register(app)
     judge.register(app)
     documents.register(app)

@@ -1,4 +1,4 @@
-"""`rankwright upload | train | show | score | algorithms`: the service's API from a shell."""
+"""`rankwright upload | show | score | algorithms`: the service's API from a shell."""
 
 from __future__ import annotations
 
@@ -169,52 +169,6 @@ def _what_is_learnt(dataset: dict[str, Any]) -> str:
     return f"{dataset['positives']:,} positive ({dataset['label']} = {dataset['positive']})"
 
 
-def train(
-    dataset: Annotated[str, typer.Argument(help="Id of the dataset, as `upload` prints it.")],
-    *,
-    algorithm: Annotated[str, typer.Option(help="See `rankwright algorithms`.")] = "rankboost",
-    name: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="A parameter of the algorithm, as n_rounds=200; may be repeated."
-        ),
-    ] = None,
-    fpr_max: Annotated[
-        float | None, typer.Option(help="Aim at the partial AUC on [0, FPR_MAX].")
-    ] = None,
-    fpr: Annotated[
-        float | None,
-        typer.Option(help="Aim at the TPR at this FPR; the model comes with its threshold."),
-    ] = None,
-    search: Annotated[
-        str | None,
-        typer.Option(help="Choose among values on held-out rows, as n_rounds=50,100,200."),
-    ] = None,
-    svg: Svg = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
-) -> None:
-    """Train a ranker, show its progress, and say how good it is on held-out rows: by its ROC curve, if it has one."""
-    job: dict[str, Any] = {"dataset_id": dataset, "algorithm": {"name": algorithm}, "seed": seed}
-    if name is not None:
-        job["name"] = name
-    if fpr_max is not None and fpr is not None:
-        raise typer.BadParameter("give --fpr-max or --fpr, not both")
-    if fpr_max is not None:
-        job["objective"] = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
-    if fpr is not None:
-        job["objective"] = {"metric": "tpr", "fpr": fpr}
-    with service(url, key) as client:
-        job["algorithm"] |= dict(_assignment(text) for text in parameters or [])
-        if search is not None:
-            job["search"] = {"method": "grid", "space": dict([_values(search)])}
-        model_id = wait_for_model(client, client.submit(job))
-        _show(client, model_id, svg, as_json=as_json)
-
-
 def show(
     model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
     *,
@@ -225,10 +179,11 @@ def show(
 ) -> None:
     """Say how good a model is on held-out rows or pairs, and draw its ROC curve, if it has one."""
     with service(url, key) as client:
-        _show(client, model, svg, as_json=as_json)
+        show_model(client, model, svg, as_json=as_json)
 
 
-def _show(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) -> None:
+def show_model(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) -> None:
+    """Print what a model is worth, and write its curve where that is asked for."""
     model = client.model(ref)
     metrics = client.model(model["id"], "metrics", on=judged_on(model))
     roc = curve_of(client, model, metrics) if has_curve(model) else None
@@ -290,7 +245,7 @@ def score(
         raise typer.BadParameter("give either features as name=value, or --file")
     with service(url, key) as client:
         if file is None:
-            row = dict(_split(text) for text in features or [])
+            row = dict(split_assignment(text) for text in features or [])
             out.print_json(data=client.model(model, "score", **row))
         else:
             _score_file(client, model, file)
@@ -347,27 +302,15 @@ def algorithms(
     out.print(table, soft_wrap=False)
 
 
-def _split(text: str) -> tuple[str, str]:
+def split_assignment(text: str) -> tuple[str, str]:
+    """The name and the value of what reads name=value."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ClientError(f"a feature or parameter must read name=value, got {text!r}")
     return name, value
 
 
-def _assignment(text: str) -> tuple[str, Any]:
-    name, value = _split(text)
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value  # a plain word, such as stump
-
-
-def _values(text: str) -> tuple[str, list[Any]]:
-    name, values = _split(text)
-    return name, [_assignment(f"{name}={value}")[1] for value in values.split(",")]
-
-
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (upload, train, show, score, algorithms):
+    for command in (upload, show, score, algorithms):
         app.command(rich_help_panel="Use the service")(command)

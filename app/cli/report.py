@@ -32,7 +32,15 @@ def report(model: Json, metrics: Json, roc: Roc | None) -> str:
         shown = _labels(model, metrics)
     else:
         shown = "\n".join([_title(model, metrics), *_legend(metrics)])
-    return "\n\n".join([shown, *([_search(model)] if model["search"] else [])])
+    more = [_search(model)] if model["search"] else []
+    if model["algorithm"]["name"] == "auto":
+        more.append(_members(model))
+    if model["beats_controls"] is not None:
+        more.append(
+            f"{'better' if model['beats_controls'] else 'not better'} than logistic regression and an SVM for the AUC, "
+            "beyond chance"
+        )
+    return "\n\n".join([shown, *more])
 
 
 def curve_of(client: ApiClient, model: Json, metrics: Json) -> Roc:
@@ -97,14 +105,23 @@ def _labels(model: Json, metrics: Json) -> str:
 
 def _search(model: Json) -> str:
     search = model["search"]
-    lines = [
-        f"tried on {search['fraction']:.0%} of the training part, by {_aim(model['selected_by'])}"
-    ]
+    on = f"{search['fraction']:.0%}" if search["folds"] is None else f"{search['folds']} folds"
+    lines = [f"tried on {on} of the training part, by {_aim(model['selected_by'])}"]
     for candidate in search["candidates"]:
         named = ", ".join(f"{name}={value}" for name, value in candidate["parameters"].items())
-        chosen = "  chosen" if candidate["parameters"] == search["chosen"] else ""
-        lines.append(f"  {named}  {candidate['value']:.4f}{chosen}")
+        worth = "failed" if candidate["value"] is None else f"{candidate['value']:.4f}"
+        chosen = "  chosen" if candidate["state"] == "chosen" else ""
+        lines.append(f"  {named}  {worth}{chosen}")
     return "\n".join(lines)
+
+
+def _members(model: Json) -> str:
+    """What `auto` has made the model of."""
+    members = [
+        f"  {member['algorithm']}  weight {member['weight']:.3g}"
+        for member in model["algorithm"]["members"]
+    ]
+    return "\n".join([f"auto, within {model['algorithm']['budget_seconds']:g} s", *members])
 
 
 def _aim(objective: Json) -> str:

@@ -52,6 +52,9 @@ GUARDED = {
     ("GET", "/v1/models/{ref}/importance"): "read",
     ("GET", "/v1/models/{ref}/partial-dependence"): "read",
     ("GET", "/v1/models/{ref}/structure"): "read",
+    ("GET", "/v1/models/{ref}/out-of-fold"): "read",
+    ("GET", "/v1/models/{ref}/controls"): "read",
+    ("GET", "/v1/models/{ref}/leaderboard"): "read",
     ("GET", "/v1/models/{ref}/artifact"): "read",
     ("GET", "/v1/models/{name}/aliases/{alias}"): "read",
     ("PUT", "/v1/models/{name}/aliases/{alias}"): "train",
@@ -92,6 +95,14 @@ class World:
         owner.put("/v1/models/churn/aliases/champion", json={"model_id": self.model_id})
         other = service.train(owner, self.dataset_id, name="other")["model_id"]
         self.models = [self.model_id, other]
+        auto, folds = (
+            {"name": "auto", "budget_seconds": 0.2},
+            {"method": "cross_validation", "folds": 2},
+        )
+        judged = service.train(
+            owner, self.dataset_id, name="judged", algorithm=auto, validation=folds
+        )
+        self.judged_id = judged["model_id"]
         self.evaluation_id, self.comparison_id = (
             owner.post(f"/v1/{kind}", json=asked | {"dataset_id": self.dataset_id}).json()["id"]
             for kind, asked in (
@@ -104,10 +115,11 @@ class World:
 
     def request(self, method: str, path: str, secret: str | None) -> httpx.Response:
         """Send a request that would succeed with the owner's key."""
+        of_judged = path.endswith(("/out-of-fold", "/controls", "/leaderboard"))
         filled = path.format(
             dataset_id=self.dataset_id,
             job_id=self.job_id,
-            ref=self.model_id,
+            ref=self.judged_id if of_judged else self.model_id,
             name="rankboost" if "algorithms" in path else "churn",
             alias="champion",
             key_id=self.key_id,

@@ -90,11 +90,39 @@ def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
     assert "not both" in run("train", dataset, "--fpr", "0.2", "--fpr-max", "0.2", code=2).stderr
     for wrong, words in (
         ("n_rounds=3,x", "n_rounds must be an integer, got 'x'"),
-        ("learning_rate=0.1,1", "search.space must hold n_rounds alone"),
-        ("n_rounds=3", "must hold 2 to 100 values, got 1"),
+        ("rounds=0.1,1", "has no parameter 'rounds'"),
+        ("n_rounds=3,3", "must hold each value once, 3 comes again"),
+        ("n_rounds=3..9", "n_rounds must be a valid list"),
+        ("n_rounds=3..9:exp", "a range must read low..high or low..high:log"),
         ("n_rounds", "must read name=value, got 'n_rounds'"),
     ):
         assert words in run("train", dataset, "--search", wrong, code=1).stderr
+
+
+def test_folds_ranges_and_auto(run: Run, people: Path) -> None:
+    dataset = id_of(run("upload", people, "--label", "left").stdout)
+    ranges = ["--search", "max_depth=1..4", "--search", "learning_rate=0.01..0.3:log"]
+    random = ["--search-method", "random", "--candidates", "3", "--search-folds", "2"]
+    trees = ["--set", "weak_ranker=tree", "--set", "n_rounds=5"]
+    shown = run(
+        *["train", dataset, "--name", "m", *trees, *ranges, *random],
+        *["--folds", "2", "--repeats", "2", "--json"],
+    ).stdout
+    model = json.loads(shown)["model"]
+    assert model["validation"] == {"method": "cross_validation", "folds": 2, "repeats": 2}
+    assert len(model["search"]["candidates"]) == 3
+    assert model["search"]["folds"] == 2
+    assert {1, 2, 3, 4} >= {c["parameters"]["max_depth"] for c in model["search"]["candidates"]}
+    assert len(model["search"]["folds_chosen"]) == 4
+    assert model["beats_controls"] is not None
+    lines = run("show", "m").stdout.splitlines()
+    assert "tried on 2 folds of the training part, by auc" in lines
+    assert lines[-3].endswith("than logistic regression and an SVM for the AUC, beyond chance")
+    auto = run("train", dataset, "--auto", "--budget", "1", "--no-controls", "--name", "a").stdout
+    assert "auto, within 1 s" in auto
+    assert json.loads(run("show", "a", "--json").stdout)["model"]["beats_controls"] is None
+    wrong = run("train", dataset, "--time-column", "nowhere", code=1).stderr
+    assert "has no column 'nowhere'" in wrong
 
 
 def test_items_and_pairs(run: Run, films: tuple[Path, Path]) -> None:

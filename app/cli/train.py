@@ -1,0 +1,144 @@
+"""`rankwright train`: a job from a shell, followed to its end."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.api_client import ClientError
+from app.cli.client import service, show_model, split_assignment, wait_for_model
+from app.cli.options import AsJson, Key, Svg, Url
+
+
+def train(
+    dataset: Annotated[str, typer.Argument(help="Id of the dataset, as `upload` prints it.")],
+    *,
+    algorithm: Annotated[
+        str, typer.Option(help="See `rankwright algorithms`; `auto` tries them all.")
+    ] = "rankboost",
+    name: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A parameter of the algorithm, as n_rounds=200; may be repeated."
+        ),
+    ] = None,
+    auto: Annotated[bool, typer.Option("--auto", help="Short for --algorithm auto.")] = False,
+    budget: Annotated[
+        float | None, typer.Option(help="Of auto: the seconds that it may take.")
+    ] = None,
+    fpr_max: Annotated[
+        float | None, typer.Option(help="Aim at the partial AUC on [0, FPR_MAX].")
+    ] = None,
+    fpr: Annotated[
+        float | None,
+        typer.Option(help="Aim at the TPR at this FPR; the model comes with its threshold."),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Judge by cross-validation with so many folds.")
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="Of cross-validation: divide the rows so many times.")
+    ] = None,
+    time_column: Annotated[
+        str | None, typer.Option(help="Judge on later rows, by this column of numbers or dates.")
+    ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Choose among values on held-out rows, as n_rounds=50,100,200; of --search-method random and halving "
+            "also a range, as learning_rate=0.01..0.3:log. May be repeated."
+        ),
+    ] = None,
+    search_method: Annotated[str, typer.Option(help="grid, random or halving.")] = "grid",
+    candidates: Annotated[
+        int | None, typer.Option(help="Of random and halving: how many are drawn.")
+    ] = None,
+    search_folds: Annotated[
+        int | None, typer.Option(help="Judge each candidate on so many inner folds.")
+    ] = None,
+    controls: Annotated[
+        bool | None,
+        typer.Option(
+            help="Fit plain algorithms for comparison, too; by default where it costs little.",
+            show_default=False,
+        ),
+    ] = None,
+    svg: Svg = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a ranker, show its progress, and say how good it is on held-out rows: by its ROC curve, if it has one."""
+    if fpr_max is not None and fpr is not None:
+        raise typer.BadParameter("give --fpr-max or --fpr, not both")
+    chosen = {"name": "auto" if auto else algorithm}
+    job: dict[str, Any] = {"dataset_id": dataset, "algorithm": chosen, "seed": seed}
+    if name is not None:
+        job["name"] = name
+    if fpr_max is not None:
+        job["objective"] = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
+    if fpr is not None:
+        job["objective"] = {"metric": "tpr", "fpr": fpr}
+    if budget is not None:
+        job["algorithm"]["budget_seconds"] = budget
+    if controls is not None:
+        job["controls"] = controls
+    if (validation := _validation(folds, repeats, time_column)) is not None:
+        job["validation"] = validation
+    with service(url, key) as client:
+        job["algorithm"] |= dict(_assignment(text) for text in parameters or [])
+        if search:
+            asked = {"n_candidates": candidates, "folds": search_folds}
+            job["search"] = {
+                "method": search_method,
+                "space": dict(_dimension(text) for text in search),
+                **{field: value for field, value in asked.items() if value is not None},
+            }
+        model_id = wait_for_model(client, client.submit(job))
+        show_model(client, model_id, svg, as_json=as_json)
+
+
+def _validation(
+    folds: int | None, repeats: int | None, time_column: str | None
+) -> dict[str, Any] | None:
+    """How the model is to be judged; None where the service is left to its default."""
+    asked = {"folds": folds, "repeats": repeats, "time_column": time_column}
+    given = {field: value for field, value in asked.items() if value is not None}
+    if not given:
+        return None
+    by_folds = folds is not None or repeats is not None
+    return {"method": "cross_validation" if by_folds else "holdout"} | given
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, value = split_assignment(text)
+    return name, _value(value)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text  # a plain word, such as stump
+
+
+def _dimension(text: str) -> tuple[str, Any]:
+    """A parameter's values, with commas between, or its range: low..high, and `:log` to draw the logarithm."""
+    name, values = split_assignment(text)
+    ends, colon, word = values.partition(":")
+    if ".." not in ends:
+        return name, [_value(value) for value in values.split(",")]
+    if colon and word != "log":
+        raise ClientError(f"a range must read low..high or low..high:log, got {values!r}")
+    low, high = (_value(end) for end in ends.split("..", 1))
+    integer = all(isinstance(end, int) for end in (low, high))
+    return name, {"low": low, "high": high, "log": bool(colon), "integer": integer}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(rich_help_panel="Use the service")(train)

@@ -1,0 +1,141 @@
+"""Cross-validation, controls and `auto` over HTTP: asked for, shown, and what is not there."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from live_service import NAMES, Service, table
+from refusals import refused
+
+from core.metrics import auc
+
+FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
+
+
+@pytest.fixture
+def folded(service_on_both: Service) -> tuple[Service, httpx.Client, dict[str, Any]]:
+    """A service with a model `churn` that was cross-validated."""
+    client = service_on_both.client(service_on_both.key())
+    dataset_id = service_on_both.upload(client, table(150))
+    job = service_on_both.train(client, dataset_id, validation=FOLDS)
+    assert job["state"] == "succeeded", job
+    assert job["validation"] == FOLDS
+    assert job["controls"] == {"algorithms": ["logistic", "auc_svm"], "skipped": None}
+    return service_on_both, client, client.get("/v1/models/churn").json()
+
+
+def test_out_of_fold_scores_are_a_resource(
+    folded: tuple[Service, httpx.Client, dict[str, Any]],
+) -> None:
+    _, client, model = folded
+    address = f"/v1/models/{model['id']}/out-of-fold"
+    found = client.get(address).json()
+    assert (found["repeats"], found["folds"], len(found["data"])) == (2, 3, 300)
+    columns = dict(zip(found["columns"], np.array(found["data"]).T, strict=True))
+    assert sorted(columns["row"]) == sorted([*range(150), *range(150)])
+    for fold in found["fold_aucs"]:
+        own = (columns["repeat"] == fold["repeat"]) & (columns["fold"] == fold["fold"])
+        assert fold["auc"] == pytest.approx(auc(columns["y"][own], columns["score"][own]))
+    text = client.get(address, params={"format": "csv"}).text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [list(map(float, row.values())) for row in rows] == found["data"]
+    parquet = client.get(address, params={"format": "parquet"})
+    read = pq.read_table(io.BytesIO(parquet.content))
+    assert read.column_names == found["columns"]
+    assert read.column("score").to_pylist() == columns["score"].tolist()
+    metrics = client.get(f"/v1/models/{model['id']}/metrics").json()
+    mean = np.mean([fold["auc"] for fold in found["fold_aucs"]])
+    assert metrics["auc"]["value"] == pytest.approx(mean)
+    assert metrics["auc"]["low"] < mean < metrics["auc"]["high"]
+    refused(client.get(address, params={"format": "xml"}), 422, "invalid")
+    client.delete(f"/v1/datasets/{model['dataset_id']}")
+    refused(client.get(address), 409, "dataset_deleted", model["dataset_id"])
+    assert client.get(f"/v1/models/{model['id']}/controls").status_code == 200
+
+
+def test_what_comes_of_folds_says_that_it_is_approximate(
+    folded: tuple[Service, httpx.Client, dict[str, Any]],
+) -> None:
+    _, client, model = folded
+    address = f"/v1/models/{model['id']}"
+    for path, approximate in (
+        ("roc", True),
+        ("roc?on=train", False),
+        ("metrics", True),
+        ("metrics?on=train", False),
+        ("operating-point?fpr=0.1", True),
+    ):
+        assert client.get(f"{address}/{path}").json()["approximate"] is approximate, path
+    row = dict.fromkeys(NAMES, 0.5)
+    one = client.get(f"{address}/score", params=row).json()
+    assert one["approximate"] is True
+    assert 0 <= one["fpr"] <= 1
+    assert client.post(f"{address}/score", json={"rows": [row]}).json()["approximate"] is True
+
+
+def test_controls_are_compared(folded: tuple[Service, httpx.Client, dict[str, Any]]) -> None:
+    _, client, model = folded
+    found = client.get("/v1/models/churn/controls").json()
+    assert found["beats"] is model["beats_controls"]
+    assert found["decided_on"] == {"fpr_min": 0.0, "fpr_max": 1.0}
+    assert [control["failed"] for control in found["controls"]] == [None, None]
+    assert [w["fpr_max"] for w in found["windows"]] == [1.0, 0.05]
+    for control in found["windows"][0]["controls"]:
+        difference = control["difference"]
+        assert difference["low"] < difference["value"] < difference["high"]
+        assert 0 <= difference["p_value"] <= difference["adjusted_p_value"] <= 1
+
+
+def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client, table(150))
+    algorithm = {"name": "auto", "budget_seconds": 0.5}
+    job = service.train(client, dataset_id, algorithm=algorithm, controls=False)
+    assert job["state"] == "succeeded", job
+    assert job["algorithm"] == algorithm
+    assert job["controls"] == {"algorithms": [], "skipped": None}
+    model = client.get("/v1/models/churn").json()
+    board = client.get("/v1/models/churn/leaderboard").json()
+    assert model["algorithm"] == algorithm | {"members": board["members"]}
+    assert model["beats_controls"] is None
+    assert {"chosen", "untried"} & {candidate["state"] for candidate in board["candidates"]}
+    assert client.get("/v1/models/churn/structure").status_code == 200
+    assert client.get("/v1/models/churn/importance").status_code == 200
+    for path, code in (("controls", "no_controls"), ("out-of-fold", "not_cross_validated")):
+        refused(client.get(f"/v1/models/churn/{path}"), 404, code)
+    service.train(client, dataset_id, name="plain")
+    refused(client.get("/v1/models/plain/leaderboard"), 404, "no_leaderboard", "rankboost")
+
+
+def test_kinds_that_have_no_folds(service: Service, client: httpx.Client) -> None:
+    body = "x,u,v\n" + "".join(f"{k},{k % 2},{k % 3 > 0}\n" for k in range(60))
+    query = "?kind=multilabel&labels=u,v"
+    answer = client.post(
+        f"/v1/datasets{query}", content=body.encode(), headers={"Content-Type": "text/csv"}
+    )
+    dataset_id = answer.json()["id"]
+    service.work()
+    asked = {"dataset_id": dataset_id, "algorithm": {"name": "adaboost_mh"}}
+    for changes, code, pointer in (
+        ({"validation": FOLDS}, "unsupported", "/validation/method"),
+        (
+            {"validation": {"method": "holdout", "time_column": "x"}},
+            "unsupported",
+            "/validation/time_column",
+        ),
+        (
+            {"search": {"method": "grid", "space": {"n_rounds": [1, 2]}, "folds": 3}},
+            "unsupported",
+            "/search/folds",
+        ),
+        ({"algorithm": {"name": "auto"}}, "wrong_kind", "/algorithm/name"),
+    ):
+        problem = refused(client.post("/v1/jobs", json=asked | changes), 422, code, "bipartite")
+        assert problem["errors"][0]["pointer"] == pointer
+    job = client.post("/v1/jobs", json=asked | {"controls": True}).json()
+    assert "the dataset is of kind multilabel" in job["controls"]["skipped"]
