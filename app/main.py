@@ -11,8 +11,10 @@ from fastapi import FastAPI
 from app.api import openapi, problems
 from app.api.context import Context
 from app.api.middleware import Edge, Traffic
+from app.api.pace import Pace
 from app.api.routes import (
     algorithms,
+    audit,
     comparisons,
     curves,
     datasets,
@@ -77,6 +79,7 @@ def create_app(settings: Settings) -> FastAPI:
         reports,
         scores,
         keys,
+        audit,
         health,
         docs,
     ):
@@ -106,6 +109,9 @@ def open_context(settings: Settings) -> Context:
         traffic=Traffic(),
         publish=Errands("publish"),
         chores=chores,
+        pace=None
+        if settings.rate_per_second is None
+        else Pace(settings.rate_per_second, settings.rate_burst),
     )
 
 

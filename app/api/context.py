@@ -11,6 +11,7 @@ from threading import BoundedSemaphore
 from starlette.requests import Request
 
 from app.api.middleware import Traffic
+from app.api.pace import Pace
 from app.api.watcher import Watcher
 from app.db.session import Database
 from app.errors import TooMany
@@ -41,6 +42,7 @@ class Context:
     traffic: Traffic
     publish: Errands
     chores: Errands
+    pace: Pace | None = None
     turns: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 

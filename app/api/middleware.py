@@ -27,7 +27,9 @@ _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
 ]
+_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 _NO_STORE = (b"cache-control", b"no-store")
 
 
@@ -77,8 +79,8 @@ class Edge:
                 headers = message["headers"]
                 headers.append((b"x-request-id", request_id.encode()))
                 headers.extend(_HEADERS)
-                if not any(name == b"cache-control" for name, _ in headers):
-                    headers.append(_NO_STORE)
+                said = {name for name, _ in headers}
+                headers += [own for own in (_NO_STORE, _POLICY) if own[0] not in said]
             await send(message)
 
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from fastapi.routing import APIRoute
@@ -11,12 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.context import Context, context_of
+from app.db.audit import Actor, acting
 from app.errors import Forbidden, Unauthenticated, UnsupportedMedia
+from app.infra.ids import new_id
 from app.services.keys import Caller
 
 Scope = Literal["read", "train", "score", "admin"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _BEARER = b"bearer "
+_READING = ("GET", "HEAD")
 
 
 def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
@@ -36,7 +40,7 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
 
 
 async def authenticate(context: Context, authorization: bytes | None, scope: Scope) -> Caller:
-    """The caller behind the Authorization header; refuses a key that is bad or lacks the scope."""
+    """The caller behind the Authorization header; refuses a key that is bad, lacks the scope, or asks too fast."""
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
@@ -48,6 +52,8 @@ async def authenticate(context: Context, authorization: bytes | None, scope: Sco
     if scope not in caller.scopes:
         has = ", ".join(sorted(caller.scopes))
         raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")
+    if context.pace is not None:
+        context.pace.take(caller.key_id)
     return caller
 
 
@@ -69,12 +75,25 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             if scope is not None:
                 context = context_of(request)
-                request.state.caller = await authenticate(context, _authorization(request), scope)
+                caller = await authenticate(context, _authorization(request), scope)
+                request.state.caller = caller
+                if request.method not in _READING:
+                    acting.set(self._actor(request, caller))
             if takes_json:
                 require_json(request)
             return await handle(request)
 
         return guarded
+
+    def _actor(self, request: Request, caller: Caller) -> Actor:
+        return Actor(
+            owner=caller.owner,
+            key_id=caller.key_id,
+            action=f"{request.method} {self.path}",
+            path=request.url.path,
+            request_id=request.scope.get("request_id"),
+            make_id=partial(new_id, "aud"),
+        )
 
 
 def require_json(request: Request) -> None:

@@ -168,9 +168,9 @@ def create_key(
     scope: Annotated[list[str], typer.Option(help="read, train, score or admin; repeat for more.")],
 ) -> None:
     """Make a key and print its secret: it is shown here and never again."""
-    from app.services import keys
+    from app.services import audit, keys
 
-    with database() as db:
+    with database() as db, audit.by_command(owner, "rankwright keys create"):
         key, secret = keys.create(db, owner, name, scope)
     typer.echo(f"{key.id}  {' '.join(key.scopes)}", err=True)
     typer.echo(secret)
@@ -196,9 +196,9 @@ def revoke_key(
     owner: Annotated[str, typer.Option(help="Whose key it is.")],
 ) -> None:
     """Revoke a key; it is refused within a second."""
-    from app.services import keys
+    from app.services import audit, keys
 
-    with database() as db:
+    with database() as db, audit.by_command(owner, "rankwright keys revoke"):
         keys.revoke(db, owner, key_id)
     typer.echo(f"{key_id} is revoked")
 

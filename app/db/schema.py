@@ -1,6 +1,7 @@
 """Every table at once, for whoever must see them all: the migrations, and tests that empty a database."""
 
 from app.db import (
+    audit_tables,
     evaluation_tables,
     interpretation_tables,
     model_tables,
@@ -12,6 +13,7 @@ from app.db.base import Base
 
 __all__ = [
     "Base",
+    "audit_tables",
     "evaluation_tables",
     "interpretation_tables",
     "model_tables",

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.db import audit
 from app.errors import Unavailable
 
 SQLITE_BUSY_SECONDS = 10.0
@@ -34,6 +35,7 @@ class Database:
         self.engine = self._engine(pool_size)
         self._turn = _Turn() if self.dialect == "sqlite" else nullcontext()
         self._write = sessionmaker(self.engine, expire_on_commit=False)
+        audit.watch(self._write)
         self._read = sessionmaker(
             self.engine.execution_options(read_only=True), expire_on_commit=False
         )

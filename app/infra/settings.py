@@ -116,6 +116,14 @@ class Settings(BaseSettings):
     max_category_length: Annotated[int, Gt(0)] = Field(
         default=255, description="Most characters that a category may have."
     )
+    rate_per_second: Annotated[float, Gt(0)] | None = Field(
+        default=None,
+        description="Requests a second that one key may send to one API process. Default: no limit.",
+    )
+    rate_burst: Annotated[int, Ge(1)] = Field(
+        default=100,
+        description="Requests that one key may send at once, where their rate is limited.",
+    )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,
         description="Requests that one API process lets wait for a job (Prefer: wait, SSE).",

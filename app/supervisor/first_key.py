@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from app.db.session import Database
-from app.services import keys
+from app.services import audit, keys
 
 OWNER = "default"
 
@@ -18,7 +18,8 @@ def first_key(db: Database, path: Path) -> str | None:
     """
     if keys.list_page(db, OWNER, limit=1, after=None).data:
         return None
-    _, secret = keys.create(db, OWNER, "first key", keys.SCOPES)
+    with audit.by_command(OWNER, "rankwright serve"):
+        _, secret = keys.create(db, OWNER, "first key", keys.SCOPES)
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -71,6 +71,7 @@ GUARDED = {
     ("POST", "/v1/models/{ref}/score"): "score",
     ("POST", "/v1/models/{ref}/rank"): "score",
     ("POST", "/v1/models/{ref}/explain"): "score",
+    ("GET", "/v1/audit"): "admin",
     ("POST", "/v1/keys"): "admin",
     ("GET", "/v1/keys"): "admin",
     ("GET", "/v1/keys/{key_id}"): "admin",

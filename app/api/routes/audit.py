@@ -1,0 +1,25 @@
+"""/v1/audit: who changed what, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from app.api.dependencies import CallerDep, ContextDep, PagingDep
+from app.api.schemas.audit import AuditEntry
+from app.api.schemas.common import PageOf
+from app.api.security import GuardedRoute, needs
+from app.services import audit
+
+router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=GuardedRoute)
+
+
+@router.get("", summary="Read the audit log")
+@needs("admin")
+def list_audit_entries(
+    context: ContextDep, caller: CallerDep, paging: PagingDep
+) -> PageOf[AuditEntry]:
+    """Every change made with the owner's keys, newest first: written in the transaction that made it."""
+    page: Any = audit.list_page(context.db, caller.owner, limit=paging.limit, after=paging.after)
+    return PageOf[AuditEntry].model_validate(page)

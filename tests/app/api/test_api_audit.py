@@ -1,0 +1,115 @@
+"""The audit log: every change by a caller has its entry, a refusal has none, owners see their own; and a key's pace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from live_service import STRANGER, Service
+from refusals import refused
+
+from app.api.pace import Pace
+from app.errors import TooMany
+from app.services import audit, keys
+
+
+def entries(client: httpx.Client) -> list[dict[str, Any]]:
+    answer = client.get("/v1/audit")
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["data"]
+    return found
+
+
+def test_each_change_is_written_down(service: Service, client: httpx.Client) -> None:
+    client.headers["X-Request-ID"] = "mine-1"
+    dataset_id = service.upload(client)
+    job = service.train(client, dataset_id, name="m")
+    alias = {"model_id": job["model_id"]}
+    assert client.put("/v1/models/m/aliases/champion", json=alias).status_code == 201
+    key = client.post("/v1/keys", json={"name": "n", "scopes": ["read"]}).json()
+    assert client.delete(f"/v1/keys/{key['id']}").status_code == 204
+    found = [(entry["action"], entry["path"], entry["made"]) for entry in reversed(entries(client))]
+    assert found[:2] == [
+        ("POST /v1/datasets", "/v1/datasets", found[0][2]),
+        ("POST /v1/jobs", "/v1/jobs", [job["id"]]),
+    ]
+    assert dataset_id in found[0][2]
+    assert found[2:] == [
+        ("PUT /v1/models/{name}/aliases/{alias}", "/v1/models/m/aliases/champion", []),
+        ("POST /v1/keys", "/v1/keys", [key["id"]]),
+        ("DELETE /v1/keys/{key_id}", f"/v1/keys/{key['id']}", []),
+    ]
+    own = client.get("/v1/keys").json()["data"][-1]["id"]
+    assert {(entry["request_id"], entry["key_id"]) for entry in entries(client)} == {
+        ("mine-1", own)
+    }
+
+
+def test_what_changes_nothing_is_not_written_down(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    before = len(entries(client))
+    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
+    assert client.post("/v1/jobs?validate=true", json=body).status_code == 200
+    assert client.post("/v1/jobs", json=body | {"seed": -1}).status_code == 422
+    assert client.post("/v1/jobs", json=body | {"dataset_id": "ds_" + "0" * 32}).status_code == 404
+    assert client.get("/v1/jobs").status_code == 200
+    assert len(entries(client)) == before
+    headers = {"Idempotency-Key": "once"}
+    for replayed in (None, "true"):
+        answer = client.post("/v1/jobs", json=body, headers=headers)
+        assert answer.headers.get("Idempotent-Replayed") == replayed
+    assert len(entries(client)) == before + 1
+
+
+def test_owners_see_their_own(service: Service, client: httpx.Client) -> None:
+    service.upload(client)
+    stranger = service.client(service.key(STRANGER))
+    assert entries(stranger) == []
+    reader = service.client(service.key(scopes=["read", "train"]))
+    refused(reader.get("/v1/audit"), 403, "forbidden", "'admin'")
+
+
+def test_pages_and_the_command_line(service: Service, client: httpx.Client) -> None:
+    for number in range(3):
+        with audit.by_command("ours", f"rankwright keys create {number}"):
+            keys.create(service.context.db, "ours", "n", ["read"])
+    page = client.get("/v1/audit?limit=2").json()
+    assert [entry["action"][-1] for entry in page["data"]] == ["2", "1"]
+    assert {entry["key_id"] for entry in page["data"]} == {None}
+    last = client.get("/v1/audit", params={"after": page["next"]}).json()
+    assert [entry["action"][-1] for entry in last["data"]] == ["0"]
+    refused(client.get("/v1/audit?after=x"), 422, "invalid_cursor", "after")
+
+
+def test_a_change_that_fails_leaves_no_entry(service: Service, client: httpx.Client) -> None:
+    """Entry and change are one transaction."""
+
+    def fail() -> None:
+        with audit.by_command("ours", "a command"), service.context.db.write() as session:
+            keys.create_within(session, "ours", "n", ["read"])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert entries(client) == []
+
+
+def test_a_key_that_asks_too_fast() -> None:
+    now = 0.0
+    pace = Pace(2.0, 3, lambda: now)
+    for _ in range(3):
+        pace.take("one")
+    with pytest.raises(TooMany) as caught:
+        pace.take("one")
+    assert (caught.value.code, caught.value.headers["Retry-After"]) == ("rate_limited", "1")
+    pace.take("other")
+    now = 0.5
+    pace.take("one")
+    with pytest.raises(TooMany):
+        pace.take("one")
+    now = 100.0
+    for _ in range(3):
+        pace.take("one")
+    with pytest.raises(TooMany):
+        pace.take("one")
