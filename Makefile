@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint bench lock clean
+.PHONY: help demo serve test lint audit bench lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,11 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	    --no-header --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
+
+audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks a public service.
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/pip install --quiet --disable-pip-version-check "pip-audit>=2.9"
+	$(VENV)/audit/bin/pip-audit --require-hashes --disable-pip -r requirements.lock
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
