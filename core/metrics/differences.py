@@ -10,14 +10,16 @@ none the other. The interval is Tango's for such a table, p is McNemar's, 2 Φ(�
 difference 0, p = 1, and an interval of ±z² / (n + z²): that they agree on these rows does not prove that they are one.
 
 **All scorers at once.** H₀: all areas of a window are equal; and over all windows: they are equal in each. With d the
-differences to the first scorer and S their covariance, Wald's dᵀ S⁺ d is χ² with as many degrees of freedom as S has
-rank, so that equal scorers, and windows made up of others, do no harm. Should d leave the range of S, a difference has
-no variance to be judged by, and the joint p-value is the least of Holm's.
+differences to the first scorer and S their covariance, of rank r, Wald's statistic is dᵀ S⁺ d: equal scorers, and
+windows made up of others, do no harm. As S is estimated, it is held to Hotelling's T² with r and m degrees of freedom;
+m is one less than the effective units of the smaller class. (Held to χ², five scorers that were
+equally good over three windows were called different in 56 % of samples of 10 + 20 rows.) The p-value is Holm's least
+instead where m < 2 r, and where d leaves the range of S, so that a difference has no variance to be judged by. With
+r = 1 it is the pair's own.
 
 **Bootstrap.** The same formulas with the covariance of replicates, all scorers and windows on the same draws.
 
-**Groups.** Student's t takes the place of the normal distribution (see `influence`), and Hotelling's F that of χ².
-Where there are too few units for so many contrasts, the joint p-value is the least of Holm's.
+**Groups.** Student's t with m degrees of freedom takes the place of the normal distribution (see `influence`).
 
 **Many tests.** `adjusted_p_value` is Holm's, over all pairs and all windows of the comparison: the chance of any false
 "different" among them stays below the level. The intervals are for one difference each.
@@ -28,6 +30,7 @@ DeLong, DeLong & Clarke-Pearson, "Comparing the areas under two or more correlat
 He & Escobar, "Nonparametric statistical inference method for partial areas under ROC curves", Statistics in Medicine
 27 (2008).
 Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
+Hotelling, "The generalization of Student's ratio", Annals of Mathematical Statistics 2 (1931).
 McNemar, "Note on the sampling error of the difference between correlated proportions", Psychometrika 12 (1947).
 Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
 Statistics in Medicine 17 (1998).
@@ -38,7 +41,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import chdtrc, fdtrc, stdtr
+from scipy.special import fdtrc, stdtr
 
 from core.metrics.groups import FloatArray, inner
 from core.metrics.influence import NOTHING, Areas
@@ -105,13 +108,8 @@ def _two_sided(z: float, degrees: float = math.inf) -> float:
     return float(2.0 * stdtr(degrees, -abs(z)))
 
 
-def _wald(statistic: float, rank: int, degrees: float) -> float | None:
-    """P-value of Wald's statistic; None if the covariance stands on too few units for its rank."""
-    if math.isinf(degrees):
-        return float(chdtrc(rank, statistic))
+def _hotelling(statistic: float, rank: int, degrees: float) -> float:
     spare = degrees - rank + 1.0
-    if spare <= NOTHING:
-        return None
     return float(fdtrc(rank, spare, statistic * spare / (degrees * rank)))
 
 
@@ -138,5 +136,8 @@ def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> flo
     if np.any(np.abs(along[~kept]) > _OUT_OF_RANGE):
         return least
     statistic = float((along[kept] ** 2 / roots[kept]).sum())
-    p_value = _wald(statistic, int(np.count_nonzero(kept)), areas.degrees)
-    return least if p_value is None else p_value
+    rank = int(np.count_nonzero(kept))
+    if rank == 1:
+        return _two_sided(math.sqrt(statistic), areas.degrees)
+    degrees = min(areas.effective) - 1.0
+    return least if degrees < 2.0 * rank else _hotelling(statistic, rank, degrees)
