@@ -11,61 +11,62 @@ from app.cli.api_client import ClientError
 from app.cli.client import service, show_model, split_assignment, wait_for_model
 from app.cli.options import AsJson, Key, Svg, Url
 
+Algorithm = Annotated[str, typer.Option(help="See `rankwright algorithms`; `auto` tries them all.")]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A parameter of the algorithm, as n_rounds=200; may be repeated."),
+]
+Budget = Annotated[float | None, typer.Option(help="Of auto: the seconds that it may take.")]
+FprMax = Annotated[float | None, typer.Option(help="Aim at the partial AUC on [0, FPR_MAX].")]
+Fpr = Annotated[
+    float | None,
+    typer.Option(help="Aim at the TPR at this FPR; the model comes with its threshold."),
+]
+Folds = Annotated[int | None, typer.Option(help="Judge by cross-validation with so many folds.")]
+Repeats = Annotated[
+    int | None, typer.Option(help="Of cross-validation: divide the rows so many times.")
+]
+TimeColumn = Annotated[
+    str | None, typer.Option(help="Judge on later rows, by this column of numbers or dates.")
+]
+Search = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Choose among values on held-out rows, as n_rounds=50,100,200; of --search-method random and halving "
+        "also a range, as learning_rate=0.01..0.3:log. May be repeated."
+    ),
+]
+Candidates = Annotated[int | None, typer.Option(help="Of random and halving: how many are drawn.")]
+SearchFolds = Annotated[
+    int | None, typer.Option(help="Judge each candidate on so many inner folds.")
+]
+Controls = Annotated[
+    bool | None,
+    typer.Option(
+        help="Fit plain algorithms for comparison, too; by default where it costs little.",
+        show_default=False,
+    ),
+]
+
 
 def train(
     dataset: Annotated[str, typer.Argument(help="Id of the dataset, as `upload` prints it.")],
     *,
-    algorithm: Annotated[
-        str, typer.Option(help="See `rankwright algorithms`; `auto` tries them all.")
-    ] = "rankboost",
+    algorithm: Algorithm = "rankboost",
     name: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="A parameter of the algorithm, as n_rounds=200; may be repeated."
-        ),
-    ] = None,
+    parameters: Parameters = None,
     auto: Annotated[bool, typer.Option("--auto", help="Short for --algorithm auto.")] = False,
-    budget: Annotated[
-        float | None, typer.Option(help="Of auto: the seconds that it may take.")
-    ] = None,
-    fpr_max: Annotated[
-        float | None, typer.Option(help="Aim at the partial AUC on [0, FPR_MAX].")
-    ] = None,
-    fpr: Annotated[
-        float | None,
-        typer.Option(help="Aim at the TPR at this FPR; the model comes with its threshold."),
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option(help="Judge by cross-validation with so many folds.")
-    ] = None,
-    repeats: Annotated[
-        int | None, typer.Option(help="Of cross-validation: divide the rows so many times.")
-    ] = None,
-    time_column: Annotated[
-        str | None, typer.Option(help="Judge on later rows, by this column of numbers or dates.")
-    ] = None,
-    search: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Choose among values on held-out rows, as n_rounds=50,100,200; of --search-method random and halving "
-            "also a range, as learning_rate=0.01..0.3:log. May be repeated."
-        ),
-    ] = None,
+    budget: Budget = None,
+    fpr_max: FprMax = None,
+    fpr: Fpr = None,
+    folds: Folds = None,
+    repeats: Repeats = None,
+    time_column: TimeColumn = None,
+    search: Search = None,
     search_method: Annotated[str, typer.Option(help="grid, random or halving.")] = "grid",
-    candidates: Annotated[
-        int | None, typer.Option(help="Of random and halving: how many are drawn.")
-    ] = None,
-    search_folds: Annotated[
-        int | None, typer.Option(help="Judge each candidate on so many inner folds.")
-    ] = None,
-    controls: Annotated[
-        bool | None,
-        typer.Option(
-            help="Fit plain algorithms for comparison, too; by default where it costs little.",
-            show_default=False,
-        ),
-    ] = None,
+    candidates: Candidates = None,
+    search_folds: SearchFolds = None,
+    controls: Controls = None,
     svg: Svg = None,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
     url: Url = None,

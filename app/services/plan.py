@@ -28,7 +28,7 @@ from app.services.controls import parameters_of
 from app.services.divisions import CROSS_VALIDATION
 from app.services.shares import SHARE_FILE, STAGE_SHARE, divide_fit
 from app.services.trials.inner import Inner
-from core.selection import Chosen, HeldOut, Member, Planner, Tried, Tryout
+from core.selection import Chosen, HeldOut, Member, NothingFitted, Planner, Tried, Tryout
 
 TRYOUT, SHARE, FIT, CONTROL = "tryout", "share", "fit", "control"
 
@@ -142,7 +142,13 @@ class Plan:
         tried = [each for each in done if each["spec"]["what"] == TRYOUT]
         inner = self._inner(scope)
         held = _HeldOuts(inner.n_splits, lambda split: self._rows.held_out(scope, inner, split))
-        step = planner.next([self._recall(each) for each in tried], held, seconds_of(done))
+        recalled = [self._recall(each) for each in tried]
+        try:
+            step = planner.next(recalled, held, seconds_of(done))
+        except NothingFitted:
+            if self._spec["algorithm"]["name"] != search.AUTO:
+                raise
+            step = search.fall_back(recalled)
         if isinstance(step, Chosen):
             self._chosen[scope] = step
         return step

@@ -8,7 +8,7 @@ judged in the end. What is served is fitted anew on all rows to learn from, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -22,10 +22,12 @@ from core.selection import (
     Chosen,
     GridSearch,
     InvalidSpace,
+    Member,
     Planner,
     RandomSearch,
     Standing,
     SuccessiveHalving,
+    Tried,
     path_parameter,
 )
 from core.selection.search import CandidateSearch
@@ -37,6 +39,7 @@ MOST_FOLDS = 20
 AUTO = "auto"
 BUDGET_SECONDS = 60.0
 MOST_SECONDS = 30 * 86_400.0
+FALL_BACK = "logistic"
 
 Json = dict[str, Any]
 
@@ -129,6 +132,26 @@ def count_fits(spec: Mapping[str, Any]) -> float:
     planner = _planner(spec["search"], algorithm["name"], algorithm["parameters"], spec["seed"])
     learnt = 1.0 - fraction_of(spec) if planner.n_splits == 1 else 1.0 - 1.0 / planner.n_splits
     return len(planner.candidates) * planner.n_splits * learnt
+
+
+def fall_back(tried: Sequence[Tried]) -> Chosen:
+    """What `auto` ends in where its budget was too short for any candidate: a ranker that is fitted in no time."""
+    return Chosen(
+        (Member(FALL_BACK, {}),),
+        tuple(
+            Standing(
+                one.tryout.algorithm,
+                one.tryout.parameters,
+                seconds=one.seconds,
+                state="failed",
+                reason=one.failed or "",
+            )
+            for one in tried
+        ),
+        (
+            f"no candidate could be fitted within the budget: {FALL_BACK} is served, with its defaults",
+        ),
+    )
 
 
 def fraction_of(spec: Mapping[str, Any]) -> float:

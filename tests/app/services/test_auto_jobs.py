@@ -115,6 +115,20 @@ def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
     assert len(finished) > 10
 
 
+def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -> None:
+    algorithm = {"name": "auto", "parameters": {"budget_seconds": 1e-6}}
+    found = training.run(
+        payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT), quiet
+    )
+    (member,) = found["leaderboard"]["members"]
+    assert member["algorithm"] == "logistic"
+    assert {candidate["state"] for candidate in found["leaderboard"]["candidates"]} == {"failed"}
+    assert found["warnings"] == [
+        "no candidate could be fitted within the budget: logistic is served, with its defaults"
+    ]
+    assert found["parts"]["validation"]["auc"]["value"] > 0.6
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
