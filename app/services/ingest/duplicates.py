@@ -43,6 +43,16 @@ def count_duplicates(
     return {name: count << level for name, count in found.items()} | {"estimated": level > 0}
 
 
+def hash_rows(path: Path, features: Sequence[str]) -> Hashes:
+    """The hash of each row's features; the lowest bit is 0."""
+    with pq.ParquetFile(path) as file:
+        words = [
+            _words(file.read_row_group(number, columns=list(features)), features, None)
+            for number in range(file.num_row_groups)
+        ]
+    return np.concatenate(words) if words else np.empty(0, dtype=np.uint64)
+
+
 def _words(group: pa.Table, features: Sequence[str], label: str | None) -> Hashes:
     """The hash of each row's features, with its label in the lowest bit."""
     hashes = np.zeros(group.num_rows, dtype=np.uint64)

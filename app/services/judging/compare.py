@@ -14,6 +14,7 @@ from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue
 from app.services.judging import tables
+from app.services.judging.overlap import Overlap
 from app.services.trials.scores import score
 from core import metrics
 
@@ -28,15 +29,19 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         comparison = rows.find(session, Comparison, claim.owner, comparison_id)
         if comparison is None:
             raise tables.deleted("comparison", comparison_id)
+        dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
         models = [
             tables.find_model(session, claim.owner, compared.model_id)
             for compared in comparison.models
         ]
-        dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
+        described = [
+            {"model_id": model.id, **tables.model_of(session, model, dataset, blobs)}
+            for model in models
+        ]
     return {
         "kind": claim.kind,
         "table": tables.table_of(dataset, blobs),
-        "models": [{"model_id": model.id, **tables.artifact_of(model, blobs)} for model in models],
+        "models": described,
         "windows": [[window["fpr_min"], window["fpr_max"]] for window in comparison.windows],
         "level": comparison.level,
         "warnings": comparison.warnings,
@@ -71,7 +76,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     positives = int(table.y[present].sum())
     return {
         "workdir": payload["workdir"],
-        "warnings": payload["warnings"],
+        "warnings": [*payload["warnings"], *Overlap(payload["table"]["path"]).notes(models)],
         "result": {
             "positives": positives,
             "negatives": int(present.sum()) - positives,
@@ -101,6 +106,6 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     comparison_id = claim.spec["comparison_id"]
     with db.write() as session:
         queue.finish(session, claim, messages=result["warnings"])
-        found = result["result"]
-        if rows.write(session, Comparison, claim.owner, comparison_id, result=found) is None:
+        found = {name: result[name] for name in ("result", "warnings")}
+        if rows.write(session, Comparison, claim.owner, comparison_id, **found) is None:
             raise tables.deleted("comparison", comparison_id)

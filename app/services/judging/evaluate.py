@@ -17,6 +17,7 @@ from app.infra.settings import Settings
 from app.services import models, queue
 from app.services.judging import drift, tables
 from app.services.judging.measuring import MEASURES, BipartiteMeasure
+from app.services.judging.overlap import Overlap
 from app.services.objectives import Window
 from core.metrics import RocCurve
 
@@ -37,6 +38,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
                 raise tables.deleted("evaluation", evaluation_id)
             model = tables.find_model(session, claim.owner, evaluation.model_id)
             dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
+            described = tables.model_of(session, model, dataset, blobs)
             remembered: Json | None = None
             notes: list[str] = []
             if claim.spec["independent"]:
@@ -49,7 +51,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "kind": claim.kind,
         "dataset_kind": dataset.kind,
         "table": tables.table_of(dataset, blobs),
-        "model": tables.artifact_of(model, blobs),
+        "model": described,
         "windows": [[window["fpr_min"], window["fpr_max"]] for window in evaluation.windows],
         "level": evaluation.level,
         "threshold": None if point is None else point.threshold,
@@ -86,7 +88,11 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         "metrics": found,
         "drift": drifted,
         "curve": curve,
-        "warnings": [*payload["warnings"], *measure.notes],
+        "warnings": [
+            *payload["warnings"],
+            *measure.notes,
+            *Overlap(payload["table"]["path"]).notes([model]),
+        ],
     }
 
 

@@ -55,16 +55,22 @@ def table_of(dataset: Dataset, blobs: BlobStore) -> Json:
     }
 
 
-def artifact_of(model: Model, blobs: BlobStore) -> Json:
-    """Where a model's artifact lies, and the features that it takes, in its order."""
+def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> Json:
+    """Where a model's artifact lies, the features that it takes, in its order, and where the table lies that it was
+    trained on, if that is there still and is another than the dataset that judges.
+    """
+    trained = dataset_rows.find(session, model.owner, model.dataset_id)
+    is_other = trained is not None and trained.sha256 != dataset.sha256
     return {
+        "name": f"{model.name}:{model.version}",
+        "trained_on": str(blobs.path(trained.table_key or "")) if trained and is_other else None,
         "path": str(blobs.path(artifact_key(model))),
         "features": [feature["name"] for feature in model.features],
     }
 
 
 def load_ranker(model: Mapping[str, Any]) -> Ranker:
-    """Load what `artifact_of` names."""
+    """Load what `model_of` names."""
     return artifact.load(Path(model["path"]).read_bytes())
 
 

@@ -204,6 +204,30 @@ def test_what_has_no_drift_says_why(bench: Workbench) -> None:
         assert {"text": warning} in told
 
 
+def test_rows_that_were_there_in_training_are_counted(bench: Workbench) -> None:
+    people, more = People(200, 0), People(300, 1)
+    for name, given in (("bare", {}), ("boosted", {"algorithm": {"name": "logistic"}})):
+        train(bench, people.upload(bench), name, **given)
+    head, *lines = people.csv().splitlines()
+    grown = "\n".join([head, *lines[::2], *more.csv().splitlines()[1:], ""])
+    dataset_id = bench.ready(grown, label="left", positive="yes", drop="w,g").id
+    words = "25% of these rows equal a row of the table that bare:1 was trained on, where 0% equal"
+    found = evaluate(bench, "bare", dataset_id)
+    assert [warning[: len(words)] for warning in found.warnings] == [words]
+    compared = ask_comparison(bench, ["bare", "boosted"], dataset_id)
+    assert bench.work().state == JobState.SUCCEEDED
+    warnings = judgements.get(bench.db, Comparison, OWNER, compared.id).warnings
+    assert [warning.split(" was")[0].split()[-1] for warning in warnings] == ["bare:1", "boosted:1"]
+    # Where features are coarse, that rows are equal says nothing.
+    coarse = ["a,left\n" + "".join(f"{i % 7},{k}\n" for i in range(90) for k in "yn")] * 2
+    old, new = (
+        bench.ready(text + end, label="left", positive="y").id
+        for text, end in zip(coarse, ("1,y\n", "2,n\n"), strict=True)
+    )
+    train(bench, old, "coarse")
+    assert evaluate(bench, "coarse", new).warnings == []
+
+
 def test_drift_from_a_validation_by_folds_leaves_the_scores_out(bench: Workbench) -> None:
     validation = {"method": "cross_validation", "folds": 2}
     train(bench, People(300, 0).upload(bench), "churn", validation=validation)
