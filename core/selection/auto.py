@@ -9,7 +9,7 @@ from core.ranker import Floats
 from .finish import MORE_ROUNDS, Ending, finish, stay
 from .planning import Chosen, HeldOut, Tried, Tryout
 from .portfolio import Contender, mainstay, others, seeded
-from .race import FULL, PROBE, Race, advance, place_on_path
+from .race import FULL, PROBE, Race, advance, place_on_path, rank
 
 FEW_ROWS, FEW_RARE = 2_000, 200
 FOLDS, FOLDS_IN_TIME, TIME_FOR_FOLDS = 3, 5, 15.0
@@ -142,7 +142,8 @@ class Auto:
         probes = self._probes(race, elapsed)
         if probes:
             return probes
-        queue = [*self._mainstay[:PRIMARY], *alive, *self._mainstay[PRIMARY:], *behind]
+        primary, secondary = self._order(race)
+        queue = [*primary, *alive, *secondary, *behind]
         step = self._full(race, held, queue, elapsed)
         if step:
             return step
@@ -206,6 +207,15 @@ class Auto:
             return [], 0.0
         return [self._tryout(contender, FULL, 1.0, limit, k) for k in splits], seconds
 
+    def _order(self, race: Race) -> tuple[list[Contender], list[Contender]]:
+        """Part the mainstay into those before and after the other families: both sizes, then the better one."""
+        first, rest = self._mainstay[:FIRST], self._mainstay[FIRST:]
+        finished = rank(race.finished(FULL, first), race, FULL)
+        if len(finished) == FIRST:
+            rest = sorted(rest, key=lambda c: c.leaves != finished[0].leaves)
+        ordered = [*first, *rest]
+        return ordered[:PRIMARY], ordered[PRIMARY:]
+
     def _settle(
         self, contender: Contender, race: Race, left: float
     ) -> tuple[int, float, float] | None:
@@ -217,7 +227,8 @@ class Auto:
         share = FIRST_SHARE if contender in self._mainstay[:FIRST] else 1.0
         in_rounds = share * left - price.setup * fits
         affordable = int(min(in_rounds / (price.a_round * more_fits), 10.0 * MOST_ROUNDS))
-        first = race.first(self._mainstay)
+        alike = [c for c in self._mainstay if c.leaves == contender.leaves]
+        first = race.first(alike) or race.first(self._mainstay)
         if not first:
             n_rounds = min(affordable, MOST_ROUNDS)
             least, rate = LEAST_ROUNDS, LEARNING / max(n_rounds, 1)

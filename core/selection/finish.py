@@ -21,7 +21,9 @@ MOST_BEHIND = 2.0
 """Standard errors by which a member may be behind the best."""
 AHEAD = 1.0
 """Standard errors by which the best alone must be ahead of the mean rank, to be taken in its place."""
-MOST_MEMBERS = 12
+MOST_MEMBERS = 20
+MOST_COPIES = 2
+_STEP = 1_000_003  # between the seeds of copies
 MORE_ROUNDS = 1.1
 """All rows are more than the inner training rows, and carry so many more rounds."""
 ROUNDS = "n_rounds"
@@ -129,7 +131,7 @@ def finish(
         if k in members:
             state, reason = "chosen", f"{behind[k]:.1f} standard errors behind {name}"
         elif k in as_good:
-            state, reason = "left", "as good as others, but there is no time to fit it on all rows"
+            state, reason = "left", "as good as others, but there is no time or room for it"
         else:
             state, reason = "left", f"{behind[k]:.1f} standard errors behind {name}"
         rows[entry.contender.name] = replace(
@@ -148,17 +150,18 @@ def finish(
                 if k != best:
                     own = rows[entries[k].contender.name]
                     rows[entries[k].contender.name] = replace(own, state="left")
-    chosen = tuple(
+    chosen = [
         Member(entries[k].contender.algorithm, entries[k].parameters, _weight(behind[k]))
         for k in members
-    )
+    ]
+    chosen = _reseed(chosen, [seconds[k] for k in members], ending.left)
     last = {entry.contender.name for entry in entries}
     names = sorted(
         rows, key=lambda name: (name not in last, -rows[name].rows, -(rows[name].value or 0.0))
     )
     ranked = [rows[name] for name in names]
     notes = () if stage == FULL else (f"no contender was tried on all rows: chosen by {stage}",)
-    return Chosen(chosen, (*together, *ranked), notes)
+    return Chosen(tuple(chosen), (*together, *ranked), notes)
 
 
 def _enter(
@@ -208,6 +211,31 @@ def _in_time(as_good: Sequence[int], entries: Sequence[Entry], ending: Ending) -
 def _weight(behind: float) -> float:
     """Give what a member counts for: less, the surer it is that the best is better."""
     return math.exp(-0.25 * max(behind, 0.0) ** 2)
+
+
+def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) -> list[Member]:
+    """Add copies of the members that draw at random, with other seeds, as many as are foreseen to be fitted in time.
+
+    The mean over draws varies less than one draw, and no copy needs to be judged. Copies share a member's weight.
+    """
+    left -= sum(seconds)
+    seeds: list[list[int]] = [[member.parameters.get("random_state", 0)] for member in members]
+    for _ in range(MOST_COPIES):
+        for member, own, cost in zip(members, seeds, seconds, strict=True):
+            draws = (
+                "random_state" in member.parameters
+                and member.parameters.get("subsample", 1.0) < 1.0
+            )
+            if draws and cost <= left and sum(map(len, seeds)) < MOST_MEMBERS:
+                own.append((own[-1] + _STEP) % 2**32)
+                left -= cost
+    copies: list[Member] = []
+    for member, own in zip(members, seeds, strict=True):
+        for seed in own:
+            more = {"random_state": seed} if "random_state" in member.parameters else {}
+            parameters = {**member.parameters, **more}
+            copies.append(replace(member, parameters=parameters, weight=member.weight / len(own)))
+    return copies
 
 
 def _average(

@@ -143,18 +143,21 @@ def advance(
     kept, left : list of Contender
         A third goes on, or 5, two of a kind at most. What failed is in neither.
     """
-    finished = race.finished(stage, contenders)
-    figures = np.array([_figures(race.of(stage, c)) for c in finished]).reshape(-1, 2)
-    worth = (figures / np.maximum(figures.max(axis=0, initial=0.0), 1e-12)).sum(axis=1)
     most = max(math.ceil(KEPT_SHARE * len(contenders)), KEPT_LEAST)
     kept: list[Contender] = []
     left: list[Contender] = []
-    for place in np.argsort(-worth, kind="stable").tolist():
-        contender = finished[place]
+    for contender in rank(race.finished(stage, contenders), race, stage):
         alike = sum(c.kind == contender.kind for c in kept)
         goes_on = len(kept) < most and alike < KEPT_OF_KIND
         (kept if goes_on else left).append(contender)
     return kept, left
+
+
+def rank(contenders: Sequence[Contender], race: Race, stage: str) -> list[Contender]:
+    """Order contenders with figures of a stage, the best first: by value and AUC, each as a share of the greatest."""
+    figures = np.array([_figures(race.of(stage, c)) for c in contenders]).reshape(-1, 2)
+    worth = (figures / np.maximum(figures.max(axis=0, initial=0.0), 1e-12)).sum(axis=1)
+    return [contenders[place] for place in np.argsort(-worth, kind="stable").tolist()]
 
 
 def _figures(tried: Sequence[Tried]) -> tuple[float, float]:
