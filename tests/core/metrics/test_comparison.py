@@ -110,8 +110,8 @@ def test_several_windows_are_each_window_by_itself_and_adjusted_together():
     assert all_at_once.n_tests == 9
 
 
-def test_holm_published_example():
-    # statsmodels' and R's p.adjust(c(.01, .04, .03, .005), "holm"): .03 .06 .06 .02
+def test_holm_is_rs():
+    # p.adjust(c(.01, .04, .03, .005), "holm")
     np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
     np.testing.assert_array_equal(holm(np.array([[0.9, 0.8]])), [[1.0, 1.0]])
 
