@@ -124,7 +124,12 @@ def judge(found: OutOfFold, objective: Mapping[str, Any], workdir: Path) -> Json
     )
     once = folds.repeat == 1  # rows are counted once however often they were scored
     counts = summarise(
-        entries.y[once], found.aligned[once], _taken(entries.weight, once), windows, LEVEL
+        entries.y[once],
+        found.aligned[once],
+        _taken(entries.weight, once),
+        windows,
+        LEVEL,
+        group=None if entries.group is None else entries.group[once],
     )
     curve = counts.curve
     if not once.all():

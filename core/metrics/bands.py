@@ -48,7 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidParameter
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import FloatArray, group_by_score
+from core.metrics.groups import FloatArray, check_rows, group_rows
 from core.metrics.intervals import Interval, normal_quantile
 from core.metrics.totals import ClassTotals, totals_of
 from core.metrics.window import check_level, check_rate
@@ -86,6 +86,7 @@ def roc_band(
     kind: BandKind = "pointwise",
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
 ) -> RocBand:
     """A confidence band of the ROC curve of scores.
 
@@ -103,6 +104,8 @@ def roc_band(
     level : float in (0, 1)
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative. The classes then count with their effective numbers of rows, to first order.
+    group : array_like, shape (n_samples,), optional
+        Rows of one value were drawn together, such as those of a patient. The band then counts groups.
 
     Returns
     -------
@@ -121,8 +124,9 @@ def roc_band(
     93 to 100 % at each of eight rates from .005 to .8, with 30 to 2,000 rows a class; it errs to the safe side where
     n₊ or n₋·fpr is small. Of whole curves the simultaneous band covered all but one in 3,000.
     """
-    groups = group_by_score(y, scores, sample_weight)
-    return roc_band_on_curve(curve_of(groups), totals_of(groups), fpr, kind=kind, level=level)
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    groups, _ = group_rows(rows, 0)
+    return roc_band_on_curve(curve_of(groups), totals_of(rows, groups), fpr, kind=kind, level=level)
 
 
 def roc_band_on_curve(

@@ -13,7 +13,7 @@ from core.errors import InvalidParameter
 from core.metrics.bands import fpr_at_tpr_interval, threshold_reach, tpr_at_fpr_interval
 from core.metrics.cost import Costs, ExpectedCost, as_cheap, expected_cost, least_costly
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import FloatArray, group_by_score
+from core.metrics.groups import FloatArray, check_rows, group_rows
 from core.metrics.intervals import Interval, wilson_interval
 from core.metrics.totals import ClassTotals, totals_of
 from core.metrics.window import check_level, check_rate
@@ -73,6 +73,7 @@ def operating_point(
     prevalence: float | None = None,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
 ) -> OperatingPoint:
     """The best cut at a false positive rate, at a true positive rate or for given costs, or the cut at a threshold.
 
@@ -97,6 +98,8 @@ def operating_point(
         Level of each interval by itself.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative.
+    group : array_like, shape (n_samples,), optional
+        Rows of one value were drawn together, such as those of a patient. The intervals then count groups.
 
     Returns
     -------
@@ -123,10 +126,11 @@ def operating_point(
     Donner & Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation",
     Statistical Methods in Medical Research 21 (2012), eq. 9: ratios.
     """
-    groups = group_by_score(y, scores, sample_weight)
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    groups, _ = group_rows(rows, 0)
     return operating_point_on_curve(
         curve_of(groups),
-        totals_of(groups),
+        totals_of(rows, groups),
         fpr=fpr,
         tpr=tpr,
         threshold=threshold,

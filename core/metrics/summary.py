@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from core.metrics.area import misrank_fraction_of, tied_fraction_of
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import group_by_score
-from core.metrics.intervals import Interval, partial_auc_interval_of
+from core.metrics.groups import Rows, ScoreGroups, check_rows, group_rows
+from core.metrics.influence import estimate_areas
+from core.metrics.intervals import Interval, area_interval, partial_auc_interval_of
 from core.metrics.totals import ClassTotals, totals_of
 from core.metrics.window import check_level, check_window
 
@@ -65,6 +66,8 @@ def summarise(
     sample_weight: ArrayLike | None = None,
     windows: Sequence[tuple[float, float]] = ((0.0, 0.05),),
     level: float = 0.95,
+    *,
+    group: ArrayLike | None = None,
 ) -> Summary:
     """Curve, areas with intervals and counts of a ranking, from one sort.
 
@@ -80,6 +83,8 @@ def summarise(
         Windows of false positive rates for partial AUCs.
     level : float in (0, 1)
         Level of the intervals.
+    group : array_like, shape (n_samples,), optional
+        Rows of one value were drawn together, such as those of a patient: the intervals allow for that.
 
     Returns
     -------
@@ -98,19 +103,35 @@ def summarise(
     """
     level = check_level(level)
     checked = [check_window(*window) for window in windows]
-    groups = group_by_score(y, scores, sample_weight)
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    groups, _ = group_rows(rows, 0)
     curve = curve_of(groups)
+    auc, *partial = _areas(rows, groups, curve, [(0.0, 1.0), *checked], level)
     return Summary(
         curve=curve,
-        auc=partial_auc_interval_of(groups, 0.0, 1.0, level),
+        auc=auc,
         partial_aucs=tuple(
-            PartialArea(low, high, partial_auc_interval_of(groups, low, high, level, curve))
-            for low, high in checked
+            PartialArea(*window, area) for window, area in zip(checked, partial, strict=True)
         ),
         misrank_fraction=misrank_fraction_of(groups),
         ties=tied_fraction_of(groups),
         positives=len(groups.positives),
         negatives=len(groups.negatives),
-        totals=totals_of(groups),
+        totals=totals_of(rows, groups),
         level=level,
     )
+
+
+def _areas(
+    rows: Rows,
+    groups: ScoreGroups,
+    curve: RocCurve,
+    windows: Sequence[tuple[float, float]],
+    level: float,
+) -> list[Interval]:
+    if rows.unit is None:
+        whole, *parts = windows
+        auc = partial_auc_interval_of(groups, *whole, level)
+        return [auc, *(partial_auc_interval_of(groups, *part, level, curve) for part in parts)]
+    areas = estimate_areas(rows, windows)
+    return [area_interval(areas, 0, j, window, level) for j, window in enumerate(windows)]

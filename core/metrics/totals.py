@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from core.errors import InvalidData
-from core.metrics.groups import ScoreGroups
-from core.metrics.influence import effective_rows
+from core.metrics.groups import Rows, ScoreGroups
+from core.metrics.influence import effective_units
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,9 @@ class ClassTotals:
     positive, negative : float > 0
         Total weight of each class; the numbers of rows when unweighted.
     positive_effective, negative_effective : float > 0
-        Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows when unweighted.
+        Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows when unweighted. Of rows that are drawn
+        in groups, the effective numbers of groups: as if the rows of a group were all flagged or none. That errs to the
+        safe side.
 
     Raises
     ------
@@ -48,11 +50,10 @@ class ClassTotals:
         return self.positive / (self.positive + self.negative)
 
 
-def totals_of(groups: ScoreGroups) -> ClassTotals:
-    """The class totals of tie groups."""
+def totals_of(rows: Rows, groups: ScoreGroups) -> ClassTotals:
+    """The class totals of rows and their tie groups."""
     return ClassTotals(
         float(groups.flagged_positive[-1]),
         float(groups.flagged_negative[-1]),
-        effective_rows(groups.positive, groups.positive_squares),
-        effective_rows(groups.negative, groups.negative_squares),
+        *effective_units(rows),
     )

@@ -180,7 +180,8 @@ class BipartiteTrial:
                 continue
             scores = self.scores_of(ranker, part)
             np.save(workdir / scores_file(part), scores)
-            summary = summarise(table.y, scores, table.weight, windows_of(objective))
+            windows = windows_of(objective)
+            summary = summarise(table.y, scores, table.weight, windows, group=table.group)
             measured = None
             if part == "train":
                 measured = margins.measure(

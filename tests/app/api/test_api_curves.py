@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import httpx
 import pytest
 import resvg_py
-from live_service import Service
+from live_service import Service, table
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -114,3 +114,22 @@ def test_there_is_no_picture_without_a_curve(small: Service, dataset_id: str) ->
     for question in ("plot", "plot?kind=pauc&format=vega"):
         answer = client.get(f"/v1/models/{job['model_id']}/{question}")
         assert (answer.status_code, answer.json()["code"]) == (404, "no_curve")
+
+
+def test_rows_of_a_group_are_drawn_together(small: Service) -> None:
+    """The same people, each asked once or three times: what is known of them does not grow by asking again."""
+    client = small.client(small.key())
+    rows = table(150).splitlines()
+    found = []
+    for times in (1, 3):
+        lines = [f"{rows[0]},person"]
+        lines += [f"{row},p{i}" for i, row in enumerate(rows[1:]) for _ in range(times)]
+        dataset_id = small.upload(client, "\n".join(lines) + "\n", group="person")
+        job = small.train(client, dataset_id, name="people", controls=False)
+        found.append(client.get(f"/v1/models/{job['model_id']}/metrics").json())
+    once, thrice = found
+    assert thrice["positives"] == 3 * once["positives"]
+    assert thrice["auc"] == pytest.approx(once["auc"])
+    assert thrice["pauc"][0] == pytest.approx(once["pauc"][0])
+    for height, same in zip(thrice["tpr_at_fpr"], once["tpr_at_fpr"], strict=True):
+        assert height == pytest.approx(same)

@@ -10,6 +10,7 @@ from core.metrics import (
     ClassTotals,
     auc_interval,
     misrank_fraction,
+    operating_point,
     partial_auc_interval,
     roc_curve,
     summarise,
@@ -57,3 +58,25 @@ def test_no_windows_no_partial_areas():
 def test_a_bad_level_is_refused():
     with pytest.raises(InvalidParameter, match="level"):
         summarise([0, 1], [0, 1], level=0)
+
+
+def test_rows_that_come_twice_in_one_group_tell_no_more_than_once():
+    rng = np.random.default_rng(3)
+    y, scores = np.repeat([1, 0], [30, 50]), rng.normal(size=80).round(1)
+    scores[y == 1] += 1
+    windows = [(0.0, 0.1), (0.3, 0.6)]
+    once = summarise(y, scores, windows=windows, group=np.arange(80))
+    thrice = summarise(*(np.repeat(values, 3) for values in (y, scores)), windows=windows)
+    together = summarise(
+        *(np.repeat(values, 3) for values in (y, scores)),
+        windows=windows,
+        group=np.repeat(np.arange(80), 3),
+    )
+    np.testing.assert_allclose(together.auc, once.auc)
+    for ours, theirs in zip(together.partial_aucs, once.partial_aucs, strict=True):
+        np.testing.assert_allclose(ours.interval, theirs.interval)
+    assert together.totals == ClassTotals(90.0, 150.0, 30.0, 50.0)
+    assert thrice.auc.high - thrice.auc.low < 0.7 * (together.auc.high - together.auc.low)
+    at = {"fpr": 0.2, "group": np.repeat(np.arange(80), 3)}
+    point = operating_point(*(np.repeat(values, 3) for values in (y, scores)), **at)
+    assert point.tpr_at_fpr == operating_point(y, scores, fpr=0.2).tpr_at_fpr
