@@ -166,8 +166,7 @@ def group_by_score(
     -----
     O(n log n) time, O(n) memory.
     """
-    rows = check_rows(y, {"scores": scores}, sample_weight)
-    return group_rows(rows, 0)[0] if rows.weight is not None else merge_classes(rows)
+    return tie_groups(check_rows(y, {"scores": scores}, sample_weight))
 
 
 def check_rows(
@@ -209,8 +208,13 @@ def check_rows(
     return Rows(positive, tuple(values), weight, unit)
 
 
-def merge_classes(rows: Rows) -> ScoreGroups:
-    """The tie groups of a scorer's rows without weights: sorting bare values is quicker than finding their order."""
+def tie_groups(rows: Rows) -> ScoreGroups:
+    """The tie groups of the only scorer of some rows."""
+    return _merge_classes(rows) if rows.weight is None else group_rows(rows, 0)[0]
+
+
+def _merge_classes(rows: Rows) -> ScoreGroups:
+    """`tie_groups` of rows without weights: sorting bare values is quicker than finding their order."""
     (values,) = rows.scores
     positives, negatives = np.sort(values[rows.positive]), np.sort(values[~rows.positive])
     of_positives = np.empty(positives.size, dtype=np.intp)

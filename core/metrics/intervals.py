@@ -38,15 +38,7 @@ from core.errors import InvalidParameter
 from core.metrics.area import area_of
 from core.metrics.bootstrap import check_draws, draw_areas
 from core.metrics.curve import RocCurve
-from core.metrics.groups import (
-    FloatArray,
-    Rows,
-    ScoreGroups,
-    check_rows,
-    group_rows,
-    inner,
-    merge_classes,
-)
+from core.metrics.groups import FloatArray, Rows, ScoreGroups, check_rows, inner, tie_groups
 from core.metrics.influence import (
     NOTHING,
     Areas,
@@ -172,8 +164,7 @@ def partial_auc_interval(
         return _percentiles(rows, window, level, n_bootstrap, random_state)
     if rows.unit is not None:
         return area_interval(estimate_areas(rows, [window]), 0, 0, window, level)
-    groups = group_rows(rows, 0)[0] if rows.weight is not None else merge_classes(rows)
-    return partial_auc_interval_of(groups, low, high, level)
+    return partial_auc_interval_of(tie_groups(rows), low, high, level)
 
 
 def _percentiles(
