@@ -1,4 +1,4 @@
-"""A job in parts: fan-out, join, and every way in which the two can be cut short, on SQLite and on PostgreSQL."""
+"""A job in parts: fan-out, join, progress, files, and processes that die on the way; on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,52 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from part_steps import SETTINGS, divided, end_part, fan_out, of, states
 from queue_steps import OWNER, at_once, change, claimed, finish, seen, submit
 from sqlalchemy import select
 
 from app.api.schemas.jobs import Job as Shown
 from app.db import parts as rows
 from app.db.session import Database
-from app.db.tables import Job, JobState, Outbox
-from app.db.time import db_now
+from app.db.tables import JobState, Outbox
 from app.errors import CancelRequested, LeaseLost, NotFound
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import datasets, execution, jobs, parts, queue
+from app.services import execution, jobs, parts, queue
 from app.services.dispatch import sweep
 from app.services.reap import Reaper
-
-SETTINGS = Settings(job_max_attempts=2)
-DAY = 86400.0
-PROBLEM = {"code": "invalid_data", "title": "t", "detail": "d", "errors": []}
-
-
-def fan_out(db: Database, claim: queue.Claim, n: int = 3, stage: int = 0, **more: Any) -> None:
-    parts.fan_out(db, claim, parts.FanOut(stage, [{"fold": i} for i in range(n)], **more))
-
-
-def divided(db: Database, n: int = 3, **values: Any) -> Job:
-    """Submit a job and divide it; no other job is queued."""
-    job = submit(db, SETTINGS, **values)
-    fan_out(db, claimed(db), n)
-    return job
-
-
-def end_part(db: Database, claim: queue.Claim, **files: str) -> None:
-    with db.write() as session:
-        parts.finish(session, claim, {"auc": claim.spec["part"]["fold"] / 10}, files)
-
-
-def of(db: Database, job: Job) -> list[Job]:
-    with db.read() as session:
-        return list(rows.of_parent(session, job.id))
-
-
-def states(db: Database, job: Job) -> tuple[str, list[str]]:
-    """The job's state, and those of its parts."""
-    with db.read() as session:
-        state = session.get_one(Job, job.id).state
-    return state, [part.state for part in of(db, job)]
 
 
 class TestFanOut:
@@ -204,7 +172,7 @@ class TestJoin:
         for act in (
             lambda: end_part(db, stale),
             lambda: queue.heartbeat(db, SETTINGS, stale),
-            lambda: queue.fail(db, stale, PROBLEM),
+            lambda: queue.fail(db, stale, {"code": "x"}),
             lambda: queue.retry_later(db, SETTINGS, stale, "x"),
         ):
             with pytest.raises(LeaseLost):
@@ -237,147 +205,6 @@ class TestJoin:
         other = submit(db, owner="bob")
         assert claimed(db).owner == OWNER
         assert claimed(db).job_id == other.id
-
-
-class TestEnds:
-    def test_a_part_that_fails_takes_all_with_it(self, db: Database) -> None:
-        job = divided(db, 3)
-        done, failing, running = (claimed(db) for _ in range(3))
-        end_part(db, done)
-        queue.fail(db, failing, PROBLEM)
-        kept = jobs.get(db, OWNER, job.id)
-        assert (kept.state, kept.error) == ("failed", PROBLEM)
-        assert states(db, job)[1] == ["succeeded", "failed", "running"]
-        assert queue.poll_cancel(db, running)
-        with pytest.raises(CancelRequested):
-            end_part(db, running)
-        queue.fail(db, running, None, state=JobState.CANCELLED)
-        assert states(db, job) == ("failed", ["succeeded", "failed", "cancelled"])
-        assert queue.claim(db, SETTINGS, "wrk_a") is None
-        assert seen(db, job.id)[-1][2] == "failed"
-
-    def test_a_part_whose_attempts_are_spent_fails_the_job(self, db: Database) -> None:
-        job = divided(db, 2)
-        for _ in range(SETTINGS.job_max_attempts):
-            claim = claimed(db)
-            queue.retry_later(db, SETTINGS, claim, "disk full")
-            change(db, claim.job_id, not_before=0.0)
-        kept = jobs.get(db, OWNER, job.id)
-        assert (kept.state, kept.error and kept.error["code"]) == ("failed", "attempts_spent")
-        assert states(db, job)[1] == ["failed", "cancelled"]
-
-    def test_cancel_of_a_waiting_job_ends_it_at_once(self, db: Database) -> None:
-        job = divided(db, 3)
-        done, running = claimed(db), claimed(db)
-        end_part(db, done)
-        _, changed = jobs.cancel(db, OWNER, job.id)
-        assert changed
-        assert states(db, job) == ("cancelled", ["succeeded", "running", "cancelled"])
-        assert jobs.cancel(db, OWNER, job.id)[1] is False
-        # The last part's worker dies: the part is not run again for nobody.
-        assert queue.retry_later(db, SETTINGS, running, "died") == JobState.CANCELLED
-        assert states(db, job)[0] == "cancelled"
-        assert seen(db, job.id)[-1][2] == "cancelled"
-
-    @pytest.mark.parametrize("round_", range(3))
-    def test_cancel_or_join_has_one_outcome(self, db: Database, round_: int) -> None:
-        job = divided(db, 2)
-        first, second = claimed(db), claimed(db)
-        outcomes = at_once(
-            functools.partial(jobs.cancel, db, OWNER, job.id),
-            functools.partial(end_part, db, first),
-            functools.partial(end_part, db, second),
-        )
-        assert jobs.get(db, OWNER, job.id).state == "cancelled"
-        assert outcomes[0][1] is True
-        for claim, outcome in zip((first, second), outcomes[1:], strict=True):
-            if outcome is not None:
-                assert isinstance(outcome, CancelRequested)
-                queue.fail(db, claim, None, state=JobState.CANCELLED)
-        expected = ["succeeded" if outcome is None else "cancelled" for outcome in outcomes[1:]]
-        assert states(db, job)[1] == expected
-
-    @pytest.mark.parametrize("round_", range(3))
-    def test_fail_or_finish_has_one_outcome(self, db: Database, round_: int) -> None:
-        job = divided(db, 2)
-        first, second = claimed(db), claimed(db)
-        failed, finished, _ = at_once(
-            functools.partial(queue.fail, db, first, PROBLEM),
-            functools.partial(end_part, db, second),
-            functools.partial(queue.heartbeat, db, SETTINGS, second, {"fraction": 0.5}),
-        )
-        assert failed is None
-        assert jobs.get(db, OWNER, job.id).state == "failed"
-        if finished is None:
-            assert states(db, job)[1] == ["failed", "succeeded"]
-        else:
-            assert isinstance(finished, CancelRequested)
-            assert states(db, job)[1] == ["failed", "running"]
-
-    def test_a_cancel_races_claims_and_no_part_is_left_behind(self, db: Database) -> None:
-        for _ in range(5):
-            job = divided(db, 3)
-            *claims, _ = at_once(
-                *[functools.partial(queue.claim, db, SETTINGS, "wrk_a")] * 2,
-                functools.partial(jobs.cancel, db, OWNER, job.id),
-            )
-            for claim in filter(None, claims):
-                assert queue.poll_cancel(db, claim)
-                queue.fail(db, claim, None, state=JobState.CANCELLED)
-            assert states(db, job) == ("cancelled", ["cancelled"] * 3)
-
-    def test_a_retry_of_the_job_begins_anew(self, db: Database) -> None:
-        job = divided(db, 2)
-        jobs.cancel(db, OWNER, job.id)
-        with db.write() as session:
-            again = jobs.retry_within(session, SETTINGS, OWNER, job.id)
-        claim = claimed(db)
-        assert (claim.job_id, claim.attempt) == (again.id, 1)
-        assert of(db, again) == []
-
-    def test_the_dataset_is_needed_by_the_job_and_not_by_its_parts(self, db: Database) -> None:
-        job = divided(db, 2, dataset_id="ds_x")
-        with db.read() as session:
-            assert datasets.rows.unfinished_jobs(session, OWNER, "ds_x") == [job.id]
-
-
-class TestDeadline:
-    def test_the_timeout_counts_from_the_first_start_over_all_stages(self, db: Database) -> None:
-        job = submit(db, timeout_seconds=1000.0)
-        claim = claimed(db)
-        assert claim.seconds_left == 1000.0
-        change(db, job.id, started_at=_now(db) - 400.0)
-        fan_out(db, claim, 1)
-        part = claimed(db)
-        assert (part.timeout_seconds, part.seconds_left) == (1000.0, pytest.approx(600.0, abs=5.0))
-        end_part(db, part)
-        assert claimed(db).seconds_left == pytest.approx(600.0, abs=5.0)
-
-    def test_a_part_out_of_time_ends_the_job(self, db: Database) -> None:
-        job = divided(db, 2)
-        queue.time_out(db, claimed(db))
-        kept = jobs.get(db, OWNER, job.id)
-        assert (kept.state, kept.error and kept.error["code"]) == ("timed_out", "timed_out")
-        assert states(db, job)[1] == ["timed_out", "cancelled"]
-
-    def test_the_reaper_ends_a_job_whose_parts_nobody_claims_in_time(self, db: Database) -> None:
-        job = divided(db, 2, timeout_seconds=1000.0)
-        change(db, job.id, deadline_at=1.0)
-        for part in of(db, job):
-            change(db, part.id, priority=-1)
-        patient = divided(db, 1)
-        assert Reaper(db, SETTINGS).reap().tended == [job.id]
-        assert states(db, job) == ("timed_out", ["cancelled"] * 2)
-        error = jobs.get(db, OWNER, job.id).error
-        assert error is not None
-        assert error["detail"] == "the job ran longer than its timeout_seconds (1000)"
-        assert states(db, patient) == ("waiting", ["queued"])
-
-    def test_the_reaper_queues_a_job_with_nothing_to_wait_for(self, db: Database) -> None:
-        job = divided(db, 1)
-        change(db, of(db, job)[0].id, state="succeeded")
-        assert Reaper(db, SETTINGS).reap().tended == [job.id]
-        assert claimed(db).job_id == job.id
 
 
 class TestProgress:
@@ -480,8 +307,3 @@ def _then_die(step: Any) -> Any:
 def _of_nobody(claim: queue.Claim) -> queue.Claim:
     values = {name: getattr(claim, name) for name in claim.__slots__} | {"parent_id": None}
     return queue.Claim(**values)
-
-
-def _now(db: Database) -> float:
-    with db.read() as session:
-        return float(session.scalar(select(db_now())) or 0.0)

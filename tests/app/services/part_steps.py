@@ -1,0 +1,43 @@
+"""Steps that the tests of jobs in parts share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queue_steps import claimed, submit
+
+from app.db import parts as rows
+from app.db.session import Database
+from app.db.tables import Job
+from app.infra.settings import Settings
+from app.services import parts, queue
+
+SETTINGS = Settings(job_max_attempts=2)
+
+
+def fan_out(db: Database, claim: queue.Claim, n: int = 3, stage: int = 0, **more: Any) -> None:
+    parts.fan_out(db, claim, parts.FanOut(stage, [{"fold": i} for i in range(n)], **more))
+
+
+def divided(db: Database, n: int = 3, **values: Any) -> Job:
+    """Submit a job and divide it; no other job is queued."""
+    job = submit(db, SETTINGS, **values)
+    fan_out(db, claimed(db), n)
+    return job
+
+
+def end_part(db: Database, claim: queue.Claim, **files: str) -> None:
+    with db.write() as session:
+        parts.finish(session, claim, {"auc": claim.spec["part"]["fold"] / 10}, files)
+
+
+def of(db: Database, job: Job) -> list[Job]:
+    with db.read() as session:
+        return list(rows.of_parent(session, job.id))
+
+
+def states(db: Database, job: Job) -> tuple[str, list[str]]:
+    """The job's state, and those of its parts."""
+    with db.read() as session:
+        state = session.get_one(Job, job.id).state
+    return state, [part.state for part in of(db, job)]
