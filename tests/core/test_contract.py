@@ -1,9 +1,6 @@
 """What every registered ranker keeps, whatever its algorithm."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numba
 import numpy as np
@@ -84,42 +81,6 @@ def test_one_thread_or_two_same_bits(algorithm):
     finally:
         numba.set_num_threads(before)
     assert_same_state(*rankers)
-
-
-FITS_IN_TWO_THREADS = """
-import sys, threading
-import numpy as np
-from core.registry import ALGORITHMS
-
-X = np.random.default_rng(0).normal(size=(200_000, 6))
-y = X[:, 0] + X[:, 1] > 1
-algorithm = ALGORITHMS[sys.argv[1]]
-few = {"n_rounds": 20, "coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3}
-few = {k: v for k, v in few.items() if k in algorithm().get_params()}
-alone = algorithm(**few).fit(X, y).decision_function(X)
-scores = [None, None]
-
-def fit(k):
-    scores[k] = algorithm(**few).fit(X, y).decision_function(X)
-
-threads = [threading.Thread(target=fit, args=(k,)) for k in range(2)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-assert all((score == alone).all() for score in scores)
-"""
-
-
-def test_two_threads_may_fit_at_once(algorithm):
-    """Also with numba's workqueue layer, which aborts when two threads enter parallel kernels."""
-    environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}
-    subprocess.run(
-        [sys.executable, "-c", FITS_IN_TWO_THREADS, name_of(algorithm())],
-        env=environment,
-        check=True,
-        timeout=120,
-    )
 
 
 def test_state_round_trip(algorithm):

@@ -1,0 +1,47 @@
+"""Every ranker fitted by two threads of one process at once."""
+
+import os
+import subprocess
+import sys
+
+from core.registry import ALGORITHMS
+
+FITS_IN_TWO_THREADS = """
+import sys, threading
+import numpy as np
+from core.registry import ALGORITHMS
+
+X = np.random.default_rng(0).normal(size=(200_000, 6))
+y = X[:, 0] + X[:, 1] > 1
+few = {"n_rounds": 20, "coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3}
+
+def fit(algorithm, scores, k):
+    chosen = {name: v for name, v in few.items() if name in algorithm().get_params()}
+    scores[k] = algorithm(**chosen).fit(X, y).decision_function(X)
+
+for name in sys.argv[1:]:
+    print(name, flush=True)  # the last one is where it ended
+    scores = [None, None, None]
+    fit(ALGORITHMS[name], scores, 2)
+    threads = [threading.Thread(target=fit, args=(ALGORITHMS[name], scores, k)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((score == scores[2]).all() for score in scores), name
+"""
+
+
+def test_two_threads_may_fit_at_once():
+    """Also with numba's workqueue layer, which aborts when two threads enter parallel kernels."""
+    environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}
+    names = [name for name, algorithm in ALGORITHMS.items() if algorithm.target == "binary"]
+    done = subprocess.run(
+        [sys.executable, "-c", FITS_IN_TWO_THREADS, *names],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, names), done.stderr
