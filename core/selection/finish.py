@@ -117,51 +117,87 @@ def finish(
             f"the first: {failures[0] if failures else 'no time was left for any'}"
         )
     entries, field = _enter(race, stage, contenders, held, ending.window)
-    worth = field.worth()
-    order = np.argsort(-worth, kind="stable").tolist()
+    verdict = _judge(entries, field, ending)
+    rows = _stand(race, contenders, held, ending)
+    members, average = verdict.members, list[Standing]()
+    if len(members) > 1:
+        average = [_average(entries, verdict, held, ending)]
+        if average[0].state == "left":
+            members = members[:1]
+    for k, entry in enumerate(entries):
+        name = entry.contender.name
+        state = "chosen" if k in members else "left"
+        rows[name] = replace(rows[name], state=state, reason=_explain(entries, verdict, k))
+    seconds = [ending.seconds[entries[k].contender.name] for k in members]
+    single = [
+        Member(entries[k].contender.algorithm, entries[k].parameters, verdict.weight(k))
+        for k in members
+    ]
+    chosen = _reseed(single, seconds, ending.left)
+    last = {entry.contender.name for entry in entries}
+    ranked = sorted(
+        rows.items(), key=lambda row: (row[0] not in last, -row[1].rows, -(row[1].value or 0.0))
+    )
+    board = (*average, *(row for _, row in ranked))
+    return Chosen(tuple(chosen), board, _note(stage, len(chosen), len(single)))
+
+
+def _note(stage: str, n_members: int, n_judged: int) -> tuple[str, ...]:
+    notes = []
+    if stage != FULL:
+        notes.append(f"no contender was tried on all rows: chosen by {stage}")
+    if n_members > n_judged:
+        copies = n_members - n_judged
+        notes.append(f"of {n_members} members {copies} differ from another in the seed alone")
+    return tuple(notes)
+
+
+class Verdict(NamedTuple):
+    """Who stays.
+
+    Attributes
+    ----------
+    best : int
+    behind : list of float
+        Of each entry, standard errors behind the best.
+    as_good : list of int
+        Entries that are not behind by more than two, the best first.
+    members : list of int
+        Those of them for whose last fits there is time, the best first.
+    """
+
+    best: int
+    behind: list[float]
+    as_good: list[int]
+    members: list[int]
+
+    def weight(self, k: int) -> float:
+        """Give what a member counts for: less, the surer it is that the best is better."""
+        return math.exp(-0.25 * max(self.behind[k], 0.0) ** 2)
+
+
+def _judge(entries: Sequence[Entry], field: Field, ending: Ending) -> Verdict:
     seconds = [ending.seconds[entry.contender.name] for entry in entries]
+    order = np.argsort(-field.worth(), kind="stable").tolist()
     in_time = [k for k in order if seconds[k] <= ending.left]
     best = in_time[0] if in_time else int(np.argmin(seconds))
     behind = [field.behind(k, best) for k in range(len(entries))]
-    as_good = [k for k in order if behind[k] <= MOST_BEHIND or k == best]
-    members = _in_time(as_good, entries, ending)
-    rows = _stand(race, contenders, held, ending)
-    name = entries[best].contender.name
-    for k, entry in enumerate(entries):
-        if k in members:
-            state, reason = "chosen", f"{behind[k]:.1f} standard errors behind {name}"
-        elif k in as_good:
-            state, reason = "left", "as good as others, but there is no time or room for it"
-        else:
-            state, reason = "left", f"{behind[k]:.1f} standard errors behind {name}"
-        rows[entry.contender.name] = replace(
-            rows[entry.contender.name],
-            state=state,
-            reason="the best alone" if k == best else reason,
-        )
-    together: list[Standing] = []
-    if len(members) > 1:
-        weights = [_weight(behind[k]) for k in members]
-        whole = _average([entries[k] for k in members], weights, entries[best], held, ending)
-        together = [whole]
-        if whole.state == "left":
-            members = [best]
-            for k in as_good:
-                if k != best:
-                    own = rows[entries[k].contender.name]
-                    rows[entries[k].contender.name] = replace(own, state="left")
-    chosen = [
-        Member(entries[k].contender.algorithm, entries[k].parameters, _weight(behind[k]))
-        for k in members
-    ]
-    chosen = _reseed(chosen, [seconds[k] for k in members], ending.left)
-    last = {entry.contender.name for entry in entries}
-    names = sorted(
-        rows, key=lambda name: (name not in last, -rows[name].rows, -(rows[name].value or 0.0))
-    )
-    ranked = [rows[name] for name in names]
-    notes = () if stage == FULL else (f"no contender was tried on all rows: chosen by {stage}",)
-    return Chosen(tuple(chosen), (*together, *ranked), notes)
+    as_good = [best, *(k for k in order if k != best and behind[k] <= MOST_BEHIND)]
+    members: list[int] = []
+    left = ending.left
+    for k in as_good:
+        if not members or (seconds[k] <= left and len(members) < MOST_MEMBERS):
+            members.append(k)
+            left -= seconds[k]
+    return Verdict(best, behind, as_good, members)
+
+
+def _explain(entries: Sequence[Entry], verdict: Verdict, k: int) -> str:
+    if k == verdict.best:
+        return "the best alone"
+    if k in verdict.as_good and k not in verdict.members:
+        return "as good as others, but there is no time or room for it"
+    return f"{verdict.behind[k]:.1f} standard errors behind {entries[verdict.best].contender.name}"
 
 
 def _enter(
@@ -195,24 +231,6 @@ def stay(
     return [e.contender for k, e in enumerate(entries) if field.behind(k, best) <= MOST_BEHIND]
 
 
-def _in_time(as_good: Sequence[int], entries: Sequence[Entry], ending: Ending) -> list[int]:
-    """Give the members whose last fits are foreseen to end in time; the best is one in any case."""
-    members: list[int] = []
-    left = ending.left
-    for k in as_good:
-        seconds = ending.seconds[entries[k].contender.name]
-        if members and (seconds > left or len(members) == MOST_MEMBERS):
-            continue
-        members.append(k)
-        left -= seconds
-    return members
-
-
-def _weight(behind: float) -> float:
-    """Give what a member counts for: less, the surer it is that the best is better."""
-    return math.exp(-0.25 * max(behind, 0.0) ** 2)
-
-
 def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) -> list[Member]:
     """Add copies of the members that draw at random, with other seeds, as many as are foreseen to be fitted in time.
 
@@ -239,30 +257,27 @@ def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) ->
 
 
 def _average(
-    members: Sequence[Entry],
-    weights: Sequence[float],
-    best: Entry,
-    held: Sequence[HeldOut],
-    ending: Ending,
+    entries: Sequence[Entry], verdict: Verdict, held: Sequence[HeldOut], ending: Ending
 ) -> Standing:
     """Judge the mean rank of the members beside the best of them."""
+    best, weights = entries[verdict.best], [verdict.weight(k) for k in verdict.members]
     splits = [held[one.tryout.split] for one in best.tried]
-    scores = mean_rank([entry.scores for entry in members], weights)
+    scores = mean_rank([entries[k].scores for k in verdict.members], weights)
     field = judge_field(splits, [scores, best.scores], ending.window)
-    average, alone = field.worth()
+    together, alone = field.worth()
     ahead = field.behind(0, 1)
-    beaten = alone > average and ahead > AHEAD
     interval = field.interval(0)
+    names = [entries[k].contender.name for k in verdict.members]
     return Standing(
         "rank_average",
-        {"members": [entry.contender.name for entry in members], "weights": list(weights)},
+        {"members": names, "weights": weights},
         value=ending.value(splits, scores),
         auc=float(field.areas.values[0, 0]),
         low=interval.low,
         high=interval.high,
         p_value=field.p_value(0, 1),
         rows=best.tried[0].tryout.rows,
-        state="left" if beaten else "chosen",
+        state="left" if alone > together and ahead > AHEAD else "chosen",
         reason=f"{ahead:.1f} standard errors behind {best.contender.name}",
     )
 
