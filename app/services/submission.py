@@ -17,6 +17,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import is_id
 from app.infra.settings import Settings
 from app.services import controls, jobs, search, suitability
+from app.services.divisions import CROSS_VALIDATION
 from app.services.objectives import check_objective, window_of
 from app.services.plan import folds_of
 from app.services.refusals import escape, invalid, shown
@@ -43,6 +44,7 @@ _SECONDS_PER_PAIR_FEATURE_AND_ROUND = 5e-9
 _SECONDS_PER_PAIR_AND_TREE = 20e-9  # trees look at items; only their weights come from the pairs
 _BYTES_PER_PAIR = 80  # rows, weights, sorting and merging
 _BYTES_PER_CELL = 17  # the float64 table, its float64 copy while it is split, and the codes
+_BYTES_PER_CELL_OF_FOLDS = 8  # the table stays while a fold's part of it is learnt from
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,8 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) ->
     if spec["algorithm"]["name"] == search.AUTO:
         seconds = spec["algorithm"]["parameters"]["budget_seconds"]
         return {"seconds": seconds, "memory_bytes": memory}
+    if spec["validation"]["method"] == CROSS_VALIDATION:
+        memory += cells * _BYTES_PER_CELL_OF_FOLDS
     seconds *= (1 + len(folds_of(spec["validation"]))) * (1.0 + search.count_fits(spec))
     return {"seconds": round(seconds, 3), "memory_bytes": memory}
 

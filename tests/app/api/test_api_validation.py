@@ -18,22 +18,19 @@ from core.metrics import auc
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
 
 
-@pytest.fixture
-def folded(service_on_both: Service) -> tuple[Service, httpx.Client, dict[str, Any]]:
-    """A service with a model `churn` that was cross-validated."""
-    client = service_on_both.client(service_on_both.key())
-    dataset_id = service_on_both.upload(client, table(150))
-    job = service_on_both.train(client, dataset_id, validation=FOLDS)
+def cross_validated(service: Service, client: httpx.Client) -> dict[str, Any]:
+    """Train a model `churn` by folds."""
+    job = service.train(client, service.upload(client, table(150)), validation=FOLDS)
     assert job["state"] == "succeeded", job
     assert job["validation"] == FOLDS
     assert job["controls"] == {"algorithms": ["logistic", "auc_svm"], "skipped": None}
-    return service_on_both, client, client.get("/v1/models/churn").json()
+    model: dict[str, Any] = client.get("/v1/models/churn").json()
+    return model
 
 
-def test_out_of_fold_scores_are_a_resource(
-    folded: tuple[Service, httpx.Client, dict[str, Any]],
-) -> None:
-    _, client, model = folded
+def test_out_of_fold_scores_are_a_resource(service_on_both: Service) -> None:
+    client = service_on_both.client(service_on_both.key())
+    model = cross_validated(service_on_both, client)
     address = f"/v1/models/{model['id']}/out-of-fold"
     found = client.get(address).json()
     assert (found["repeats"], found["folds"], len(found["data"])) == (2, 3, 300)
@@ -59,10 +56,10 @@ def test_out_of_fold_scores_are_a_resource(
     assert client.get(f"/v1/models/{model['id']}/controls").status_code == 200
 
 
-def test_what_comes_of_folds_says_that_it_is_approximate(
-    folded: tuple[Service, httpx.Client, dict[str, Any]],
+def test_what_comes_of_folds_is_approximate_and_compared_with_controls(
+    service: Service, client: httpx.Client
 ) -> None:
-    _, client, model = folded
+    model = cross_validated(service, client)
     address = f"/v1/models/{model['id']}"
     for path, approximate in (
         ("roc", True),
@@ -77,10 +74,6 @@ def test_what_comes_of_folds_says_that_it_is_approximate(
     assert one["approximate"] is True
     assert 0 <= one["fpr"] <= 1
     assert client.post(f"{address}/score", json={"rows": [row]}).json()["approximate"] is True
-
-
-def test_controls_are_compared(folded: tuple[Service, httpx.Client, dict[str, Any]]) -> None:
-    _, client, model = folded
     found = client.get("/v1/models/churn/controls").json()
     assert found["beats"] is model["beats_controls"]
     assert found["decided_on"] == {"fpr_min": 0.0, "fpr_max": 1.0}
