@@ -61,7 +61,7 @@ _SHORT, _SHORT_OF_MANY = (
     24,
     12,
 )  # characters that stay on one line, and so in a table of many columns
-_MANY = 6
+_MANY = 7
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"

@@ -18,7 +18,7 @@ def controls(found: ModelControls, beats: bool | None) -> list[Block]:
     """Each control on each window, and whether the model is better beyond chance."""
     blocks: list[Block] = [Paragraph(" ".join(_verdict(found, beats)))]
     if found.windows:
-        head = ["window", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
+        head = ["measure", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
         blocks.append(Table(head, list(_rows(found))))
     failed = [control for control in found.controls if control["failed"]]
     if failed:
@@ -34,16 +34,16 @@ def _verdict(found: ModelControls, beats: bool | None) -> Iterator[str]:
     if beats is None:
         return
     yield "Plain algorithms were fitted on the same divisions of the rows, and compared on the same rows, in pairs."
-    where, level = words.window(found.decided_on), 1.0 - found.level
+    measure, level = _measure(found.decided_on), 1.0 - found.level
     if beats:
-        yield f"On {where} the model is better than each of them (adjusted p below {level:.2g})."
+        yield f"By {measure} the model is better than each of them (adjusted p below {level:.2g})."
     else:
-        yield f"On {where} the model is not shown to be better than every one of them: a plainer model may do as well."
+        yield f"By {measure} it is not shown to be better than every one of them: a plainer model may do as well."
 
 
 def _rows(found: ModelControls) -> Iterator[list[str]]:
     for window in found.windows:
-        named = words.window(window)
+        named = _measure(window)
         yield [named, "this model", words.interval(window["chosen"]), "", "", ""]
         for control in window["controls"]:
             difference = control["difference"]
@@ -57,37 +57,19 @@ def _rows(found: ModelControls) -> Iterator[list[str]]:
             ]
 
 
+def _measure(window: Json) -> str:
+    whole = (window["fpr_min"], window["fpr_max"]) == (0.0, 1.0)
+    return "AUC" if whole else f"partial AUC on {words.window(window)}"
+
+
 def leaderboard(found: ModelLeaderboard) -> list[Block]:
     """What `auto` has made of it, and all that it has tried."""
     members = [
         f"{each['algorithm']}, weight {each['weight']:.3g}: {words.settings(each['parameters'])}"
         for each in found.members
     ]
-    head = [
-        "candidate",
-        "parameters",
-        "value",
-        "AUC",
-        "p",
-        "share of rows",
-        "time",
-        "became",
-        "because",
-    ]
-    rows = [
-        [
-            each["algorithm"],
-            words.settings(each["parameters"]),
-            words.interval(each),
-            words.figure(each["auc"]),
-            words.p_value(each["p_value"]),
-            f"{each['rows']:.0%}",
-            f"{each['seconds']:.3g} s",
-            each["state"],
-            each["reason"],
-        ]
-        for each in found.candidates[:MOST_CANDIDATES]
-    ]
+    head = ["candidate", "value", "p", "time", "became of it"]
+    rows = [_candidate(each) for each in found.candidates[:MOST_CANDIDATES]]
     blocks: list[Block] = [
         Paragraph(
             f"The search took {found.seconds:.3g} s of {found.budget_seconds:.3g} s. It came to "
@@ -100,3 +82,14 @@ def leaderboard(found: ModelLeaderboard) -> list[Block]:
         blocks.append(Paragraph(f"… and {more:,} more."))
     note = "Values and areas are of the rows that chose, and flatter those that came out best."
     return [*blocks, Paragraph(" ".join([note, *found.notes]))]
+
+
+def _candidate(each: Json) -> list[str]:
+    rows = "" if each["rows"] in (0.0, 1.0) else f", from {each['rows']:.0%} of the rows"
+    return [
+        f"{each['algorithm']}: {words.settings(each['parameters'])}",
+        words.interval(each),
+        words.p_value(each["p_value"]),
+        f"{each['seconds']:.3g} s{rows}",
+        f"{each['state']}: {each['reason']}",
+    ]

@@ -65,7 +65,7 @@ def test_what_auto_has_tried() -> None:
     found = ModelLeaderboard(
         budget_seconds=10.0,
         seconds=8.0,
-        candidates=[tried, failed] + [tried] * 60,
+        candidates=[tried, failed] + [tried | {"rows": 0.25}] * 60,
         members=[{"algorithm": "rankboost", "parameters": {"n_rounds": 50}, "weight": 1.0}],
         notes=["so it is"],
     )
@@ -75,8 +75,15 @@ def test_what_auto_has_tried() -> None:
     )
     assert members == Items(["rankboost, weight 1: n_rounds = 50"])
     assert isinstance(table, document.Table)
-    assert table.rows[0][2:5] == ["0.9000 (0.8500–0.9400)", "0.9100", "—"]
-    assert table.rows[1][2:4] == ["—", "—"]
+    assert table.rows[0] == [
+        "rankboost: n_rounds = 50",
+        "0.9000 (0.8500–0.9400)",
+        "—",
+        "1.5 s",
+        "chosen: the best alone",
+    ]
+    assert table.rows[1][1] == "—"
+    assert table.rows[2][3] == "1.5 s, from 25% of the rows"
     assert len(table.rows) == rivals.MOST_CANDIDATES
     assert more == Paragraph("… and 12 more.")
     assert isinstance(note, Paragraph)
