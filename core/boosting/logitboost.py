@@ -72,7 +72,7 @@ class LogitBoost(Booster):
         max_depth: MaxDepth = 12,
         max_leaves: MaxLeaves = 31,
         learning_rate: LearningRate = 0.1,
-        min_samples_leaf: MinSamplesLeaf = 3.0,
+        min_samples_leaf: MinSamplesLeaf = None,
         subsample: Subsample = 1.0,
         max_features: MaxFeatures = 1.0,
         max_bins: MaxBins = 255,

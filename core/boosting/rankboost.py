@@ -110,7 +110,7 @@ class RankBoost(PairBooster):
         ] = None,
         max_depth: MaxDepth = 12,
         max_leaves: MaxLeaves = 31,
-        min_samples_leaf: MinSamplesLeaf = 3.0,
+        min_samples_leaf: MinSamplesLeaf = None,
         leaf: LeafForm = "closed",
         subsample: Subsample = 1.0,
         max_features: MaxFeatures = 1.0,

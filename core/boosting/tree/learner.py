@@ -29,7 +29,7 @@ class Shape(NamedTuple):
     max_bins: int
     max_depth: int
     max_leaves: int | None
-    min_samples_leaf: float
+    min_samples_leaf: float | None
     subsample: float
     max_features: float
     random_state: int
@@ -105,6 +105,7 @@ class TreeLearner:
         self._bins: Bins
         self._bins, table = code_table(X, rows, n_positives, weight, shape.max_bins, n_categories)
         weight = take_weights(weight, rows)
+        del rows  # of no use from here on, and as large as what growth holds of each row
         self._shape = shape
         team = Team(X.size)
         self._passes = Passes(table, team, weight)

@@ -26,8 +26,20 @@ NEVER_WRONG = 2.0**-52
 # of a normal variable's variance that its sign explains.
 OF_SORTED_NOISE = 2.0 / math.pi
 
+# The least mass of a leaf where none is asked for: twenty rows, as is usual; of a few positives, whose
+# mean mass is great, that may be more than a table can be divided into.
+USUAL_ROWS = 20.0
+GREATEST_SHARE = 0.1
+
 # Least masses are a trifle lower than asked for: equal rows must not fail by rounding.
 A_TRIFLE = 1e-9
+
+
+def least_mass(min_samples_leaf: float | None, unit: float, total: float) -> float:
+    """Give the least mass of a leaf, where a row has a mean mass of `unit` and all have `total`."""
+    usual = min(USUAL_ROWS * unit, GREATEST_SHARE * total)
+    least = usual if min_samples_leaf is None else min_samples_leaf * unit
+    return least * (1.0 - A_TRIFLE)
 
 
 class Leaves(NamedTuple):
@@ -64,7 +76,7 @@ class Loss(Protocol):
     def start(self) -> float:
         """The score of every row before the first tree."""
 
-    def rule(self, min_samples_leaf: float) -> Rule:
+    def rule(self, min_samples_leaf: float | None) -> Rule:
         """By what to choose cuts under the present weights."""
 
     def best_step(self, splits: Splits) -> Leaves:
@@ -125,13 +137,13 @@ class PairLoss:
         self.weights = weight[None].copy()
         self._rescale(1.0 / totals[:, None])
 
-    def rule(self, min_samples_leaf: float) -> Rule:
+    def rule(self, min_samples_leaf: float | None) -> Rule:
         """By what to choose cuts under the present weights."""
         if self._leaf == "newton":
             objective = Objective.NEWTON
         else:
             objective = Objective.CLOSED if self._push == 1.0 else Objective.PUSH
-        least = min_samples_leaf * self._unit * (1.0 - A_TRIFLE)
+        least = least_mass(min_samples_leaf, self._unit, 2.0)
         # Of a category of mass m in each class that means nothing, p - q has the variance 2 m unit;
         # half the worth's second derivative there turns it into an expected gain.
         noise = 2.0 * self._unit / (1.0 + self._push)
@@ -209,9 +221,9 @@ class LogisticLoss:
         self.weights = np.empty((2, len(weight)))
         self.update(np.zeros(1))
 
-    def rule(self, min_samples_leaf: float) -> Rule:
+    def rule(self, min_samples_leaf: float | None) -> Rule:
         """By what to choose cuts under the present weights."""
-        least = min_samples_leaf * self._unit * (1.0 - A_TRIFLE)
+        least = least_mass(min_samples_leaf, self._unit, self._curvature)
         # of a category that means nothing G² / H is 1 on average, the labels' variance being H
         charge = OF_SORTED_NOISE
         return Rule(int(Objective.GRADIENT), 1.0, self._smoothing * self._unit, least, charge)
@@ -237,5 +249,5 @@ class LogisticLoss:
         losses = np.maximum(self._passes.of_classes(sums[:, 0]), np.finfo(float).tiny)
         log_losses = np.log(losses) + math.log(self._passes.row_weight)
         self.log_f_plus, self.log_f_minus = log_losses.tolist()
-        curvature, squares = float(sums[:, 1].sum()), float(sums[:, 2].sum())
-        self._unit = squares / curvature if curvature > 0.0 else 0.0
+        self._curvature, squares = float(sums[:, 1].sum()), float(sums[:, 2].sum())
+        self._unit = squares / self._curvature if self._curvature > 0.0 else 0.0

@@ -18,12 +18,12 @@ MaxLeaves = Annotated[
     ),
 ]
 MinSamplesLeaf = Annotated[
-    float,
+    float | None,
     Ge(0),
     Doc(
         "Trees: least mass of a leaf, in rows of mean weight under the round's weights; rows that "
         "are ranked well count less and less. A sample weight of k counts as k rows; weights whose "
-        "mean is below 1 are divided by it first."
+        "mean is below 1 are divided by it first. None: 20, but no more than a tenth of all mass."
     ),
 ]
 Subsample = Annotated[

@@ -1,0 +1,32 @@
+"""What a fit holds beside its input, counted by the allocator: at most twice the binned table."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from core import RankBoost
+
+N_ROWS, N_FEATURES = 200_000, 32
+FEW_LEAVES = {"weak_ranker": "tree", "max_leaves": 4}  # so that rows count, not histograms
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, N_FEATURES))
+    return X, (X[:, 0] + rng.normal(size=N_ROWS) > 1.5).astype(np.int8)
+
+
+@pytest.mark.parametrize("options", [{}, FEW_LEAVES, FEW_LEAVES | {"subsample": 0.2}])
+def test_a_fit_adds_at_most_twice_the_binned_table(rows, options):
+    X, y = rows
+    ranker = RankBoost(n_rounds=2, **options)
+    ranker.fit(X[:2000], y[:2000])  # what is imported late is not the fit's
+    tracemalloc.start()
+    try:
+        ranker.fit(X, y)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert X.size < peak <= 2 * X.size
