@@ -48,8 +48,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidParameter
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import FloatArray, check_rows, group_rows
-from core.metrics.intervals import Interval, normal_quantile
+from core.metrics.groups import FloatArray, check_rows, tie_groups
+from core.metrics.intervals import Interval, normal_quantile, wilson_limits
 from core.metrics.totals import ClassTotals, totals_of
 from core.metrics.window import check_level, check_rate
 
@@ -125,7 +125,7 @@ def roc_band(
     n₊ or n₋·fpr is small. Of whole curves the simultaneous band covered all but one in 3,000.
     """
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
-    groups, _ = group_rows(rows, 0)
+    groups = tie_groups(rows)
     return roc_band_on_curve(curve_of(groups), totals_of(rows, groups), fpr, kind=kind, level=level)
 
 
@@ -211,7 +211,7 @@ def _pointwise(
     steps: _Steps, totals: ClassTotals, rates: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     height = steps.top(rates)
-    least, most = _wilson(height, totals.positive_effective, level)
+    least, most = wilson_limits(height, totals.positive_effective, level)
     reach = threshold_reach(rates, totals.negative_effective, level)
     foot, top = _moved(steps, rates, reach)
     low = height - np.hypot(height - least, np.maximum(height - foot, 0.0))
@@ -240,11 +240,3 @@ def _moved(steps: _Steps, rates: FloatArray, reach: FloatArray) -> tuple[FloatAr
 def threshold_reach(rates: FloatArray, n: float, level: float) -> FloatArray:
     """How far the sample's rate at the population's threshold may be from the rate that threshold is for."""
     return np.asarray(normal_quantile(level) * np.sqrt(rates * (1.0 - rates) / n))
-
-
-def _wilson(values: FloatArray, n: float, level: float) -> tuple[FloatArray, FloatArray]:
-    """The ends of `wilson_interval` for many shares."""
-    shift = normal_quantile(level) ** 2 / n
-    centre = (values + shift / 2.0) / (1.0 + shift)
-    reach = np.sqrt(shift * (values * (1.0 - values) + shift / 4.0)) / (1.0 + shift)
-    return np.minimum(values, centre - reach), np.maximum(values, centre + reach)

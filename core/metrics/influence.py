@@ -251,11 +251,11 @@ def _influences(negative, positive, fpr_min, fpr_max, placement, height):  # typ
     for i in range(len(placement)):
         end = negative[i + 1] / negative[-1]
         width = end - start
-        if width == 0.0:  # positives alone
-            placement[i], height[i] = max(fpr_max - max(end, fpr_min), 0.0), 0.0
-        elif start >= fpr_min and end <= fpr_max:
+        if start >= fpr_min and end <= fpr_max:
             placement[i] = fpr_max - (start + end) / 2.0
             height[i] = (positive[i] + positive[i + 1]) * scale
+        elif width == 0.0:  # positives alone, outside
+            placement[i], height[i] = max(fpr_max - max(end, fpr_min), 0.0), 0.0
         else:
             # Where in the tie's own stretch of FPR, from 0 to 1, the window begins and ends.
             enters = min(max((fpr_min - start) / width, 0.0), 1.0)

@@ -13,7 +13,7 @@ from core.errors import InvalidParameter
 from core.metrics.bands import fpr_at_tpr_interval, threshold_reach, tpr_at_fpr_interval
 from core.metrics.cost import Costs, ExpectedCost, as_cheap, expected_cost, least_costly
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import FloatArray, check_rows, group_rows
+from core.metrics.groups import FloatArray, check_rows, tie_groups
 from core.metrics.intervals import Interval, wilson_interval
 from core.metrics.totals import ClassTotals, totals_of
 from core.metrics.window import check_level, check_rate
@@ -127,7 +127,7 @@ def operating_point(
     Statistical Methods in Medical Research 21 (2012), eq. 9: ratios.
     """
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
-    groups, _ = group_rows(rows, 0)
+    groups = tie_groups(rows)
     return operating_point_on_curve(
         curve_of(groups),
         totals_of(rows, groups),

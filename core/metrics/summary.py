@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from core.metrics.area import misrank_fraction_of, tied_fraction_of
 from core.metrics.curve import RocCurve, curve_of
-from core.metrics.groups import Rows, ScoreGroups, check_rows, group_rows
+from core.metrics.groups import Rows, ScoreGroups, check_rows, tie_groups
 from core.metrics.influence import estimate_areas
 from core.metrics.intervals import Interval, area_interval, partial_auc_interval_of
 from core.metrics.totals import ClassTotals, totals_of
@@ -104,7 +104,7 @@ def summarise(
     level = check_level(level)
     checked = [check_window(*window) for window in windows]
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
-    groups, _ = group_rows(rows, 0)
+    groups = tie_groups(rows)
     curve = curve_of(groups)
     auc, *partial = _areas(rows, groups, curve, [(0.0, 1.0), *checked], level)
     return Summary(
