@@ -294,13 +294,19 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
         raise InvalidParameter(f"value must lie in [0, 1], got {value}")
     if not 0.0 < n < math.inf:
         raise InvalidParameter(f"n must be positive and finite, got {n}")
-    shift = normal_quantile(check_level(level)) ** 2 / n
-    centre = (value + shift / 2.0) / (1.0 + shift)
-    reach = math.sqrt(shift * (value * (1.0 - value) + shift / 4.0)) / (1.0 + shift)
+    low, high = wilson_limits(np.array([value]), n, check_level(level))
+    return Interval(value, float(low[0]), float(high[0]))
+
+
+def wilson_limits(values: FloatArray, n: float, level: float) -> tuple[FloatArray, FloatArray]:
+    """The ends of `wilson_interval` for each of many shares of n trials."""
+    shift = normal_quantile(level) ** 2 / n
+    centre = (values + shift / 2.0) / (1.0 + shift)
+    reach = np.sqrt(shift * (values * (1.0 - values) + shift / 4.0)) / (1.0 + shift)
     # Exactly, the ends never pass the value, 0 or 1; rounding might.
-    low = 0.0 if value == 0.0 else max(0.0, min(value, centre - reach))
-    high = 1.0 if value == 1.0 else min(1.0, max(value, centre + reach))
-    return Interval(value, low, high)
+    low = np.where(values == 0.0, 0.0, np.clip(centre - reach, 0.0, values))
+    high = np.where(values == 1.0, 1.0, np.clip(centre + reach, values, 1.0))
+    return low, high
 
 
 def normal_quantile(level: float) -> float:
