@@ -15,7 +15,8 @@ from core.shares import SharedRanker
 
 SHARE_FILE = "share.bin"
 MOST_SHARES = 16
-"""Each worker prepares the table once more for each of its shares."""
+LEAST_PIECES = 8
+"""Each share prepares the table once more, which takes about as long as one of its pieces."""
 
 STAGE_SHARE = 0.9
 """How much of the work that is left the shares of a fit are taken for; the rest is to join and judge them."""
@@ -35,7 +36,7 @@ def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> lis
     if not isinstance(ranker, SharedRanker):
         return []
     n = ranker.n_pieces
-    n_shares = min(MOST_SHARES, int(n // least_pieces))
+    n_shares = min(MOST_SHARES, int(n // max(least_pieces, LEAST_PIECES)))
     if n_shares < 2:
         return []
     return [(k * n // n_shares, (k + 1) * n // n_shares) for k in range(n_shares)]

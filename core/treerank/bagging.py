@@ -24,11 +24,11 @@ from .tree import Tree, read_nodes
 
 
 class Grown(NamedTuple):
-    """A tree, the rows it did not see, and how it ranks them."""
+    """A tree, the rows it did not see, and the leaf of each of these."""
 
     tree: Tree
     unseen: Integers
-    ranks: Floats
+    leaf: Integers
 
 
 class Bag:
@@ -38,14 +38,12 @@ class Bag:
     ----------
     sample : Sample
     seed : int
-    order : str
-        How leaves rank; see `rank_leaves`.
     """
 
-    def __init__(self, sample: Sample, seed: int, order: str) -> None:
+    def __init__(self, sample: Sample, seed: int) -> None:
         self._X = np.ascontiguousarray(sample.X)
         self._weight = sample.weight
-        self._seed, self._order = seed, order
+        self._seed = seed
         positive = sample.positive
         self._rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
         self._n_positives = int(positive.sum())
@@ -73,7 +71,9 @@ class Bag:
                 Team(0),
                 FeatureDraw(table.n_features, n_drawn_features, generator),
             )
-            return self._look(grow(division, limits, ignore), times)
+            tree = grow(division, limits, ignore)
+            unseen = self._rows[times == 0]
+            return Grown(tree, unseen, tree.find_leaves(self._X[unseen]))
 
         n_cells = table.n_rows * table.n_features * len(numbers)
         pool = ThreadPoolExecutor(numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1)
@@ -82,10 +82,22 @@ class Bag:
         finally:  # also when a callback has stopped the fit
             pool.shutdown(cancel_futures=True)
 
-    def recall(self, trees: Iterable[Tree]) -> Iterator[Grown]:
-        """Give all trees of a forest, from number 0, as `grow` did."""
-        for number, tree in enumerate(trees):
-            yield self._look(tree, self._draw(number)[0])
+    def recall(self, trees: Iterable[tuple[Tree, Integers]]) -> Iterator[Grown]:
+        """Give all trees of a forest, from number 0, with the leaves of the rows unseen, as `grow` did.
+
+        Raises
+        ------
+        ArtifactError
+            A tree comes with leaves that are not its own, or with too many or too few.
+        """
+        for number, (tree, leaf) in enumerate(trees):
+            unseen = self._rows[self._draw(number)[0] == 0]
+            if len(leaf) != len(unseen) or (leaf.size and leaf.max() >= tree.n_leaves):
+                raise ArtifactError(
+                    f"tree {number} must come with one of its {tree.n_leaves} leaves for each of "
+                    f"{len(unseen)} rows, got {len(leaf)} leaves up to {leaf.max(initial=0)}"
+                )
+            yield Grown(tree, unseen, leaf)
 
     def _draw(self, number: int) -> tuple[Integers, np.random.Generator]:
         """Give how often a tree has each row, positives first, and the generator to go on with."""
@@ -94,11 +106,6 @@ class Bag:
         m, n = self._n_positives, len(self._rows)
         drawn = np.concatenate([generator.integers(0, m, m), generator.integers(m, n, n - m)])
         return np.bincount(drawn, minlength=n), generator
-
-    def _look(self, tree: Tree, times: Integers) -> Grown:
-        unseen = self._rows[times == 0]
-        ranks = rank_leaves(tree, self._order)
-        return Grown(tree, unseen, ranks[tree.find_leaves(self._X[unseen])])
 
 
 def rank_leaves(tree: Tree, order: str) -> Floats:
@@ -120,6 +127,33 @@ def write_trees(trees: Sequence[Tree]) -> Arrays:
         "leaf_positive": np.concatenate([tree.leaf_positive for tree in trees]),
         "leaf_negative": np.concatenate([tree.leaf_negative for tree in trees]),
     } | rules.arrays()
+
+
+def write_share_of_trees(grown: Sequence[Grown]) -> Arrays:
+    """Give trees as `write_trees` does, and the leaves of the rows that each did not see."""
+    leaf = np.concatenate([each.leaf for each in grown])
+    small = max(each.tree.n_leaves for each in grown) <= 1 << 16
+    return write_trees([each.tree for each in grown]) | {
+        "leaf": leaf.astype(np.uint16 if small else np.uint32),
+        "n_unseen": np.array([len(each.leaf) for each in grown]),
+    }
+
+
+def read_share_of_trees(
+    arrays: Mapping[str, npt.NDArray[Any]], n_categories: Integers
+) -> list[tuple[Tree, Integers]]:
+    """Rebuild what `write_share_of_trees` gave: each tree with its leaves."""
+    trees = read_trees(arrays, n_categories)
+    leaf, n_unseen = arrays["leaf"], arrays["n_unseen"]
+    check_array("n_unseen", n_unseen, np.int64, (len(trees),))
+    check_array("leaf", leaf, np.uint16 if leaf.dtype == np.uint16 else np.uint32, (leaf.size,))
+    if not ((n_unseen >= 0) & (n_unseen <= leaf.size)).all() or n_unseen.sum() != leaf.size:
+        raise ArtifactError("n_unseen must share out leaf")
+    ends = np.cumsum(n_unseen)
+    return [
+        (tree, leaf[last - n : last].astype(np.int64))
+        for tree, n, last in zip(trees, n_unseen, ends, strict=True)
+    ]
 
 
 def read_trees(arrays: Mapping[str, npt.NDArray[Any]], n_categories: Integers) -> tuple[Tree, ...]:

@@ -21,12 +21,21 @@ from core.scan.options import MaxNarrowBins
 from core.shares import identify_fit, read_shares, write_share
 
 from . import options, walking
-from .bagging import Bag, Grown, rank_leaves, read_trees, write_trees
+from .bagging import (
+    Bag,
+    Grown,
+    rank_leaves,
+    read_share_of_trees,
+    read_trees,
+    write_share_of_trees,
+    write_trees,
+)
 from .coding import code
 from .contributions import PathValues
 from .growth import Limits
 from .importance import sum_gains
 from .leafrank import Shape
+from .preorder import Integers
 from .splitting import Sample
 from .tree import Tree
 
@@ -217,11 +226,12 @@ class TreeRankForest(Ranker):
                 f"first and last must be 0 <= first < last <= n_trees ({self.n_trees}), "
                 f"got {first} and {last}"
             )
-        trees = []
-        for grown in own._grow(sample, range(first, last)):
-            trees.append(grown.tree)
-            (callback or ignore)(len(trees), last - first, {})
-        return write_share(identify_fit(self, *sample[:3]), first, last, write_trees(trees))
+        grown = []
+        for each in own._grow(sample, range(first, last)):
+            grown.append(each)
+            (callback or ignore)(len(grown), last - first, {})
+        arrays = write_share_of_trees(grown)
+        return write_share(identify_fit(self, *sample[:3]), first, last, arrays)
 
     def join_shares(
         self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
@@ -245,13 +255,12 @@ class TreeRankForest(Ranker):
             A share is damaged or of another fit, or a tree is missing or there twice.
         """
         sample = self._sample(*self._take_rows(X, y, sample_weight))
-        trees: list[Tree] = []
+        trees: list[tuple[Tree, Integers]] = []
         for n_trees, arrays in read_shares(shares, identify_fit(self, *sample[:3]), self.n_trees):
-            trees += read_trees(arrays, sample.n_categories)
-            if len(arrays["n_nodes"]) != n_trees:
-                raise ArtifactError(
-                    f"n_nodes must hold {n_trees} trees, got {len(arrays['n_nodes'])}"
-                )
+            own = read_share_of_trees(arrays, sample.n_categories)
+            if len(own) != n_trees:
+                raise ArtifactError(f"n_nodes must hold {n_trees} trees, got {len(own)}")
+            trees += own
         self._gather(sample, self._bag(sample).recall(trees), ignore)
         return self
 
@@ -265,7 +274,7 @@ class TreeRankForest(Ranker):
         return Sample(X, positive, weight, self._n_categories())
 
     def _bag(self, sample: Sample) -> Bag:
-        return Bag(sample, self.random_state, self.order)
+        return Bag(sample, self.random_state)
 
     def _grow(self, sample: Sample, numbers: range) -> Iterator[Grown]:
         least_mass = self.min_samples_leaf * min(float(sample.weight.mean()), 1.0)
@@ -281,9 +290,9 @@ class TreeRankForest(Ranker):
         _, positive, weight, _ = sample
         totals, counts = np.zeros((2, len(positive)))
         trees = []
-        for tree, unseen, ranks in grown:
+        for tree, unseen, leaf in grown:
             trees.append(tree)
-            totals[unseen] += ranks
+            totals[unseen] += rank_leaves(tree, self.order)[leaf]
             counts[unseen] += 1.0
             if callback is not ignore:
                 callback(len(trees), self.n_trees, _judge(positive, totals, counts, weight))

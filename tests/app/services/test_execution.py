@@ -162,7 +162,7 @@ def test_another_owners_dataset_is_not_there(bench: Workbench) -> None:
 
 
 def test_unknown_kind(bench: Workbench) -> None:
-    with pytest.raises(Invalid, match="must be of kind ingest or .*train.*, got 'bake'"):
+    with pytest.raises(Invalid, match=r"must be of kind ingest or .*train.*, got 'bake'"):
         execution.run({"kind": "bake"}, quiet)
 
 

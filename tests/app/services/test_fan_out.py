@@ -184,7 +184,7 @@ class TestWhenToShare:
         assert {state for _, state, _ in parts_of(bench, job)} >= {"failed", "cancelled"}
 
 
-FOREST = {"algorithm": {"name": "treerank_forest", "n_trees": 7}}
+FOREST = {"algorithm": {"name": "treerank_forest", "n_trees": 25}}
 SEARCHED_FOREST = FOREST | {"search": {"method": "grid", "space": {"max_depth": [1, 3]}}}
 
 
@@ -238,7 +238,8 @@ class TestOneLargeFit:
 
         assert sizes(50, 20) == [25, 25]
         assert sizes(50, 25.5) == []
-        assert sizes(10, 3) == [3, 3, 4]
+        assert sizes(25, 2) == [8, 8, 9]
+        assert sizes(15, 2) == []
         assert sizes(5000, 2) == [312, 313, 312, 313] * (MOST_SHARES // 4)
         assert sizes(50, float("inf")) == []
         boosted = {"algorithm": "rankboost", "parameters": {"n_rounds": 500}}
