@@ -59,40 +59,40 @@ class TestEnds:
         assert states(db, job)[0] == "cancelled"
         assert seen(db, job.id)[-1][2] == "cancelled"
 
-    @pytest.mark.parametrize("round_", range(3))
-    def test_cancel_or_join_has_one_outcome(self, db: Database, round_: int) -> None:
-        job = divided(db, 2)
-        first, second = claimed(db), claimed(db)
-        outcomes = at_once(
-            functools.partial(jobs.cancel, db, OWNER, job.id),
-            functools.partial(end_part, db, first),
-            functools.partial(end_part, db, second),
-        )
-        assert jobs.get(db, OWNER, job.id).state == "cancelled"
-        assert outcomes[0][1] is True
-        for claim, outcome in zip((first, second), outcomes[1:], strict=True):
-            if outcome is not None:
-                assert isinstance(outcome, CancelRequested)
-                queue.fail(db, claim, None, state=JobState.CANCELLED)
-        expected = ["succeeded" if outcome is None else "cancelled" for outcome in outcomes[1:]]
-        assert states(db, job)[1] == expected
+    def test_cancel_or_join_has_one_outcome(self, db: Database) -> None:
+        for _ in range(3):
+            job = divided(db, 2)
+            first, second = claimed(db), claimed(db)
+            outcomes = at_once(
+                functools.partial(jobs.cancel, db, OWNER, job.id),
+                functools.partial(end_part, db, first),
+                functools.partial(end_part, db, second),
+            )
+            assert jobs.get(db, OWNER, job.id).state == "cancelled"
+            assert outcomes[0][1] is True
+            for claim, outcome in zip((first, second), outcomes[1:], strict=True):
+                if outcome is not None:
+                    assert isinstance(outcome, CancelRequested)
+                    queue.fail(db, claim, None, state=JobState.CANCELLED)
+            expected = ["succeeded" if outcome is None else "cancelled" for outcome in outcomes[1:]]
+            assert states(db, job)[1] == expected
 
-    @pytest.mark.parametrize("round_", range(3))
-    def test_fail_or_finish_has_one_outcome(self, db: Database, round_: int) -> None:
-        job = divided(db, 2)
-        first, second = claimed(db), claimed(db)
-        failed, finished, _ = at_once(
-            functools.partial(queue.fail, db, first, PROBLEM),
-            functools.partial(end_part, db, second),
-            functools.partial(queue.heartbeat, db, SETTINGS, second, {"fraction": 0.5}),
-        )
-        assert failed is None
-        assert jobs.get(db, OWNER, job.id).state == "failed"
-        if finished is None:
-            assert states(db, job)[1] == ["failed", "succeeded"]
-        else:
-            assert isinstance(finished, CancelRequested)
-            assert states(db, job)[1] == ["failed", "running"]
+    def test_fail_or_finish_has_one_outcome(self, db: Database) -> None:
+        for _ in range(3):
+            job = divided(db, 2)
+            first, second = claimed(db), claimed(db)
+            failed, finished, _ = at_once(
+                functools.partial(queue.fail, db, first, PROBLEM),
+                functools.partial(end_part, db, second),
+                functools.partial(queue.heartbeat, db, SETTINGS, second, {"fraction": 0.5}),
+            )
+            assert failed is None
+            assert jobs.get(db, OWNER, job.id).state == "failed"
+            if finished is None:
+                assert states(db, job)[1] == ["failed", "succeeded"]
+            else:
+                assert isinstance(finished, CancelRequested)
+                assert states(db, job)[1] == ["failed", "running"]
 
     def test_a_cancel_races_claims_and_no_part_is_left_behind(self, db: Database) -> None:
         for _ in range(5):
