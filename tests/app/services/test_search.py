@@ -14,6 +14,7 @@ from app.db.model_tables import Model, ModelMetrics
 from app.db.session import Database
 from app.db.tables import Dataset, JobState
 from app.services import execution, jobs
+from app.services.divisions import divide_rows
 from app.services.tables import Columns, Table, read_table, split
 from app.services.trials.inner import Inner
 from app.services.trials.multilabel import MultilabelTrial, Part
@@ -257,3 +258,80 @@ def test_progress_adds_up_over_both_fits(bench: Workbench) -> None:
         [step for step, _ in steps if step > 0][:40], abs=1
     )
     assert steps[-1] == (1000, 1000)
+
+
+def test_inner_folds_and_ranges(bench: Workbench) -> None:
+    """A candidate's value is its mean over the inner folds; drawn values keep to their range."""
+    dataset = bench.ready(noisy())
+    search = {
+        "method": "random",
+        "space": {"C": [0.01, 1.0], "max_bins": {"low": 2, "high": 9, "integer": True}},
+        "n_candidates": 3,
+        "folds": 3,
+        "fraction": 0.25,
+    }
+    algorithm = {"name": "auc_svm", "feature_map": "bins"}
+    model = bench.model(bench.work_on(dataset, algorithm=algorithm, search=search, seed=4))
+    table = read(bench, dataset, "y")
+    training = table.take(split(table, 0.25, seed=4)[0])
+    folds = divide_rows(training, {"method": "cross_validation", "folds": 3}, 4 + 2**32)
+    assert len(model.search["candidates"]) == 6
+    for candidate in model.search["candidates"]:
+        given = candidate["parameters"]
+        assert given["C"] in (0.01, 1.0)
+        assert given["max_bins"] in range(2, 10)
+        values = []
+        for fold in folds:
+            learnt, held = (training.take(rows) for rows in fold)
+            ranker = ALGORITHMS["auc_svm"](**given, feature_map="bins", random_state=4)
+            values.append(auc(held.y, ranker.fit(learnt.X, learnt.y).decision_function(held.X)))
+        assert candidate["value"] == pytest.approx(np.mean(values), abs=0.02)
+    best = max(candidate["value"] for candidate in model.search["candidates"])
+    (chosen,) = (c for c in model.search["candidates"] if c["state"] == "chosen")
+    assert (chosen["value"], chosen["parameters"]) == (best, model.search["chosen"])
+    assert {**model.parameters, **chosen["parameters"]} == model.parameters
+
+
+def test_halving_gives_more_rows_to_fewer(bench: Workbench) -> None:
+    """On pairs and on labels, too: who is left behind has learnt from a share of them."""
+    rows = bench.ready(noisy())
+    items, _, worth = upload_items(bench, 120)
+    bench.compare(items, pairs_csv(draw_pairs(worth, 3000)))
+    body = "a,b,u,v\n" + "".join(f"{k % 7},{k % 11},{k % 2},{k % 3 > 0}\n" for k in range(300))
+    labels = bench.ready(body, kind="multilabel", labels="u,v")
+    for dataset, name in ((rows, "rankboost"), (items, "rankboost"), (labels, "adaboost_mh")):
+        space = {"max_bins": [2, 3, 4, 6, 8, 16, 32, 64, 128], "n_rounds": [2, 5]}
+        search = {"method": "halving", "space": space, "n_candidates": 9, "fraction": 0.25}
+        job = bench.work_on(dataset, algorithm={"name": name}, search=search)
+        found = bench.model(job).search["candidates"]
+        shares = [candidate["rows"] for candidate in found]
+        assert {round(share, 3): shares.count(share) // 2 for share in shares} == {
+            0.111: 6,
+            0.333: 2,
+            1.0: 1,
+        }
+        (chosen,) = (c for c in found if c["state"] == "chosen")
+        assert chosen["rows"] == 1.0
+
+
+def test_trees_are_pruned_by_search(bench: Workbench) -> None:
+    dataset = bench.ready(noisy())
+    space = {"pruning": ["cv", "structural", None], "max_depth": [2, 6]}
+    search = {"method": "grid", "space": space, "fraction": 0.25}
+    job = bench.work_on(dataset, algorithm={"name": "treerank"}, search=search)
+    model = bench.model(job)
+    assert len(model.search["candidates"]) == 6
+    assert all(candidate["value"] > 0.5 for candidate in model.search["candidates"])
+    assert model.parameters["pruning"] == model.search["chosen"]["pruning"]
+
+
+def test_candidates_that_cannot_be_fitted_are_out_of_the_race(bench: Workbench) -> None:
+    dataset = bench.ready(noisy())
+    space = {"weak_ranker": ["stump", "tree"], "push": [1.0, 4.0]}  # stumps have no push
+    search = {"method": "grid", "space": space, "fraction": 0.25}
+    algorithm = {"name": "rankboost", "n_rounds": 3}
+    model = bench.model(bench.work_on(dataset, algorithm=algorithm, search=search))
+    failed = [c for c in model.search["candidates"] if c["state"] == "failed"]
+    assert [c["parameters"] for c in failed] == [{"push": 4.0, "weak_ranker": "stump"}]
+    assert failed[0]["value"] is None
+    assert "push must be 1 unless weak_ranker is 'tree'" in failed[0]["reason"]
