@@ -25,7 +25,7 @@ LONGEST_SHARE = 0.1
 """Of the budget, what a fit of the screening may take in any case."""
 
 PROBE_ROUNDS = 12
-LEAST_ROUNDS, MOST_ROUNDS = 40, 500
+LEAST_ROUNDS, MOST_ROUNDS = 40, 400
 PATH_SHARES = (0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 LEARNING = 12.5
 """Rounds of the first of the mainstay times its learning rate, where neither meets its bounds."""
@@ -38,6 +38,8 @@ FIRST, FIRST_SHARE = 2, 0.5
 """The first two of the mainstay may each take half of the time that is left."""
 PRIMARY = 4
 """So many of the mainstay come before the other families."""
+SECOND_CHANCES = 3
+"""So many that the last rung left behind are tried on all rows after all, if there is time."""
 OF_HANDS = 0.8
 """What fits that run at once get done, as a share of what they would if each were alone."""
 SPENT = 0.95
@@ -143,7 +145,7 @@ class Auto:
         if probes:
             return probes
         primary, secondary = self._order(race)
-        queue = [*primary, *alive, *secondary, *behind]
+        queue = [*primary, *alive, *secondary, *behind[:SECOND_CHANCES]]
         step = self._full(race, held, queue, elapsed)
         if step:
             return step
