@@ -143,9 +143,15 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
         spec=spec,
         tags=dict(request.tags),
         dataset_id=request.dataset_id,
-        timeout_seconds=request.timeout_seconds,
+        timeout_seconds=request.timeout_seconds or _timeout(settings, spec),
         priority=request.priority,
     )
+
+
+def _timeout(settings: Settings, spec: Mapping[str, Any]) -> float:
+    """Longest run of a job that names none: the service's own, and twice the budget of `auto` at least."""
+    budget = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
+    return max(settings.job_timeout_seconds, 2.0 * budget)
 
 
 def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) -> Json:

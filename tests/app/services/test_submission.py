@@ -11,7 +11,7 @@ from workbench import OWNER, Workbench, breast_cancer
 from app.db.session import Database
 from app.db.tables import Dataset
 from app.errors import Conflict, Invalid, NotFound, ServiceError
-from app.services import jobs, submission
+from app.services import controls, jobs, submission
 from app.services.submission import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
@@ -161,3 +161,32 @@ def test_the_estimate_grows_with_the_work(bench: Workbench, dataset: Dataset) ->
 
     assert estimate(10_000)["seconds"] > estimate(10)["seconds"]
     assert estimate(10)["memory_bytes"] == 569 * 30 * 17
+
+
+def test_auto_has_the_time_that_its_budget_needs(bench: Workbench, dataset: Dataset) -> None:
+    for budget, timeout in ((60, 3600.0), (10_000, 20_000.0)):
+        job = bench.submit(dataset, algorithm={"name": "auto", "budget_seconds": budget})
+        assert job.timeout_seconds == timeout
+    spec = check(bench, dataset.id, algorithm={"name": "auto"})
+    assert spec["algorithm"] == {"name": "auto", "parameters": {"budget_seconds": 60.0}}
+    assert spec["model_name"] == "auto"
+
+
+def test_controls_are_fitted_where_they_cost_little(
+    bench: Workbench, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = ["logistic", "auc_svm"]
+    assert check(bench, dataset.id)["controls"] == {"algorithms": both, "skipped": None}
+    off = check(bench, dataset.id, controls=False)["controls"]
+    assert off == {"algorithms": [], "skipped": None}
+    monkeypatch.setattr(controls, "MOST_CELLS", 569 * 30 * 4)
+    folds = {"method": "cross_validation", "folds": 5, "repeats": 1}
+    left_out = check(bench, dataset.id, validation=folds)["controls"]
+    assert left_out["algorithms"] == []
+    assert "are 85,350, more than 68,280" in left_out["skipped"]
+    assert check(bench, dataset.id, validation=folds, controls=True)["controls"] == {
+        "algorithms": both,
+        "skipped": None,
+    }
+    none = check(bench, dataset.id, validation={"method": "none"}, controls=True)["controls"]
+    assert (none["algorithms"], "validation.method is none" in none["skipped"]) == ([], True)
