@@ -74,7 +74,7 @@ class Auto:
     Raises
     ------
     InvalidParameter
-        The budget is not above 0.
+        The budget is not above 0, n_rare is not from 1 to n_rows, or at_once is below 1.
 
     Notes
     -----
@@ -113,6 +113,10 @@ class Auto:
     ) -> None:
         if not 0.0 < budget_seconds < math.inf:
             raise InvalidParameter(f"budget_seconds must be greater than 0, got {budget_seconds}")
+        if not 1 <= n_rare <= n_rows:
+            raise InvalidParameter(f"n_rare must be from 1 to n_rows ({n_rows}), got {n_rare}")
+        if at_once < 1:
+            raise InvalidParameter(f"at_once must be at least 1, got {at_once}")
         self._budget = float(budget_seconds)
         folds = FOLDS if self._budget < TIME_FOR_FOLDS else FOLDS_IN_TIME
         self.n_splits = folds if n_rows < FEW_ROWS or n_rare < FEW_RARE else 1

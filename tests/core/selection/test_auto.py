@@ -232,6 +232,13 @@ def test_a_budget_must_be_a_time(budget):
         planner(budget)
 
 
+def test_other_bad_parameters_are_refused():
+    with pytest.raises(InvalidParameter, match=r"n_rare must be from 1 to n_rows \(13333\), got 0"):
+        planner(n_rare=0)
+    with pytest.raises(InvalidParameter, match="at_once must be at least 1, got 0"):
+        planner(at_once=0)
+
+
 @pytest.fixture(scope="module")
 def found():
     rng = np.random.default_rng(1)
