@@ -15,14 +15,16 @@ from numba.extending import intrinsic
 from .bins import N_CODES
 
 COLUMNS = 32  # in a block
-WORDS = 4  # of a row in a block
+NARROW = 8  # codes of uint8 in a word
+WIDE = 4  # codes of uint16
+WORDS = COLUMNS // NARROW  # of a row in a block
 CELLS = N_CODES * COLUMNS
 CACHE_LINE = 64  # bytes
 
 Words = npt.NDArray[np.uint64]
 
 
-def allocate_words(n_blocks: int, n_rows: int, per_word: int = 8) -> Words:
+def allocate_words(n_blocks: int, n_rows: int, per_word: int = NARROW) -> Words:
     """Give room for codes row by row, all 0, each block from a cache line on.
 
     So no row of 32 bytes lies across two lines. `per_word` codes share a word of 8 bytes.

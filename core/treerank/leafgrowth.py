@@ -15,11 +15,12 @@ import numba
 import numpy as np
 
 from core.scan import MISSING
-from core.scan.by_row import CELLS, COLUMNS
+from core.scan.by_row import CELLS, COLUMNS, NARROW
+from core.scan.rows import divide_rows, gather_rows
 
 from .category_peaks import TIE, write_above
 from .peaks import find_cut
-from .rows import add_rows, divide_rows, gather_rows, sum_rows
+from .rows import add_rows, sum_rows
 from .settling import settle
 from .workspace import (
     ABOVE,
@@ -140,6 +141,7 @@ def _do(phase, t, sizes, least_mass, work):  # type: ignore[no-untyped-def]
         leaf = work.leaves[run[LEAF]]
         run[N_ABOVE] = divide_rows(
             work.words[leaf[FEATURE] // COLUMNS],
+            NARROW,
             leaf[FEATURE] % COLUMNS,
             work.above[leaf[SPLIT]],
             run[FROM],

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from core.ranker import Floats
 from core.scan import Bins, Team
 from core.scan.bins import MAX_NARROW, RUN_ROWS, learn_bins
-from core.scan.by_row import COLUMNS, allocate_words
+from core.scan.by_row import COLUMNS, NARROW, WIDE, allocate_words
 from core.scan.team import take
 
-from .layout import NARROW, WIDE, Integers, Table
+from .layout import Integers, Table
 
 ROWS_AT_ONCE = 1024  # their values of thirty columns stay in the second-level cache
 

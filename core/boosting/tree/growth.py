@@ -12,11 +12,12 @@ import numba
 import numpy as np
 
 from core.scan.by_row import COLUMNS
+from core.scan.rows import divide_rows, gather_rows
 from core.scan.team import take
 
 from .layout import FIRST_CELL, HAS_MISSING, N_CODES, N_WORDS
 from .phases import ADD, DIVIDE, END_TREE, GATHER, count_cells, next_phase
-from .rows import add_rows, divide_rows, gather_rows
+from .rows import add_rows
 from .splits import find_cut
 from .workspace import (
     ABOVE,

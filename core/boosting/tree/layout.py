@@ -18,10 +18,6 @@ from core.scan.by_row import COLUMNS
 # whether a column has missing values; where the block's cells start in a histogram of all blocks.
 N_WORDS, N_CODES, HAS_MISSING, FIRST_CELL = range(4)
 
-NARROW = 8  # codes of uint8 in a word
-WIDE = 4  # codes of uint16
-
-
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

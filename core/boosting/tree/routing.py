@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from core.scan.by_row import COLUMNS, prefetch
+from core.scan.by_row import COLUMNS, NARROW, prefetch
 from core.scan.team import take
 
-from .layout import NARROW
 from .workspace import BY_SIDES
 
 ROWS_AT_ONCE = 1024  # their codes of thirty columns stay in the first-level cache

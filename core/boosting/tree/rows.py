@@ -1,40 +1,24 @@
-"""Kernels over the rows of a leaf: add them to a histogram, divide them by a cut.
-
-Each works on one run of rows. Runs are cut at fixed places, and what they give is combined in their
-order, so that no figure depends on how many threads share them out.
-"""
+"""The rows of a leaf are added to its histogram, a run of them at a time."""
 
 import numba
 import numpy as np
 
 from core.scan.by_row import COLUMNS, prefetch
-
-# Rows between asking for a row and using it: about the time that memory takes. Adding a row takes
-# thirty times as long as dividing one off.
-AHEAD_OF_ADDING = 24
-AHEAD_OF_DIVIDING = 256
-
-_COLUMNS = np.uint64(COLUMNS)
+from core.scan.rows import AHEAD_OF_ADDING, add_codes
 
 
 @numba.njit(inline="always")
 def _add_rows(words, rows, weights, sizes, least, start, stop, n_words, per_word, histogram):  # type: ignore[no-untyped-def]
     last = stop - 1
-    bits = np.uint64(64 // per_word)
-    one_code = (np.uint64(1) << bits) - np.uint64(1)
-    row_words = np.uint64(COLUMNS // per_word)
+    row_words = COLUMNS // per_word
     for i in range(start, stop):
         ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_ADDING, last))])
-        prefetch(words, ahead * np.int64(row_words))
+        prefetch(words, ahead * row_words)
         prefetch(weights, ahead)
         row = np.uint64(rows[np.uint64(i)])
         size = abs(sizes[row])
         weight = weights[row] * (least / size if size < least else 1.0)
-        for q in range(n_words):
-            word = words[row * row_words + np.uint64(q)]
-            for k in range(per_word):
-                code = (word >> (bits * np.uint64(k))) & one_code
-                histogram[code * _COLUMNS + np.uint64(per_word * q + k)] += weight
+        add_codes(words, row, weight, n_words, per_word, histogram)
 
 
 @numba.njit(
@@ -70,66 +54,3 @@ def add_rows(words, per_word, rows, weights, sizes, least, start, stop, n_words,
         _add_rows(words, rows, weights, sizes, least, start, stop, 2, 8, histogram)
     else:
         _add_rows(words, rows, weights, sizes, least, start, stop, 1, 8, histogram)
-
-
-@numba.njit(
-    numba.int64(
-        numba.uint64[::1],
-        numba.int64,
-        numba.int64,
-        numba.uint8[::1],
-        numba.int64,
-        numba.int64,
-        numba.uint32[::1],
-        numba.uint32[::1],
-    ),
-    nogil=True,
-    cache=True,
-)
-def divide_rows(words, per_word, column, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
-    """Divide rows[start:stop] by the codes of a column of a block; return how many lie above.
-
-    `above` holds a 1 for each code above, a 0 for the others. Rows above go to the front of
-    divided[start:stop] in their order, the others to its back in reverse.
-    """
-    row_words = np.uint64(COLUMNS // per_word)
-    bits = np.uint64(64 // per_word)
-    one_code = (np.uint64(1) << bits) - np.uint64(1)
-    at = np.uint64(column // per_word)
-    shift = bits * np.uint64(column % per_word)
-    low = np.uint64(start)
-    high = np.uint64(stop - 1)
-    last = stop - 1
-    for i in range(start, stop):
-        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_DIVIDING, last))])
-        prefetch(words, ahead * np.int64(row_words) + np.int64(at))
-        row = rows[np.uint64(i)]
-        # written to both ends, one of which is written again: no branch to mispredict
-        divided[low] = row
-        divided[high] = row
-        code = (words[np.uint64(row) * row_words + at] >> shift) & one_code
-        is_above = np.uint64(above[code])
-        low += is_above
-        high -= np.uint64(1) - is_above
-    return np.int64(low) - start
-
-
-@numba.njit(
-    numba.void(
-        numba.uint32[::1],
-        numba.int64,
-        numba.int64,
-        numba.int64,
-        numba.uint32[::1],
-        numba.int64,
-        numba.int64,
-    ),
-    nogil=True,
-    cache=True,
-)
-def gather_rows(divided, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
-    """Copy divided[start:middle] to rows[above:] and divided[middle:stop], reversed, to rows[below:]."""
-    for i in range(middle - start):
-        rows[np.uint64(above + i)] = divided[np.uint64(start + i)]
-    for i in range(stop - middle):
-        rows[np.uint64(below + i)] = divided[np.uint64(stop - 1 - i)]

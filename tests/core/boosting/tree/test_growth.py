@@ -9,13 +9,13 @@ from core.boosting.tree.coding import code_table
 from core.boosting.tree.drawing import Drawn, draw, uniform
 from core.boosting.tree.grower import Grower, Splits
 from core.boosting.tree.growth import histogram_of
-from core.boosting.tree.layout import N_CODES, NARROW
+from core.boosting.tree.layout import N_CODES
 from core.boosting.tree.passes import Passes
 from core.boosting.tree.workspace import BY_SIDES, START, STOP, Rule
 from core.boosting.tree.worth import Objective
 from core.errors import InvalidParameter
 from core.scan import Team, fit_bins
-from core.scan.by_row import COLUMNS
+from core.scan.by_row import COLUMNS, NARROW
 
 
 def make_rows(n, d, n_positives, n_categories=0, seed=0):
