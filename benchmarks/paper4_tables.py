@@ -71,6 +71,11 @@ CONTESTANTS = {
     "auc_svm": Contestant("auc_svm", SVM),
     "pauc_svm": Contestant("pauc_svm", SVM),
     "pauc_svm_dc": Contestant("pauc_svm_dc", SVM),
+    "pauc_svm_sigmoid": Contestant("pauc_svm", SVM | {"surrogate": ["sigmoid"]}),
+    "pauc_svm_bins": Contestant("pauc_svm", SVM | {"feature_map": ["bins"]}),
+    "pauc_svm_fourier": Contestant(
+        "pauc_svm", SVM | {"feature_map": ["fourier"], "n_components": [500], "tol": [1e-3]}
+    ),
     "asymmetric_svm": Contestant("asymmetric_svm", SVM),
     "greedy_pairs": Contestant("greedy_pairs", {"coarseness": [100]}),
     "komori_eguchi_25": Contestant("komori_eguchi_boost", {"n_rounds": [25]}),

@@ -119,6 +119,9 @@ class PAUCSVM(SupportVectorRanker):
     def _has_gap(self) -> bool:
         return self.surrogate != "sigmoid"
 
+    def _proves_collapse(self) -> bool:
+        return self.surrogate != "sigmoid"
+
     def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
         if self.surrogate == "sigmoid" and window == self._window():
             return SigmoidTrainer(

@@ -101,6 +101,9 @@ class PAUCSVMDC(SupportVectorRanker):
     def _anchor(self) -> float | Literal["auto"] | None:
         return self.anchor
 
+    def _proves_collapse(self) -> bool:
+        return False
+
     def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
         if window == WHOLE:
             return super()._solver(sample, window, progress)

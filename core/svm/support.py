@@ -39,7 +39,8 @@ class SupportVectorRanker(MappedRanker):
     n_iter_ : int
         Iterations of the last programme.
     collapsed_ : bool
-        Whether w = 0, constant scores, is the optimum for every C.
+        Whether w = 0, constant scores, is the optimum for every C; of a risk that is not convex, whether nothing better
+        was found.
     critical_fpr_ : float or None
         Where it collapsed, the least `fpr_max`, but for 2 %, with which it would not; None where none would do.
     """
@@ -75,7 +76,11 @@ class SupportVectorRanker(MappedRanker):
         return tuple(cost for cost in self.path if cost >= LEAST_KERNEL_COST)
 
     def _has_gap(self) -> bool:
-        """Whether the distance from a minimum is known, and a collapse proven."""
+        """Whether the distance from a minimum is known."""
+        return True
+
+    def _proves_collapse(self) -> bool:
+        """Whether a collapse is proven for every C; else it is that nothing better was found with those tried."""
         return True
 
     def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
@@ -151,7 +156,7 @@ class SupportVectorRanker(MappedRanker):
     def _describe_collapse(self) -> str:
         low, high = self._window()
         message = f"for false positive rates {low:g} to {high:g} "
-        if self._has_gap():
+        if self._proves_collapse():
             message += (
                 "constant scores are the optimum whatever C: "
                 "no linear score lifts the mean of the positives above that of its highest negatives"

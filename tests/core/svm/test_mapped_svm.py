@@ -133,13 +133,14 @@ def test_any_order_and_weights_as_rows(name):
     X, y = xor(150)
     X = np.column_stack([X, X[:, 0], np.where(X[:, 1] > 1, np.nan, X[:, 1])])
     ranker = AUCSVM(feature_map=name, n_components=20, C=10.0, tol=1e-9)
+    # the gap of 1e-9 · C lets coefficients differ by √(2 · 1e-8)
     weight = np.random.default_rng(0).integers(1, 4, 150)
     scores = ranker.fit(X, y, weight).decision_function(X)
     rows, columns = np.random.default_rng(1).permutation(150), [3, 1, 0, 2]
     moved = ranker.fit(X[rows][:, columns], y[rows], weight[rows]).decision_function(X[:, columns])
-    assert moved == pytest.approx(scores, abs=1e-6)
+    assert moved == pytest.approx(scores, abs=2e-4)
     repeated = ranker.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).decision_function(X)
-    assert repeated == pytest.approx(scores, abs=1e-6)
+    assert repeated == pytest.approx(scores, abs=2e-4)
 
 
 def test_another_seed_draws_others():
