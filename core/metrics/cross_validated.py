@@ -36,7 +36,7 @@ from core.metrics.compare import (
     check_windows,
     compare_areas,
 )
-from core.metrics.groups import FloatArray, Rows, check_rows, number_units
+from core.metrics.groups import Rows, check_rows, number_units
 from core.metrics.influence import (
     Areas,
     areas_of_units,
@@ -176,35 +176,33 @@ def _estimate(
     if not judged:
         raise InvalidData("fold must name a fold with rows of both classes, got none")
     of_repeat = repeats[[entries[0] for entries in judged]]
-    n_folds = np.bincount(of_repeat)
-    n_repeats = int(np.count_nonzero(n_folds))
-    shares = 1.0 / (n_repeats * n_folds[of_repeat])
-    return _average(rows, judged, shares, n_repeats, windows, clustered=group is not None)
+    return _average(rows, judged, of_repeat, windows, clustered=group is not None)
 
 
 def _average(
     rows: Rows,
     judged: Sequence[NDArray[np.intp]],
-    shares: FloatArray,
-    n_repeats: int,
+    of_repeat: NDArray[np.intp],
     windows: Sequence[Window],
     *,
     clustered: bool,
 ) -> Areas:
-    """The folds' areas and influences, each times the fold's share, added up."""
+    """The mean of the repeats' means over their folds, and the influences on it."""
+    _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
     used = _take(rows, np.concatenate(judged))
-    values = np.zeros((len(rows.scores), len(windows)))
-    influence = np.empty((*values.shape, used.positive.size))
+    areas = np.empty((len(judged), len(rows.scores), len(windows)))
+    influence = np.empty((*areas.shape[1:], used.positive.size))
     effective, start = np.zeros(2), 0
-    for entries, share in zip(judged, shares, strict=True):
-        held = _take(rows, entries)
-        areas, phi = row_influences(held, windows)
-        values += share * areas
-        influence[:, :, start : start + entries.size] = share * phi
-        start += entries.size
+    for place, entries in enumerate(judged):
+        held, end = _take(rows, entries), start + entries.size
+        areas[place], phi = row_influences(held, windows)
+        influence[:, :, start:end] = phi / (n_folds.size * n_folds[repeat[place]])
         effective += effective_units(held)
-    n_means = len(judged) / n_repeats
-    mean = float(effective[0]) / n_repeats, float(effective[1]) / n_repeats
+        start = end
+    # Means of means, not sums of shares, which might round 1 to more than 1.
+    values = np.mean([areas[repeat == r].mean(axis=0) for r in range(n_folds.size)], axis=0)
+    mean = float(effective[0]) / n_folds.size, float(effective[1]) / n_folds.size
+    n_means = len(judged) / n_folds.size
     return areas_of_units(values, influence, used, mean, n_means, clustered=clustered)
 
 

@@ -109,6 +109,18 @@ def test_perfect_folds_and_folds_of_one_positive_get_wilsons_interval():
     assert lone.high - lone.low > 0.3
 
 
+@pytest.mark.parametrize("n_repeats", [1, 7])
+def test_perfect_folds_have_an_area_of_exactly_1_however_many_they_are(n_repeats):
+    for n_folds in (2, 3, 6, 10, 49):
+        fold = np.tile(np.repeat(np.arange(n_folds), 4), n_repeats)
+        y = np.tile([1, 1, 0, 0], n_folds * n_repeats)
+        repeat = np.repeat(np.arange(n_repeats), 4 * n_folds)
+        row = np.tile(np.arange(4 * n_folds), n_repeats)
+        (found,) = cross_validated_areas(y, y + 0.0, fold, repeat=repeat, row=row)
+        assert found == pytest.approx(partial_auc_interval(y[repeat == 0], y[repeat == 0] + 0.0))
+        assert found.value == found.high == 1.0
+
+
 def test_groups_across_folds_and_repeats_are_summed():
     # Whole copies of a table, a fold each, of the same units: no more is known than from one.
     y, scores, _ = scored_in_folds(np.random.default_rng(9), n=120, n_folds=1)
