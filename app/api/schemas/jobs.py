@@ -206,6 +206,12 @@ class Job(Resource):
     error: dict[str, Any] | None = Field(description="A problem, once the job has failed.")
     model_id: str | None
     retry_of: str | None
+    evaluation_id: str | None = Field(
+        default=None, description="What a job of kind `evaluate` makes."
+    )
+    comparison_id: str | None = Field(
+        default=None, description="What a job of kind `compare` makes."
+    )
     created_at: Timestamp
     started_at: Timestamp | None
     finished_at: Timestamp | None
@@ -242,6 +248,8 @@ class Job(Resource):
             error=row.error,
             model_id=row.model_id,
             retry_of=row.retry_of,
+            evaluation_id=spec.get("evaluation_id"),
+            comparison_id=spec.get("comparison_id"),
             created_at=row.created_at,
             started_at=row.started_at,
             finished_at=row.finished_at,

@@ -65,6 +65,7 @@ def test_an_evaluation(world: World) -> None:
     refused(world.client.get(roc), 404, "no_curve", "has yet to make it")
     job = world.client.get(f"/v1/jobs/{accepted['job_id']}").json()
     assert (job["kind"], job["dataset_id"]) == ("evaluate", world.new)
+    assert (job["evaluation_id"], job["comparison_id"]) == (accepted["id"], None)
     world.service.work()
     found = world.client.get(answer.headers["Location"]).json()
     assert found["status"] == "ready"
