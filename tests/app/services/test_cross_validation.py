@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from workbench import Workbench, breast_cancer, quiet
+from workbench import OWNER, Workbench, breast_cancer, quiet
 
 from app.db import models as model_rows
+from app.db.blobs import named
 from app.db.model_tables import Model
 from app.db.session import Database
 from app.db.validation_tables import ModelControls, ModelOutOfFold
-from app.services import out_of_fold, training, yardstick
+from app.services import models, out_of_fold, training, yardstick
 from app.services.divisions import divide_rows
 from app.services.models import curve_of
 from app.services.tables import Columns, Table, divide, read_table
@@ -148,6 +149,8 @@ def test_figures_and_curve(bench: Workbench) -> None:
         assert model_rows.find_curve(session, model.id, "train") is not None
     assert (kept.entries, kept.repeats, kept.folds) == (2 * 569, 2, 3)
     assert kept.dataset_id == dataset.id
+    with bench.db.read() as session:
+        assert named(session, [kept.blob_key]) == {kept.blob_key}  # the sweeper leaves it alone
     assert row is not None
     assert found is not None
     table = pq.read_table(bench.blobs.path(kept.blob_key))
@@ -172,6 +175,10 @@ def test_figures_and_curve(bench: Workbench) -> None:
     assert [w["chosen"]["value"] for w in compared.windows] == [each.value for each in expected]
     assert compared.decided_on == {"fpr_min": 0.0, "fpr_max": 0.2}
     assert model.beats_controls is False
+    models.delete(bench.db, OWNER, model.id)
+    with bench.db.read() as session:
+        assert named(session, [kept.blob_key]) == set()
+        assert session.get(ModelControls, model.id) is None
 
 
 def served(bench: Workbench, model: Model) -> Ranker:
@@ -187,7 +194,7 @@ def features(bench: Workbench, dataset: Any) -> pa.Table:
 def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
     """Trees that know their training rows by heart leave a gap between the classes, in which new rows lie."""
     train, new = noisy(400, seed=3), noisy(4000, seed=53)
-    given = {"n_rounds": 60, "weak_ranker": "tree", "learning_rate": 0.5}
+    given = {"n_rounds": 60, "weak_ranker": "tree", "learning_rate": 0.5, "min_samples_leaf": 3.0}
     spec = {"algorithm": {"name": "rankboost", "parameters": given}, "validation": FOLDS}
     job = payload(tmp_path, {name: train[name] for name in "aby"}, **spec)
     found = training.run(job, quiet)

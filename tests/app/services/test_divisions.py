@@ -16,6 +16,8 @@ from app.errors import Invalid
 from app.services.divisions import divide_rows
 from app.services.tables import Table, split
 from app.services.times import read_times
+from app.services.trials.bipartite import BipartiteTrial
+from app.services.trials.inner import Inner
 
 FOLDS = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST = {"method": "holdout", "fraction": 0.25}
@@ -112,6 +114,18 @@ def test_parts_that_lack_a_class_are_refused(
     few = replace(table, y=(np.arange(200) < 4).astype(np.int8))
     with pytest.raises(Invalid, match=said):
         divide_rows(few, validation, 0)
+
+
+def test_a_search_is_judged_by_later_rows_too() -> None:
+    table = make(400, 2, times=400)
+    trial = BipartiteTrial(table, None, [], {})
+    for inner, n_splits in ((Inner(1, 0.25), 1), (Inner(3, 0.25), 3)):
+        for split_number in range(n_splits):
+            found = trial.inner(inner, split_number, 5)
+            assert found.train.time is not None
+            assert found.validation is not None
+            assert found.validation.time is not None
+            assert found.train.time.max() < found.validation.time.min()
 
 
 def times_of(tmp_path: Path, values: pa.Array) -> list[float]:
