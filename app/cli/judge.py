@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -98,9 +99,12 @@ def compare(
 def _window(text: str) -> Json:
     low, comma, high = text.partition(",")
     try:
-        return {"fpr_min": float(low), "fpr_max": float(high)} if comma else {"fpr_max": float(low)}
-    except ValueError as error:
-        raise typer.BadParameter(f"a window must read as 0,0.05, got {text!r}") from error
+        ends = [float(end) for end in ((low, high) if comma else (low,))]
+    except ValueError:
+        ends = [math.nan]
+    if not all(map(math.isfinite, ends)):
+        raise typer.BadParameter(f"a window must read as 0,0.05, got {text!r}")
+    return dict(zip(("fpr_min", "fpr_max") if comma else ("fpr_max",), ends, strict=True))
 
 
 def _fields(model: Json, path: Path) -> dict[str, str]:

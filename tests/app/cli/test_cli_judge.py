@@ -57,9 +57,12 @@ def test_evaluate(trained: Run, tmp_path: Path) -> None:
     assert again.stdout.splitlines()[0] == lines[0]
     assert "note" not in again.stderr
 
-    assert "must read as 0,0.05, got '0-1'" in trained(
-        "evaluate", "sum", worse, "--window", "0-1", code=2
-    ).stderr.replace("\n", " ").replace("│ ", "")
+    for window in ("0-1", "0,", "0,0.1,1", "nan,0.1", "0,inf"):
+        said = trained("evaluate", "sum", worse, "--window", window, code=2).stderr
+        words = " ".join(said.replace("│", " ").split())
+        assert f"must read as 0,0.05, got '{window}'" in words
+    said = trained("evaluate", "sum", answer["dataset_id"], "--level", "nan", code=1).stderr
+    assert said.startswith("this cannot be sent: ")
     refused = trained("evaluate", "sum", "ds_none", code=1).stderr
     assert refused.startswith("Not found: there is no dataset 'ds_none'")
     trained("evaluate", "sum", "ds_none", "--label", "left", code=2)
