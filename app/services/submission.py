@@ -151,7 +151,7 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
 def _timeout(settings: Settings, spec: Mapping[str, Any]) -> float:
     """Longest run of a job that names none: the service's own, and twice the budget of `auto` at least."""
     budget = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
-    return max(settings.job_timeout_seconds, 2.0 * budget)
+    return max(settings.job_timeout_seconds, 2.0 * float(budget))
 
 
 def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) -> Json:

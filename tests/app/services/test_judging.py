@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from judged_people import People, ask, ask_comparison, evaluate, interval, train
 from preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
 from sqlalchemy import select
 from workbench import OWNER, Workbench
@@ -24,9 +24,7 @@ from app.db.session import Database
 from app.db.tables import Job, JobState
 from app.errors import Conflict, Invalid, NotFound
 from app.services import datasets, jobs, models
-from app.services.judging import comparisons, evaluations, judgements
-from app.services.judging.comparisons import ComparisonRequest
-from app.services.judging.evaluations import EvaluationRequest
+from app.services.judging import evaluations, judgements
 from app.services.scoring import artifact_key
 from core import artifact, metrics
 from core.metrics.drift import change
@@ -44,71 +42,6 @@ def bench(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
 def bench_on_both(db: Database, tmp_path: Path) -> Workbench:
     """The same on SQLite and on PostgreSQL, where it is SQL that is tried."""
     return Workbench(db, tmp_path)
-
-
-class People:
-    """Rows with three features, weights (some of them 0), groups of two, and a label; drawn so often as asked."""
-
-    def __init__(self, n: int, seed: int, shift: float = 0.0, signal: float = 1.0) -> None:
-        rng = np.random.default_rng(seed)
-        self.X = rng.normal(size=(n, 3)).round(3)
-        self.weight = rng.integers(0, 4, n).astype(float)
-        self.group = np.arange(n) // 2
-        noise = rng.normal(size=n)
-        self.y = signal * (self.X[:, 0] - self.X[:, 1]) + noise > 0.8
-        self.X[:, 0] += shift
-
-    def csv(self) -> str:
-        """The table as it is uploaded."""
-        rows = zip(self.X.tolist(), self.weight, self.group, self.y, strict=True)
-        lines = [f"{a},{b},{c},{w:g},g{g},{'yes' if y else 'no'}" for (a, b, c), w, g, y in rows]
-        return "\n".join(["a,b,c,w,g,left", *lines, ""])
-
-    def scores(self, bench: Workbench, model: Model) -> np.ndarray:
-        """What the artifact gives these rows."""
-        ranker = artifact.load(bench.blobs.path(artifact_key(model)).read_bytes())
-        return ranker.decision_function(
-            pa.table({name: self.X[:, i] for i, name in enumerate("abc")})
-        )
-
-    def upload(self, bench: Workbench, **given: str) -> str:
-        """Upload and read; returns the dataset's id."""
-        fields = {"label": "left", "positive": "yes"} | given
-        if "weight" not in fields:
-            fields["drop"] = "w,g" if "group" not in fields else "w"
-        elif "group" not in fields:
-            fields["drop"] = "g"
-        return bench.ready(self.csv(), **fields).id
-
-
-def train(bench: Workbench, dataset_id: str, name: str, **request: Any) -> Model:
-    return bench.model(
-        bench.work_on(datasets.get(bench.db, OWNER, dataset_id), name=name, **request)
-    )
-
-
-def ask(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluation:
-    with bench.db.write() as session:
-        request = EvaluationRequest(model, dataset_id, **more)
-        return evaluations.submit(session, bench.settings, OWNER, request)
-
-
-def evaluate(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluation:
-    asked = ask(bench, model, dataset_id, **more)
-    job = bench.work()
-    assert job.state == JobState.SUCCEEDED, job.error
-    assert bench.left_over() == []
-    return judgements.get(bench.db, Evaluation, OWNER, asked.id)
-
-
-def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: Any) -> Comparison:
-    with bench.db.write() as session:
-        request = ComparisonRequest(refs, dataset_id, **more)
-        return comparisons.submit(session, bench.settings, OWNER, request)
-
-
-def interval(found: Any) -> tuple[float, ...]:
-    return tuple(found[end] for end in ("value", "low", "high"))
 
 
 def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
