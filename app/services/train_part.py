@@ -1,4 +1,4 @@
-"""A part of a training job, done as a job of its own: one fit, of which files and small JSON go back to the parent."""
+"""A part of a training job, done as a job of its own: some fits, whose files and small JSON go to the parent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from app.db.session import Database
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import parts, queue, training
+from app.services import bundles, parts, queue, training
 from app.services.staging import publish
 
 TRAIN_PART = "train_part"
@@ -22,19 +22,21 @@ Json = dict[str, Any]
 
 
 def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
-    """Gather what the fit needs to know: the parent's payload, and which part of it this is."""
+    """Gather what the fits need to know: the parent's payload, and which of its fits these are."""
     parent = replace(claim, spec=claim.spec["parent"])
     payload = training.prepare(db, blobs, settings, parent)
-    return payload | {"kind": claim.kind, "part": claim.spec["part"]}
+    return payload | {"kind": claim.kind, "fits": claim.spec["part"]["fits"]}
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Fit; pure computing on the files that the payload names."""
-    result = training.run_part(payload, callback)
+    results = bundles.run(payload, callback)
     files = {
-        name: {"path": path, "sha256": _sha256(path)} for name, path in result["files"].items()
+        bundles.name_file(number, name): {"path": path, "sha256": _sha256(path)}
+        for number, result in enumerate(results)
+        for name, path in result.pop("files").items()
     }
-    return {"result": result, "files": files}
+    return {"results": results, "files": files}
 
 
 def _sha256(path: str) -> str:
@@ -52,4 +54,4 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
         for name, file in result["files"].items()
     }
     with db.write() as session:
-        parts.finish(session, claim, result["result"], keys)
+        parts.finish(session, claim, {"results": result["results"]}, keys)

@@ -17,7 +17,17 @@ from app.errors import Conflict, Invalid
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import controls, importances, models, out_of_fold, parts, queue, samples, search
+from app.services import (
+    bundles,
+    controls,
+    importances,
+    models,
+    out_of_fold,
+    parts,
+    queue,
+    samples,
+    search,
+)
 from app.services.assembly import put_together
 from app.services.fitting import Bench
 from app.services.plan import (
@@ -50,6 +60,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         if validation["method"] == "dataset":
             other = validation["dataset_id"]
             judge = _ready(dataset_rows.find(session, claim.owner, other), other)
+    cells = (dataset.rows or 0) * count_features(dataset)
     payload: Json = {
         "kind": claim.kind,
         "spec": claim.spec,
@@ -58,8 +69,9 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
         "labels": dataset.labels,
-        "finished": parts.finished(db, blobs, claim.job_id),
-        "fan_out_from": _fan_out_from(dataset, settings.fan_out_cells),
+        "finished": bundles.unpack(parts.finished(db, blobs, claim.job_id)),
+        "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
+        "fits_a_part": bundles.fits_a_part(cells, settings.fan_out_cells),
     }
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs, None)
@@ -78,11 +90,6 @@ def _ready(dataset: Dataset | None, dataset_id: str | None) -> Dataset:
         )
     check_pairs_ready(dataset)
     return dataset
-
-
-def _fan_out_from(dataset: Dataset, cells: int) -> int:
-    """How many fits make a stage worth being shared among workers: each is taken for all cells of the table."""
-    return max(2, math.ceil(cells / max((dataset.rows or 0) * count_features(dataset), 1)))
 
 
 def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> Json:
@@ -115,9 +122,9 @@ def _check_judge(dataset: Dataset, judge: Dataset) -> None:
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Fit and judge; pure computing on the files that the payload names.
 
-    A first stage of many parts is handed out to be run as jobs of their own, and so are those after it; a large fit of
-    many pieces is divided for that. Controls go where the fits go that they are compared with. What has run here is
-    known to this process alone, so that from there on all is done here.
+    A first stage of many fits, each taken for all cells of the table, is handed out to be run as jobs of their own, and
+    so are those after it; a large fit of many pieces is divided for that. Controls go where the fits go that they are
+    compared with. What has run here is known to this process alone, so that from there on all is done here.
     """
     workdir, bench = Path(payload["workdir"]), Bench(payload)
     plan = Plan(payload["spec"], bench)
@@ -130,18 +137,14 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         fits = sum(part["what"] != CONTROL for part in stage_parts)
         is_divided = any(part["what"] == SHARE for part in stage_parts)
         if stage == begun and (is_divided or fits >= least):
+            packed = bundles.pack(stage_parts, 1 if is_divided else payload["fits_a_part"])
             share = share_of(stage_parts)
-            return {"fan_out": {"stage": stage, "parts": stage_parts, "share": share}}
+            return {"fan_out": {"stage": stage, "parts": packed, "share": share}}
         told = StageProgress(done, stage_parts, callback)
         finished += _run_stage(bench, stage, stage_parts, workdir, told)
         done += (1.0 - done) * share_of(stage_parts)
         stage += 1
     return put_together(payload, plan, bench, finished)
-
-
-def run_part(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Run the one part that the payload names: `part` beside what a training job's payload holds."""
-    return Bench(payload).run(payload["part"], Path(payload["workdir"]), callback)
 
 
 def _run_stage(

@@ -162,6 +162,22 @@ class TestWhenToShare:
         # Controls go with the fits, and do not count.
         assert parts_of(bench, job) == ([(0, "succeeded", 10)] if shared else [])
 
+    def test_small_fits_go_several_to_a_part(self, bench: Workbench) -> None:
+        asked = {
+            "algorithm": {"name": "rankboost"},
+            "validation": {"method": "cross_validation", "folds": 5},
+            "search": {"method": "grid", "space": {"n_rounds": [2, 5], "max_bins": [4, 8, 16, 32]}},
+        }
+        dataset = bench.ready(table())
+        inline = bench.work_on(dataset, **asked)
+        job = bench.submit(dataset, **asked)
+        # Four tryouts in each of six scopes, and ten controls; then a fit for each scope.
+        assert work(sharing(bench, cells=24 * 360)) == 0
+        done = jobs.get(bench.db, OWNER, job.id)
+        assert done.state == "succeeded", done.error
+        assert parts_of(bench, job) == [(0, "succeeded", 34 // 2), (1, "succeeded", 6 // 2)]
+        assert learnt(bench, done) == learnt(bench, inline)
+
     def test_one_fit_and_its_controls_stay_in_one_process(self, bench: Workbench) -> None:
         job = bench.submit(bench.ready(table()))
         assert work(sharing(bench)) == 0

@@ -1,0 +1,79 @@
+"""Bundles of fits: what one part of a training job does.
+
+A part costs about a tenth of a second beside its fits: it is claimed, reads the table, and publishes what it found. So
+small fits go several to a part, in the order of the plan, those on the same rows one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.services.fitting import Bench
+
+PARTS_IN_LEAST = 10
+"""Parts that the smallest job makes which is shared."""
+
+STEPS = 1000
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+def fits_a_part(cells: int, fan_out_cells: int) -> int:
+    """How many fits on a table of so many cells go into a part."""
+    return max(1, fan_out_cells // PARTS_IN_LEAST // max(cells, 1))
+
+
+def pack(fits: Sequence[Json], size: int) -> list[Json]:
+    """The specifications of parts of so many fits each."""
+    return [{"fits": list(fits[start : start + size])} for start in range(0, len(fits), size)]
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> list[Json]:
+    """Do the fits that the payload names, on tables that are read once; their results, in order."""
+    bench, fits = Bench(payload), payload["fits"]
+    results = []
+    for number, fit in enumerate(fits):
+        folder = Path(payload["workdir"]) / str(number)
+        folder.mkdir()
+        told = callback if len(fits) == 1 else _within(callback, number, len(fits))
+        results.append(bench.run(fit, folder, told))
+    return results
+
+
+def name_file(number: int, name: str) -> str:
+    """The name among a part's files of one that its fit of this number has made."""
+    return f"{number}/{name}"
+
+
+def unpack(finished: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """What the fits of finished parts brought back, numbered within their stage as if each were a part."""
+    found: list[Json] = []
+    for part in finished:
+        for spec, result in _results_of(part):
+            first = not found or found[-1]["stage"] != part["stage"]
+            number = 0 if first else found[-1]["part"] + 1
+            found.append({"stage": part["stage"], "part": number, "spec": spec, "result": result})
+    return found
+
+
+def _results_of(part: Mapping[str, Any]) -> Iterator[tuple[Json, Json]]:
+    files = part["result"]["files"]
+    fits = zip(part["spec"]["fits"], part["result"]["results"], strict=True)
+    for number, (spec, result) in enumerate(fits):
+        start = name_file(number, "")
+        own = {
+            name.removeprefix(start): path for name, path in files.items() if name.startswith(start)
+        }
+        yield spec, result | {"files": own}
+
+
+def _within(callback: Callback, number: int, of_fits: int) -> Callback:
+    """Tell of one fit of several as of one piece of work."""
+
+    def tell(step: int, of: int, info: Mapping[str, float]) -> None:
+        callback(round(STEPS * (number + step / max(of, 1)) / of_fits), STEPS, info)
+
+    return tell
