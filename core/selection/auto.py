@@ -27,13 +27,13 @@ LONGEST_SHARE = 0.1
 PROBE_ROUNDS = 12
 LEAST_ROUNDS, MOST_ROUNDS = 40, 400
 PATH_SHARES = (0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
-LEARNING = 12.5
-"""Rounds of the first of the mainstay times its learning rate, where neither meets its bounds."""
 RATES = (0.04, 0.15)
+LEARNING = 20.0
+"""Rounds of the first of the mainstay times its learning rate, where neither meets its bounds."""
 MORE_THAN_BEST = 1.6
-"""So many times as many rounds as were best for the first are wanted for the others."""
-LEAST_OF_WANTED = 0.4
-"""With less of the rounds that are wanted, at a learning rate that is higher for it, one is not tried."""
+LEAST_OF_WANTED = 0.6
+"""The others want so many times the learning, rounds times rate, that was best for the first; and so much of that at
+the highest rate is the least."""
 FIRST, FIRST_SHARE = 2, 0.5
 """The first two of the mainstay may each take half of the time that is left."""
 PRIMARY = 4
@@ -235,19 +235,18 @@ class Auto:
         affordable = int(min(in_rounds / (price.a_round * more_fits), 10.0 * MOST_ROUNDS))
         alike = [c for c in self._mainstay if c.leaves == contender.leaves]
         first = race.first(alike) or race.first(self._mainstay)
-        if not first:
-            n_rounds = min(affordable, MOST_ROUNDS)
-            least, rate = LEAST_ROUNDS, LEARNING / max(n_rounds, 1)
-        else:
+        learning, slowest = LEARNING, MOST_ROUNDS
+        if first:
             best = first[0].tryout.path[place_on_path(first)]
-            wanted = max(math.ceil(MORE_THAN_BEST * best), LEAST_ROUNDS)
-            n_rounds = min(affordable, wanted)
-            least = math.ceil(LEAST_OF_WANTED * wanted)
-            rate = first[0].tryout.parameters["learning_rate"] * wanted / max(n_rounds, 1)
-        if n_rounds < least:
+            learning = MORE_THAN_BEST * best * first[0].tryout.parameters["learning_rate"]
+            slowest = max(math.ceil(learning / RATES[0]), LEAST_ROUNDS)
+        n_rounds = min(affordable, slowest, MOST_ROUNDS)
+        least = LEAST_OF_WANTED * learning / RATES[1] if first else 0.0
+        if n_rounds < max(least, LEAST_ROUNDS):
             return None
+        rate = min(max(learning / n_rounds, RATES[0]), RATES[1])
         seconds = price.setup * fits + price.a_round * more_fits * n_rounds
-        return n_rounds, min(max(rate, RATES[0]), RATES[1]), seconds
+        return n_rounds, rate, seconds
 
     def _foresee(self, contender: Contender, race: Race) -> float | None:
         """Foresee the seconds of one fit on the inner training rows; None where nothing is known."""

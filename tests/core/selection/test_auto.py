@@ -115,8 +115,12 @@ def test_halving_then_the_mainstay_then_what_is_left():
     assert all(t.keep_scores for t in full)
     # the best of the first came early on its path: the others have few rounds more than it needed
     best = full[0].path[0]
-    assert [max(t.path) for t in full[1:4]] == [max(int(np.ceil(1.6 * best)), 40)] * 3
-    assert {t.parameters["learning_rate"] for t in full[:4]} == {0.04}
+    wanted = 1.6 * best * full[0].parameters["learning_rate"] / 0.04
+    assert [max(t.path) for t in full[1:3]] == [pytest.approx(wanted, abs=1)] * 2
+    assert [t.parameters["learning_rate"] for t in full[:2]] == [
+        0.05,
+        pytest.approx(0.04, abs=1e-3),
+    ]
     assert {row.algorithm for row in chosen.candidates} == FAMILIES | {"rank_average"}
     assert len(chosen.members) > 1
 
@@ -150,7 +154,7 @@ def test_more_time_gives_more_rounds_at_a_lower_rate():
 
     (few, fast), (many, slow) = settle(8.0), settle(30.0)
     assert 40 <= few < many <= 400
-    assert fast == pytest.approx(max(12.5 / few, 0.04), abs=0.01)
+    assert fast == pytest.approx(min(20 / few, 0.15))
     assert slow < fast
 
 
@@ -289,7 +293,8 @@ def test_the_better_size_goes_on_with_rounds_by_its_own_best():
     _, tried = great.run(planner(60.0))
     full = [one.tryout for one in tried if one.tryout.label.startswith("full/")]
     assert [t.parameters["max_leaves"] for t in full[:4]] == [31, 8, 31, 31]
-    assert max(full[2].path) == max(int(np.ceil(1.6 * full[0].path[0])), 40)
+    wanted = 1.6 * full[0].path[0] * full[0].parameters["learning_rate"] / 0.04
+    assert max(full[2].path) == pytest.approx(wanted, abs=1)
 
 
 def test_time_that_is_left_goes_into_copies_of_other_seeds():
