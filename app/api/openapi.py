@@ -32,6 +32,7 @@ INFO: dict[str, Any] = {
         {"name": "comparisons", "description": "Models judged against each other."},
         {"name": "scoring", "description": "Rows in, scores out."},
         {"name": "keys", "description": "Who may come in."},
+        {"name": "audit", "description": "Who has changed what."},
         {"name": "health", "description": "For machines that watch over the service."},
     ],
 }
