@@ -105,8 +105,8 @@ def read_report(
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response:
     """What an auditor asks for: data, parameters and seed, warnings, every figure with its interval, curves, operating
-    points, importance, lineage, and how to read it. As Markdown and HTML it holds its pictures, and refers to nothing
-    outside itself.
+    points, plain algorithms compared with, importance, lineage, and how to read it. As Markdown and HTML it holds its
+    pictures, and refers to nothing outside itself.
     """
     chosen = format or _accepted(accept)
     facts = report.gather(context.db, caller.owner, ref)

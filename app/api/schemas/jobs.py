@@ -69,6 +69,12 @@ class JobRequest(Body):
                     "validation": {"method": "cross_validation", "folds": 5, "repeats": 2},
                     "search": {"method": "grid", "space": {"n_rounds": [50, 100, 200]}},
                 },
+                {
+                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "name": "churn",
+                    "algorithm": {"name": "auto", "budget_seconds": 60},
+                    "objective": {"metric": "pauc", "fpr_max": 0.05},
+                },
             ]
         }
     )

@@ -98,8 +98,9 @@ def test_the_examples_hold(shared: Service, document: dict[str, Any]) -> None:
     client = shared.client(shared.key())
     schemas = document["components"]["schemas"]
     dataset_id = client.get("/v1/datasets").json()["data"][0]["id"]
-    job = schemas["JobRequest"]["examples"][0] | {"dataset_id": dataset_id}
-    assert client.post("/v1/jobs?validate=true", json=job).status_code == 200
+    for job in schemas["JobRequest"]["examples"]:
+        asked = job | {"dataset_id": dataset_id}
+        assert client.post("/v1/jobs?validate=true", json=asked).status_code == 200
     model = client.get("/v1/models/churn").json()["id"]
     for name, model_of in (
         ("evaluation", {"model": model}),
