@@ -36,6 +36,8 @@ bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint;
 	$(BIN)/python -m benchmarks.treerank
 	$(BIN)/python -m benchmarks.svm --plain-seconds 10
 	$(BIN)/python -m benchmarks.martirank
+	$(BIN)/python -m benchmarks.auto_time
+	$(BIN)/python -m benchmarks.fan_out
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
