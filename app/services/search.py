@@ -35,6 +35,7 @@ from core.selection.search import CandidateSearch
 GRID, RANDOM, HALVING = METHODS = ("grid", "random", "halving")
 FRACTION = 0.25
 MOST_FOLDS = 20
+MOST_FITS = 10_000
 
 AUTO = "auto"
 BUDGET_SECONDS = 60.0
@@ -124,14 +125,32 @@ def planner_of(
     return _planner(search, algorithm["name"], algorithm["parameters"], spec["seed"])
 
 
+def check_size(spec: Mapping[str, Any], n_scopes: int) -> None:
+    """Raise Invalid for a search of more fits in all than a job may have."""
+    n_fits = _count(spec) * n_scopes
+    if n_fits > MOST_FITS:
+        raise invalid(
+            "/search",
+            f"a job may try at most {MOST_FITS:,} fits, these are {n_fits:,}: candidates × search.folds × folds and "
+            "repeats of the validation, and one for what is served",
+        )
+
+
 def count_fits(spec: Mapping[str, Any]) -> float:
     """About how many fits a search makes in one scope, in fits of as many rows as it has to learn from."""
     if spec["search"] is None:
         return 0.0
+    n_splits = spec["search"].get("folds") or 1
+    return _count(spec) * (1.0 - fraction_of(spec) if n_splits == 1 else 1.0 - 1.0 / n_splits)
+
+
+def _count(spec: Mapping[str, Any]) -> int:
+    """The tryouts of one scope, each taken for a whole one; 0 without a search."""
+    if spec["search"] is None:
+        return 0
     algorithm = spec["algorithm"]
     planner = _planner(spec["search"], algorithm["name"], algorithm["parameters"], spec["seed"])
-    learnt = 1.0 - fraction_of(spec) if planner.n_splits == 1 else 1.0 - 1.0 / planner.n_splits
-    return len(planner.candidates) * planner.n_splits * learnt
+    return len(planner.candidates) * planner.n_splits
 
 
 def fall_back(tried: Sequence[Tried]) -> Chosen:

@@ -114,7 +114,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         other = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
-    return {
+    spec = {
         "algorithm": algorithm,
         "objective": objective,
         "validation": validation,
@@ -129,6 +129,8 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         "label_noise": request.label_noise,
         "model_name": name,
     }
+    search.check_size(spec, 1 + len(folds_of(validation)))
+    return spec
 
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
@@ -150,7 +152,7 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
 
 def _timeout(settings: Settings, spec: Mapping[str, Any]) -> float:
     """Longest run of a job that names none: the service's own, and twice the budget of `auto` at least."""
-    budget = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
+    budget: float = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
     return max(settings.job_timeout_seconds, 2.0 * float(budget))
 
 

@@ -115,6 +115,16 @@ def client(small: Service) -> httpx.Client:
             ["a grid must have at most 1000 combinations, got 4400"],
         ),
         (
+            {
+                "search": grid({"max_bins": list(range(2, 52)), "max_depth": [3, 4]})
+                | {"folds": 5},
+                "validation": {"method": "cross_validation", "folds": 20},
+            },
+            "invalid",
+            "/search",
+            ["a job may try at most 10,000 fits, these are 10,500"],
+        ),
+        (
             {"search": grid({"n_rounds": [5]}) | {"folds": 1}},
             "invalid",
             "/search/folds",
