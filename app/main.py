@@ -15,6 +15,7 @@ from app.api.pace import Pace
 from app.api.routes import (
     algorithms,
     audit,
+    bounds,
     comparisons,
     curves,
     datasets,
@@ -72,6 +73,7 @@ def create_app(settings: Settings) -> FastAPI:
         jobs,
         models,
         curves,
+        bounds,
         interpretation,
         validation,
         evaluations,

@@ -33,7 +33,13 @@ from .generalisation import (
     log_sloppy_cover,
     log_uniform_cover,
 )
-from .partial_auc import PartialAucBound, bound_partial_auc, dkw_deviation, vc_deviation
+from .partial_auc import (
+    PartialAucBound,
+    bound_partial_auc,
+    dkw_deviation,
+    step_risk,
+    vc_deviation,
+)
 from .progress import makes_progress
 from .report import (
     LEAST_THETA,
@@ -75,6 +81,7 @@ __all__ = [
     "log_uniform_cover",
     "makes_progress",
     "most_tied_mass",
+    "step_risk",
     "stump_outputs",
     "stump_rankers",
     "two_classes",

@@ -23,7 +23,10 @@ P. Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", A
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from core.errors import InvalidParameter
+from core.metrics import RocCurve
 from core.metrics.window import check_window
 
 
@@ -90,14 +93,15 @@ def bound_partial_auc(
         raise InvalidParameter(f"risk must lie in [0, 1], got {risk}")
     if not 0.0 < delta < 1.0:
         raise InvalidParameter(f"delta must lie strictly between 0 and 1, got {delta}")
+    half = delta / 2 or delta  # of the least number there is no half
     deviations = []
     for name, n_rows in (("n_positive", n_positive), ("n_negative", n_negative)):
         if n_rows < 1:
             raise InvalidParameter(f"{name} must be at least 1, got {n_rows}")
         if vc_dimension is None:
-            deviations.append(dkw_deviation(n_rows, delta / 2))
+            deviations.append(dkw_deviation(n_rows, half))
         else:
-            deviations.append(vc_deviation(n_rows, vc_dimension, delta / 2))
+            deviations.append(vc_deviation(n_rows, vc_dimension, half))
     epsilon = deviations[0] + deviations[1] / (high - low)
     return PartialAucBound(risk + epsilon, epsilon, risk + epsilon >= 1.0)
 
@@ -122,9 +126,36 @@ def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
     log_growth = 2 * n_rows * math.log(2.0)
     if 2 * n_rows > vc_dimension:
         log_growth = vc_dimension * math.log(2.0 * math.e * n_rows / vc_dimension)
-    return math.sqrt(8.0 * (log_growth + math.log(4.0 / delta)) / n_rows)
+    return math.sqrt(8.0 * (log_growth + math.log(4.0) - math.log(delta)) / n_rows)
 
 
 def dkw_deviation(n_rows: int, delta: float) -> float:
     """Give the same for the cuts of one ranker that was fixed beforehand: √(ln(2/δ) / (2n))."""
-    return math.sqrt(math.log(2.0 / delta) / (2.0 * n_rows))
+    return math.sqrt((math.log(2.0) - math.log(delta)) / (2.0 * n_rows))
+
+
+def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
+    """Give 1 - pAUC of a sample whose curve is taken as steps, as the bounds take it.
+
+    Parameters
+    ----------
+    curve : RocCurve
+    fpr_min, fpr_max : float
+
+    Returns
+    -------
+    float in [0, 1]
+        Between two points the curve is at the height of the left one. Where points on a slant were left out it is
+        below the sample's own steps, and the risk not too small.
+
+    Raises
+    ------
+    InvalidParameter
+        The window is empty or leaves [0, 1].
+    """
+    low, high = check_window(fpr_min, fpr_max)
+    inside = (curve.fpr > low) & (curve.fpr < high)
+    knots = np.concatenate([[low], curve.fpr[inside], [high]])
+    heights = curve.tpr[np.searchsorted(curve.fpr, knots[:-1], side="right") - 1]
+    area = float((np.diff(knots) * heights).sum()) / (high - low)
+    return min(max(1.0 - area, 0.0), 1.0)

@@ -46,6 +46,30 @@ class LinearRanker(Ranker):
     path_parameter: ClassVar[str | None] = "C"
     """The parameter along which one fit makes the ranker of every value; see `core.selection`."""
 
+    @classmethod
+    def vc_dimension(
+        cls, parameters: Mapping[str, Any], n_features: int, *, missing: bool
+    ) -> int | None:
+        """Give the VC dimension of the cuts of all scores that it may learn; None where the rows shape them.
+
+        Parameters
+        ----------
+        parameters : mapping of str to value
+        n_features : int
+            All numeric: the categories of others come from the rows.
+        missing : bool
+            Whether values may be missing.
+
+        Returns
+        -------
+        int or None
+            One more than the coordinates. Standardised or not, linear scores are the same set; a missing value may be
+            worth anything, which is a coordinate more for each column. A feature map is learnt from the rows.
+        """
+        if parameters.get("feature_map") is not None:
+            return None
+        return (2 if missing else 1) * n_features + 1
+
     def check_path_parameters(self) -> None:
         """Raise nothing: a fit follows a path of C under any parameters."""
 

@@ -49,6 +49,7 @@ GUARDED = {
     ("GET", "/v1/models/{ref}/plot"): "read",
     ("GET", "/v1/models/{ref}/report"): "read",
     ("GET", "/v1/models/{ref}/margins"): "read",
+    ("GET", "/v1/models/{ref}/bounds"): "read",
     ("GET", "/v1/models/{ref}/importance"): "read",
     ("GET", "/v1/models/{ref}/partial-dependence"): "read",
     ("GET", "/v1/models/{ref}/structure"): "read",

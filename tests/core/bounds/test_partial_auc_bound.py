@@ -6,8 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from core.bounds import bound_partial_auc, dkw_deviation, vc_deviation
+from core.bounds import bound_partial_auc, dkw_deviation, step_risk, vc_deviation
 from core.errors import InvalidParameter
+from core.metrics import roc_curve
 
 
 def test_values_by_hand():
@@ -41,7 +42,7 @@ def test_it_shrinks_with_rows_and_grows_with_narrow_windows_and_dimensions():
     assert epsilon(d=6) > epsilon() > epsilon(delta=0.1)
 
 
-def step_risk(positive, negative, low, high):
+def risk_by_definition(positive, negative, low, high):
     """1 - pAUC of the step curve, by its definition: the share of positives above the cut at each rate."""
     n = len(negative)
     edges = np.unique(np.concatenate([[low, high], np.arange(1, n) / n]))
@@ -68,8 +69,31 @@ def test_two_samples_obey_the_inequality_that_the_proof_rests_on(seed, window):
         return max(abs((one > t).mean() - (other > t).mean()) for t in cuts)
 
     epsilon = greatest(positive, p) + greatest(negative, q) / (window[1] - window[0])
-    truth = step_risk(positive, negative, *window)
-    assert truth <= step_risk(p, q, *window) + epsilon + 1e-12
+    truth = risk_by_definition(positive, negative, *window)
+    assert truth <= risk_by_definition(p, q, *window) + epsilon + 1e-12
+
+
+@pytest.mark.parametrize("window", [(0.0, 0.1), (0.013, 0.2), (0.3, 1.0)])
+def test_the_risk_of_a_curve_is_that_of_its_rows(window):
+    rng = np.random.default_rng(0)
+    for digits in (9, 1, 0):  # ties between the classes, and within
+        positive = np.round(rng.normal(1, 1, 150), digits)
+        negative = np.round(rng.normal(0, 1, 200), digits)
+        y = np.repeat([1, 0], [150, 200])
+        curve = roc_curve(y, np.concatenate([positive, negative]))
+        assert step_risk(curve, *window) == pytest.approx(
+            risk_by_definition(positive, negative, *window)
+        )
+        assert step_risk(curve.thin(20), *window) >= step_risk(curve, *window)
+    with pytest.raises(InvalidParameter, match="fpr_max must be greater than fpr_min"):
+        step_risk(curve, 0.2, 0.1)
+
+
+@pytest.mark.parametrize("vc_dimension", [None, 31])
+def test_the_least_delta_has_a_bound(vc_dimension):
+    found = bound_partial_auc(0.1, 50, 50, 0.0, 0.1, delta=5e-324, vc_dimension=vc_dimension)
+    assert math.isfinite(found.value)
+    assert found.vacuous
 
 
 def test_a_known_population_breaks_it_no_more_often_than_it_may():
@@ -79,7 +103,7 @@ def test_a_known_population_breaks_it_no_more_often_than_it_may():
     truth = ((1 - low) ** 3 - (1 - high) ** 3) / 3 / (high - low)
     broken = 0
     for _ in range(300):
-        risk = step_risk(np.sqrt(rng.random(60)), rng.random(80), low, high)
+        risk = risk_by_definition(np.sqrt(rng.random(60)), rng.random(80), low, high)
         broken += truth > bound_partial_auc(risk, 60, 80, low, high, delta=0.3).value
     assert broken <= 0.3 * 300
 
