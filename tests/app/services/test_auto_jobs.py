@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from test_cross_validation import CONTROLS, kept, noisy, payload, table_of
 from workbench import quiet
@@ -76,6 +77,22 @@ def test_every_fold_has_an_auto_of_its_own(tmp_path: Path) -> None:
     assert found["parts"]["validation"]["auc"]["value"] == pytest.approx(np.mean(areas))
     assert found["leaderboard"]["seconds"] < 2.0
     assert served(found).decision_function(table_of(job).coded).shape == (200,)
+
+
+def test_what_auto_finds_in_noise_is_worth_half(tmp_path: Path) -> None:
+    """Labels that have nothing to do with the rows, and a category of which each row has a value of its own: of all that
+    is tried something looks good, and is not."""
+    rng = np.random.default_rng(8)
+    rows = 300
+    ids = pa.array([f"id{k:03d}" for k in rng.permutation(rows)]).dictionary_encode()
+    a, b = rng.normal(size=(2, rows))
+    y = (rng.permutation(rows) < 150).astype(np.int8)
+    validation = {"method": "cross_validation", "folds": 2}
+    columns = {"id": ids, "a": a, "b": b, "y": y}
+    job = payload(tmp_path, columns, algorithm=BUDGET, validation=validation)
+    found = training.run(job, quiet)
+    area = found["parts"]["validation"]["auc"]
+    assert abs(area["value"] - 0.5) < 0.11  # three standard errors
 
 
 def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
