@@ -80,8 +80,8 @@ def test_every_fold_has_an_auto_of_its_own(tmp_path: Path) -> None:
 
 
 def test_what_auto_finds_in_noise_is_worth_half(tmp_path: Path) -> None:
-    """Labels that have nothing to do with the rows, and a category of which each row has a value of its own: of all that
-    is tried something looks good, and is not."""
+    """Labels that have nothing to do with the rows, and a category of which each row has a value of its own: of all
+    that is tried something looks good, and is not."""
     rng = np.random.default_rng(8)
     rows = 300
     ids = pa.array([f"id{k:03d}" for k in rng.permutation(rows)]).dictionary_encode()
