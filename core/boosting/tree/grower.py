@@ -50,6 +50,8 @@ class Grower:
     max_depth : int
     max_leaves : int or None
         None grows level by level.
+    rows : ndarray of shape (n_rows,), uint32
+        Room for the rows to grow a tree on; overwritten.
 
     Raises
     ------
@@ -63,7 +65,13 @@ class Grower:
     """
 
     def __init__(
-        self, table: Table, team: Team, n_weights: int, max_depth: int, max_leaves: int | None
+        self,
+        table: Table,
+        team: Team,
+        n_weights: int,
+        max_depth: int,
+        max_leaves: int | None,
+        rows: npt.NDArray[np.uint32],
     ) -> None:
         self._team = team
         self._table = table
@@ -91,7 +99,7 @@ class Grower:
             table.categorical,
             run_rows,
             np.zeros((n_blocks, COLUMNS), dtype=np.bool_),
-            np.empty(n_rows, dtype=np.uint32),
+            rows,
             room.view(np.uint32)[:n_rows],
             np.empty((n_weights, 0)),
             0.0,

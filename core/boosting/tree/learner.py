@@ -105,14 +105,13 @@ class TreeLearner:
         self._bins: Bins
         self._bins, table = code_table(X, rows, n_positives, weight, shape.max_bins, n_categories)
         weight = take_weights(weight, rows)
-        del rows  # of no use from here on, and as large as what growth holds of each row
         self._shape = shape
         team = Team(X.size)
         self._passes = Passes(table, team, weight)
         self._loss = make_loss(self._passes, weight)
-        self._grower = Grower(
-            table, team, len(self._loss.weights), shape.max_depth, shape.max_leaves
-        )
+        n_weights = len(self._loss.weights)
+        # the list of rows is of no more use: growth may have its memory
+        self._grower = Grower(table, team, n_weights, shape.max_depth, shape.max_leaves, rows)
         self._round = 0
 
     @property

@@ -85,9 +85,8 @@ def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories,
     signs = np.where(np.arange(n) < n // 3, 1.0, -1.0)
     weights = weight[None] if n_weights == 1 else np.stack([signs * weight, weight])
     team = Team(table.n_rows * table.n_features)
-    grower = Grower(table, team, n_weights, 12, 8)
+    grower = Grower(table, team, n_weights, 12, 8, np.arange(n, dtype=np.uint32))
     objective = Objective.CLOSED if n_weights == 1 else Objective.GRADIENT
-    grower.rows[:] = np.arange(n)
     splits = grower.grow(
         Drawn(n // 3, n, 0.2),
         weights,
@@ -153,7 +152,7 @@ def test_histograms_that_do_not_fit_are_refused():
     huge = table.blocks.copy()
     huge[:, N_CODES] = 2**22
     with pytest.raises(InvalidParameter, match=r"histograms of 31 leaves .* take .* GB, at most"):
-        Grower(replace(table, blocks=huge), Team(1), 1, 12, 31)
+        Grower(replace(table, blocks=huge), Team(1), 1, 12, 31, np.empty(3000, np.uint32))
 
 
 def test_draws_are_right_on_average():
