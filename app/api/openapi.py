@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.api.problems import MEDIA_TYPE
@@ -83,6 +84,7 @@ def _complete(app: FastAPI) -> dict[str, Any]:
     schemas.update(defined["$defs"])
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
+    _restore_examples(app, schemas)
     components["securitySchemes"] = {
         "key": {
             "type": "http",
@@ -110,6 +112,19 @@ def _complete(app: FastAPI) -> dict[str, Any]:
         for method, operation in operations.items():
             _add_problems(path, operation, scopes.get((path, method)))
     return document
+
+
+def _restore_examples(app: FastAPI, schemas: dict[str, Any]) -> None:
+    """Examples of answers as they were written: FastAPI leaves nulls out of them, which answers have."""
+    answers = {
+        route.response_model
+        for route in app.routes
+        if isinstance(route, APIRoute) and isinstance(route.response_model, type(BaseModel))
+    }
+    _, written = models_json_schema([(model, "serialization") for model in answers])
+    for name, schema in written["$defs"].items():
+        if "examples" in schema and name in schemas:
+            schemas[name]["examples"] = schema["examples"]
 
 
 def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> None:

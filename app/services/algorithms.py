@@ -8,23 +8,27 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, create_model
 
+from app.services.search import AUTO, BUDGET_SECONDS, MOST_SECONDS
 from app.services.submission import own_parameters
 from core.parameters import list_parameters
 from core.ranker import Ranker
 from core.registry import ALGORITHMS
+from core.selection import Auto
 
 
 def describe_all() -> list[dict[str, Any]]:
-    """Name, summary, paper and JSON Schema of the parameters of every algorithm."""
+    """Name, summary, paper and JSON Schema of the parameters of every algorithm, and of `auto` before them."""
     return [
-        {
-            "name": name,
-            "summary": _summary(estimator),
-            "paper": _paper(estimator),
-            "parameters": parameter_schema(name, estimator),
-        }
-        for name, estimator in ALGORITHMS.items()
+        _described(AUTO, Auto, _auto_schema()),
+        *(
+            _described(name, estimator, parameter_schema(name, estimator))
+            for name, estimator in ALGORITHMS.items()
+        ),
     ]
+
+
+def _described(name: str, of: type, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "summary": _summary(of), "paper": _paper(of), "parameters": parameters}
 
 
 def parameter_schema(name: str, estimator: type[Ranker]) -> dict[str, Any]:
@@ -38,17 +42,32 @@ def parameter_schema(name: str, estimator: type[Ranker]) -> dict[str, Any]:
         for parameter in list_parameters(estimator)
         if parameter.name in own
     }
+    return _schema(name, fields)
+
+
+def _auto_schema() -> dict[str, Any]:
+    """The same of `auto`, whose one parameter `search.check_auto` checks."""
+    budget = Field(
+        default=BUDGET_SECONDS,
+        gt=0,
+        le=MOST_SECONDS,
+        description="Seconds that it may take by the clock, the fits on all rows included.",
+    )
+    return _schema(AUTO, {"budget_seconds": (float, budget)})
+
+
+def _schema(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
     schema: dict[str, Any] = model.model_json_schema()
     return schema
 
 
-def _summary(estimator: type[Ranker]) -> str:
-    return (inspect.getdoc(estimator) or "").partition("\n\n")[0].replace("\n", " ")
+def _summary(of: type) -> str:
+    return (inspect.getdoc(of) or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def _paper(estimator: type[Ranker]) -> str:
+def _paper(of: type) -> str:
     """The first entry under References in the docstring."""
-    _, _, references = (inspect.getdoc(estimator) or "").partition("References\n----------\n")
+    _, _, references = (inspect.getdoc(of) or "").partition("References\n----------\n")
     first = references.partition("\n\n")[0]
     return re.sub(r"\s+", " ", first).strip()

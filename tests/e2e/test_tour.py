@@ -158,7 +158,7 @@ def test_one_row_is_scored_by_name_in_any_order(rankwright: Rankwright, folder: 
         (["train", "{dataset}", "--fpr-max", "1.5"], "fpr_max"),
         (["upload", "pyproject.toml"], "a table's name must end in one of .csv"),
         (["upload", "{table}", "--label", "nope"], "nope"),
-        (["algorithms", "nope"], "algorithm must be one of rankboost"),
+        (["algorithms", "nope"], "algorithm must be one of auto, rankboost"),
         (["--url", "http://127.0.0.1:9"], "no service answers at http://127.0.0.1:9"),
     ],
 )

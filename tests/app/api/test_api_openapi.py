@@ -10,6 +10,7 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from live_service import Service, running, table
 from pydantic import SecretStr
 from schemathesis.core.result import Ok
@@ -68,13 +69,23 @@ def test_every_refusal_is_a_problem(document: dict[str, Any]) -> None:
 
 
 def test_the_algorithms_are_a_union_told_apart_by_name(document: dict[str, Any]) -> None:
-    algorithm = document["components"]["schemas"]["JobRequest"]["properties"]["algorithm"]
-    assert list(algorithm["discriminator"]["mapping"]) == list(ALGORITHMS)
+    schemas = document["components"]["schemas"]
+    algorithm = schemas["JobRequest"]["properties"]["algorithm"]
+    assert list(algorithm["discriminator"]["mapping"]) == ["auto", *ALGORITHMS]
     for name, reference in algorithm["discriminator"]["mapping"].items():
-        schema = document["components"]["schemas"][reference.rpartition("/")[2]]
+        schema = schemas[reference.rpartition("/")[2]]
         assert schema["properties"]["name"]["const"] == name
-        if "n_rounds" in ALGORITHMS[name]().get_params():
+        if name != "auto" and "n_rounds" in ALGORITHMS[name]().get_params():
             assert schema["properties"]["n_rounds"]["minimum"] == 1
+    assert schemas["Algorithm_auto"]["properties"]["budget_seconds"]["exclusiveMinimum"] == 0
+
+
+def test_every_example_fits_its_own_schema(document: dict[str, Any]) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        whole = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+        for example in schema.get("examples", ()):
+            faults = Draft202012Validator(whole).iter_errors(example)
+            assert [f"{name}: {fault.message}" for fault in faults] == []
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
