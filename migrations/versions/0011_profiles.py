@@ -1,13 +1,13 @@
 """How a dataset's CSV is written, and the profile of its columns.
 
-Revision: 0012
+Revision: 0011
 Before: 0010
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = '0012'
+revision = '0011'
 down_revision = '0010'
 branch_labels = None
 depends_on = None

@@ -1,14 +1,14 @@
 """Who changed what, and when.
 
-Revision: 0013
-Before: 0012
+Revision: 0012
+Before: 0011
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = '0013'
-down_revision = '0012'
+revision = '0012'
+down_revision = '0011'
 branch_labels = None
 depends_on = None
 
