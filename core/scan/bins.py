@@ -179,12 +179,13 @@ def learn_bins(
     n_threads = min(numba.get_num_threads(), n_features) if X.size >= PARALLEL_CELLS else 1
     width = min(max(COLUMNS_AT_ONCE // n_threads, 1), n_features)
 
+    # One room for all columns, sorted in place, asked for here: what threads ask for themselves, or
+    # give back and ask for again, would stay with the process.
+    rooms = np.empty((n_threads, width, len(rows)))
+
     def learn_columns(thread: int) -> None:
-        # One room for all its columns, sorted in place: what is given back and asked for again
-        # would stay with the process.
-        room = np.empty((width, len(rows)))
         for first in range(thread * width, n_features, n_threads * width):
-            columns = room[: n_features - first]
+            columns = rooms[thread, : n_features - first]
             gather_columns(X, rows, first, columns)
             for j, column in enumerate(columns, start=first):
                 has_missing[j] = bool(np.isnan(column.max()))
