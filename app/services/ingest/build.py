@@ -78,7 +78,7 @@ def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
             folder = Path(payload["workdir"])
             _, whole = source.progress()
             # All is read, and only the look is left.
-            told = partial(callback, whole, whole)
+            told = partial(callback, whole, whole, {"rows": found["rows"]})
             profile = survey_table(folder / TABLE_FILE, features, found["label"], told)
             (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
             return found | {"profile": PROFILE_FILE}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from app.services.row_hashes import Hashes, add_column
 
 Json = dict[str, Any]
-Callback = Callable[[Mapping[str, float]], None]
+Callback = Callable[[], object]
 
 MOST_HASHES = 1 << 19
 """Of more, the odd half of all hashes is let go of. Equal rows have equal hashes: they stay, or go, together."""
@@ -37,7 +37,7 @@ def count_duplicates(
             if sum(map(len, kept)) > MOST_HASHES:
                 level += 1
                 kept = [_share(np.concatenate(kept), level)]
-            callback({"row_groups": number + 1})
+            callback()
     words = np.concatenate(kept) if kept else np.empty(0, dtype=np.uint64)
     found = _count(words, with_classes=label is not None)
     return {name: count << level for name, count in found.items()} | {"estimated": level > 0}

@@ -11,7 +11,7 @@ and of the rows' hashes only a share is kept once there are too many.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_colu
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Json = dict[str, Any]
-Callback = Callable[[Mapping[str, float]], None]
+Callback = Callable[[], object]
 
 LEAK = 0.99
 """A column whose AUC alone, or its mirror image, reaches this is pointed at."""
@@ -44,7 +44,7 @@ def survey_table(
 ) -> Json:
     """Survey the features of a typed table, with a label of 0 and 1 where there is one.
 
-    The callback is called after every feature; what it raises stops the survey. Returns `columns`, one entry a
+    The callback is called again and again; what it raises stops the survey. Returns `columns`, one entry a
     feature by its name, the number of `rows` that they were looked at in, and what `duplicates` there are.
     """
     pa.default_memory_pool().release_unused()  # of what the reading of the table has left behind
@@ -63,7 +63,7 @@ def survey_table(
         try:
             for name, found in zip(features, pool.map(look, features), strict=True):
                 columns[name] = found
-                callback({"rows": len(chosen)})
+                callback()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

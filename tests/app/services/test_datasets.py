@@ -59,7 +59,9 @@ def test_descriptions() -> None:
 
 
 def test_formats() -> None:
-    assert datasets.check_format("Text/CSV; charset=utf-8", None) == Format("text/csv", None)
+    assert datasets.check_format("Text/CSV; charset=utf-8", None) == Format(
+        "text/csv", None, "utf-8"
+    )
     assert datasets.check_format("text/csv", "GZIP") == Format("text/csv", "gzip")
     assert datasets.check_format("text/csv", "identity") == Format("text/csv", None)
     for media_type, encoding in (

@@ -213,8 +213,8 @@ def test_row_groups_become_one_table(tmp_path: Path, content_type: str) -> None:
     assert ready.columns["a"] == [float(i) for i in range(rows)]
     written = pq.ParquetFile(tmp_path / "work" / "table.parquet").metadata
     assert [written.row_group(i).num_rows for i in range(written.num_row_groups)] == [
-        262_144,
-        rows - 262_144,
+        *[65_536] * 4,
+        rows - 4 * 65_536,
     ]
     assert "BYTE_STREAM_SPLIT" in written.row_group(0).column(0).encodings
 
