@@ -182,6 +182,8 @@ def corrected_t_test(differences: Floats, test_to_train: float) -> float:
     C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52, 2003, eq. 9.
     """
     n = len(differences)
+    if n < 2:
+        return float("nan")
     variance = (1.0 / n + test_to_train) * differences.var(ddof=1)
     if variance <= 0.0:
         return 1.0 if differences.mean() == 0.0 else 0.0
