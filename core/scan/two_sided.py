@@ -2,10 +2,13 @@
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+
+TIE = 1e-12  # differences so close are equal
 
 
 class TwoSided(NamedTuple):
@@ -83,6 +86,10 @@ def youden_threshold(
     -----
     O(n_rows log n_rows). Cuts within 1e-12 of the greatest difference count as equal to it.
     """
+    if (weight == weight[0]).all():  # sorted apart, the classes need no order of rows
+        ends = np.sort(scores[positive]), np.sort(scores[~positive])
+        value, p_plus, p_minus = _best_cut(*ends)
+        return None if np.isnan(value) else Threshold(value, p_plus, p_minus)
     values, group = np.unique(scores, return_inverse=True)
     if len(values) < 2:
         return None
@@ -92,6 +99,40 @@ def youden_threshold(
     above_n = np.cumsum(negatives[::-1])[::-1] / negatives.sum()
     p_minus = above_n[1:]
     difference = 1.0 - p_plus - p_minus
-    best = np.flatnonzero(difference >= difference.max() - 1e-12)
+    best = np.flatnonzero(difference >= difference.max() - TIE)
     k = int(best[np.argmin(np.abs(p_plus - p_minus)[best])])
     return Threshold(float(values[k]), float(p_plus[k]), float(p_minus[k]))
+
+
+@numba.njit(
+    numba.types.UniTuple(numba.float64, 3)(numba.float64[::1], numba.float64[::1]),
+    nogil=True,
+    cache=True,
+)
+def _best_cut(positives, negatives):  # type: ignore[no-untyped-def]
+    """Find the cut of `youden_threshold` from the ascending scores of each class, all of one weight.
+
+    Walks up both twice: for the greatest difference, and for the cut itself. NaN where there is no cut.
+    """
+    m, n = len(positives), len(negatives)
+    greatest, least = -np.inf, np.inf
+    value, p_plus, p_minus = np.nan, np.nan, np.nan
+    for walk in range(2):
+        i = j = 0
+        while True:
+            from_positives = j == n or (i < m and positives[i] <= negatives[j])
+            here = positives[i] if from_positives else negatives[j]
+            while i < m and positives[i] == here:
+                i += 1
+            while j < n and negatives[j] == here:
+                j += 1
+            if i == m and j == n:
+                break
+            plus, minus = i / m, (n - j) / n
+            difference = 1.0 - plus - minus
+            if walk == 0:
+                greatest = max(greatest, difference)
+            elif difference >= greatest - TIE and abs(plus - minus) < least:
+                least = abs(plus - minus)
+                value, p_plus, p_minus = here, plus, minus
+    return value, p_plus, p_minus

@@ -68,3 +68,20 @@ def test_the_cut_is_the_best_and_of_equals_the_most_even(seed):
     evenness = min(even for youden, even, _ in cuts if youden >= best - 1e-12)
     assert 1 - cut.p_plus - cut.p_minus == pytest.approx(best)
     assert abs(cut.p_plus - cut.p_minus) == pytest.approx(evenness)
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_weights_count_as_rows(seed):
+    """Rows of one weight go another way than others, to the same cut."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(4, 12)
+    positive = rng.random(n) < 0.5
+    positive[:2] = True, False
+    scores, k = rng.integers(0, 5, n).astype(float), rng.integers(1, 4, n)
+    k[0] = 5
+    weighted = youden_threshold(scores, positive, k.astype(float))
+    rows = youden_threshold(np.repeat(scores, k), np.repeat(positive, k), np.ones(k.sum()))
+    assert (weighted is None) == (rows is None)
+    if rows is not None:
+        assert weighted == pytest.approx(rows)
