@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from live_service import STRANGER, Service
+from live_service import STRANGER, Service, running
+from pydantic import SecretStr
 from refusals import refused
 
 from app.api.pace import Pace
 from app.errors import TooMany
+from app.infra.settings import Settings
 from app.services import audit, keys
 
 
@@ -113,3 +116,20 @@ def test_a_key_that_asks_too_fast() -> None:
         pace.take("one")
     with pytest.raises(TooMany):
         pace.take("one")
+
+
+def test_a_paced_service_says_when_to_come_back(tmp_path: Path, sqlite_url: str) -> None:
+    settings = Settings(
+        state_dir=tmp_path,
+        database_url=SecretStr(sqlite_url),
+        rate_per_second=0.01,
+        rate_burst=2,
+    )
+    with running(settings) as service:
+        client, other = (service.client(service.key()) for _ in range(2))
+        assert [client.get("/v1/jobs").status_code for _ in range(2)] == [200, 200]
+        answer = client.get("/v1/jobs")
+        refused(answer, 429, "rate_limited", "0.01 times a second", "2 times at once")
+        assert 90 <= int(answer.headers["Retry-After"]) <= 100
+        assert other.get("/v1/jobs").status_code == 200
+        assert client.get("/health/live").status_code == 200
