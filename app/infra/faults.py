@@ -25,6 +25,7 @@ POINTS = {
     "accept": "a job is written, and not committed",
     "accepted": "a job is committed, and nobody was told",
     "published": "a wake-up is sent, and not marked",
+    "mark": "wake-ups are marked as sent, and not committed",
     "claim": "a job is claimed, and not committed",
     "claimed": "a claim is committed, and nothing done",
     "beat": "a heartbeat is committed",
@@ -36,7 +37,9 @@ POINTS = {
     "join": "a job is queued after its last part, and not committed",
     "finished": "an attempt's end is committed, and its folder not removed",
     "reap": "a lost lease is read, and nothing done",
-    "reaped": "a lost lease is taken",
+    "take": "a lost lease is taken, and not committed",
+    "reaped": "a lost lease is taken, and nobody was told",
+    "sweep": "a blob is found that no row names, and not removed",
 }
 
 

@@ -63,6 +63,7 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
         faults.reach("published")
         with db.write() as session:
             outbox.mark_published(session, settled)
+            faults.reach("mark")
     if away is not None:
         raise away
     return len(settled)
@@ -90,6 +91,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     for key in doomed:
         # Equal bytes may have been published while the rows were read.
         if blobs.is_older(key, grace):
+            faults.reach("sweep")
             blobs.delete(key)
             removed += 1
     return removed

@@ -96,6 +96,7 @@ class Reaper:
             delay = 0.0 if job.attempt == 1 else backoff_seconds(job.attempt - 1)
             reason = f"worker {job.worker_id} was silent for {self._settings.lease_seconds:g} s"
             state = retry_held(session, job, reason, delay_seconds=delay)
+            faults.reach("take")
         faults.reach("reaped")
         log.warning("job %s: %s; now %s", held.job_id, reason, state)
         ended = {
