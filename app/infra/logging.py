@@ -34,6 +34,7 @@ class JsonFormatter(logging.Formatter):
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
+            "pid": record.process,  # the processes of `serve` share one stream
             "logger": record.name,
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
