@@ -30,6 +30,8 @@ class Model(Base):
     version: Mapped[int]
     job_id: Mapped[str]
     dataset_id: Mapped[str]
+    dataset: Mapped[Json | None]
+    validation_dataset: Mapped[Json | None]
     kind: Mapped[str] = mapped_column(server_default="bipartite")
     algorithm: Mapped[str]
     parameters: Mapped[Json]

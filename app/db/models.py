@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.model_tables import (
@@ -22,10 +21,9 @@ from app.db.model_tables import (
     ModelPairMetrics,
     ModelPartialAuc,
 )
+from app.db.numbers import next_number
 from app.db.page import Page, fetch_page
 from app.db.time import db_now
-
-_UPSERTS: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
@@ -121,28 +119,13 @@ def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
         .values(
             owner=owner,
             name=name,
-            version=_next_version(session, owner, name),
+            version=next_number(session, ModelName.last_version, owner=owner, name=name),
             created_at=db_now(),
             **values,
         )
         .returning(Model)
     )
     return session.scalars(statement).one()
-
-
-def _next_version(session: Session, owner: str, name: str) -> int:
-    upsert = _UPSERTS[session.get_bind().dialect.name]
-    statement = (
-        upsert(ModelName)
-        .values(owner=owner, name=name, last_version=1)
-        .on_conflict_do_update(
-            index_elements=[ModelName.owner, ModelName.name],
-            set_={"last_version": ModelName.last_version + 1},
-        )
-        .returning(ModelName.last_version)
-    )
-    version: int = session.scalars(statement, execution_options={"populate_existing": True}).one()
-    return version
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:

@@ -6,6 +6,7 @@ from app.db import (
     interpretation_tables,
     model_tables,
     profile_tables,
+    series_tables,
     tables,
     validation_tables,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "interpretation_tables",
     "model_tables",
     "profile_tables",
+    "series_tables",
     "tables",
     "validation_tables",
 ]

@@ -36,6 +36,13 @@ class DatasetKind(StrEnum):
     MULTILABEL = "multilabel"
 
 
+class VersionMode(StrEnum):
+    """What a new version holds: its parent's rows and after them the upload's, or the upload's alone."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+
+
 class DatasetStatus(StrEnum):
     """processing → ready | invalid."""
 
@@ -62,10 +69,18 @@ class ApiKey(Base):
 
 
 class Dataset(Base):
-    """An uploaded table: the bytes as they came (`upload_key`), and once ready the typed Parquet (`table_key`)."""
+    """An uploaded table: the bytes as they came (`upload_key`), and once ready the typed Parquet (`table_key`).
+
+    A later version of a table is a row of its own, never changed either. `first_id` is the first version of its series,
+    `parent_id` the version that it was made from, `base_id` the one whose rows it begins with; `first_id` and `base_id`
+    are null where they would be the row's own id. None of the three need be there any more.
+    """
 
     __tablename__ = "datasets"
-    __table_args__ = (Index(None, "owner", "created_at", "id"),)
+    __table_args__ = (
+        UniqueConstraint("first_id", "version"),
+        Index(None, "owner", "created_at", "id"),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     owner: Mapped[str]
@@ -95,9 +110,35 @@ class Dataset(Base):
     negatives: Mapped[int | None]
     columns: Mapped[list[Json]]
     errors: Mapped[list[Json]]
+    first_id: Mapped[str | None]
+    version: Mapped[int] = mapped_column(server_default="1")
+    parent_id: Mapped[str | None]
+    base_id: Mapped[str | None]
     created_at: Mapped[float]
 
     pairs: Mapped[DatasetPairs | None] = relationship(viewonly=True)
+
+    @property
+    def series_id(self) -> str:
+        """The id of the first version."""
+        return self.first_id or self.id
+
+    @property
+    def rows_from(self) -> str:
+        """The id of the version whose rows it begins with: versions that share it share these rows."""
+        return self.base_id or self.id
+
+    @property
+    def mode(self) -> str | None:
+        """How it was made of its parent; None of a first version."""
+        if self.parent_id is None:
+            return None
+        return VersionMode.REPLACE if self.base_id is None else VersionMode.APPEND
+
+    @property
+    def upload_sha256(self) -> str:
+        """Of the bytes as they came: the blob's name."""
+        return self.upload_key.rpartition("/")[2]
 
 
 class DatasetPairs(Base):
