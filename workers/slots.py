@@ -128,16 +128,17 @@ class _Slot(threading.Thread):
 
     def _serve(self) -> None:
         """Wait for work, then do all there is."""
+        from app.services.execution import HANDLERS
         from workers.attend import Attendance
 
         slots = self._slots
         if self._warm_process() is None or (found := slots.wait_for_work()) is None:
             return
-        if found == "look" and not queue.has_work(slots.db):
+        if found == "look" and not queue.has_work(slots.db, HANDLERS):
             return
         first = True
         while (process := self._warm_process()) is not None:
-            claim = queue.claim(slots.db, slots.settings, slots.worker_id)
+            claim = queue.claim(slots.db, slots.settings, slots.worker_id, HANDLERS)
             if claim is None:
                 return
             if first:

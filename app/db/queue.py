@@ -6,11 +6,12 @@ was paused, cut off or declared dead holds a number that no row has any more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     JSON,
+    Boolean,
     Float,
     ScalarSelect,
     bindparam,
@@ -18,10 +19,12 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    or_,
     select,
     update,
 )
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+from sqlalchemy.sql import ColumnElement
 
 from app.db import parts
 from app.db.base import Json
@@ -45,6 +48,16 @@ class Beaten(NamedTuple):
     event_seq: int
 
 
+def _is_known(kind: InstrumentedAttribute[str]) -> ColumnElement[bool]:
+    return or_(
+        bindparam("any_kind", type_=Boolean), kind.in_(bindparam("known_kinds", expanding=True))
+    )
+
+
+def _known(kinds: Collection[str] | None) -> dict[str, Any]:
+    return {"any_kind": kinds is None, "known_kinds": sorted(kinds or ())}
+
+
 def _next_id() -> ScalarSelect[str]:
     # Priority, then the owner with the fewest running jobs, then age. On PostgreSQL a row that another claim is
     # just taking is skipped, not waited for; SQLite's writers are alone and its dialect leaves the clause out.
@@ -58,7 +71,7 @@ def _next_id() -> ScalarSelect[str]:
     return (
         select(job.id)
         .outerjoin(busy, busy.c.owner == job.owner)
-        .where(job.state == JobState.QUEUED, job.not_before <= db_now())
+        .where(job.state == JobState.QUEUED, job.not_before <= db_now(), _is_known(job.kind))
         .order_by(job.priority.desc(), func.coalesce(busy.c.jobs, 0), job.created_at, job.id)
         .limit(1)
         .with_for_update(skip_locked=True, of=job)
@@ -78,7 +91,9 @@ _HELD = (
 )
 _LEASE_END = db_now() + bindparam("lease", type_=Float)
 
-_HAS_WORK = select(exists().where(Job.state == JobState.QUEUED, Job.not_before <= db_now()))
+_HAS_WORK = select(
+    exists().where(Job.state == JobState.QUEUED, Job.not_before <= db_now(), _is_known(Job.kind))
+)
 
 # A job in parts goes on where it was: its time counts from its first start, and its progress never falls.
 _IN_PARTS = Job.deadline_at.is_not(None)
@@ -112,19 +127,22 @@ _PROGRESS = _BEAT.values(progress=bindparam("now_at", type_=JSON), event_seq=Job
 _CANCEL_REQUESTED = select(Job.cancel_requested_at).where(*_HELD)
 
 
-def has_work(session: Session) -> bool:
+def has_work(session: Session, kinds: Collection[str] | None = None) -> bool:
     """Whether a claim would find a job now. A plain read, so that idle workers never hold up a writer."""
-    return bool(session.scalar(_HAS_WORK))
+    return bool(session.scalar(_HAS_WORK, _known(kinds)))
 
 
 def claim(
-    session: Session, worker_id: str, lease_seconds: float
+    session: Session,
+    worker_id: str,
+    lease_seconds: float,
+    kinds: Collection[str] | None = None,
 ) -> tuple[Job, float | None] | None:
-    """Hand the next eligible job to a worker, with a lease and a new token; None when there is none.
+    """Hand the next eligible job of these kinds to a worker, with a lease and a new token; None when there is none.
 
     With it come the seconds until its deadline, which a job in parts has.
     """
-    values = {"claimed_by": worker_id, "lease": lease_seconds}
+    values = {"claimed_by": worker_id, "lease": lease_seconds} | _known(kinds)
     row = session.execute(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()
     return None if row is None else (row[0], row[1])
 

@@ -6,7 +6,7 @@ A `Claim` carries the fencing token of its attempt. Every call here acts only wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -59,15 +59,20 @@ class Beat:
     cancel_requested: bool
 
 
-def claim(db: Database, settings: Settings, worker_id: str) -> Claim | None:
-    """Take the next eligible job, by priority, fair share between owners, and age; None when there is none."""
+def claim(
+    db: Database, settings: Settings, worker_id: str, kinds: Collection[str] | None = None
+) -> Claim | None:
+    """Take the next eligible job, by priority, fair share between owners, and age; None when there is none.
+
+    Only of these kinds, if they are given: what a later version has put into the queue is left to its workers.
+    """
     with db.write() as session:
-        claimed = rows.claim(session, worker_id, settings.lease_seconds)
+        claimed = rows.claim(session, worker_id, settings.lease_seconds, kinds)
         if claimed is None:
             return None
         job, seconds_left = claimed
         timeout = float(job.timeout_seconds)  # SQLite returns whole numbers as int
-        say(session, job, worker=worker_id)
+        say(session, job, worker=worker_id, token=job.lease_token)
         faults.reach("claim")
         return Claim(
             job_id=job.id,
@@ -86,10 +91,10 @@ def claim(db: Database, settings: Settings, worker_id: str) -> Claim | None:
         )
 
 
-def has_work(db: Database) -> bool:
+def has_work(db: Database, kinds: Collection[str] | None = None) -> bool:
     """Whether a claim would find a job now: the look that an idle worker takes once a second."""
     with db.read() as session:
-        return rows.has_work(session)
+        return rows.has_work(session, kinds)
 
 
 def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | None = None) -> Beat:

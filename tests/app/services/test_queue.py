@@ -70,6 +70,17 @@ class TestClaim:
         assert queue.has_work(db)
         assert claimed(db).job_id == job.id
 
+    def test_a_kind_that_the_worker_does_not_know_is_left_in_the_queue(self, db: Database) -> None:
+        job = submit(db)
+        known = {"ingest", "evaluate"}
+        assert not queue.has_work(db, known)
+        assert queue.claim(db, SETTINGS, "wrk_old", known) is None
+        assert queue.claim(db, SETTINGS, "wrk_old", ()) is None
+        assert queue.has_work(db, {job.kind, *known})
+        claim = queue.claim(db, SETTINGS, "wrk_new", {job.kind, *known})
+        assert claim is not None
+        assert claim.job_id == job.id
+
     def test_a_clock_set_back_does_not_hide_a_new_job(self, db: Database) -> None:
         job = submit(db)
         change(db, job.id, created_at=LATER)
