@@ -25,8 +25,8 @@ from app.infra.settings import Settings
 from app.services import jobs
 from app.services.ingest import CONTENT_TYPES, ingest
 from app.services.ingest import job as ingest_job
-from app.services.ingest.build import CSV
 from app.services.ingest.dialect import CHOICES, encoding_of
+from app.services.ingest.sources import CSV
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)

@@ -4,9 +4,11 @@ stream     plain bytes: decompressed, counted, limited
 delimited  CSV: a fast reader and an exact one      columnar  Parquet, Arrow      ndjson  JSON lines
 roles      which column is label, weight, group or feature; which label value is positive
 convert    text or typed columns to numbers         profile   what the columns look like
-faults     what is wrong, with line and column      build     the way through all of it
+sources    which of the readers may read a file     build     the way through all of it
+faults     what is wrong, with line and column
 """
 
-from app.services.ingest.build import CONTENT_TYPES, ingest
+from app.services.ingest.build import ingest
+from app.services.ingest.sources import CONTENT_TYPES
 
 __all__ = ["CONTENT_TYPES", "ingest"]

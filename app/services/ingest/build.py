@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,37 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.services.ingest.categories import CategoryLimits
-from app.services.ingest.columnar import ArrowFile, ArrowTable, ParquetTable
 from app.services.ingest.convert import Converter, check_type, holds_text
-from app.services.ingest.delimited import (
-    ExactCsv,
-    FastCsv,
-    Upload,
-    find_codec,
-    plain_numbers,
-    read_layout,
-)
-from app.services.ingest.dialect import Dialect
 from app.services.ingest.evidence import Found, find_types
 from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
 from app.services.ingest.missing import MissingTokens
-from app.services.ingest.ndjson import NdjsonTable
 from app.services.ingest.roles import Roles, assign, label_type, order_pair
 from app.services.ingest.rows import MAX_NAME, Doubt, Source
-from app.services.ingest.stream import plain_file
+from app.services.ingest.sources import open_sources
 from app.services.ingest.survey import survey_table
 from app.services.ingest.text import as_text
 from app.services.ingest.writer import CATEGORIES, TableWriter
 from app.services.times import is_dated
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
-
-CSV = "text/csv"
-PARQUET = "application/vnd.apache.parquet"
-ARROW = "application/vnd.apache.arrow.stream"
-ARROW_FILE = "application/vnd.apache.arrow.file"
-NDJSON = "application/x-ndjson"
-CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON)
 
 LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
 LABELS, CATEGORICAL, DROP = "labels", "categorical", "drop"
@@ -83,57 +64,6 @@ def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
             (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
             return found | {"profile": PROFILE_FILE}
     raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
-
-
-def open_sources(
-    payload: Mapping[str, Any],
-    stack: ExitStack,
-    missing: MissingTokens,
-    numeric: Callable[[Sequence[str]], Collection[str]],
-) -> Iterator[Source]:
-    """Yield what can read the upload, the fastest first and an exact source last.
-
-    `numeric` tells which columns may hold numbers, given the names of all.
-    """
-    limits = payload["limits"]
-    upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
-    content_type = payload["content_type"]
-    if content_type == CSV:
-        dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs say nothing of it
-        upload = find_codec(upload, dialect)
-        layout = read_layout(upload, dialect, limits["columns"])
-        hoped = set(numeric(layout.names)).intersection(layout.names)
-        if hoped:
-            yield FastCsv(upload, layout, missing, hoped, hasty=True)
-        text = FastCsv(upload, layout, missing)
-        likely = plain_numbers(text, hoped)
-        if likely != hoped:
-            yield FastCsv(upload, layout, missing, likely, hasty=True)
-        yield text  # what turns up late, and spellings that only a second look understands
-        yield ExactCsv(upload, layout)
-    elif content_type == PARQUET:
-        workdir = Path(payload["workdir"])
-        path = stack.enter_context(
-            plain_file(upload.path, upload.encoding, upload.max_bytes, workdir)
-        )
-        yield ParquetTable(path, limits["columns"])
-    elif content_type == ARROW_FILE:
-        path = stack.enter_context(
-            plain_file(upload.path, upload.encoding, upload.max_bytes, Path(payload["workdir"]))
-        )
-        yield ArrowFile(path, limits["columns"])
-    elif content_type == ARROW:
-        yield ArrowTable(upload, limits["columns"])
-    elif content_type == NDJSON:
-        table = NdjsonTable(upload, limits["columns"])
-        quick = copy(table)
-        quick.exact, quick.hasty = False, True
-        yield quick
-        yield table
-    else:
-        raise BadTable(
-            f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"
-        )
 
 
 def _roles(names: Sequence[str], payload: Mapping[str, Any]) -> Roles:

@@ -76,7 +76,7 @@ class ArrowTable:
 
     def progress(self) -> tuple[int, int]:
         """Return the bytes of the upload read so far, and all of them."""
-        return self._done, self._upload.path.stat().st_size
+        return self._done, self._upload.size
 
     def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""

@@ -45,16 +45,21 @@ csv.field_size_limit(MAX_RECORD)
 
 @dataclass(frozen=True)
 class Upload:
-    """Where the bytes lie and how they are to be opened."""
+    """Where the bytes lie, in a file or in memory, and how they are to be opened."""
 
-    path: Path
+    stored: Path | bytes
     encoding: str | None
     max_bytes: int
     codec: str | None = None
 
     def open(self) -> Stream:
         """Open the plain bytes from the start; with a codec, as UTF-8."""
-        return Stream(self.path, self.encoding, self.max_bytes, self.codec)
+        return Stream(self.stored, self.encoding, self.max_bytes, self.codec)
+
+    @property
+    def size(self) -> int:
+        """Bytes as they are stored."""
+        return self.stored.stat().st_size if isinstance(self.stored, Path) else len(self.stored)
 
 
 class _Lines:
@@ -209,7 +214,7 @@ class FastCsv:
 
     def progress(self) -> tuple[int, int]:
         """Return the bytes of the upload read so far, and all of them."""
-        return (self._stream.position if self._stream else 0), self._upload.path.stat().st_size
+        return (self._stream.position if self._stream else 0), self._upload.size
 
     def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield the rows; raises Doubt where a row, a quote or an encoding is not plain."""
@@ -297,7 +302,7 @@ class ExactCsv:
 
     def progress(self) -> tuple[int, int]:
         """Return the bytes of the upload read so far, and all of them."""
-        return (self._stream.position if self._stream else 0), self._upload.path.stat().st_size
+        return (self._stream.position if self._stream else 0), self._upload.size
 
     def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield the sound rows; ragged ones and bytes that are not UTF-8 are faults."""

@@ -41,7 +41,7 @@ class NdjsonTable:
 
     def progress(self) -> tuple[int, int]:
         """Return the bytes of the upload read so far, and all of them."""
-        return (self._stream.position if self._stream else 0), self._upload.path.stat().st_size
+        return (self._stream.position if self._stream else 0), self._upload.size
 
     def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield the rows, every value as text; lines that are no flat JSON object are faults."""

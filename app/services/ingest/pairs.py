@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from app.services.ingest.build import Callback, open_sources
+from app.services.ingest.build import Callback
 from app.services.ingest.convert import check_type, parse
 from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Doubt, Rows, Source
+from app.services.ingest.sources import open_sources
 from app.services.ingest.text import as_text
 from core.pairs import GREATEST_TOTAL
 

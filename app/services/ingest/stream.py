@@ -52,18 +52,24 @@ class _Recoder:
         return taken
 
 
+def open_stored(stored: Path | bytes) -> pa.NativeFile:
+    """Open a file, or what is in memory, as it is."""
+    return pa.OSFile(str(stored)) if isinstance(stored, Path) else pa.BufferReader(stored)
+
+
 class Stream(io.RawIOBase):
-    """Reads a file once, from the start. What is compressed but does not say so is recognised by its first bytes.
+    """Reads stored bytes once, from the start: a file, or what is in memory. What is compressed but does not say so is
+    recognised by its first bytes.
 
     With a `codec` of Python's, text in it comes out as UTF-8, without a byte order mark. `size` counts the plain bytes
-    so far and `quotes` the `"` among them; `position` is the place in the file.
+    so far and `quotes` the `"` among them; `position` is the place in what is stored.
     """
 
     def __init__(
-        self, path: Path, encoding: str | None, max_bytes: int, codec: str | None = None
+        self, stored: Path | bytes, encoding: str | None, max_bytes: int, codec: str | None = None
     ) -> None:
         super().__init__()
-        with path.open("rb") as file:
+        with open_stored(stored) as file:
             head = file.read(4)
         if encoding is None:
             encoding = next(
@@ -71,7 +77,7 @@ class Stream(io.RawIOBase):
             )
         elif encoding not in CODECS:
             raise BadTable(f"Content-Encoding must be gzip or zstd, got {encoding!r}")
-        self._file = pa.OSFile(str(path))
+        self._file = open_stored(stored)
         self._plain = pa.CompressedInputStream(self._file, encoding) if encoding else self._file
         self._encoding = encoding
         self._max_bytes = max_bytes

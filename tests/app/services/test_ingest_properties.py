@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from uploads import LIMITS, Ready, read
 
-from app.services.ingest import build, ingest
+from app.services.ingest import ingest, sources
 from app.services.ingest.delimited import ExactCsv
 from app.services.ingest.faults import BadTable
 from app.services.ingest.missing import DEFAULT_TOKENS
@@ -81,9 +81,9 @@ def as_ndjson(table: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize(
     ("write", "content_type"),
     [
-        (as_csv, build.CSV),
-        (as_parquet, build.PARQUET),
-        (as_ndjson, build.NDJSON),
+        (as_csv, sources.CSV),
+        (as_parquet, sources.PARQUET),
+        (as_ndjson, sources.NDJSON),
     ],
 )
 @given(table=tables())
@@ -125,7 +125,7 @@ def outcome(folder: Path, body: bytes) -> tuple[str, Any]:
 def exact_outcome(folder: Path, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
     """Read by the exact reader alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(build, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout))
+        patch.setattr(sources, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout))
         return outcome(folder, body)
 
 
@@ -195,7 +195,7 @@ def test_progress_is_told_and_may_stop_the_reading(tmp_path: Path) -> None:
     (tmp_path / "upload").write_bytes(body)
     payload = {
         "path": str(tmp_path / "upload"),
-        "content_type": build.CSV,
+        "content_type": sources.CSV,
         "content_encoding": None,
         "dataset_kind": "bipartite",
         "label": None,
