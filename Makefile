@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint audit bench lock clean
+.PHONY: help demo serve test kernels lint audit bench lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,14 @@ demo: $(VENV)/.runtime  ## Upload a real table, train a ranker, draw its ROC cur
 serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (state in .rankwright/).
 	@$(BIN)/rankwright serve
 
-test: $(VENV)/.dev lint  ## Everything: style, types, import rules, and the tests with real PostgreSQL and Valkey.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+# A file's tests stay in one process, which makes its fixtures once.
+test: $(VENV)/.dev  ## Everything: style, types, import rules, and the tests with real PostgreSQL and Valkey.
+	$(MAKE) --no-print-directory --jobs $(WORKERS) lint kernels
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+# Otherwise each process of the tests would compile all of them for itself.
+kernels: $(VENV)/.dev
+	$(BIN)/python -m workers.warm
 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .

@@ -14,6 +14,13 @@ from app.db import migrate
 from app.db.schema import Base
 from app.db.session import Database
 
+LONGEST = ("deploy", "e2e", "workers")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the folders first whose files take longest, so that no process of the run ends alone."""
+    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:

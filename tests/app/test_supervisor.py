@@ -17,8 +17,6 @@ import pytest
 from harness import children_of, is_running
 from servers import eventually
 
-pytestmark = pytest.mark.xdist_group("serve")  # one process runs them in order
-
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 
 

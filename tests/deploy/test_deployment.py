@@ -25,8 +25,6 @@ ROOT = Path(__file__).parents[2]
 SECRETS = {"POSTGRES_PASSWORD": "elephant", "REDIS_PASSWORD": "dictionary"}
 DATABASE, BROKER = "RANKWRIGHT_DATABASE_URL", "RANKWRIGHT_BROKER_URL"
 
-pytestmark = pytest.mark.xdist_group("deploy")
-
 
 @pytest.fixture(scope="module")
 def document() -> compose_file.Document:

@@ -6,15 +6,12 @@ import os
 import signal
 from threading import Thread
 
-import pytest
 from harness import ENDLESS, LONG, OWNER, Crew, is_running
 from servers import eventually
 from sqlalchemy import update
 
 from app.db.tables import Job
 from app.services import datasets, jobs
-
-pytestmark = pytest.mark.xdist_group("crew")  # the slot is one for all, so one process runs them
 
 
 def test_a_lost_message_is_found_by_the_look(crew: Crew) -> None:
