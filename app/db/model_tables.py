@@ -46,6 +46,7 @@ class Model(Base):
     positive: Mapped[str | None]
     negative: Mapped[str | None]
     labels: Mapped[list[Json] | None]
+    spelling: Mapped[Json | None]
     seed: Mapped[int]
     tags: Mapped[Json]
     warnings: Mapped[list[str]]

@@ -2,6 +2,7 @@
 
 from app.db import (
     audit_tables,
+    batch_score_tables,
     evaluation_tables,
     interpretation_tables,
     model_tables,
@@ -15,6 +16,7 @@ from app.db.base import Base
 __all__ = [
     "Base",
     "audit_tables",
+    "batch_score_tables",
     "evaluation_tables",
     "interpretation_tables",
     "model_tables",

@@ -7,7 +7,7 @@ import re
 import time
 from typing import Literal
 
-Prefix = Literal["ds", "job", "mdl", "evl", "cmp", "key", "aud", "req", "wrk"]
+Prefix = Literal["ds", "job", "mdl", "evl", "cmp", "bat", "key", "aud", "req", "wrk"]
 
 
 def uuid7() -> str:
@@ -27,7 +27,7 @@ def new_id(prefix: Prefix) -> str:
     return f"{prefix}_{uuid7()}"
 
 
-_ID = re.compile(r"(?:ds|job|mdl|evl|cmp|key|aud|req|wrk)_[0-9a-f]{32}")
+_ID = re.compile(r"(?:ds|job|mdl|evl|cmp|bat|key|aud|req|wrk)_[0-9a-f]{32}")
 
 
 def is_id(text: str, prefix: Prefix) -> bool:
