@@ -2,9 +2,8 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from copy import copy
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData
-from core.ranker import Arrays, Floats, Ranker
+from core.following import FollowingFit
+from core.ranker import Arrays, Floats
 from core.scan import youden_threshold
 
 from .design import Coordinates, TableRows, Worths, check_coordinates, place, split_scores
@@ -22,7 +22,7 @@ from .fitting import Sample
 MOST_TERMS = 1000
 
 
-class LinearRanker(Ranker):
+class LinearRanker(FollowingFit):
     """Scores as a sum over features: a slope per number, a worth per category and per missing value.
 
     Attributes
@@ -43,8 +43,7 @@ class LinearRanker(Ranker):
     _means: Floats
     _worths: Worths
 
-    path_parameter: ClassVar[str | None] = "C"
-    """The parameter along which one fit makes the ranker of every value; see `core.selection`."""
+    path_parameter: ClassVar[str | None] = "C"  # what one solver knows of the rows serves the next
 
     @classmethod
     def vc_dimension(
@@ -72,31 +71,6 @@ class LinearRanker(Ranker):
 
     def check_path_parameters(self) -> None:
         """Raise nothing: a fit follows a path of C under any parameters."""
-
-    def follow(self, values: Sequence[float]) -> None:
-        """Have the next fit make the ranker of every one of these C, one after the other; it ends as the last.
-
-        Parameters
-        ----------
-        values : sequence of float
-            Rising. What one solver knows of the rows serves the next.
-        """
-        self._values_to_follow = tuple(float(value) for value in values)
-
-    def path_rankers(self) -> list[Self]:
-        """Give the rankers of the values that the last fit followed, in their order."""
-        return list(self._path)
-
-    def _followed(self) -> tuple[float, ...]:
-        """Take the values that are to be followed; none, unless `follow` was called since the last fit."""
-        self._path: list[Self] = []
-        values: tuple[float, ...] = self.__dict__.pop("_values_to_follow", ())
-        return values
-
-    def _keep_on_path(self) -> None:
-        ranker = copy(self)
-        ranker._path = []
-        self._path.append(ranker)
 
     def takes_categories(self) -> bool:
         """Whether it can be fitted on categorical columns: each category is a coordinate."""

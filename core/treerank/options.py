@@ -73,7 +73,16 @@ Pruning = Annotated[
         "How the grown tree is pruned: 'cv', by a penalty per leaf that cross-validation chooses; "
         "'holdout', to the subtree that ranks best on rows held out; 'structural', by a penalty that "
         "leaves and rows alone decide, for any splitter but forests and estimators of your own; "
-        "None, not at all."
+        "None, by leaf_penalty alone."
+    ),
+]
+LeafPenalty = Annotated[
+    float,
+    Ge(0),
+    Le(1),
+    Doc(
+        "λ of eq. 13: with pruning=None the subtree is kept whose AUC on the training rows less this "
+        "for each leaf is greatest, and 0 keeps all. The values of a search cost one fit."
     ),
 ]
 PenaltyScale = Annotated[

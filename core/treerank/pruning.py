@@ -112,6 +112,22 @@ def trace_path(tree: Tree, critical: Floats) -> PruningPath:
     return PruningPath(penalty, np.rint(n_inside).astype(np.int64) + 1, auc, missing)
 
 
+def keep_best(tree: Tree, penalty: float) -> Tree:
+    """Prune a tree to the smallest subtree of greatest AUC - penalty · n_leaves (eq. 13).
+
+    Parameters
+    ----------
+    tree : Tree
+    penalty : float
+        λ, in AUC on the rows that the tree was grown on; 0 keeps all, splits that gain nothing too.
+
+    Returns
+    -------
+    Tree
+    """
+    return tree.collapse(critical_penalties(tree) <= penalty) if penalty else tree
+
+
 def sum_above(critical: Floats, values: Floats, penalties: Floats) -> Floats:
     """Sum up the values of the nodes that are still inside at each penalty."""
     order = np.argsort(-critical, kind="stable")

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.following import FollowingFit
 from core.interpretation import PartialDependence, partial_dependence
-from core.ranker import Arrays, Callback, Floats, Ranker
+from core.ranker import Arrays, Callback, Floats
 from core.scan import youden_threshold
 from core.scan.options import MaxNarrowBins
 from core.target import check_labels, check_weights
@@ -28,7 +29,7 @@ from .splitting import Sample
 from .tree import Tree
 
 
-class TreeRank(Ranker):
+class TreeRank(FollowingFit):
     """Grow a ranking tree along the ROC curve: each split adds the most area under it.
 
     A node's cell C is split into C' at the top and the rest at the bottom so that
@@ -66,6 +67,8 @@ class TreeRank(Ranker):
     Machine Learning 83, 2011: Figs. 2, 4, 5 and 6; §4.1, §4.2, §5; eqs. 10, 12 and 13.
     """
 
+    path_parameter = "leaf_penalty"
+
     tree_: Tree
     order_: LeafOrder
     pruning_path_: PruningPath
@@ -84,6 +87,7 @@ class TreeRank(Ranker):
         grid_resolution: options.GridResolution = 3,
         max_bins: MaxNarrowBins = 255,
         pruning: options.Pruning = None,
+        leaf_penalty: options.LeafPenalty = 0.0,
         penalty_scale: options.PenaltyScale = structural.SCALE,
         n_folds: options.Folds = 10,
         validation_fraction: options.ValidationFraction = 0.25,
@@ -100,6 +104,7 @@ class TreeRank(Ranker):
         self.grid_resolution = grid_resolution
         self.max_bins = max_bins
         self.pruning = pruning
+        self.leaf_penalty = leaf_penalty
         self.penalty_scale = penalty_scale
         self.n_folds = n_folds
         self.validation_fraction = validation_fraction
@@ -114,6 +119,13 @@ class TreeRank(Ranker):
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
         return self._leaf_scores[self.tree_.find_leaves(X)]
+
+    def check_path_parameters(self) -> None:
+        """Raise InvalidParameter for parameters under which a fit follows no path of penalties."""
+        if self.pruning is not None:
+            raise InvalidParameter(
+                f"pruning must be None where leaf_penalty is searched, for both prune; got {self.pruning!r}"
+            )
 
     def takes_categories(self) -> bool:
         """All splitters do but estimators of the caller's own."""
@@ -266,6 +278,11 @@ class TreeRank(Ranker):
                 "leafrank_pruning='cv' needs pruning='cv' and splitter='leafrank', "
                 f"got pruning={self.pruning!r} and splitter={self.splitter!r}"
             )
+        if self.leaf_penalty and self.pruning is not None:
+            raise InvalidParameter(
+                f"leaf_penalty must be 0 unless pruning is None, got {self.leaf_penalty} with "
+                f"pruning={self.pruning!r}"
+            )
         if self.order == "validation" and self.pruning not in ("cv", "holdout"):
             raise InvalidParameter(
                 "order must be 'tree' or 'concave' unless pruning holds rows out, got 'validation'"
@@ -294,7 +311,12 @@ class TreeRank(Ranker):
 
         # Of equal AUC over the folds the first, with the least leaves in a node.
         chosen = max(map(choose, range(len(growers))), key=selection.validation_auc)
-        self._take(chosen.tree, chosen.path, self._order(chosen))
+        followed = self._followed()
+        for penalty in followed or (self.leaf_penalty,):
+            tree = pruning.keep_best(chosen.tree, penalty)
+            self._take(tree, chosen.path, self._order(chosen))
+            if followed:
+                self._keep_on_path()
 
     def _choose(self, sample: Sample, grow: selection.Grow) -> Chosen:
         if self.pruning == "cv":

@@ -1,7 +1,10 @@
 """One fit holds the ranker of every lesser number of rounds; the best of them is chosen."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from core.errors import InvalidParameter
 from core.metrics import auc
@@ -24,7 +27,7 @@ def noisy_table(target, n=160, seed=0):
 
 def test_all_that_has_a_path_is_tested():
     with_one = {name for name, it in ALGORITHMS.items() if path_parameter(it)}
-    assert with_one == {*ON_A_PATH, *FOLLOWING}
+    assert with_one == {*ON_A_PATH, *FOLLOWING, "treerank"}
     assert set(FOLLOWING) == {"auc_svm", "pauc_svm", "pauc_svm_dc", "logistic"}
 
 
@@ -59,6 +62,59 @@ def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name, spread):
     last = ranker.decision_function(X[held])
     assert (last == on_path[-1].decision_function(X[held])).all()
     assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []
+
+
+@pytest.mark.parametrize("splitter", ["leafrank", "axis"])
+def test_a_tree_pruned_by_every_penalty_is_grown_once(splitter):
+    X, y = noisy_table("binary", n=600)
+    learnt, held = slice(0, 400), slice(400, None)
+
+    def judge(scores):
+        return auc(y[held], scores)
+
+    def fit(ranker):
+        steps = []
+        ranker.fit(X[learnt], y[learnt], callback=lambda step, of, info: steps.append((step, of)))
+        return steps
+
+    plain = ALGORITHMS["treerank"](splitter=splitter, min_samples_leaf=5.0)
+    ranker = clone(plain).set_params(leaf_penalty=0.02)
+    ranker.follow([0.0, 0.002, 0.02])
+    grown = fit(ranker)
+    found = walk_path(ranker, X[held], [0.02, 0.0, 0.002], judge)
+    sizes = [one.tree_.n_leaves for one in ranker.path_rankers()]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 3
+    for candidate, one in zip(found, ranker.path_rankers(), strict=True):
+        alone = clone(plain).set_params(**candidate.parameters)
+        assert fit(alone) == grown  # so many splits, whatever the number of penalties
+        assert (one.decision_function(X) == alone.decision_function(X)).all()
+        assert candidate.value == judge(alone.decision_function(X[held]))
+    assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []
+
+
+def test_a_penalty_keeps_the_best_of_all_subtrees():
+    X, y = noisy_table("binary", n=120)
+    tree = ALGORITHMS["treerank"](max_depth=3, min_samples_leaf=2.0).fit(X, y).tree_
+    inside = np.flatnonzero(tree.rule >= 0)
+    subtrees = [
+        tree.collapse(np.isin(np.arange(tree.n_nodes), inside[list(chosen)]))
+        for size in range(len(inside) + 1)
+        for chosen in combinations(range(len(inside)), size)
+    ]
+    for penalty in (0.001, 0.01, 0.05):
+        kept = ALGORITHMS["treerank"](max_depth=3, min_samples_leaf=2.0, leaf_penalty=penalty)
+        kept = kept.fit(X, y).tree_
+        worth = max(one.auc - penalty * one.n_leaves for one in subtrees)
+        assert kept.auc - penalty * kept.n_leaves == pytest.approx(worth, abs=1e-12)
+
+
+def test_two_ways_to_prune_are_refused():
+    X, y = noisy_table("binary")
+    with pytest.raises(InvalidParameter, match="leaf_penalty must be 0 unless pruning is None"):
+        ALGORITHMS["treerank"](pruning="cv", leaf_penalty=0.1).fit(X, y)
+    with pytest.raises(InvalidParameter, match="pruning must be None where leaf_penalty is sea"):
+        ALGORITHMS["treerank"](pruning="cv").check_path_parameters()
 
 
 @pytest.mark.parametrize("name", ON_A_PATH)
