@@ -122,6 +122,12 @@ class Unavailable(ServiceError):
         self.headers.setdefault("Retry-After", str(retry_after))
 
 
+class OutOfSpace(Unavailable):
+    """A disk is full, or nearly so. It passes when there is room: who tries again later does so here, too."""
+
+    code, status, title = "out_of_space", 507, "Out of space"
+
+
 class LeaseLost(Exception):
     """The fencing token no longer holds: another attempt owns the job, or it ended. Drop whatever was done."""
 

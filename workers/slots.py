@@ -134,7 +134,9 @@ class _Slot(threading.Thread):
         slots = self._slots
         if self._warm_process() is None or (found := slots.wait_for_work()) is None:
             return
-        if found == "look" and not queue.has_work(slots.db, HANDLERS):
+        if found == "look" and not queue.has_work(
+            slots.db, HANDLERS, slots.settings.quota_running_jobs
+        ):
             return
         first = True
         while (process := self._warm_process()) is not None:

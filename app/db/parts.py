@@ -169,15 +169,15 @@ def overdue(session: Session, job: Job) -> bool:
     return bool(session.scalar(select(job.deadline_at < db_now())))
 
 
-def results_in_use(session: Session) -> Sequence[Json]:
-    """What the parts of every job brought back that has yet to end, over all owners."""
+def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
+    """What the parts of every job brought back that has yet to end, over all owners: (id of the part, result)."""
     parent = aliased(Job)
     statement = (
-        select(Job.result)
+        select(Job.id, Job.result)
         .join(parent, parent.id == Job.parent_id)
         .where(Job.result.is_not(None), parent.state.not_in(FINAL_STATES))
     )
-    return [result for result in session.scalars(statement) if result is not None]
+    return [(id_, result) for id_, result in session.execute(statement) if result is not None]
 
 
 def prune(session: Session, age_seconds: float) -> None:

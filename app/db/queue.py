@@ -14,6 +14,7 @@ from sqlalchemy import (
     Boolean,
     Float,
     ScalarSelect,
+    Select,
     bindparam,
     case,
     exists,
@@ -21,10 +22,12 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.db import parts
 from app.db.base import Json
@@ -58,9 +61,10 @@ def _known(kinds: Collection[str] | None) -> dict[str, Any]:
     return {"any_kind": kinds is None, "known_kinds": sorted(kinds or ())}
 
 
-def _next_id() -> ScalarSelect[str]:
-    # Priority, then the owner with the fewest running jobs, then age. On PostgreSQL a row that another claim is
-    # just taking is skipped, not waited for; SQLite's writers are alone and its dialect leaves the clause out.
+def _next_id(*, capped: bool) -> ScalarSelect[str]:
+    # Priority, then the owner with the fewest running jobs, then age; where a quota caps them, owners who have as many
+    # are passed over. On PostgreSQL a row that another claim is just taking is skipped, not waited for; SQLite's
+    # writers are alone and its dialect leaves the clause out.
     job, running = aliased(Job), aliased(Job)
     busy = (
         select(running.owner, func.count().label("jobs"))
@@ -68,15 +72,18 @@ def _next_id() -> ScalarSelect[str]:
         .group_by(running.owner)
         .subquery()
     )
-    return (
+    already = func.coalesce(busy.c.jobs, 0)
+    statement = (
         select(job.id)
         .outerjoin(busy, busy.c.owner == job.owner)
         .where(job.state == JobState.QUEUED, job.not_before <= db_now(), _is_known(job.kind))
-        .order_by(job.priority.desc(), func.coalesce(busy.c.jobs, 0), job.created_at, job.id)
+        .order_by(job.priority.desc(), already, job.created_at, job.id)
         .limit(1)
         .with_for_update(skip_locked=True, of=job)
-        .scalar_subquery()
     )
+    if capped:
+        statement = statement.where(already < bindparam("most_running"))
+    return statement.scalar_subquery()
 
 
 # The statements of the hot paths are built once: SQLAlchemy takes longer to build one than SQLite to run it.
@@ -91,29 +98,50 @@ _HELD = (
 )
 _LEASE_END = db_now() + bindparam("lease", type_=Float)
 
-_HAS_WORK = select(
-    exists().where(Job.state == JobState.QUEUED, Job.not_before <= db_now(), _is_known(Job.kind))
-)
+_DUE = (Job.state == JobState.QUEUED, Job.not_before <= db_now(), _is_known(Job.kind))
+_HAS_WORK = select(exists().where(*_DUE))
+
+
+def _has_work_capped() -> Select[tuple[bool]]:
+    running = aliased(Job)
+    already = (
+        select(func.count())
+        .where(running.state == JobState.RUNNING, running.owner == Job.owner)
+        .correlate(Job)
+        .scalar_subquery()
+    )
+    return select(exists().where(*_DUE, already < bindparam("most_running")))
+
+
+_HAS_WORK_CAPPED = _has_work_capped()
 
 # A job in parts goes on where it was: its time counts from its first start, and its progress never falls.
 _IN_PARTS = Job.deadline_at.is_not(None)
 
-_CLAIM = (
-    update(Job)
-    .where(Job.id == _next_id(), Job.state == JobState.QUEUED)
-    .values(
-        state=JobState.RUNNING,
-        attempt=Job.attempt + 1,
-        lease_token=Job.lease_token + 1,
-        lease_expires_at=_LEASE_END,
-        beats=0,
-        worker_id=bindparam("claimed_by"),
-        progress=case((_IN_PARTS, Job.progress), else_=literal({}, JSON)),
-        started_at=case((_IN_PARTS, func.coalesce(Job.started_at, db_now())), else_=db_now()),
-        event_seq=Job.event_seq + 1,
+
+def _claim(*, capped: bool) -> ReturningUpdate[Job, float | None]:
+    return (
+        update(Job)
+        .where(Job.id == _next_id(capped=capped), Job.state == JobState.QUEUED)
+        .values(
+            state=JobState.RUNNING,
+            attempt=Job.attempt + 1,
+            lease_token=Job.lease_token + 1,
+            lease_expires_at=_LEASE_END,
+            beats=0,
+            worker_id=bindparam("claimed_by"),
+            progress=case((_IN_PARTS, Job.progress), else_=literal({}, JSON)),
+            started_at=case((_IN_PARTS, func.coalesce(Job.started_at, db_now())), else_=db_now()),
+            event_seq=Job.event_seq + 1,
+        )
+        .returning(Job, (Job.deadline_at - db_now()).label("seconds_left"))
     )
-    .returning(Job, (Job.deadline_at - db_now()).label("seconds_left"))
-)
+
+
+_CLAIM, _CLAIM_CAPPED = _claim(capped=False), _claim(capped=True)
+
+# Two claims at once would both count before either of them runs. The number is any that nobody else takes.
+_CLAIM_TURN = text("SELECT pg_advisory_xact_lock(7236512904)")
 
 _BEAT = (
     update(Job)
@@ -127,9 +155,13 @@ _PROGRESS = _BEAT.values(progress=bindparam("now_at", type_=JSON), event_seq=Job
 _CANCEL_REQUESTED = select(Job.cancel_requested_at).where(*_HELD)
 
 
-def has_work(session: Session, kinds: Collection[str] | None = None) -> bool:
+def has_work(
+    session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
+) -> bool:
     """Whether a claim would find a job now. A plain read, so that idle workers never hold up a writer."""
-    return bool(session.scalar(_HAS_WORK, _known(kinds)))
+    if most_running is None:
+        return bool(session.scalar(_HAS_WORK, _known(kinds)))
+    return bool(session.scalar(_HAS_WORK_CAPPED, _known(kinds) | {"most_running": most_running}))
 
 
 def claim(
@@ -137,13 +169,19 @@ def claim(
     worker_id: str,
     lease_seconds: float,
     kinds: Collection[str] | None = None,
+    most_running: int | None = None,
 ) -> tuple[Job, float | None] | None:
     """Hand the next eligible job of these kinds to a worker, with a lease and a new token; None when there is none.
 
-    With it come the seconds until its deadline, which a job in parts has.
+    With it come the seconds until its deadline, which a job in parts has. No owner has more than `most_running`.
     """
     values = {"claimed_by": worker_id, "lease": lease_seconds} | _known(kinds)
-    row = session.execute(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()
+    statement = _CLAIM
+    if most_running is not None:
+        statement, values["most_running"] = _CLAIM_CAPPED, most_running
+        if session.get_bind().dialect.name == "postgresql":
+            session.execute(_CLAIM_TURN)
+    row = session.execute(statement, values, execution_options=_AS_IT_IS).one_or_none()
     return None if row is None else (row[0], row[1])
 
 

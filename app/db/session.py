@@ -18,7 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.db import audit
-from app.errors import Unavailable
+from app.errors import OutOfSpace, Unavailable
 
 SQLITE_BUSY_SECONDS = 10.0
 POOL_SECONDS = 10.0
@@ -121,6 +121,8 @@ def _outages() -> Iterator[None]:
             raise Unavailable(
                 "the database has no tables: run `rankwright migrate`", code="database_not_migrated"
             ) from error
+        if _is_full(error.orig):
+            raise OutOfSpace("the database's disk is full", retry_after=60) from error
         if error.connection_invalidated or _is_outage(error.orig):
             raise Unavailable("the database is away", code="database_unavailable") from error
         raise
@@ -130,6 +132,12 @@ def _no_tables(error: BaseException | None) -> bool:
     return isinstance(error, psycopg.errors.UndefinedTable) or (
         isinstance(error, sqlite3.OperationalError) and str(error).startswith("no such table")
     )
+
+
+def _is_full(error: BaseException | None) -> bool:
+    if isinstance(error, sqlite3.OperationalError):
+        return error.sqlite_errorcode == sqlite3.SQLITE_FULL
+    return isinstance(error, psycopg.errors.DiskFull)
 
 
 def _is_outage(error: BaseException | None) -> bool:

@@ -103,6 +103,7 @@ class Dataset(Base):
     dialect: Mapped[Json | None]
     upload_key: Mapped[str]
     table_key: Mapped[str | None]
+    table_bytes: Mapped[int | None]
     bytes: Mapped[int]
     sha256: Mapped[str]
     rows: Mapped[int | None]
@@ -155,6 +156,7 @@ class DatasetPairs(Base):
     content_encoding: Mapped[str | None]
     upload_key: Mapped[str]
     table_key: Mapped[str | None]
+    table_bytes: Mapped[int | None]
     bytes: Mapped[int]
     sha256: Mapped[str]
     pairs: Mapped[int | None]
@@ -175,6 +177,8 @@ class Job(Base):
     __table_args__ = (
         UniqueConstraint("parent_id", "stage", "part"),
         Index(None, "state", "not_before", "priority", "created_at"),
+        Index(None, "state", "owner", "parent_id"),
+        Index(None, "finished_at"),
         Index(None, "owner", "created_at", "id"),
         Index(None, "dataset_id"),
         CheckConstraint(

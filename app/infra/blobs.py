@@ -62,6 +62,10 @@ class BlobStore:
         faults.reach("adopted")
         return key
 
+    def size(self, key: str) -> int:
+        """Bytes of a blob that is there."""
+        return self.path(key).stat().st_size
+
     def delete(self, key: str) -> None:
         """Remove the blob, or the whole staging entry; one that is gone already is no error."""
         path = self.path(key)

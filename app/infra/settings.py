@@ -98,6 +98,28 @@ class Settings(BaseSettings):
         default=86400.0, description="Age at which a blob that no row names is removed, in seconds."
     )
 
+    quota_queued_jobs: Annotated[int, Ge(0)] | None = Field(
+        default=None, description="Jobs that an owner may have queued. Default: no limit."
+    )
+    quota_running_jobs: Annotated[int, Ge(1)] | None = Field(
+        default=None,
+        description="Jobs of an owner that run at once, each part of a job counted; more wait. Default: no limit.",
+    )
+    quota_bytes: Annotated[int, Ge(0)] | None = Field(
+        default=None,
+        description="Bytes of uploads, tables, models and scores that an owner may have. Default: no limit.",
+    )
+    max_queued_jobs: Annotated[int, Ge(1)] = Field(
+        default=10_000, description="Jobs of all owners that may be queued."
+    )
+    max_uploads: Annotated[int, Ge(1)] = Field(
+        default=32, description="Uploads that one API process receives at once."
+    )
+    min_free_bytes: Annotated[int, Ge(0)] = Field(
+        default=256 * MIB,
+        description="Free space, in bytes, below which nothing new is accepted and no job is begun.",
+    )
+
     max_upload_bytes: Bytes = Field(
         default=4096 * MIB, description="Largest table that may be uploaded, in bytes."
     )
@@ -164,6 +186,12 @@ class Settings(BaseSettings):
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{self.state_dir.absolute() / 'rankwright.db'}"
+
+    @property
+    def database_file(self) -> Path | None:
+        """The file of an SQLite database; None where the database is a server."""
+        scheme, _, path = self.sqlalchemy_url.partition(":///")
+        return Path(path.partition("?")[0]) if scheme == "sqlite" and path else None
 
     @property
     def celery_broker_url(self) -> str:

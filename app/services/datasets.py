@@ -231,6 +231,7 @@ def accept(
         name=description.name,
         spec={"dataset_id": dataset_id},
         dataset_id=dataset_id,
+        adds_bytes=upload.size,
     )
     return rows.insert(
         session,

@@ -26,6 +26,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.infra import faults
 from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
+from app.services import quotas
 
 INGEST = "ingest"
 INGEST_PAIRS = "ingest_pairs"
@@ -52,11 +53,14 @@ def enqueue(
     priority: int = 0,
     not_before: float = 0.0,
     retry_of: str | None = None,
+    adds_bytes: int = 0,
 ) -> Job:
     """Write a job, its wake-up and its first event into the caller's transaction: all are accepted, or none.
 
-    `not_before` is a time of the database's clock; 0 means at once, whatever that clock says.
+    `not_before` is a time of the database's clock; 0 means at once, whatever that clock says. `adds_bytes` is the size
+    of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `quotas.admit`.
     """
+    quotas.admit(session, settings, owner, adds_bytes)
     job = rows.insert_job(
         session,
         id=new_id("job"),

@@ -47,6 +47,7 @@ def accept(
         name=dataset.name,
         spec={"dataset_id": dataset.id},
         dataset_id=dataset.id,
+        adds_bytes=upload.size,
     )
     rows.replace(
         session,

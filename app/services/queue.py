@@ -64,10 +64,13 @@ def claim(
 ) -> Claim | None:
     """Take the next eligible job, by priority, fair share between owners, and age; None when there is none.
 
-    Only of these kinds, if they are given: what a later version has put into the queue is left to its workers.
+    Only of these kinds, if they are given: what a later version has put into the queue is left to its workers. Owners
+    who have as many running as `quota_running_jobs` are passed over.
     """
     with db.write() as session:
-        claimed = rows.claim(session, worker_id, settings.lease_seconds, kinds)
+        claimed = rows.claim(
+            session, worker_id, settings.lease_seconds, kinds, settings.quota_running_jobs
+        )
         if claimed is None:
             return None
         job, seconds_left = claimed
@@ -91,10 +94,12 @@ def claim(
         )
 
 
-def has_work(db: Database, kinds: Collection[str] | None = None) -> bool:
+def has_work(
+    db: Database, kinds: Collection[str] | None = None, most_running: int | None = None
+) -> bool:
     """Whether a claim would find a job now: the look that an idle worker takes once a second."""
     with db.read() as session:
-        return rows.has_work(session, kinds)
+        return rows.has_work(session, kinds, most_running)
 
 
 def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | None = None) -> Beat:

@@ -89,7 +89,9 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     with db.write() as session:
         queue.finish(session, claim)
         values = {name: result[name] for name in found}
-        if not rows.mark_ready(session, claim.owner, dataset_id, table_key=key, **values):
+        if not rows.mark_ready(
+            session, claim.owner, dataset_id, table_key=key, table_bytes=blobs.size(key), **values
+        ):
             raise Conflict(
                 f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted"
             )

@@ -56,7 +56,9 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     values = {name: result[name] for name in ("pairs", "items", "weighted")}
     with db.write() as session:
         queue.finish(session, claim)
-        if not rows.mark_ready(session, claim.job_id, table_key=key, **values):
+        if not rows.mark_ready(
+            session, claim.job_id, table_key=key, table_bytes=blobs.size(key), **values
+        ):
             raise _not_waiting(claim.spec["dataset_id"])
 
 

@@ -1,0 +1,164 @@
+"""How much is accepted: quotas of one owner, bounds of the whole service, and owners whose jobs must wait."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from typing import Any
+
+import pytest
+from queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
+from sqlalchemy import func, select
+
+from app.db import quotas as rows
+from app.db.session import Database
+from app.db.tables import Job
+from app.errors import OutOfSpace, ServiceError, TooMany, Unavailable
+from app.infra.settings import Settings
+from app.services import jobs, parts, queue, quotas
+
+AT_ONCE = 100
+MOST = 10
+
+
+def refusal(db: Database, settings: Settings, **values: Any) -> ServiceError:
+    """Submit a job that must be refused, and leave no trace."""
+    before = count(db)
+    with pytest.raises(ServiceError) as caught:
+        submit(db, settings, **values)
+    assert count(db) == before
+    return caught.value
+
+
+def count(db: Database) -> int:
+    with db.read() as session:
+        return session.scalar(select(func.count()).select_from(Job)) or 0
+
+
+def test_of_a_hundred_submits_at_once_no_more_are_accepted_than_the_quota_allows(
+    db: Database,
+) -> None:
+    settings = Settings(quota_queued_jobs=MOST)
+    other = submit(db, owner="bob")
+    answers = at_once(*[functools.partial(submit, db, settings)] * AT_ONCE)
+    kinds = Counter(type(answer) for answer in answers)
+    assert kinds == {Job: MOST, TooMany: AT_ONCE - MOST}
+    refused = next(answer for answer in answers if isinstance(answer, TooMany))
+    assert refused.code == "quota_exceeded"
+    assert refused.detail == "an owner may have at most 10 queued jobs, this one has 10"
+    assert refused.errors[0] | {"detail": ""} == {
+        "quota": "queued_jobs",
+        "limit": MOST,
+        "value": MOST,
+        "detail": "",
+    }
+    assert int(refused.headers["Retry-After"]) > 0
+    submit(db, settings, owner="bob")  # whose quota is their own
+    jobs.cancel(db, "bob", other.id)
+
+
+def test_only_what_is_queued_counts_and_no_parts(db: Database) -> None:
+    settings = Settings(quota_queued_jobs=1)
+    submit(db, settings)
+    assert refusal(db, settings).code == "quota_exceeded"
+    claim = claimed(db)
+    parts.fan_out(db, claim, parts.FanOut(1, [{"n": n} for n in range(5)]))
+    waiting = submit(db, settings)
+    assert refusal(db, settings).code == "quota_exceeded"
+    jobs.cancel(db, OWNER, waiting.id)
+    submit(db, settings)
+    # What is begun already is never refused: a join, a lost lease, parts.
+    part = claimed(db)
+    assert part.parent_id == claim.job_id
+    queue.give_back(db, part)
+    assert refusal(db, settings).code == "quota_exceeded"
+
+
+def test_a_retry_is_a_job_like_any_other(db: Database) -> None:
+    settings = Settings(quota_queued_jobs=1)
+    old = submit(db, settings)
+    jobs.cancel(db, OWNER, old.id)
+    submit(db, settings)
+    with db.write() as session, pytest.raises(TooMany, match="at most 1 queued jobs"):
+        jobs.retry_within(session, settings, OWNER, old.id)
+
+
+def test_bytes_are_counted_by_rows(db: Database) -> None:
+    add_dataset(db, bytes=100, table_bytes=50)
+    add_dataset(db, bytes=7)
+    add_dataset(db, bytes=1000, owner="bob")
+    with db.read() as session:
+        assert rows.stored_bytes(session, OWNER) == 157
+        assert rows.stored_bytes(session, "nobody") == 0
+    settings = Settings(quota_bytes=200)
+    submit(db, settings, adds_bytes=43)
+    refused = refusal(db, settings, adds_bytes=44)
+    assert refused.status == 429
+    assert "at most 200 stored bytes, this one has 157 and asks for 44 more" in refused.detail
+    assert (
+        "at most 100 stored bytes, this one has 157"
+        in refusal(db, Settings(quota_bytes=100)).detail
+    )
+    with pytest.raises(TooMany, match="asks for 44 more"):
+        quotas.check_upload(db, settings, OWNER, 44)
+    quotas.check_upload(db, settings, OWNER, 43)
+
+
+def test_the_queue_of_all_owners_is_bounded(db: Database) -> None:
+    settings = Settings(max_queued_jobs=2)
+    submit(db, settings), submit(db, settings, owner="bob")
+    refused = refusal(db, settings, owner="cleo")
+    assert isinstance(refused, Unavailable)
+    assert (refused.status, refused.code) == (503, "queue_full")
+    assert int(refused.headers["Retry-After"]) > 0
+    claimed(db)
+    submit(db, settings, owner="cleo")
+
+
+def test_nothing_is_accepted_where_the_disk_is_nearly_full(db: Database) -> None:
+    refused = refusal(db, Settings(min_free_bytes=2**62))
+    assert isinstance(refused, OutOfSpace)
+    assert (refused.status, refused.code) == (507, "out_of_space")
+    assert f"must keep {2**62} bytes free" in refused.detail
+    assert int(refused.headers["Retry-After"]) > 0
+
+
+class TestRunning:
+    def test_an_owner_at_the_quota_is_passed_over(self, db: Database) -> None:
+        settings = Settings(quota_running_jobs=1)
+        first, second = submit(db, settings, priority=5), submit(db, settings, priority=5)
+        others = submit(db, settings, owner="bob")
+        running = claimed(db, settings)
+        assert running.job_id == first.id
+        assert claimed(db, settings).job_id == others.id  # though it matters less and came later
+        assert not queue.has_work(db, None, 1)
+        assert queue.has_work(db, None, 2)
+        assert queue.claim(db, settings, "wrk_a") is None
+        finish(db, running)
+        assert queue.has_work(db, None, 1)
+        assert claimed(db, settings).job_id == second.id
+
+    def test_parts_count_and_the_join_still_comes(self, db: Database) -> None:
+        settings = Settings(quota_running_jobs=2)
+        job = submit(db, settings)
+        parts.fan_out(db, claimed(db, settings), parts.FanOut(1, [{"n": n} for n in range(3)]))
+        held = [claimed(db, settings), claimed(db, settings)]
+        assert queue.claim(db, settings, "wrk_a") is None
+        while held:
+            with db.write() as session:
+                parts.finish(session, held.pop(), {}, {})
+            if (claim := queue.claim(db, settings, "wrk_a")) is not None:
+                held.append(claim)
+                if claim.job_id == job.id:
+                    finish(db, held.pop())
+        assert jobs.get(db, OWNER, job.id).state == "succeeded"
+
+    def test_many_claims_at_once_do_not_overshoot(self, db: Database) -> None:
+        settings = Settings(quota_running_jobs=3)
+        for n in range(20):
+            change(db, submit(db, settings, owner=f"owner{n % 2}").id, created_at=float(n))
+        claims = at_once(
+            *(functools.partial(queue.claim, db, settings, f"wrk_{n}") for n in range(16))
+        )
+        owners = Counter(claim.owner for claim in claims if claim is not None)
+        assert owners == {"owner0": 3, "owner1": 3}
