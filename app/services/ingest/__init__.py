@@ -1,7 +1,8 @@
 """From an uploaded file to a typed table: read in streams, judged over all rows, written as Parquet or refused.
 
 stream     plain bytes: decompressed, counted, limited
-delimited  CSV: a fast reader and an exact one      columnar  Parquet, Arrow      ndjson  JSON lines
+delimited  CSV: the exact reader                     fast_csv  CSV without irregularities, in parallel
+columnar   Parquet, Arrow                           ndjson    JSON lines
 roles      which column is label, weight, group or feature; which label value is positive
 convert    text or typed columns to numbers         profile   what the columns look like
 sources    which of the readers may read a file     build     the way through all of it

@@ -1,7 +1,8 @@
-"""CSV, two ways: Arrow's reader, fast and without line numbers, and an exact one that knows every line.
+"""CSV: its header, and the exact reader, that knows every line.
 
-Both agree on every table that is sound. Where the fast one stumbles, over numbers first and then over text, the
-exact one reads the table again and its word holds, be it the right parse or the faults with their lines.
+It agrees with the fast one (see `fast_csv`) on every table that is sound. Where that stumbles, over numbers first and
+then over text, the exact one reads the table again and its word holds, be it the right parse or the faults with their
+lines.
 """
 
 from __future__ import annotations
@@ -16,22 +17,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
 
-from app.services.ingest.dialect import DELIMITERS, Dialect, with_point
+from app.services.ingest.dialect import DELIMITERS, Dialect
 from app.services.ingest.faults import BadTable, Fault, Faults, show
-from app.services.ingest.missing import MissingTokens
-from app.services.ingest.rows import MAX_NAME, Doubt, Rows
+from app.services.ingest.rows import MAX_NAME, Rows
 from app.services.ingest.stream import Stream
 
 MAX_RECORD = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
-_BLOCK_BYTES = 1 << 20
-_COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
-_MAX_BLOCK_BYTES = 1 << 25
 _EXACT_CELLS = 400_000
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _FOREIGN = {
     b"\xff\xfe\x00\x00": "UTF-32 text; save it as UTF-8",
     b"\x00\x00\xfe\xff": "UTF-32 text; save it as UTF-8",
@@ -125,10 +120,10 @@ def find_codec(upload: Upload, dialect: Dialect) -> Upload:
 def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
     """Read the header. Raises BadTable when there is none, or when its names cannot be used."""
     with upload.open() as stream:
-        head = stream.read(len(_BOM))
+        head = stream.read(len(BOM))
     with upload.open() as stream:
-        if head.startswith(_BOM):
-            stream.skip(len(_BOM))
+        if head.startswith(BOM):
+            stream.skip(len(BOM))
         lines = _Recorder(stream)
         start = next((line for line in lines if line.strip("\r\n")), None)
         if start is None:
@@ -138,7 +133,7 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
         names = next(csv.reader(itertools.chain([start], lines), delimiter=delimiter))
         if lines.ended:
             raise BadTable("the header opens a quote that is never closed", line=line)
-        header_bytes = lines.bytes + (len(_BOM) if head.startswith(_BOM) else 0)
+        header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
         return Layout(
             check_names(names, max_columns, line),
             delimiter,
@@ -183,107 +178,6 @@ def check_names(names: Sequence[str], max_columns: int, line: int | None) -> lis
             )
         seen[name] = number
     return list(seen)
-
-
-class FastCsv:
-    """Arrow's reader: the columns named `numeric` as float64, all others as text. Any irregularity is a `Doubt`."""
-
-    schema = None
-    exact = False
-
-    def __init__(
-        self,
-        upload: Upload,
-        layout: Layout,
-        missing: MissingTokens,
-        numeric: Collection[str] = (),
-        *,
-        hasty: bool = False,
-    ) -> None:
-        self.names = layout.names
-        self.numeric = frozenset(numeric)
-        self.hasty = hasty
-        self._types = {
-            name: pa.float64() if name in numeric else pa.string() for name in layout.names
-        }
-        self._missing = missing.spellings()
-        self.decimal = layout.decimal
-        self._upload = upload
-        self._layout = layout
-        self._stream: Stream | None = None
-
-    def progress(self) -> tuple[int, int]:
-        """Return the bytes of the upload read so far, and all of them."""
-        return (self._stream.position if self._stream else 0), self._upload.size
-
-    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
-        """Yield the rows; raises Doubt where a row, a quote or an encoding is not plain."""
-        with self._upload.open() as stream:
-            self._stream = stream
-            stream.skip(self._layout.header_bytes)
-            quotes_above = stream.quotes
-            try:
-                first = 0
-                for batch in self._reader(stream, columns):
-                    if stream.quotes > quotes_above and _holds_quote(batch):
-                        raise Doubt
-                    if _holds_nan(batch):  # spelled as no missing value is
-                        raise Doubt
-                    yield Rows(batch, first)
-                    first += batch.num_rows
-            except pa.ArrowInvalid as error:
-                raise Doubt from error
-            # An unclosed quote swallows the rest of the file without an error. Where no value holds a quote, all
-            # quotes stand in pairs around values, so an odd one is open.
-            if (stream.quotes - quotes_above) % 2:
-                raise Doubt
-
-    def _reader(self, stream: Stream, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        block = max(_BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * _COLUMN_BYTES))
-        reader: Iterator[pa.RecordBatch] = pyarrow.csv.open_csv(
-            pa.PythonFile(stream, "r"),
-            read_options=pyarrow.csv.ReadOptions(column_names=self.names, block_size=block),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=self._layout.delimiter, newlines_in_values=True
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=self._types,
-                include_columns=columns,
-                null_values=self._missing,
-                strings_can_be_null=True,
-                decimal_point=self._layout.decimal,
-            ),
-        )
-        return reader
-
-
-def plain_numbers(source: FastCsv, columns: Collection[str]) -> set[str]:
-    """Return which of the columns begin with rows of nothing but plain numbers."""
-    try:
-        rows = next(source.batches(Faults(), sorted(columns)), None) if columns else None
-    except Doubt:
-        return set()
-    if rows is None:
-        return set()
-    return {name for name in columns if _is_plain(rows.batch.column(name), source.decimal)}
-
-
-def _is_plain(text: pa.Array, decimal: str) -> bool:
-    try:
-        values = pc.cast(with_point(text, decimal), pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return bool(pc.all(pc.is_finite(values)).as_py() is not False)
-
-
-def _holds_quote(batch: pa.RecordBatch) -> bool:
-    texts = (column for column in batch.columns if column.type == pa.string())
-    return any(pc.any(pc.match_substring(text, '"')).as_py() for text in texts)
-
-
-def _holds_nan(batch: pa.RecordBatch) -> bool:
-    numbers = (column for column in batch.columns if column.type == pa.float64())
-    return any(pc.any(pc.is_nan(values)).as_py() for values in numbers)
 
 
 class ExactCsv:

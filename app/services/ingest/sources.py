@@ -9,15 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from app.services.ingest.columnar import ArrowFile, ArrowTable, ParquetTable
-from app.services.ingest.delimited import (
-    ExactCsv,
-    FastCsv,
-    Upload,
-    find_codec,
-    plain_numbers,
-    read_layout,
-)
+from app.services.ingest.delimited import ExactCsv, Upload, find_codec, read_layout
 from app.services.ingest.dialect import Dialect
+from app.services.ingest.fast_csv import FastCsv, plain_numbers
 from app.services.ingest.faults import BadTable
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.ndjson import NdjsonTable

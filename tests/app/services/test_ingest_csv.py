@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from uploads import Ready
 
-from app.services.ingest import delimited
+from app.services.ingest import delimited, fast_csv
 from app.services.ingest.faults import MAX_FAULTS, PER_COLUMN, BadTable
 
 Read = Callable[..., Ready]
@@ -251,8 +251,8 @@ def test_endless_line(refused: Callable[..., BadTable], monkeypatch: pytest.Monk
 def test_row_longer_than_the_fast_readers_block(
     ready: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 64)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(fast_csv, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(fast_csv, "_COLUMN_BYTES", 1)
     long = "g" * 500
     table = ready(f"a,g,y\n1,{long},0\n2,x,1\n", label="y", group="g")
     assert table.columns["g"] == [long, "x"]
