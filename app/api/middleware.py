@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -21,7 +22,9 @@ log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 
 UPLOADS = re.compile(r"/v1/datasets(/[^/]+/pairs)?")
-LONGEST_ADDRESS = 60_000  # below the server's own limit, which answers in plain text
+LONGEST_ADDRESS = 60_000
+MOST_HEADERS, LONGEST_HEADERS = 100, 1 << 16
+SLOWEST_BODY = 1024  # bytes a second, from which on a body may take as long as it likes
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -37,6 +40,12 @@ class AddressTooLong(ServiceError):
     """A path and query beyond what any model's features need."""
 
     code, status, title = "uri_too_long", 414, "Address too long"
+
+
+class HeadersTooLarge(ServiceError):
+    """More headers than any client has reason to send."""
+
+    code, status, title = "headers_too_large", 431, "Headers too large"
 
 
 class Traffic:
@@ -59,6 +68,7 @@ class Edge:
         self._app = app
         self._max_body = settings.max_body_bytes
         self._max_upload = settings.max_upload_bytes
+        self._body_seconds = settings.body_seconds
         self._traffic = traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,7 +77,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        request_id, length = _read_headers(scope)
+        request_id, length, size = _read_headers(scope)
         scope["request_id"] = request_id
         token = logs.request_id.set(request_id)
         status = 0
@@ -84,7 +94,7 @@ class Edge:
             await send(message)
 
         try:
-            refusal = _refusal(scope)
+            refusal = _refusal(scope, size)
             if refusal is not None:
                 response = problems.of_service_error(Request(scope), refusal)
                 await response(scope, receive, send_with_headers)
@@ -92,7 +102,7 @@ class Edge:
                 await self._app(scope, receive, send_with_headers)
             else:
                 limit = self._max_upload if UPLOADS.fullmatch(scope["path"]) else self._max_body
-                limited = _limited(receive, limit, length)
+                limited = _limited(receive, limit, length, self._body_seconds)
                 await self._app(scope, limited, send_with_headers)
         except Exception:
             log.exception("unexpected error on %s %s", scope["method"], scope["path"])
@@ -125,8 +135,14 @@ class Edge:
             )
 
 
-def _refusal(scope: Scope) -> ServiceError | None:
+def _refusal(scope: Scope, size: int) -> ServiceError | None:
     """What no route could take."""
+    count = len(scope["headers"])
+    if count > MOST_HEADERS or size > LONGEST_HEADERS:
+        return HeadersTooLarge(
+            f"a request may have at most {MOST_HEADERS} headers of {LONGEST_HEADERS} bytes in all, "
+            f"got {count} of {size} bytes"
+        )
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
         return Malformed("the address must not hold NUL (%00)")
     length = len(scope["raw_path"]) + len(scope["query_string"])
@@ -135,32 +151,53 @@ def _refusal(scope: Scope) -> ServiceError | None:
     return None
 
 
-def _read_headers(scope: Scope) -> tuple[str, int | None]:
-    request_id, length = None, None
+def _read_headers(scope: Scope) -> tuple[str, int | None, int]:
+    """The request's id, what it says of its body's length, and the size of its headers."""
+    request_id, length, size = None, None, 0
     for name, value in scope["headers"]:
+        size += len(name) + len(value)
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             request_id = value.decode()
         elif name == b"content-length" and value.isdigit():
             length = int(value)
-    return request_id or new_id("req"), length
+    return request_id or new_id("req"), length, size
 
 
-def _limited(receive: Receive, limit: int, length: int | None) -> Receive:
-    """Refuse a body as soon as it is known to be over the limit, whether it says its length or not."""
-    seen = 0
+def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -> Receive:
+    """Refuse a body as soon as it is known to be over the limit, whether it says its length or not; and one that
+    keeps us waiting. Only waits count: how long we take over what has come is not the caller's fault.
+    """
+    seen, waited, complete = 0, 0.0, False
 
     async def receive_within_limit() -> Message:
-        nonlocal seen
+        nonlocal seen, waited, complete
         if length is not None and length > limit:
             raise _too_large(limit)
-        message = await receive()
+        if complete:  # nothing is to come but the connection's end
+            return await receive()
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(seconds + seen / SLOWEST_BODY - waited):
+                message = await receive()
+        except TimeoutError:
+            raise _too_slow(seconds) from None
+        waited += time.monotonic() - started
         if message["type"] == "http.request":
+            complete = not message.get("more_body", False)
             seen += len(message.get("body", b""))
             if seen > limit:
                 raise _too_large(limit)
         return message
 
     return receive_within_limit
+
+
+def _too_slow(seconds: float) -> HTTPException:
+    return HTTPException(
+        408,
+        detail=f"the body must be here within {seconds:g} seconds, and one more for each {SLOWEST_BODY} bytes",
+        headers={"Connection": "close"},
+    )
 
 
 def _too_large(limit: int) -> HTTPException:

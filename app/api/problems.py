@@ -27,6 +27,7 @@ _CODES = {
     404: ("not_found", "Not found"),
     405: ("method_not_allowed", "Method not allowed"),
     406: ("not_acceptable", "Not acceptable"),
+    408: ("timeout", "Too slow"),
     413: ("too_large", "Too large"),
     415: ("unsupported_media_type", "Unsupported media type"),
 }

@@ -90,7 +90,9 @@ class GuardedRoute(APIRoute):
             owner=caller.owner,
             key_id=caller.key_id,
             action=f"{request.method} {self.path}",
-            path=request.url.path,
+            path=request.scope[
+                "path"
+            ],  # not the URL's: that one is put together with the caller's Host
             request_id=request.scope.get("request_id"),
             make_id=partial(new_id, "aud"),
         )

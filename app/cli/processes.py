@@ -83,17 +83,18 @@ def api(
     """Run the API alone."""
     import uvicorn
 
+    from app.api.server import server_config
     from app.infra.logging import configure_logging
 
-    configure_logging(settings_of())
-    config = uvicorn.Config(
+    settings = settings_of()
+    configure_logging(settings)
+    config = server_config(
         "app.main:app_factory",
+        settings,
         factory=True,
         host=host,
         port=port,
         log_config=None,  # ours stays
-        access_log=False,
-        server_header=False,
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)
@@ -191,6 +192,22 @@ def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
                 return
 
 
+def rotate_key(
+    key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")],
+    owner: Annotated[str, typer.Option(help="Whose key it is.")],
+    grace_seconds: Annotated[
+        float, typer.Option(help="How long the old key stays good; 0 revokes it at once.")
+    ] = 0.0,
+) -> None:
+    """Make a key's successor and print its secret: it is shown here and never again."""
+    from app.services import audit, keys
+
+    with database() as db, audit.by_command(owner, "rankwright keys rotate"):
+        key, secret = keys.rotate(db, owner, key_id, grace_seconds)
+    typer.echo(f"{key.id}  {' '.join(key.scopes)}", err=True)
+    typer.echo(secret)
+
+
 def revoke_key(
     key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")],
     owner: Annotated[str, typer.Option(help="Whose key it is.")],
@@ -221,8 +238,9 @@ def register(app: typer.Typer) -> None:
     for command in (serve, api, worker, dispatcher):
         app.command(rich_help_panel=RUN)(command)
     app.command(rich_help_panel=MANAGE)(migrate)
-    keys = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
+    keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
     keys.command("create")(create_key)
     keys.command("list")(list_keys)
+    keys.command("rotate")(rotate_key)
     keys.command("revoke")(revoke_key)
     app.add_typer(keys, name="keys", rich_help_panel=MANAGE)

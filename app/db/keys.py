@@ -22,9 +22,10 @@ def find_usable(session: Session, sha256: str) -> ApiKey | None:
     return session.scalar(select(ApiKey).where(ApiKey.sha256 == sha256, *_usable()))
 
 
-def get(session: Session, owner: str, key_id: str) -> ApiKey | None:
-    """The owner's key of this id, revoked or not."""
-    return session.scalar(select(ApiKey).where(ApiKey.owner == owner, ApiKey.id == key_id))
+def get(session: Session, owner: str, key_id: str, *, lock: bool = False) -> ApiKey | None:
+    """The owner's key of this id, revoked or not; locked until the transaction ends if that is asked for."""
+    statement = select(ApiKey).where(ApiKey.owner == owner, ApiKey.id == key_id)
+    return session.scalar(statement.with_for_update() if lock else statement)
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:

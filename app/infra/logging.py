@@ -12,6 +12,12 @@ import orjson
 
 from app.infra.settings import Settings
 
+# Control characters, and those that Unicode takes for the end of a line.
+_ESCAPES = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+}
+
 request_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("request_id", default=None)
 
 
@@ -24,6 +30,10 @@ class TextFormatter(logging.Formatter):
     def __init__(self) -> None:
         self.converter = time.gmtime
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
+        """Render the record but for its trace. What a caller said must not begin a line, nor steer a terminal."""
+        return super().formatMessage(record).translate(_ESCAPES)
 
 
 class JsonFormatter(logging.Formatter):

@@ -138,6 +138,13 @@ class Settings(BaseSettings):
     max_category_length: Annotated[int, Gt(0)] = Field(
         default=255, description="Most characters that a category may have."
     )
+    head_seconds: Seconds = Field(
+        default=10.0, description="Longest that the head of a request may take to come, in seconds."
+    )
+    body_seconds: Seconds = Field(
+        default=30.0,
+        description="Longest that the service waits for a body, in seconds, beside one second a kibibyte.",
+    )
     rate_per_second: Annotated[float, Gt(0)] | None = Field(
         default=None,
         description="Requests a second that one key may send to one API process. Default: no limit.",

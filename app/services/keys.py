@@ -19,7 +19,7 @@ from app.db.page import Page
 from app.db.session import Database
 from app.db.tables import ApiKey
 from app.db.time import db_now
-from app.errors import Invalid, NotFound, Unauthenticated
+from app.errors import Conflict, Invalid, NotFound, Unauthenticated
 from app.infra.ids import new_id
 from app.infra.remember import Memory
 
@@ -27,6 +27,8 @@ SCOPES = ("read", "train", "score", "admin")
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 NOTED_EVERY = 60.0
 MOST_NOTED = 10_000
+LONGEST_GRACE = 30 * 86_400.0
+"""How long a key may outlive its rotation, in seconds."""
 _PREFIX = "rw_"
 _SHOWN = len(_PREFIX) + 6
 
@@ -89,6 +91,39 @@ def create_within(
     session.add(key)
     session.flush()
     return key, secret
+
+
+def rotate(db: Database, owner: str, key_id: str, grace_seconds: float = 0.0) -> tuple[ApiKey, str]:
+    """Make a key's successor in a transaction of its own; see `rotate_within`."""
+    with db.write() as session:
+        return rotate_within(session, owner, key_id, grace_seconds)
+
+
+def rotate_within(
+    session: Session, owner: str, key_id: str, grace_seconds: float
+) -> tuple[ApiKey, str]:
+    """Make the key's successor, of the same name, scopes and lifetime, and let the key end after the grace.
+
+    The grace never makes a key last longer than it would have by itself.
+    """
+    if not 0.0 <= grace_seconds <= LONGEST_GRACE:
+        raise Invalid(f"grace_seconds must be from 0 to {LONGEST_GRACE:g}, got {grace_seconds:g}")
+    old = rows.get(session, owner, key_id, lock=True)
+    if old is None:
+        raise NotFound(f"there is no key {key_id!r}")
+    now = session.execute(select(db_now())).scalar_one()
+    end = math.inf if old.expires_at is None else old.expires_at
+    if old.revoked_at is not None or end <= now:
+        how = "has expired" if old.revoked_at is None else "is revoked"
+        raise Conflict(f"only a usable key can be rotated; {key_id} {how}", code="key_not_usable")
+    lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+    made = create_within(session, owner, old.name, old.scopes, expires_in_seconds=lifetime)
+    if grace_seconds > 0.0:
+        old.expires_at = min(end, now + grace_seconds)
+    else:
+        old.revoked_at = now
+    session.flush()
+    return made
 
 
 def get(db: Database, owner: str, key_id: str) -> ApiKey:

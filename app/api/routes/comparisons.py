@@ -6,26 +6,21 @@ from typing import Any
 
 from fastapi import APIRouter
 from sqlalchemy.orm import Session
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from app.api.acceptance import Asking, create
+from app.api.acceptance import AskingDep, create
 from app.api.dependencies import (
     CallerDep,
     ContextDep,
-    IdempotencyKeyDep,
     JudgedDep,
     PagingDep,
     PatienceDep,
-    ValidateOnly,
 )
 from app.api.schemas.common import PageOf, Valid
 from app.api.schemas.comparisons import Comparison, NewComparison, comparison_of
 from app.api.security import GuardedRoute, needs
 from app.db.evaluation_tables import Comparison as ComparisonRow
 from app.services.judging import comparisons, judgements
-from app.services.rehearsal import rehearse
 
 PATH = "/v1/comparisons"
 router = APIRouter(prefix=PATH, tags=["comparisons"], route_class=GuardedRoute)
@@ -45,12 +40,10 @@ router = APIRouter(prefix=PATH, tags=["comparisons"], route_class=GuardedRoute)
 async def create_comparison(
     *,
     body: NewComparison,
-    request: Request,
     context: ContextDep,
     caller: CallerDep,
     patience: PatienceDep,
-    key: IdempotencyKeyDep,
-    validate: ValidateOnly = False,
+    asking: AskingDep,
 ) -> Response:
     """Score a dataset with 2 to 20 models and say whether they differ beyond chance: the area of each over every
     window, the difference of each pair with its interval, p-values adjusted for their number, and joint ones. The
@@ -68,11 +61,7 @@ async def create_comparison(
         row = judgements.get(context.db, ComparisonRow, caller.owner, comparison_id)
         return _shown(row), judgements.status_of(row) != judgements.PROCESSING
 
-    if validate:
-        await run_in_threadpool(rehearse, context.db, work)
-        return JSONResponse({"valid": True})
-    asking = Asking(PATH, caller.owner, key, await request.body())
-    return await create(context, asking, patience, work, look)
+    return await create(context, asking, patience, PATH, work, look)
 
 
 @router.get("", summary="List comparisons")

@@ -6,20 +6,16 @@ from typing import Any
 
 from fastapi import APIRouter
 from sqlalchemy.orm import Session
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from app.api.acceptance import Asking, create
+from app.api.acceptance import AskingDep, create
 from app.api.curves import CurveFormDep, answer_curve
 from app.api.dependencies import (
     CallerDep,
     ContextDep,
-    IdempotencyKeyDep,
     JudgedDep,
     PagingDep,
     PatienceDep,
-    ValidateOnly,
 )
 from app.api.schemas.common import PageOf, Valid
 from app.api.schemas.curves import EvaluationRoc
@@ -27,7 +23,6 @@ from app.api.schemas.evaluations import Evaluation, NewEvaluation, evaluation_of
 from app.api.security import GuardedRoute, needs
 from app.db.evaluation_tables import Evaluation as EvaluationRow
 from app.services.judging import evaluations, judgements
-from app.services.rehearsal import rehearse
 
 PATH = "/v1/evaluations"
 router = APIRouter(prefix=PATH, tags=["evaluations"], route_class=GuardedRoute)
@@ -47,12 +42,10 @@ router = APIRouter(prefix=PATH, tags=["evaluations"], route_class=GuardedRoute)
 async def create_evaluation(
     *,
     body: NewEvaluation,
-    request: Request,
     context: ContextDep,
     caller: CallerDep,
     patience: PatienceDep,
-    key: IdempotencyKeyDep,
-    validate: ValidateOnly = False,
+    asking: AskingDep,
 ) -> Response:
     """Score a dataset with a label and say how good the model is on it: areas with intervals, counts, the ROC curve,
     and what is otherwise than at the model's validation. A job of kind `evaluate` does it.
@@ -69,11 +62,7 @@ async def create_evaluation(
         row = judgements.get(context.db, EvaluationRow, caller.owner, evaluation_id)
         return _shown(row), judgements.status_of(row) != judgements.PROCESSING
 
-    if validate:
-        await run_in_threadpool(rehearse, context.db, work)
-        return JSONResponse({"valid": True})
-    asking = Asking(PATH, caller.owner, key, await request.body())
-    return await create(context, asking, patience, work, look)
+    return await create(context, asking, patience, PATH, work, look)
 
 
 @router.get("", summary="List evaluations")

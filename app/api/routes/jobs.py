@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Header, Query
@@ -13,15 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from app.api.acceptance import AskingDep, Look, create
 from app.api.context import Context
-from app.api.dependencies import (
-    CallerDep,
-    ContextDep,
-    IdempotencyKeyDep,
-    PagingDep,
-    PatienceDep,
-    ValidateOnly,
-)
+from app.api.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
 from app.api.schemas.common import PageOf, Valid
 from app.api.schemas.jobs import Event, EventPage, Job, JobCheck, JobRequest
 from app.api.security import GuardedRoute, needs
@@ -29,14 +23,13 @@ from app.api.watcher import Sight
 from app.db.tables import FINAL_STATES
 from app.db.tables import Job as JobRow
 from app.errors import Invalid, TooMany
-from app.services import idempotency, jobs, submission
-from app.services.rehearsal import rehearse
+from app.services import jobs, submission
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=GuardedRoute)
+PATH = "/v1/jobs"
+router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
 
 PING_SECONDS = 15.0
 _EVENTS_A_LOOK = 200
-_ACCEPTED_RETRY_SECONDS = "1"
 
 
 @router.post(
@@ -52,12 +45,10 @@ _ACCEPTED_RETRY_SECONDS = "1"
 async def submit_job(
     *,
     body: JobRequest,
-    request: Request,
     context: ContextDep,
     caller: CallerDep,
     patience: PatienceDep,
-    key: IdempotencyKeyDep,
-    validate: ValidateOnly = False,
+    asking: AskingDep,
 ) -> Response:
     """Train a ranker on a dataset. The job is durable before the answer, and starts within milliseconds.
 
@@ -65,14 +56,31 @@ async def submit_job(
     200 too, whose `error` says why. `?validate=true` checks everything, creates nothing, and estimates time and memory.
     """
     train = body.to_request()
-    if validate:
-        return JSONResponse(await run_in_threadpool(_check, context, caller.owner, train))
-    fingerprint = hashlib.sha256(await request.body()).hexdigest()
-    answer = await run_in_threadpool(_submit, context, caller.owner, train, key, fingerprint)
-    return await accepted(context, answer, caller.owner, patience)
+
+    def work(session: Session) -> dict[str, Any]:
+        return _shown(submission.submit(session, context.settings, caller.owner, train))
+
+    return await create(
+        context,
+        asking,
+        patience,
+        PATH,
+        work,
+        _look(context, caller.owner),
+        check=partial(_check, context, caller.owner, train),
+        done=200,
+    )
 
 
-def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict[str, object]:
+def _look(context: Context, owner: str) -> Look:
+    def look(job_id: str) -> tuple[dict[str, Any], bool]:
+        job = jobs.get(context.db, owner, job_id)
+        return _shown(job), job.state in FINAL_STATES
+
+    return look
+
+
+def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict[str, Any]:
     with context.db.read() as session:
         spec = submission.check(session, owner, train)
         estimate = submission.estimate(session, owner, train, spec)
@@ -87,56 +95,6 @@ def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict
         "label_noise": spec["label_noise"],
         "estimate": estimate,
     }
-
-
-def _submit(
-    context: Context,
-    owner: str,
-    train: submission.TrainRequest,
-    key: str | None,
-    fingerprint: str,
-) -> idempotency.Answer:
-    def work(session: Session) -> tuple[int, dict[str, object]]:
-        job = submission.submit(session, context.settings, owner, train)
-        return 202, _shown(job)
-
-    return _create(context, owner, work, route="POST /v1/jobs", key=key, fingerprint=fingerprint)
-
-
-def _create(
-    context: Context,
-    owner: str,
-    work: Callable[[Session], tuple[int, dict[str, object]]],
-    *,
-    route: str,
-    key: str | None,
-    fingerprint: str,
-) -> idempotency.Answer:
-    """Commit the job, and say so to a worker before anything else is done."""
-    answer = idempotency.replay_or_run(context.db, owner, route, key, fingerprint, work)
-    if not answer.replayed:
-        context.wake_a_worker(answer.response["id"])
-    return answer
-
-
-async def accepted(
-    context: Context, answer: idempotency.Answer, owner: str, patience: PatienceDep
-) -> Response:
-    """Answer with a job that was just accepted: at once, or once it has ended if the caller would rather wait."""
-    body, job_id = answer.response, answer.response["id"]
-    headers = {"Location": f"/v1/jobs/{job_id}", "Retry-After": _ACCEPTED_RETRY_SECONDS}
-    if answer.replayed:
-        headers["Idempotent-Replayed"] = "true"
-        return JSONResponse(body, answer.status_code, headers)
-    if patience.seconds and not context.watcher.full:
-        await context.watcher.wait(job_id, lambda sight: sight.final, patience.seconds)
-        job = await run_in_threadpool(jobs.get, context.db, owner, job_id)
-        body = _shown(job)
-        if job.state in FINAL_STATES:
-            response = JSONResponse(body, 200, {"Location": headers["Location"]})
-            patience.applied(response)
-            return response
-    return JSONResponse(body, answer.status_code, headers)
 
 
 @router.get("", summary="List jobs")
@@ -204,28 +162,15 @@ async def retry_job(
     context: ContextDep,
     caller: CallerDep,
     patience: PatienceDep,
-    key: IdempotencyKeyDep,
-    validate: ValidateOnly = False,
+    asking: AskingDep,
 ) -> Response:
     """Run the same work again as a new job, which names this one in `retry_of`."""
 
-    def work(session: Session) -> tuple[int, dict[str, object]]:
-        job = jobs.retry_within(session, context.settings, caller.owner, job_id)
-        return 202, _shown(job)
+    def work(session: Session) -> dict[str, Any]:
+        return _shown(jobs.retry_within(session, context.settings, caller.owner, job_id))
 
-    if validate:
-        await run_in_threadpool(rehearse, context.db, work)
-        return JSONResponse({"valid": True})
-    answer = await run_in_threadpool(
-        _create,
-        context,
-        caller.owner,
-        work,
-        route="POST /v1/jobs/retry",
-        key=key,
-        fingerprint=hashlib.sha256(job_id.encode()).hexdigest(),
-    )
-    return await accepted(context, answer, caller.owner, patience)
+    look = _look(context, caller.owner)
+    return await create(context, asking, patience, PATH, work, look, done=200)
 
 
 @router.get(
@@ -307,5 +252,5 @@ def _event_number(text: str) -> int:
     return int(text)
 
 
-def _shown(job: JobRow) -> dict[str, object]:
+def _shown(job: JobRow) -> dict[str, Any]:
     return Job.of_row(job).model_dump(mode="json")

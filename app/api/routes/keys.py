@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import CallerDep, ContextDep, IdempotencyKeyDep, PagingDep, ValidateOnly
+from app.api.acceptance import Asking, AskingDep, make
+from app.api.context import Context
+from app.api.dependencies import CallerDep, ContextDep, PagingDep
 from app.api.schemas.common import PageOf, Valid
-from app.api.schemas.keys import Key, KeyWithSecret, NewKey
+from app.api.schemas.keys import Key, KeyWithSecret, NewKey, Rotation
 from app.api.security import GuardedRoute, needs
-from app.services import idempotency, keys
-from app.services.rehearsal import rehearse
+from app.db.tables import ApiKey
+from app.services import keys
+from app.services.idempotency import Answer
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 
@@ -27,44 +30,71 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
     responses={200: {"model": Valid, "description": "Only checked (`?validate=true`)."}},
 )
 @needs("admin")
-def create_key(
-    *,
-    body: NewKey,
-    context: ContextDep,
-    caller: CallerDep,
-    key: IdempotencyKeyDep,
-    validate: ValidateOnly = False,
+async def create_key(
+    *, body: NewKey, context: ContextDep, caller: CallerDep, asking: AskingDep
 ) -> Response:
     """Make a key for the caller's own owner. The secret is in this answer and nowhere else.
 
     A replay by Idempotency-Key shows the key without it. Other owners' first keys are made on the server:
     `rankwright keys create`.
     """
-    secrets: list[str] = []
 
-    def work(session: Session) -> tuple[int, dict[str, Any]]:
-        made, secret = keys.create_within(
+    def work(session: Session) -> tuple[ApiKey, str]:
+        return keys.create_within(
             session,
             caller.owner,
             body.name,
             body.scopes,
             expires_in_seconds=body.expires_in_seconds,
         )
+
+    return await _make(context, asking, work)
+
+
+@router.post(
+    "/{key_id}/rotate",
+    status_code=201,
+    response_model=KeyWithSecret,
+    summary="Rotate a key",
+    responses={200: {"model": Valid, "description": "Only checked (`?validate=true`)."}},
+)
+@needs("admin")
+async def rotate_key(
+    *, key_id: str, body: Rotation, context: ContextDep, caller: CallerDep, asking: AskingDep
+) -> Response:
+    """Make the key's successor, of the same name and scopes, and of the same lifetime if it has one. The key itself is
+    good for `grace_seconds` more at most, or is revoked at once. 409 for a key that is revoked or has expired.
+
+    The secret is in this answer and nowhere else; a replay by Idempotency-Key shows the successor without it.
+    """
+
+    def work(session: Session) -> tuple[ApiKey, str]:
+        return keys.rotate_within(session, caller.owner, key_id, body.grace_seconds)
+
+    return await _make(context, asking, work)
+
+
+async def _make(
+    context: Context, asking: Asking, make_key: Callable[[Session], tuple[ApiKey, str]]
+) -> Response:
+    """Answer with a new key and its secret, which is in this answer alone."""
+    secrets: list[str] = []
+
+    def work(session: Session) -> tuple[int, dict[str, Any]]:
+        made, secret = make_key(session)
         secrets.append(secret)
         return 201, Key.model_validate(made).model_dump(mode="json")
 
-    if validate:
-        rehearse(context.db, work)
-        return JSONResponse({"valid": True})
-    fingerprint = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
-    answer = idempotency.replay_or_run(
-        context.db, caller.owner, "POST /v1/keys", key, fingerprint, work
-    )
-    headers = {"Location": f"/v1/keys/{answer.response['id']}"}
-    if answer.replayed:
-        headers["Idempotent-Replayed"] = "true"
-    shown = answer.response | {"secret": None if answer.replayed else secrets[-1]}
-    return JSONResponse(shown, answer.status_code, headers)
+    async def show(answer: Answer) -> Response:
+        headers = {"Location": f"/v1/keys/{answer.response['id']}"}
+        if answer.replayed:
+            headers["Idempotent-Replayed"] = "true"
+        else:
+            context.keys.memory.clear()  # what was just rotated away is not remembered here
+        secret = None if answer.replayed else secrets[-1]
+        return JSONResponse(answer.response | {"secret": secret}, answer.status_code, headers)
+
+    return await make(context, asking, work, show)
 
 
 @router.get("", summary="List keys")

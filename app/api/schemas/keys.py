@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from app.api.schemas.common import Body, Resource, Text, Timestamp
+from app.services.keys import LONGEST_GRACE
 
 
 class NewKey(Body):
@@ -19,6 +20,16 @@ class NewKey(Body):
     name: Text
     scopes: Annotated[list[Literal["read", "train", "score", "admin"]], Field(min_length=1)]
     expires_in_seconds: Annotated[float, Field(gt=0, le=3.2e9)] | None = None
+
+
+class Rotation(Body):
+    """How a key gives way to its successor."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"grace_seconds": 3600}]})
+
+    grace_seconds: Annotated[float, Field(ge=0, le=LONGEST_GRACE)] = Field(
+        default=0.0, description="How long the old key stays good; 0 revokes it at once."
+    )
 
 
 class Key(Resource):

@@ -14,6 +14,7 @@ import numpy as np
 import uvicorn
 
 from app.api.context import Context
+from app.api.server import server_config
 from app.infra.settings import Settings
 from app.main import create_app
 from app.services import execution, keys, queue
@@ -110,7 +111,7 @@ def running(settings: Settings) -> Iterator[Service]:
     listener = socket.create_server(("127.0.0.1", 0))  # connections queue from now on
     app = create_app(settings)
     server = uvicorn.Server(
-        uvicorn.Config(app, access_log=False, log_level="warning", timeout_graceful_shutdown=1)
+        server_config(app, settings, log_level="warning", timeout_graceful_shutdown=1)
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import httpx
 from live_service import OWNER, STRANGER, Service
+from refusals import refused
 from servers import eventually
 
 
@@ -55,3 +56,52 @@ def test_keys_are_their_owner_s(service: Service, client: httpx.Client) -> None:
     assert stranger.get(f"/v1/keys/{key_id}").status_code == 404
     assert stranger.delete(f"/v1/keys/{key_id}").status_code == 404
     assert client.get("/v1/keys").status_code == 200
+
+
+def test_rotating_a_key(service_on_both: Service) -> None:
+    service = service_on_both
+    admin = service.client(service.key(scopes=["admin"]))
+    body = {"name": "dashboard", "scopes": ["read", "score"], "expires_in_seconds": 7200}
+    first = admin.post("/v1/keys", json=body).json()
+    user = service.client(first["secret"])
+    assert user.get("/v1/jobs").status_code == 200
+    address = f"/v1/keys/{first['id']}/rotate"
+    assert admin.post(f"{address}?validate=true", json={}).json() == {"valid": True}
+
+    headers = {"Idempotency-Key": "monday"}
+    answer = admin.post(address, json={"grace_seconds": 600}, headers=headers)
+    assert answer.status_code == 201
+    second = answer.json()
+    same = ("owner", "name", "scopes")
+    assert [second[field] for field in same] == [first[field] for field in same]
+    assert second["id"] != first["id"]
+    assert answer.headers["Location"] == f"/v1/keys/{second['id']}"
+    assert second["expires_at"] >= first["expires_at"]  # it has the same time before it
+    old = admin.get(f"/v1/keys/{first['id']}").json()
+    assert old["expires_at"] < first["expires_at"]
+    assert old["revoked_at"] is None
+    for secret in (first["secret"], second["secret"]):  # the grace
+        assert service.client(secret).get("/v1/jobs").status_code == 200
+    again = admin.post(address, json={"grace_seconds": 600}, headers=headers)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.json() == second | {"secret": None}
+    entry = admin.get("/v1/audit").json()["data"][0]
+    assert (entry["action"], entry["path"]) == ("POST /v1/keys/{key_id}/rotate", address)
+    assert entry["made"] == [second["id"]]
+
+    third = admin.post(f"/v1/keys/{second['id']}/rotate", json={}).json()  # no grace
+    assert service.client(second["secret"]).get("/v1/jobs").status_code == 401
+    assert service.client(third["secret"]).get("/v1/jobs").status_code == 200
+
+
+def test_rotations_that_are_refused(service: Service, client: httpx.Client) -> None:
+    made = client.post("/v1/keys", json={"name": "k", "scopes": ["read"]}).json()
+    address = f"/v1/keys/{made['id']}/rotate"
+    for grace in (-1, 1e9, "soon", None):
+        refused(client.post(address, json={"grace_seconds": grace}), 422, "invalid", "grace")
+    refused(client.post("/v1/keys/key_x/rotate", json={}), 404, "not_found")
+    stranger = service.client(service.key(owner=STRANGER))
+    refused(stranger.post(address, json={}), 404, "not_found")
+    client.delete(f"/v1/keys/{made['id']}")
+    refused(client.post(address, json={}), 409, "key_not_usable", "revoked")
+    assert len(client.get("/v1/keys").json()["data"]) == 2
