@@ -28,6 +28,7 @@ DATE_PATTERN = (
 _ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
+_NO_YEAR = "0000"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RULE = "it must hold numbers or ISO 8601 dates, as 2026-01-31 or 2026-01-31T12:00:00Z"
 
@@ -36,7 +37,7 @@ _is_date = re.compile(DATE_PATTERN).match
 
 def seconds_of(text: str) -> float:
     """Seconds since 1970 of a date or time; raises ValueError for any other text."""
-    if not _is_date(text):
+    if not _is_date(text) or text[11:13] == "24":  # which only later Pythons take for midnight
         raise ValueError(f"must be {DATE}")
     at = datetime.fromisoformat(text)
     since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
@@ -47,6 +48,7 @@ def parse_dates(text: pa.Array) -> tuple[Seconds, Mask]:
     """The same for many: seconds, NaN where there is no date, and the mask of the texts that are none."""
     known = pc.is_valid(text).to_numpy(zero_copy_only=False)
     matches = pc.fill_null(pc.match_substring_regex(text, DATE_PATTERN), False)
+    matches = pc.and_not(matches, pc.fill_null(pc.starts_with(text, _NO_YEAR), False))
     zoned = pc.and_(matches, pc.fill_null(pc.match_substring_regex(text, _ZONE), False))
     seconds = np.full(len(text), np.nan)
     for rows, zone in ((pc.and_not(matches, zoned), None), (zoned, "UTC")):
@@ -61,6 +63,8 @@ def parse_dates(text: pa.Array) -> tuple[Seconds, Mask]:
 
 def typed_seconds(column: pa.Array) -> Seconds:
     """Dates and times of Arrow's types as seconds since 1970, NaN for null."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     missing = pc.is_null(column).to_numpy(zero_copy_only=False)
     if pa.types.is_date32(column.type):
         days = column.cast(pa.int32()).fill_null(0).to_numpy()
@@ -75,6 +79,7 @@ def typed_seconds(column: pa.Array) -> Seconds:
 
 def is_dated(kind: pa.DataType) -> bool:
     """Tell whether a type holds dates, or dates with times."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 

@@ -150,10 +150,10 @@ class _Build:
         undeclared = [name for name in roles.features if name not in roles.categorical]
         if schema is not None:
             types = dict(zip(self._source.names, schema.types, strict=True))
-            found = Found(
-                {name for name in undeclared if holds_text(types[name])},
-                {name for name in undeclared if is_dated(types[name])},
-            )
+            texts = {name for name in undeclared if holds_text(types[name])}
+            dates = find_types(self._source, texts, self._missing).dates
+            typed = {name for name in undeclared if is_dated(types[name])}
+            found = Found(texts.difference(dates), typed.union(dates))
         else:
             numeric = getattr(self._source, "numeric", ())
             open_ones = [name for name in undeclared if name not in numeric]

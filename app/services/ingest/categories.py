@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from app.services.ingest.evidence import Evidence
 from app.services.ingest.faults import PER_COLUMN, BadTable, Fault, Faults, show
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Rows
-from app.services.ingest.text import count_codes, encode
+from app.services.ingest.text import count_codes, encode, find_unfit
 from app.services.row_hashes import mix
 
 LEAST_IDENTIFIERS = 20
@@ -93,7 +92,7 @@ class TextColumn:
         self._known += int(counts.sum())
         if not self._declared:
             self.evidence.weigh(coded)
-        wrong = self._find_wrong(coded.dictionary) & (counts > 0)
+        wrong = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
         if wrong.any():
             self._describe(rows, coded, wrong)
             self._complete = False
@@ -134,13 +133,6 @@ class TextColumn:
             top = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))[:_TOP]
             summary["top"] = [{"value": value, "count": count} for value, count in top]
         return summary
-
-    def _find_wrong(self, values: pa.Array) -> npt.NDArray[np.bool_]:
-        long = pc.greater(pc.utf8_length(values), self._limits.length)
-        wrong: npt.NDArray[np.bool_] = pc.or_(long, pc.match_substring(values, "\0")).to_numpy(
-            zero_copy_only=False
-        )
-        return wrong
 
     def _describe(
         self, rows: Rows, coded: pa.DictionaryArray, wrong: npt.NDArray[np.bool_]

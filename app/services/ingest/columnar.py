@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.services.ingest.delimited import Upload, check_names
-from app.services.ingest.faults import BadTable, Faults, show
-from app.services.ingest.rows import Rows
+from app.services.ingest.faults import BadTable, Faults, brief, show
+from app.services.ingest.rows import MAX_NAME, Rows
+from app.services.ingest.stream import DAMAGE, find_compression
 from app.services.ingest.text import is_text
 
 _BATCH_ROWS = 65_536
@@ -30,11 +32,18 @@ class ParquetTable:
 
     def __init__(self, path: Path, max_columns: int) -> None:
         try:
-            self._file = pq.ParquetFile(path, memory_map=False, pre_buffer=False)
-        except (pa.ArrowException, OSError) as error:
-            raise BadTable(f"the file cannot be read as Parquet: {error}") from error
-        self.schema: pa.Schema = self._file.schema_arrow
-        self.names = check_names(self.schema.names, max_columns, None)
+            self._file = pq.ParquetFile(
+                path,
+                memory_map=False,
+                pre_buffer=False,
+                coerce_int96_timestamp_unit="us",  # nanoseconds, the default, wrap around in 2262
+            )
+            self.schema: pa.Schema = self._file.schema_arrow
+        except UnicodeDecodeError as error:
+            raise _unreadable_name(error) from error
+        except DAMAGE as error:
+            raise BadTable(f"the file cannot be read as Parquet: {brief(error)}") from error
+        self.names = _check_schema(self.schema, max_columns)
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
@@ -53,8 +62,8 @@ class ParquetTable:
                 yield Rows(_sound(arrays, wanted, first), first)
                 first += batch.num_rows
                 self._done = first
-        except (pa.ArrowException, OSError) as error:
-            raise BadTable(f"row {first + 1} cannot be read as Parquet: {error}") from error
+        except DAMAGE as error:
+            raise BadTable(f"row {first + 1} cannot be read as Parquet: {brief(error)}") from error
 
 
 class ArrowTable:
@@ -67,11 +76,11 @@ class ArrowTable:
     def __init__(self, upload: Upload, max_columns: int) -> None:
         self._upload = upload
         try:
-            with upload.open() as stream, pa.ipc.open_stream(pa.PythonFile(stream, "r")) as reader:
+            with _opened(upload) as (file, _), pa.ipc.open_stream(file) as reader:
                 self.schema: pa.Schema = reader.schema
-        except (pa.ArrowException, OSError) as error:
-            raise BadTable(f"the body cannot be read as an Arrow stream: {error}") from error
-        self.names = check_names(self.schema.names, max_columns, None)
+        except DAMAGE as error:
+            raise BadTable(f"the body cannot be read as an Arrow stream: {brief(error)}") from error
+        self.names = _check_schema(self.schema, max_columns)
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
@@ -84,14 +93,25 @@ class ArrowTable:
         places = [self.names.index(name) for name in wanted]
         first = 0
         try:
-            with self._upload.open() as stream:
-                for whole in pa.ipc.open_stream(pa.PythonFile(stream, "r")):
+            with _opened(self._upload) as (file, position):
+                for whole in pa.ipc.open_stream(file):
                     for rows in _cut(whole, places, wanted, first):
                         yield rows
                         first += rows.batch.num_rows
-                    self._done = stream.position
-        except (pa.ArrowException, OSError) as error:
-            raise BadTable(f"row {first + 1} cannot be read as Arrow: {error}") from error
+                    self._done = position()
+        except DAMAGE as error:
+            raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
+
+
+@contextmanager
+def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
+    """Open for Arrow's reader, and tell how far it is; plain bytes that lie in memory are not copied."""
+    if isinstance(upload.stored, bytes) and find_compression(upload.stored, upload.encoding) is None:
+        file = pa.BufferReader(upload.stored)
+        yield file, file.tell
+    else:
+        with upload.open() as stream:
+            yield pa.PythonFile(stream, "r"), lambda: stream.position
 
 
 class ArrowFile:
@@ -106,9 +126,9 @@ class ArrowFile:
             self._file = pa.OSFile(str(path))
             self._reader = pa.ipc.open_file(self._file)
             self.schema: pa.Schema = self._reader.schema
-        except (pa.ArrowException, OSError) as error:
-            raise BadTable(f"the body cannot be read as an Arrow file: {error}") from error
-        self.names = check_names(self.schema.names, max_columns, None)
+        except DAMAGE as error:
+            raise BadTable(f"the body cannot be read as an Arrow file: {brief(error)}") from error
+        self.names = _check_schema(self.schema, max_columns)
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
@@ -127,8 +147,22 @@ class ArrowFile:
                     yield rows
                     first += rows.batch.num_rows
                 self._done = number + 1
-        except (pa.ArrowException, OSError) as error:
-            raise BadTable(f"row {first + 1} cannot be read as Arrow: {error}") from error
+        except DAMAGE as error:
+            raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
+
+
+def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:
+    """Return the names of the columns. Raises BadTable for those that `check_names` refuses, and bytes for text."""
+    try:
+        names = schema.names
+    except UnicodeDecodeError as error:
+        raise _unreadable_name(error) from error
+    return check_names(names, max_columns, None)
+
+
+def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
+    rule = f"a column name must be at most {MAX_NAME} printable UTF-8 characters"
+    return BadTable(f"{rule}, got {show(error.object.decode('latin-1'))}")
 
 
 def _cut(
@@ -146,15 +180,14 @@ def _sound(arrays: list[pa.Array], names: Sequence[str], first: int) -> pa.Recor
     for name, array in zip(names, arrays, strict=True):
         try:
             array.validate(full=True)
-        except pa.ArrowInvalid as error:
+        except DAMAGE as error:
             raise _damaged(array, name, first, error) from error
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
-def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowInvalid) -> BadTable:
+def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -> BadTable:
     """Name the row of the first text that is not UTF-8, or else what Arrow found."""
-    if is_text(array.type):
-        binary = array.cast(pa.large_binary(), safe=False)
+    if (binary := _as_binary(array)) is not None:
         for row, value in enumerate(binary.to_pylist(), start=first + 1):
             try:
                 (value or b"").decode()
@@ -162,4 +195,17 @@ def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowInvalid) -> 
                 detail = f"byte 0x{value[fault.start]:02X} is not UTF-8"
                 latin = show(value.decode("latin-1"))
                 return BadTable(f"row {row}: {detail} (as Latin-1 it reads {latin})", column=name)
-    return BadTable(f"column {show(name)} is damaged: {error}", column=name)
+    return BadTable(f"column {show(name)} is damaged: {brief(error)}", column=name)
+
+
+def _as_binary(array: pa.Array) -> pa.Array | None:
+    """Return the bytes of a text column; None for other types, or where even their places in memory are forged."""
+    if not is_text(array.type):
+        return None
+    kind = pa.binary() if pa.types.is_string(array.type) else pa.large_binary()
+    binary = array.view(pa.binary_view() if pa.types.is_string_view(array.type) else kind)
+    try:
+        binary.validate(full=True)
+    except DAMAGE:
+        return None
+    return binary

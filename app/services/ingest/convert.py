@@ -14,20 +14,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.services.ingest.categories import CategoryLimits, TextColumn
+from app.services.ingest.decimals import as_doubles
 from app.services.ingest.dialect import with_point
 from app.services.ingest.evidence import TRUTH, Found
 from app.services.ingest.faults import BadTable, Faults, show
 from app.services.ingest.items import ItemNames
 from app.services.ingest.missing import SPACES, MissingTokens
+from app.services.ingest.numerals import NUMBER
 from app.services.ingest.profile import ColumnProfile, Floats, TextProfile
 from app.services.ingest.roles import Roles
-from app.services.ingest.rows import Rows
-from app.services.ingest.text import as_text, is_text
+from app.services.ingest.rows import MAX_NAME, Rows
+from app.services.ingest.text import as_text, find_unfit, is_text
 from app.services.times import DATE, is_dated, parse_dates, typed_seconds
 
 Mask = npt.NDArray[np.bool_]
 
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITE = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
 _HINT = (
     ", as nearly all values are: name what stands for a missing value in missing, "
@@ -93,13 +94,13 @@ def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
         return _parse_untidy(with_point(missing.tidy(column), decimal))
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
-    values = _floats(pc.cast(column, pa.float64(), safe=False))
+    values = _floats(as_doubles(column))
     return Parsed(values, nothing, np.isinf(values))
 
 
 def _parse_untidy(text: pa.Array) -> Parsed:
     lower = pc.utf8_lower(text)
-    number = _mask(pc.match_substring_regex(text, _NUMBER))
+    number = _mask(pc.match_substring_regex(text, NUMBER))
     boolean = _mask(pc.is_in(lower, TRUTH)) & _mask(pc.is_valid(text))
     values = np.full(len(text), np.nan)
     values[number] = _floats(pc.cast(text.filter(pa.array(number)), pa.float64()))
@@ -199,7 +200,7 @@ class Converter:
         if is_dated(column.type):
             values = typed_seconds(column)
         else:
-            text = self._missing.tidy(column)
+            text = as_text(column, self._missing)
             values, bad = parse_dates(text)
             self._report(
                 rows, name, bad, lambda row: f"{show(text[row].as_py())} is not {DATE}{_HINT}"
@@ -257,6 +258,10 @@ class Converter:
         bad = _mask(pc.is_null(text))
         if bad.any():
             self._report(rows, name, bad, lambda _row: f"the {role} must not be missing")
+        unfit = find_unfit(text, MAX_NAME)
+        if unfit.any():
+            rule = f"the {role} must have at most {MAX_NAME} characters without NUL"
+            self._report(rows, name, unfit, lambda row: f"{rule}, got {show(text[row].as_py())}")
         return text
 
     def _group(self, rows: Rows, name: str) -> pa.Array:
@@ -292,7 +297,7 @@ def _what_is_wrong(value: object, boolean: bool | None, hint: str, decimal: str)
 
 
 def _looks_numeric(text: str) -> bool:
-    return bool(pc.match_substring_regex(pa.scalar(text), _NUMBER).as_py())
+    return bool(pc.match_substring_regex(pa.scalar(text), NUMBER).as_py())
 
 
 def _floats(column: pa.Array) -> Floats:

@@ -11,6 +11,7 @@ import csv
 import io
 import itertools
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,7 +131,10 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
             raise BadTable("the file has only blank lines: a header and rows are needed", line=1)
         line = lines.number
         delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(start)
-        names = next(csv.reader(itertools.chain([start], lines), delimiter=delimiter))
+        try:
+            names = next(csv.reader(itertools.chain([start], lines), delimiter=delimiter))
+        except csv.Error:
+            raise _overlong(line) from None
         if lines.ended:
             raise BadTable("the header opens a quote that is never closed", line=line)
         header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
@@ -141,6 +145,11 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
             header_bytes,
             lines.number,
         )
+
+
+def _overlong(line: int) -> BadTable:
+    rule = f"a value in the row that begins here is over {MAX_RECORD} characters"
+    return BadTable(f"{rule}; is a quote unclosed?", line=line)
 
 
 def _sniff(header: str) -> str:
@@ -159,6 +168,7 @@ def check_names(names: Sequence[str], max_columns: int, line: int | None) -> lis
             code="too_many_columns",
         )
     seen: dict[str, int] = {}
+    checked = []
     for number, raw in enumerate(names, start=1):
         name = raw.strip()
         if not name:
@@ -169,15 +179,17 @@ def check_names(names: Sequence[str], max_columns: int, line: int | None) -> lis
                 f"got {show(name)}",
                 line=line,
             )
-        if name in seen:
+        alike = unicodedata.normalize("NFC", name)  # é may be written as one character or as two
+        if alike in seen:
             raise BadTable(
-                f"column names must differ: {show(name)} is column {seen[name]} and column {number}",
+                f"column names must differ: {show(name)} is column {seen[alike]} and column {number}",
                 line=line,
                 column=name,
                 code="duplicate_column",
             )
-        seen[name] = number
-    return list(seen)
+        seen[alike] = number
+        checked.append(name)
+    return checked
 
 
 class ExactCsv:
@@ -221,10 +233,7 @@ class ExactCsv:
             try:
                 record = next(reader, None)
             except csv.Error:
-                raise BadTable(
-                    f"a value in the row that begins here is over {MAX_RECORD} characters; is a quote unclosed?",
-                    line=line,
-                ) from None
+                raise _overlong(line) from None
             if record is None:
                 return
             if lines.ended:

@@ -15,6 +15,7 @@ PER_COLUMN = 20
 ENOUGH = 10_000
 """Faults after which reading stops: the table is beyond mending by hand."""
 _SHOWN = 40
+_BRIEF = 200
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,12 @@ class Faults:
         places += [f"column {show(first.column)}"] if first.column else []
         more = f" (and {self.total - 1} more)" if self.total > 1 else ""
         return ", ".join(places) + (": " if places else "") + first.detail + more
+
+
+def brief(said: object) -> str:
+    """What a library says of itself or of a type, on one line and cut to a length that a message can bear."""
+    text = " ".join(str(said).split())
+    return text if len(text) <= _BRIEF else text[:_BRIEF] + "…"
 
 
 def show(value: str) -> str:

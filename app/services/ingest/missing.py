@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.services.ingest.numerals import read_number
+
 DEFAULT_TOKENS = ("NA", "N/A", "null", "NaN", "?")
 SPACES = " \t"
 _MOST_SPELLED = 4  # letters of which every mixture of cases is worth listing
@@ -24,7 +26,7 @@ class MissingTokens:
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
         self._tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
         self._lower = pc.utf8_lower(pa.array(["", *self._tokens], pa.string()))
-        self._numbers = np.array([n for n in map(_number, self._tokens) if n is not None])
+        self._numbers = np.array([n for n in map(read_number, self._tokens) if n is not None])
 
     def spellings(self) -> list[str]:
         """List the usual ways to write them, for a reader that compares exactly; others are found later."""
@@ -47,11 +49,3 @@ def _cases(token: str) -> set[str]:
     if sum(letter.isalpha() for letter in token) <= _MOST_SPELLED:
         return set(map("".join, itertools.product(*((c.lower(), c.upper()) for c in token))))
     return {token, token.lower(), token.upper(), token.capitalize()}
-
-
-def _number(token: str) -> float | None:
-    try:
-        number = float(token)
-    except ValueError:
-        return None
-    return number if np.isfinite(number) else None

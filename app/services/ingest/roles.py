@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.services.ingest.faults import BadTable, show
+from app.services.ingest.numerals import read_number
 
 LABEL_NAMES = ("label", "target", "class", "y")
 """Looked for, in this order, when no label is named; if none is there, the last column is the label."""
 
 ITEM_NAMES = ("item", "id")
 """Looked for, in this order, when a table of items names no item column."""
+
+_LISTED = 20  # names in a message
 
 FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
 
@@ -53,37 +56,56 @@ def assign(
     named += [("dropped", name) for name in drop or ()]
     declared = [("categorical", name) for name in categorical or ()]
     _check_known([*named, *declared], names)
-    taken = [name for _, name in named if name is not None]
-    if len(set(taken)) < len(taken):
-        given = ", ".join(f"{role} {name!r}" for role, name in named if name is not None)
-        raise BadTable(
-            f"each role needs a column of its own, got {given}", code="column_in_two_roles"
-        )
+    _check_apart(named)
     free = [name for name in names if name not in {weight, group, *(drop or ())}]
     if kind == "preferences":
         roles = _assign_item(names, item, weight, group, free)
     else:
         roles = _assign_labels(names, label, labels, weight, group, free)
-    for name in categorical or ():
-        if name not in roles.features:
+    _check_declared(categorical or (), roles.features)
+    return replace(roles, categorical=frozenset(categorical or ()), dropped=frozenset(drop or ()))
+
+
+def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) -> None:
+    known = set(names)
+    for role, name in named:
+        if name is not None and name not in known:
+            raise BadTable(
+                f"the {role} column {show(name)} is not in the table; it has {_listed(names)}",
+                column=name,
+                code="unknown_column",
+            )
+
+
+def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
+    seen: dict[str, str] = {}
+    for role, name in named:
+        if name is None:
+            continue
+        if name in seen:
+            raise BadTable(
+                f"each role needs a column of its own, got {show(name)} as {seen[name]} and as {role}",
+                column=name,
+                code="column_in_two_roles",
+            )
+        seen[name] = role
+
+
+def _check_declared(categorical: Sequence[str], features: Sequence[str]) -> None:
+    known = set(features)
+    for name in categorical:
+        if name not in known:
             raise BadTable(
                 f"a categorical column must be a feature, {show(name)} has another role",
                 column=name,
                 code="column_in_two_roles",
             )
-    return replace(roles, categorical=frozenset(categorical or ()), dropped=frozenset(drop or ()))
 
 
-def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) -> None:
-    for role, name in named:
-        if name is not None and name not in names:
-            shown = ", ".join(show(known) for known in names[:20])
-            more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-            raise BadTable(
-                f"the {role} column {show(name)} is not in the table; it has {shown}{more}",
-                column=name,
-                code="unknown_column",
-            )
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(show, names[:_LISTED]))
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return shown + more or "no column"
 
 
 def _assign_labels(
@@ -100,8 +122,7 @@ def _assign_labels(
     features = [name for name in free if name not in chosen]
     if not chosen or not features:
         raise BadTable(
-            "a table needs a label and at least one feature column, got only "
-            + ", ".join(show(name) for name in names),
+            f"a table needs a label and at least one feature column, got only {_listed(names)}",
             code="no_features",
         )
     return Roles(chosen, None, weight, group, features)
@@ -121,8 +142,7 @@ def _assign_item(
     features = [name for name in free if name != item]
     if not features:
         raise BadTable(
-            "a table of items needs at least one feature column, got only "
-            + ", ".join(show(name) for name in names),
+            f"a table of items needs at least one feature column, got only {_listed(names)}",
             code="no_features",
         )
     return Roles((), item, weight, group, features)
@@ -135,10 +155,10 @@ def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
     in text order. Raises BadTable when the name given is neither.
     """
     first, second = sorted(values)
-    numbers = [_number(first), _number(second)]
+    numbers = [read_number(first), read_number(second)]
     if positive is not None:
         match = [value for value in (first, second) if value == positive.strip()]
-        if not match and (wanted := _number(positive)) is not None:
+        if not match and (wanted := read_number(positive)) is not None:
             match = [v for v, n in zip((first, second), numbers, strict=True) if n == wanted]
         if len(match) != 1:
             raise BadTable(
@@ -159,11 +179,4 @@ def label_type(pair: Sequence[str]) -> str:
     """Name the type of a label by its values: numeric, boolean or categorical."""
     if {value.lower() for value in pair} == {"true", "false"}:
         return "boolean"
-    return "categorical" if None in map(_number, pair) else "numeric"
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return "categorical" if None in map(read_number, pair) else "numeric"

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from app.services.ingest.faults import BadTable
+from app.services.ingest.faults import BadTable, brief
+
+DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
+"""What Arrow raises over bytes that are not what they claim to be."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _PIECE = 16 << 20
@@ -26,6 +29,7 @@ class _Recoder:
         self._decoder = codecs.getincrementaldecoder(codec)()
         self._ready = b""
         self._lines = 1
+        self._after_return = False
         self._at_start = True
         self.ended = False
 
@@ -36,15 +40,21 @@ class _Recoder:
             text = self._decoder.decode(stored, final=self.ended)
         except UnicodeDecodeError as error:
             held = len(error.object) - len(stored)  # of the bytes before, an unfinished character
-            before = self._decoder.decode(stored[: max(0, error.start - held)])
+            self._count_lines(self._decoder.decode(stored[: max(0, error.start - held)]))
             raise BadTable(
                 f"byte 0x{error.object[error.start]:02X} is not {self._codec} ({error.reason})",
-                line=self._lines + before.count("\n"),
+                line=self._lines,
             ) from error
         if self._at_start and text:
             text, self._at_start = text.removeprefix("\ufeff"), False
-        self._lines += text.count("\n")
+        self._count_lines(text)
         self._ready += text.encode()
+
+    def _count_lines(self, text: str) -> None:
+        """Add the line ends of the next piece: LF, CR, and CRLF as one even where it lies across two pieces."""
+        split = self._after_return and text.startswith("\n")
+        self._lines += text.count("\n") + text.count("\r") - text.count("\r\n") - split
+        self._after_return = text.endswith("\r") if text else self._after_return
 
     def take(self, size: int) -> bytes:
         """Hand out up to `size` bytes of what is ready."""
@@ -55,6 +65,17 @@ class _Recoder:
 def open_stored(stored: Path | bytes) -> pa.NativeFile:
     """Open a file, or what is in memory, as it is."""
     return pa.OSFile(str(stored)) if isinstance(stored, Path) else pa.BufferReader(stored)
+
+
+def find_compression(stored: Path | bytes, said: str | None) -> str | None:
+    """Return how the bytes are compressed, by what is said or else by how they begin; None where they are plain."""
+    if said is None:
+        with open_stored(stored) as file:
+            head = file.read(4)
+        return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    if said not in CODECS:
+        raise BadTable(f"Content-Encoding must be gzip or zstd, got {said!r}")
+    return said
 
 
 class Stream(io.RawIOBase):
@@ -69,14 +90,7 @@ class Stream(io.RawIOBase):
         self, stored: Path | bytes, encoding: str | None, max_bytes: int, codec: str | None = None
     ) -> None:
         super().__init__()
-        with open_stored(stored) as file:
-            head = file.read(4)
-        if encoding is None:
-            encoding = next(
-                (name for magic, name in _MAGIC.items() if head.startswith(magic)), None
-            )
-        elif encoding not in CODECS:
-            raise BadTable(f"Content-Encoding must be gzip or zstd, got {encoding!r}")
+        encoding = find_compression(stored, encoding)
         self._file = open_stored(stored)
         self._plain = pa.CompressedInputStream(self._file, encoding) if encoding else self._file
         self._encoding = encoding
@@ -125,8 +139,9 @@ class Stream(io.RawIOBase):
         try:
             stored: bytes = self._plain.read(size)
             return stored
-        except OSError as error:
-            raise BadTable(f"the {self._encoding or 'file'} stream is damaged: {error}") from error
+        except DAMAGE as error:
+            what = self._encoding or "file"
+            raise BadTable(f"the {what} stream is damaged: {brief(error)}") from error
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # io types it as any buffer
         """Fill a buffer, for io.BufferedReader."""
@@ -147,10 +162,18 @@ class Stream(io.RawIOBase):
         super().close()
 
 
+def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:
+    """Give what is in memory decompressed, or as it is where nothing says or shows that it is compressed."""
+    if find_compression(stored, encoding) is None:
+        return stored
+    with Stream(stored, encoding, max_bytes) as stream:
+        return stream.read()
+
+
 @contextmanager
 def plain_file(path: Path, encoding: str | None, max_bytes: int, workdir: Path) -> Iterator[Path]:
     """Give a file that allows random access: the upload itself, or a decompressed copy while the block lasts."""
-    if encoding is None:
+    if find_compression(path, encoding) is None:
         yield path
         return
     copy = workdir / "plain"

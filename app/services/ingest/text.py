@@ -9,11 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.services.ingest.faults import BadTable
+from app.services.ingest.decimals import as_doubles
+from app.services.ingest.faults import BadTable, brief
 from app.services.ingest.missing import MissingTokens
 
 MAX_DECODED = 1 << 28
 """Bytes that the texts of a dictionary may take row by row: one long text in many rows is small only in the file."""
+
+_BEYOND = "<value out of range"  # what Arrow writes for a date that no calendar has
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -31,7 +34,7 @@ def as_text(column: pa.Array, missing: MissingTokens) -> pa.Array:
     lengths = pc.binary_length(coded.dictionary).to_numpy(zero_copy_only=False)
     if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED:
         raise BadTable(
-            f"texts of a label, item or group must take at most {MAX_DECODED} bytes a batch, got {size}"
+            f"texts of a label, item, group or date must take at most {MAX_DECODED} bytes a batch, got {size}"
         )
     return coded.dictionary_decode()
 
@@ -58,21 +61,39 @@ def count_codes(coded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
 
 def spell(column: pa.Array) -> pa.Array:
     """Write values as text; a whole number has no decimal point."""
+    kind, types = column.type, pa.types
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return pa.array(map(_spell_float, as_doubles(column).to_pylist()), pa.string())
+    if not (
+        is_text(kind)
+        or types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_null(kind)
+        or types.is_temporal(kind)
+    ):
+        raise _no_text(kind)
     try:
-        if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
-            spelled = map(_spell_float, column.cast(pa.float64()).to_pylist())
-            return pa.array(spelled, pa.string())
-        return column.cast(pa.string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise _no_text(column.type) from error
+        text = column.cast(pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # a zone that nobody knows
+        raise _no_text(kind) from error
+    if types.is_temporal(kind) and pc.any(pc.starts_with(text, _BEYOND)).as_py():
+        raise BadTable("a date or time that is taken as text must be of the years 1 to 9999")
+    return text
 
 
 def _no_text(kind: pa.DataType) -> BadTable:
     return BadTable(
         "a label, item, group or categorical column must hold text, numbers or booleans, "
-        f"not {kind}",
+        f"not {brief(kind)}",
         code="unsupported_type",
     )
+
+
+def find_unfit(values: pa.Array, most: int) -> npt.NDArray[np.bool_]:
+    """Return the mask of texts that are longer than so many characters, or have a NUL."""
+    unfit = pc.or_(pc.greater(pc.utf8_length(values), most), pc.match_substring(values, "\0"))
+    mask: npt.NDArray[np.bool_] = unfit.fill_null(False).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def spell_number(value: float) -> str:

@@ -227,8 +227,8 @@ def test_a_dropped_column_is_never_the_label(ready: Read) -> None:
     [
         ({"drop": ["z"]}, "unknown_column", "the dropped column 'z' is not in the table"),
         ({"categorical": ["z"]}, "unknown_column", "the categorical column 'z' is not in the"),
-        ({"drop": ["y"], "label": "y"}, "column_in_two_roles", "label 'y', dropped 'y'"),
-        ({"drop": ["a"], "weight": "a"}, "column_in_two_roles", "weight 'a', dropped 'a'"),
+        ({"drop": ["y"], "label": "y"}, "column_in_two_roles", "'y' as label and as dropped"),
+        ({"drop": ["a"], "weight": "a"}, "column_in_two_roles", "'a' as weight and as dropped"),
         ({"drop": ["a"], "categorical": ["a"]}, "column_in_two_roles", "'a' has another role"),
         ({"categorical": ["y"]}, "column_in_two_roles", "a categorical column must be a feature"),
         ({"drop": ["a", "b"]}, "no_features", "at least one feature column"),
