@@ -31,10 +31,10 @@ from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
 from core.ranker import Arrays, Ranker
 from core.registry import ALGORITHMS, name_of
+from core.version import LIBRARY_VERSION
 
 FORMAT = "rankwright-ranker"
 SCHEMA_VERSION = 1
-LIBRARY_VERSION = "0.1.0"
 
 # Parsed JSON takes up to some thirty times its bytes; 8 MiB still name 100,000 features.
 MAX_HEADER_BYTES = 8 * 2**20

@@ -7,28 +7,18 @@ consecutive pieces. Whoever has the same rows fits any share alone; whoever has 
     shares = [ranker.fit_share(X, y, first=first, last=first + 25) for first in (0, 25, 50, 75)]
     ranker.join_shares(shares, X, y)
 
-That is `ranker.fit(X, y)`, bit for bit, whatever the division. A share is bytes: a seal of 32 bytes,
-then a safetensors file. The seal is a hash of the file and of the *fit*: the algorithm, its parameters,
-the rows, their classes and weights. So a share that is damaged, or of another fit, is refused.
+That is `ranker.fit(X, y)`, bit for bit, whatever the division. A share is bytes, sealed for its fit (`core.sealed`).
 """
 
-import hashlib
-import json
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
-from safetensors.numpy import save as save_arrays
 
 from core.arrays import check_array
 from core.errors import ArtifactError
-from core.ranker import Arrays, Callback, Floats, Ranker
-
-_SEAL_BYTES = hashlib.sha256().digest_size
-_ROWS = 1 << 16
+from core.ranker import Arrays, Callback
+from core.sealed import seal, unseal
 
 
 @runtime_checkable
@@ -76,40 +66,9 @@ class SharedRanker(Protocol):
         """
 
 
-def identify_fit(
-    ranker: Ranker, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
-) -> bytes:
-    """Hash what determines a fit: algorithm, parameters, rows, classes and weights.
-
-    Parameters
-    ----------
-    ranker : Ranker
-    X : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-
-    Returns
-    -------
-    bytes
-
-    Notes
-    -----
-    O(n_rows · n_features), whatever the layout of X in memory.
-    """
-    parameters = ranker.get_params(deep=False)
-    named = [type(ranker).__name__, parameters, X.shape]
-    found = hashlib.sha256(json.dumps(named, sort_keys=True).encode())
-    for start in range(0, len(X), _ROWS):
-        found.update(np.ascontiguousarray(X[start : start + _ROWS]).data)
-    found.update(np.ascontiguousarray(positive).data)
-    found.update(np.ascontiguousarray(weight).data)
-    return found.digest()
-
-
 def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:
     """Seal the arrays that were fitted of the pieces from `first` up to, without, `last`."""
-    file: bytes = save_arrays(arrays | {"pieces": np.array([first, last])})
-    return _seal(fit, file) + file
+    return seal(fit, arrays | {"pieces": np.array([first, last])})
 
 
 def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tuple[int, Arrays]]:
@@ -120,7 +79,7 @@ def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tupl
     shares : sequence of bytes
         In any order.
     fit : bytes
-        From `identify_fit`.
+        From `sealed.identify_fit`.
     n_pieces : int
 
     Returns
@@ -148,23 +107,12 @@ def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tupl
 
 def _open(share: bytes, fit: bytes) -> tuple[int, int, Arrays]:
     """Give a share's first piece, the one after its last, and its arrays."""
-    file = share[_SEAL_BYTES:]
-    if share[:_SEAL_BYTES] != _seal(fit, file):
-        raise ArtifactError(
-            "a share must be whole and of this very fit: "
-            "the same algorithm, parameters, rows, classes and weights"
-        )
-    try:
-        arrays: Arrays = load_arrays(file)
-        pieces = arrays.pop("pieces")
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise ArtifactError(f"the share is not readable: {error!r}") from error
+    arrays = unseal("a share", share, fit)
+    if "pieces" not in arrays:
+        raise ArtifactError("a share must name its pieces")
+    pieces = arrays.pop("pieces")
     check_array("pieces", pieces, np.int64, (2,))
     first, last = pieces.tolist()
     if not 0 <= first < last:
         raise ArtifactError(f"pieces must be a range of one at least, got {first} to {last}")
     return first, last, arrays
-
-
-def _seal(fit: bytes, file: bytes) -> bytes:
-    return hashlib.sha256(fit + file).digest()

@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.checkpoint import offered
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Callback, Combination, Floats, Ranker
+from core.sealed import identify_fit
 
 from .ensemble import Ensemble
 from .kinds import KINDS, Kind
-from .loop import Path, SoFar, StopReason, boost
+from .loop import Path, SoFar, StopReason
 from .rules import RankingRule, Rule, losses_of
+from .run import Read, Run
 from .validation import Part, Watch, split_off
 
 
@@ -149,6 +152,11 @@ class Booster(Ranker):
     def _kind(self) -> Kind:
         return KINDS[self.weak_ranker]
 
+    def _reader(self) -> Read:
+        """Give what reads the sum of its weak rankers."""
+        read, n_categories = self._kind().read, self._n_categories()
+        return lambda arrays, n_rounds: read(arrays, n_rounds, n_categories)
+
     def _look_back(self, training: Part, path: Path) -> None:
         """Note what only the rows trained on can tell, once the run is over."""
 
@@ -170,7 +178,9 @@ class Booster(Ranker):
 
         patience = self.early_stopping_rounds or self.n_rounds
         watch = Watch(self.n_rounds, callback, loss, training, validation, patience)
-        path = boost(learner, rule, self.n_rounds, watch)
+        run = Run(learner, rule, self.n_rounds, watch, self._reader())
+        with offered(run, lambda: identify_fit(self, X, positive, weight, self._n_categories())):
+            path = run.finish()
         if validation is not None:
             path = path.cut(watch.best_round or len(path.found))
         self.validation_auc_ = np.array(watch.validation_auc, dtype=np.float64)

@@ -40,6 +40,8 @@ class ClassifierLearner(EstimatorLearner):
         With a round's number it names what the round draws.
     """
 
+    changing = ("_log_weights", "_round")
+
     def __init__(
         self,
         name: ClassifierName,

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.checkpoint import Resumable
 from core.errors import ArtifactError, InvalidData
 from core.ranker import Arrays, Floats
 from core.scan import Criterion
@@ -44,7 +45,7 @@ TIE = 1e-9
 GREATEST_VALUE = 1e100  # so that scores and their sums stay finite
 
 
-class ColumnScan(ABC):
+class ColumnScan(Resumable, ABC):
     """The choice among the columns under the present weights of the pairs, whatever pairs there are.
 
     Parameters
@@ -134,6 +135,8 @@ class ColumnLearner(ColumnScan):
     A round is O(n_features · n_rows); under eq. 5 each column whose values are not 0 and 1 alone
     takes a line search of some tens of such passes over it.
     """
+
+    changing = ("_f", "_weights")
 
     def __init__(self, rule: RankingRule, X: Floats, positive: Bools, weight: Floats) -> None:
         super().__init__(rule, known(X), weight)
@@ -249,6 +252,13 @@ class ColumnSum(Ensemble):
                 for j in order
             ]
         }
+
+    def weak_rankers(self) -> list[Column]:
+        """Give the columns, without the losses along them."""
+        names = ("feature", "sign", "d_plus", "d_minus")
+        return [
+            Column(**{name: row[name].item() for name in names}, line=None) for row in self.rounds
+        ]
 
     def binary_weights(self) -> Floats | None:
         """Give the steps, if all columns taken are {0, 1}; the reverse of one is 1 - x_j - 1."""

@@ -55,6 +55,13 @@ class Ensemble(ABC):
             None for a numeric one.
         """
 
+    @abstractmethod
+    def weak_rankers(self) -> list[Any]:
+        """Give h_t of each round, all that summing up and scoring ask of it, each with the step alpha_t = 1.
+
+        Only where the rounds' alpha is 1 is their sum this one.
+        """
+
     def binary_weights(self) -> Floats | None:
         """Give what each round's weak ranker adds where it says 1 over where it says 0.
 

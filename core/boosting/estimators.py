@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from core.checkpoint import Resumable
 from core.classifiers import Stack, fit_estimator
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Floats
@@ -73,7 +74,7 @@ def scores_of(estimator: Any, X: Floats) -> Floats:
     return np.asarray(scores, dtype=np.float64)
 
 
-class EstimatorLearner:
+class EstimatorLearner(Resumable):
     """The training rows, their weights, and the fit of an estimator to them.
 
     Parameters
@@ -84,6 +85,8 @@ class EstimatorLearner:
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
     """
+
+    changing: ClassVar[tuple[str, ...]] = ("_log_weights",)
 
     def __init__(
         self, template: Any, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
@@ -180,6 +183,10 @@ class EstimatorSum(Ensemble):
         """Say what was fitted, and how the rounds cut it."""
         rounds = [dict(zip(ROUND.names or (), row.tolist(), strict=True)) for row in self.rounds]
         return {"estimator": self._class_name, "cuts": rounds}
+
+    def weak_rankers(self) -> list[CutEstimator]:
+        """Give the cut estimators."""
+        return list(self._estimators)
 
     def arrays(self) -> Arrays:
         """Refuse: an artifact holds no foreign code."""

@@ -10,10 +10,12 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from core.arrays import check_array
+from core.checkpoint import Resumable, offered, put_under, take_from
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker
 from core.scan import youden_threshold
+from core.sealed import identify_fit
 
 from .ensemble import join_fields, split_fields
 from .smooth import (
@@ -198,23 +200,10 @@ class KomoriEguchiBoost(Ranker):
         balanced = area.weights.mean(axis=0)
         columns = lay_out(X, balanced, self.n_knots, splines=self.weak_ranker == "spline")
         climb = _Climb(area, columns, self.penalty)
-        rounds, areas, losses = [], [], []
-        reason: StopReason = "n_rounds"
-        for taken in range(1, self.n_rounds + 1):
-            added = climb.advance()
-            if added is None:
-                reason = "no_edge"
-                break
-            rounds.append(added)
-            areas.append(climb.reached.value)
-            losses.append(1.0 - climb.reached.value + climb.price)
-            callback(taken, self.n_rounds, {"loss": losses[-1], "smooth_pauc": areas[-1]})
-            if areas[-1] >= PERFECT:
-                reason = "perfect_ranker"
-                break
-        self.rounds_ = np.array(rounds, dtype=ROUND)
-        self.smooth_pauc_, self.loss_ = np.array(areas), np.array(losses)
-        self.stop_reason_ = reason
+        with offered(climb, lambda: identify_fit(self, X, positive, weight)):
+            self.stop_reason_ = climb.finish(self.n_rounds, callback)
+        self.rounds_ = np.array(climb.rounds, dtype=ROUND)
+        self.smooth_pauc_, self.loss_ = np.array(climb.areas), np.array(climb.losses)
         function = AdditiveFunction.combine([c.pieces for c in columns], climb.theta)
         self._centre(function, X, positive, weight, balanced)
 
@@ -263,11 +252,14 @@ class KomoriEguchiBoost(Ranker):
         self.stop_reason_ = meta["stop_reason"]
 
 
-class _Climb:
+class _Climb(Resumable):
     """The ascent: what has been reached, and the next round from there.
 
     Attributes
     ----------
+    rounds : list of (feature, knot, alpha)
+    areas, losses : list of float
+        After each round.
     theta : list of ndarray
         Weights of each column's shapes.
     reached : Smoothed
@@ -276,14 +268,49 @@ class _Climb:
         The penalty times the roughness so far.
     """
 
+    changing = ("areas", "losses", "theta", "price", "_scores")
+
     def __init__(self, area: SmoothArea, columns: list[ColumnShapes], penalty: float) -> None:
         self._area = area
         self._columns = columns
         self._penalty = penalty
         self._scores = np.zeros(len(area.positive))
+        self.rounds: list[tuple[int, float, float]] = []
+        self.areas: list[float] = []
+        self.losses: list[float] = []
         self.theta = [np.zeros(len(column.variance)) for column in columns]
         self.reached: Smoothed = area.at(self._scores)
         self.price = 0.0
+
+    def finish(self, n_rounds: int, callback: Callback) -> StopReason:
+        """Take the rounds that are left; say why there are no more."""
+        while not (self.areas and self.areas[-1] >= PERFECT):
+            if len(self.rounds) == n_rounds:
+                return "n_rounds"
+            added = self.advance()
+            if added is None:
+                return "no_edge"
+            self.rounds.append(added)
+            self.areas.append(self.reached.value)
+            self.losses.append(1.0 - self.reached.value + self.price)
+            info = {"loss": self.losses[-1], "smooth_pauc": self.areas[-1]}
+            callback(len(self.rounds), n_rounds, info)
+        return "perfect_ranker"
+
+    def get_state(self) -> Arrays:
+        """Give what the rounds have changed; see `Resumable`."""
+        rounds = np.array(self.rounds, dtype=ROUND)
+        return super().get_state() | put_under("rounds", split_fields(rounds))
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go to where another ascent was."""
+        try:
+            rounds = join_fields(take_from("rounds", state), ROUND, len(state["areas"]))
+        except KeyError as error:
+            raise ArtifactError(f"a checkpoint must hold {error}") from error
+        super().set_state(state)
+        self.rounds = rounds.tolist()
+        self.reached = self._area.at(self._scores)
 
     def advance(self) -> tuple[int, float, float] | None:
         """Take a round; give feature, knot and step, or None where nothing rises any more."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.checkpoint import Resumable
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.scan import Peak, count_rows, find_label_peak, fit_bins
@@ -102,13 +103,15 @@ class LabelRule(Rule):
         """Give d+ and d- of the weak ranker that is high there."""
 
 
-class LabelLearner:
+class LabelLearner(Resumable):
     """The training rows, the weights of their labels, and the scan for the best cut and its votes.
 
     Notes
     -----
     A round is O(n_features · n_rows · n_labels).
     """
+
+    changing = ("_weights",)
 
     def __init__(
         self,
@@ -267,6 +270,17 @@ class LabelSum(Ensemble):
                 for k in range(self.votes.shape[1])
             ]
         }
+
+    def weak_rankers(self) -> list[LabelStump]:
+        """Give the stumps, without the cuts of bins that they were made of."""
+        return [self._stump(row, votes) for row, votes in zip(self.rounds, self.votes, strict=True)]
+
+    def _stump(self, row: np.void, votes: npt.NDArray[np.int8]) -> LabelStump:
+        peak = Peak(int(row["feature"]), -1, bool(row["missing_above"]), 0.0)
+        members = members_of(self.sets, row, self.n_categories)
+        names = ("threshold", "above", "high", "low", "d_plus", "d_minus")
+        figures = {name: row[name].item() for name in names}
+        return LabelStump(peak=peak, votes=votes, members=members, **figures)
 
     def arrays(self) -> Arrays:
         """Give the fields of the rounds, the votes, the sets, and which columns held missing values."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.checkpoint import Resumable
 from core.errors import InvalidData
 from core.ranker import Floats
 
@@ -22,7 +23,7 @@ class Sides(NamedTuple):
     votes: npt.NDArray[np.int8]
 
 
-class LabelWeights:
+class LabelWeights(Resumable):
     """The weights v ∝ w e^{-f} of (row, label) pairs that are had, v ∝ w e^{f} of those that are not.
 
     Either kind sums to 1, so that nothing underflows; F₊ and F₋ keep their logarithms.
@@ -32,6 +33,8 @@ class LabelWeights:
     has : ndarray of shape (n_rows, n_labels), bool
     weight : ndarray of shape (n_rows,), float64
     """
+
+    changing = ("v", "_log_f_plus", "_log_f_minus")
 
     def __init__(self, has: Bools, weight: Floats) -> None:
         self.has = np.ascontiguousarray(has)

@@ -1,6 +1,6 @@
 """The loop that every booster walks: weights -> scan -> step -> update."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -106,45 +106,68 @@ class Path(NamedTuple):
             self.stop_reason,
         )
 
+    def ended(self, stop_reason: StopReason) -> "Path":
+        """Leave out the room for rounds that were not taken, and say why."""
+        return self.cut(len(self.found))._replace(stop_reason=stop_reason)
+
 
 Watch = Callable[[int, Any, float, SoFar], bool]
 
 
-def boost(learner: Learner[F], rule: Steps[F], n_rounds: int, watch: Watch) -> Path:
+def begin(learner: Learner[F], n_rounds: int) -> Path:
+    """Give the path of a learner at f = 0, with room for so many rounds."""
+    path = Path([], [], np.empty((n_rounds + 1, 2)), "n_rounds")
+    path.log_f[0] = learner.log_f_plus, learner.log_f_minus
+    return path
+
+
+def boost(learner: Learner[F], rule: Steps[F], path: Path, watch: Watch) -> Path:
     """Add weak rankers one by one.
 
     Parameters
     ----------
     learner : Learner
-        At f = 0; changed in place.
+        Changed in place.
     rule : Steps
-    n_rounds : int
+    path : Path
+        From `begin`, or with the rounds that brought the learner to where it is; new ones are added to it.
     watch : callable (taken, found, alpha, so_far) -> bool
-        Called after each round; true ends the loop. What it raises ends it too.
+        Called after each round, when learner and path are up to it; true ends the loop. What it raises ends it too.
 
     Returns
     -------
     Path
     """
-    path = Path([], [], np.empty((n_rounds + 1, 2)), "n_rounds")
-    so_far = SoFar(learner.log_f_plus, learner.log_f_minus, 0.0)
-    path.log_f[0] = so_far[:2]
-    stop_reason: StopReason = "n_rounds"
-    for taken in range(1, n_rounds + 1):
+    taken = len(path.found)
+    log_f_plus, log_f_minus = path.log_f[taken].tolist()
+    so_far = SoFar(log_f_plus, log_f_minus, norm_of(path.alpha))
+    reason = _end_of(path)
+    while reason is None:
         found = learner.scan()
         if found is None:
-            stop_reason = "no_edge"
-            break
+            return path.ended("no_edge")
         alpha = rule.step(found, so_far)
         learner.update(found, alpha)
         so_far = SoFar(learner.log_f_plus, learner.log_f_minus, so_far.norm + alpha)
+        taken += 1
         path.found.append(found)
         path.alpha.append(alpha)
         path.log_f[taken] = so_far[:2]
-        if watch(taken, found, alpha, so_far):
-            stop_reason = "validation"
-            break
-        if found.d_minus == 0.0 and found.d_plus >= 1.0 - LEAST_EDGE:
-            stop_reason = "perfect_ranker"
-            break
-    return path._replace(stop_reason=stop_reason).cut(len(path.found))
+        reason = "validation" if watch(taken, found, alpha, so_far) else _end_of(path)
+    return path.ended(reason)
+
+
+def norm_of(alpha: Iterable[float]) -> float:
+    """Sum up steps one after the other, as the loop does: `sum` rounds otherwise from Python 3.12 on."""
+    norm = 0.0
+    for step in alpha:
+        norm += step
+    return norm
+
+
+def _end_of(path: Path) -> StopReason | None:
+    """Say why there is no further round, if there is none."""
+    last = path.found[-1] if path.found else None
+    if last is not None and last.d_minus == 0.0 and last.d_plus >= 1.0 - LEAST_EDGE:
+        return "perfect_ranker"
+    return "n_rounds" if len(path.found) == len(path.log_f) - 1 else None

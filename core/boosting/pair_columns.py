@@ -32,6 +32,8 @@ class PairColumnLearner(ColumnScan):
     column whose values are not 0 and 1 alone takes a line search of some tens of passes.
     """
 
+    changing = ("_f", "_weights", "_log_loss")
+
     def __init__(self, rule: RankingRule, X: Floats, pairs: ItemPairs) -> None:
         self._items = known(X[pairs.rows])
         self._better, self._worse = pairs.better, pairs.worse

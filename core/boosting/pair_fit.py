@@ -7,20 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 
+from core.checkpoint import offered
 from core.errors import InvalidParameter
 from core.pairs import check_pairs
 from core.parameters import check_values
 from core.ranker import Callback, Floats, ignore
+from core.sealed import identify_fit
 from core.table import keep_present
 
 from .booster import Booster
 from .kinds import CollectingLearner
-from .loop import Path, SoFar, boost
+from .loop import Path, SoFar
 from .pair_columns import start_columns
 from .pair_trees import start_trees
 from .pair_validation import PairPart, split_off_pairs
 from .pairs import ItemPairs, PairStumpLearner, number_items
 from .rules import RankingRule
+from .run import Run
 from .validation import Watch
 
 
@@ -92,13 +95,13 @@ class PairBooster(Booster):
         check_values(type(self), self.get_params(deep=False))
         self.check_pair_parameters()
         matrix = self._matrix(X, reset=True)
-        listed = number_items(check_pairs(pairs, pair_weight, len(matrix)), len(matrix))
-        matrix, self.categories_ = keep_present(matrix, self.categories_, listed.rows)
+        given = number_items(check_pairs(pairs, pair_weight, len(matrix)), len(matrix))
+        matrix, self.categories_ = keep_present(matrix, self.categories_, given.rows)
         if hasattr(self, "classes_"):
             del self.classes_  # of an earlier fit
-        validation = None
+        listed, validation = given, None
         if self.early_stopping_rounds is not None:
-            listed, held = split_off_pairs(listed, self.validation_fraction, self.random_state)
+            listed, held = split_off_pairs(given, self.validation_fraction, self.random_state)
             validation = PairPart.of(matrix, held).alone()
         self._look_at_pairs(listed)
         rule = self._rule()
@@ -111,7 +114,9 @@ class PairBooster(Booster):
         patience = self.early_stopping_rounds or self.n_rounds
         training = PairPart.of(matrix, listed)
         watch = Watch(self.n_rounds, callback or ignore, loss, training, validation, patience)
-        path = boost(learner, rule, self.n_rounds, watch)
+        run = Run(learner, rule, self.n_rounds, watch, self._reader())
+        with offered(run, lambda: identify_fit(self, matrix, *given, self._n_categories())):
+            path = run.finish()
         if validation is not None:
             path = path.cut(watch.best_round or len(path.found))
         self.validation_auc_ = np.array(watch.validation_auc, dtype=np.float64)

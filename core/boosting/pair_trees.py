@@ -66,6 +66,8 @@ class ListedPairLoss(PairLoss):
     A step is O(n_pairs). Memory: 16 bytes a pair, and as much again during a step.
     """
 
+    changing = (*PairLoss.changing, "_d")
+
     def __init__(
         self, passes: Passes, pairs: ItemPairs, items: npt.NDArray[np.int64], rule: RankingTreeRule
     ) -> None:

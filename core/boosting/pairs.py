@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.checkpoint import Resumable
 from core.pairs import Pairs
 from core.ranker import Floats
 from core.scan import Bins, Codes, Criterion, Peak, fit_bins
@@ -96,7 +97,7 @@ class Cut(NamedTuple):
     tied: float
 
 
-class PairListWeights:
+class PairListWeights(Resumable):
     """The weights of listed pairs, d ∝ w e^{-(f(better) - f(worse))}, and the loss they come from.
 
     They sum to 1 after every step, so that no score is too far out for them.
@@ -116,6 +117,8 @@ class PairListWeights:
     -----
     12 to 16 bytes a pair, and 4 kB a feature.
     """
+
+    changing = ("_weights", "log_loss")
 
     def __init__(self, codes: Codes, pairs: ItemPairs, bins: Bins) -> None:
         self._codes = codes
@@ -186,7 +189,7 @@ class PairListWeights:
         fill_masses(codes, self._better, self._worse, self._weights, n_bins, self._masses)
 
 
-class PairStumpLearner:
+class PairStumpLearner(Resumable):
     """The items, the weights of their pairs, and the scan for the best stump.
 
     Parameters
@@ -203,6 +206,8 @@ class PairStumpLearner:
     Every item counts once where bins are cut, whatever its pairs weigh. A round is
     O(n_features · n_pairs).
     """
+
+    changing = ("_weights",)
 
     def __init__(
         self,

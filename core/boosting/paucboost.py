@@ -1,6 +1,6 @@
 """PAUCBoost: RankBoost, and a finish that works on a window of false positive rates."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -8,17 +8,20 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
+from core.checkpoint import offered
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Combination, Floats
 from core.scan.options import MaxBins
+from core.sealed import identify_fit
 
 from .booster import Booster
-from .loop import Found, Learner, Path, SoFar, boost
+from .loop import Found, Learner, Path, SoFar, begin, boost
 from .options import NRounds
 from .rankboost import RankBoost
 from .rehearsal import Rehearsal, draw_apart
 from .rules import RankingRule
+from .run import Run
 from .tree.learner import Shape
 from .tree.options import LeafForm, MaxDepth, MaxFeatures, MaxLeaves, MinSamplesLeaf, Subsample
 from .validation import Part, Watch
@@ -265,25 +268,23 @@ class PAUCBoost(Booster):
         def loss(so_far: SoFar) -> float:
             return rule.loss(np.array(so_far[:2]), start)
 
-        tell = Watch(self.n_rounds, callback, loss, part, None, self.n_rounds)
-
-        def watch(taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
-            if rehearsal is not None:
-                rehearsal.advance(taken)
-            return tell(taken, found, alpha, so_far)
-
-        path = boost(learner, rule, self.n_rounds - n_finish, watch)
-        verdict = None if rehearsal is None else rehearsal.result()
-        self._take_verdict(*(None, None, None) if verdict is None else verdict)
-        self.finish_kept_ = path.stop_reason == "n_rounds" and self._has_risen()
-        if n_finish and path.stop_reason == "n_rounds":
-            last: Learner[Any] = learner
-            if self.finish_kept_:
-                scores = learner.collect(path).score(part.X, 0.0)
-                last = self._windowed(learner, part, scores)
-            taken = len(path.found)
-            more = boost(last, rule, n_finish, lambda t, *round_: tell(taken + t, *round_))
-            path = _join(path, more)
+        watch = _WatchBeside(rehearsal, self.n_rounds, callback, loss, part, None, self.n_rounds)
+        run = Run(learner, rule, self.n_rounds - n_finish, watch, self._reader())
+        categories = self._n_categories()
+        with offered(run, lambda: identify_fit(self, X, positive, weight, categories)) as is_asked:
+            path = run.finish()
+            if is_asked:
+                run.freeze()  # the finish is made anew: it takes few rounds
+            verdict = None if rehearsal is None else rehearsal.result()
+            self._take_verdict(*(None, None, None) if verdict is None else verdict)
+            self.finish_kept_ = path.stop_reason == "n_rounds" and self._has_risen()
+            if n_finish and path.stop_reason == "n_rounds":
+                last: Learner[Any] = learner
+                if self.finish_kept_:
+                    scores = learner.collect(path).score(part.X, 0.0)
+                    last = self._windowed(learner, part, scores)
+                more = boost(last, rule, begin(last, n_finish), watch.after(len(path.found)))
+                path = _join(path, more)
         self.validation_auc_ = np.empty(0)
         self._take(learner.collect(path), path.log_f, path.stop_reason)
 
@@ -323,6 +324,28 @@ class PAUCBoost(Booster):
         if before is None or after is None or error is None:
             return False
         return after - before > max(LEAST_RISE, self.least_rise * error)
+
+
+class _WatchBeside(Watch):
+    """A watch that has the rehearsal keep pace with the base.
+
+    A fit that goes on from a checkpoint rehearses from the start again, and catches up at its first round.
+    """
+
+    def __init__(self, rehearsal: Rehearsal[Reweighable] | None, *watch: Any) -> None:
+        super().__init__(*watch)
+        self._rehearsal = rehearsal
+
+    def __call__(self, taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
+        """Take note of a round of the base."""
+        if self._rehearsal is not None:
+            self._rehearsal.advance(taken)
+        return super().__call__(taken, found, alpha, so_far)
+
+    def after(self, n_base: int) -> Callable[[int, Found, float, SoFar], bool]:
+        """Take note of the rounds of the finish, which come after those of the base."""
+        note = super().__call__
+        return lambda taken, *round_: note(n_base + taken, *round_)
 
 
 def _join(path: Path, more: Path) -> Path:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.checkpoint import Resumable
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.scan import Bins, Peak, count_rows, find_peak
@@ -148,7 +149,7 @@ class StumpMaker:
         return StumpSum(rounds, self.bins.has_missing, self.n_categories, sets.words)
 
 
-class StumpLearner:
+class StumpLearner(Resumable):
     """The training rows, their weights, and the scan for the best stump.
 
     Parameters
@@ -165,6 +166,8 @@ class StumpLearner:
     -----
     A round is O(n_features · n_rows). Memory per row: its codes, and 14 bytes.
     """
+
+    changing = ("_weights",)
 
     def __init__(
         self,
@@ -293,6 +296,16 @@ class StumpSum(Ensemble):
             "features": describe_steps(self.steps, name, categories),
             "rules": describe_rules(self.rounds, self.sets, self.has_missing, name, categories),
         }
+
+    def weak_rankers(self) -> list[Stump]:
+        """Give the stumps, without the cuts of bins that they were made of."""
+        return [self._stump(row) for row in self.rounds]
+
+    def _stump(self, row: np.void) -> Stump:
+        verdict = Verdict(**{name: row[name].item() for name in Verdict._fields})
+        peak = Peak(int(row["feature"]), -1, bool(row["missing_above"]), 0.0)
+        members = members_of(self.sets, row, self.n_categories)
+        return Stump(peak, None, float(row["threshold"]), float(row["coverage"]), verdict, members)
 
     def binary_weights(self) -> Floats:
         """Give α(high - low), and 0 for a constant."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from core.checkpoint import Resumable
 from core.errors import InvalidData
 from core.metrics import auc
 from core.ranker import Callback, Floats, ignore
@@ -137,8 +138,10 @@ def _take(part: Part, rows: npt.NDArray[np.bool_] | slice) -> Part:
     return Part(part.X[rows], part.positive[rows], part.weight[rows])
 
 
-class Followed:
+class Followed(Resumable):
     """The scores of some rows, as f grows."""
+
+    changing = ("_scores",)
 
     def __init__(self, part: Judged) -> None:
         self._part = part
@@ -154,7 +157,7 @@ class Followed:
         return self._part.auc(self._scores)
 
 
-class Watch:
+class Watch(Resumable):
     """Follows a run of the loop: tells how it goes, and ends it when validation says so.
 
     Parameters
@@ -176,7 +179,11 @@ class Watch:
     best_round : int
         Number of rounds with the highest validation AUC, the first among equals; 0 where the run
         ended before it was computed.
+    ended : bool
+        Whether validation says that the run should end.
     """
+
+    changing = ("_training", "_validation", "_best", "validation_auc", "best_round", "ended")
 
     def __init__(
         self,
@@ -199,6 +206,7 @@ class Watch:
         self._best = -math.inf
         self.validation_auc: list[float] = []
         self.best_round = 0
+        self.ended = False
 
     def __call__(self, taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
         """Take note of a round; true when the run should end."""
@@ -207,9 +215,9 @@ class Watch:
             self._training.add(found, alpha)
             if taken % self._every == 0 or taken == 1:
                 info["training_auc"] = self._training.auc()
-        ends = self._judge(taken, found, alpha, info)
+        self.ended = self._judge(taken, found, alpha, info)
         self._callback(taken, self._n_rounds, info)
-        return ends
+        return self.ended
 
     def _judge(self, taken: int, found: Found, alpha: float, info: dict[str, float]) -> bool:
         if self._validation is None:

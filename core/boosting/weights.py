@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.checkpoint import Resumable
 from core.scan import (
     NO_SPREAD,
     Codes,
@@ -49,7 +50,7 @@ class Masses(NamedTuple):
     rows_above: int
 
 
-class PairWeights:
+class PairWeights(Resumable):
     """The weights of all crucial pairs of bipartite data, and the loss they come from.
 
     With v_i ∝ w_i e^{-f(x_i)} on positives and v_k ∝ w_k e^{f(x_k)} on negatives, each class
@@ -78,6 +79,8 @@ class PairWeights:
     log_f_plus, log_f_minus : float
         Logarithms of F₊ = Σ w_i e^{-f(x_i)} over positives and F₋ = Σ w_k e^{f(x_k)} over negatives.
     """
+
+    changing = ("_weights", "histograms", "_changed_since_fill", "log_f_plus", "log_f_minus")
 
     def __init__(
         self,

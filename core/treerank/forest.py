@@ -18,7 +18,8 @@ from core.metrics import auc
 from core.ranker import Arrays, Callback, Floats, Ranker, ignore
 from core.scan import youden_threshold
 from core.scan.options import MaxNarrowBins
-from core.shares import identify_fit, read_shares, write_share
+from core.sealed import identify_fit
+from core.shares import read_shares, write_share
 
 from . import options, walking
 from .bagging import (

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from core.boosting.cuts import NO_SET
 from core.boosting.loop import Path
+from core.checkpoint import Resumable
 from core.ranker import Floats
 from core.scan import Bins, Team
 from core.scan.rows import positives_first, take_weights
@@ -71,7 +72,7 @@ class Tree:
         return TreeSum.of([self], [1.0], 0.0, self.n_categories).score(X, 0.0)
 
 
-class TreeLearner:
+class TreeLearner(Resumable):
     """The training rows, their weights, and the growth of the next tree.
 
     Parameters
@@ -90,6 +91,8 @@ class TreeLearner:
     A round is O(n_features · n_drawn · depth + n_rows · n_leaves), where n_drawn is the number of
     rows that the tree is grown on. Memory per row: the codes, row by row, and 17 bytes; 25 while they are laid out.
     """
+
+    changing = ("_loss", "_round")
 
     def __init__(
         self,

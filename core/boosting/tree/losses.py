@@ -5,10 +5,11 @@ them up per leaf over all rows, says how far each leaf should step, and takes th
 """
 
 import math
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from core.checkpoint import Resumable
 from core.ranker import Floats
 
 from . import routing
@@ -86,7 +87,7 @@ class Loss(Protocol):
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
 
 
-class PairLoss:
+class PairLoss(Resumable):
     """The exponential loss of pairs, and the p-norm push.
 
     F₊^r Σ_k w_k e^{r f(x_k)} with F₊ = Σ_i w_i e^{-f(x_i)} over positives i and negatives k. For
@@ -123,6 +124,7 @@ class PairLoss:
     """
 
     start = 0.0
+    changing: ClassVar[tuple[str, ...]] = ("weights", "_unit", "log_f_plus", "log_f_minus")
 
     def __init__(
         self, passes: Passes, weight: Floats, *, leaf: Leaf, smoothing: float, push: float
@@ -188,7 +190,7 @@ class PairLoss:
         self._unit = 0.5 * sum(self._passes.of_classes(squares))
 
 
-class LogisticLoss:
+class LogisticLoss(Resumable):
     """The logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}), by Newton steps.
 
     Parameters
@@ -211,6 +213,8 @@ class LogisticLoss:
     J. Friedman, T. Hastie and R. Tibshirani, "Additive logistic regression: a statistical view of
     boosting", Annals of Statistics 28(2), 2000: LogitBoost (Algorithm 3).
     """
+
+    changing = ("weights", "_scores", "_curvature", "_unit", "log_f_plus", "log_f_minus")
 
     def __init__(self, passes: Passes, weight: Floats, *, smoothing: float) -> None:
         self._passes = passes

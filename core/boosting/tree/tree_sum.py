@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
-from core.boosting.cuts import NO_SET, Integers, Sets, check_sets
+from core.boosting.cuts import NO_SET, Integers, Sets, check_sets, members_of
 from core.boosting.ensemble import Ensemble, join_fields, split_fields
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
@@ -192,6 +192,24 @@ class TreeSum(Ensemble):
                 for t, (start, stop) in enumerate(pairwise(starts))
             ]
         }
+
+    def weak_rankers(self) -> list["Tree"]:
+        """Give the trees."""
+        return [
+            self._tree(t, start, stop) for t, (start, stop) in enumerate(pairwise(self._starts()))
+        ]
+
+    def _tree(self, number: int, start: int, stop: int) -> "Tree":
+        from .learner import Tree
+
+        splits, leaves = self.splits[start:stop], slice(start + number, stop + number + 1)
+        return Tree(
+            splits.copy(),
+            [members_of(self.sets, split, self.n_categories) for split in splits],
+            self.leaf_value[leaves],
+            self.leaf_weight[leaves],
+            self.n_categories,
+        )
 
     def _starts(self) -> list[int]:
         """Where the splits of each tree start, and those of the last one end."""

@@ -1,0 +1,225 @@
+"""Checkpoints: a fit that is stopped goes on from one later, elsewhere, and ends in the same bits.
+
+Whoever may have to stop a fit runs it within `Checkpoints`, and asks for one from the callback:
+
+    checkpoints = Checkpoints(resume=data)      # None the first time
+    def callback(step, of, info):
+        if stop.is_set():
+            keep(checkpoints.take())            # bytes; None where the fit under way has nothing to go on from
+            raise Stopped
+    with checkpoints:
+        ranker.fit(X, y, callback=callback)
+
+A checkpoint holds what the steps so far have changed: the weights of the rows, the rounds, the scores that are
+followed. Bins and codes are laid out anew, which gives the same ones. It is sealed (`core.sealed`) with a hash of the
+algorithm, its parameters, the rows and the versions of the libraries: any other fit, and any other version, pays it no
+heed and begins at the beginning. Fits that make none (see `offered`) run as if there were no `Checkpoints`.
+
+Without `Checkpoints` a fit does nothing for any of this, and with them nothing until one is asked for.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from typing import Any, ClassVar, Self
+
+import numba
+import numpy as np
+import scipy
+import sklearn
+
+from core.errors import ArtifactError
+from core.ranker import Arrays
+from core.sealed import seal, unseal
+from core.version import LIBRARY_VERSION
+
+SCHEMA_VERSION = 1
+_VERSIONS = json.dumps(
+    [SCHEMA_VERSION, LIBRARY_VERSION]
+    + [library.__version__ for library in (np, scipy, numba, sklearn)]
+).encode()
+
+Identify = Callable[[], bytes]
+
+
+class Resumable:
+    """An object some of whose attributes the steps of a fit change.
+
+    Attributes
+    ----------
+    changing : tuple of str
+        Their names. Each holds a number, an array of fixed shape, a list of numbers that is empty at the start, a list
+        of arrays, another such object, or None.
+    """
+
+    changing: ClassVar[tuple[str, ...]] = ()
+
+    def get_state(self) -> Arrays:
+        """Give what has changed; the arrays are the object's own, and change with it."""
+        state: Arrays = {}
+        for name in self.changing:
+            value = getattr(self, name)
+            if isinstance(value, Resumable):
+                state |= put_under(name, value.get_state())
+            elif _holds_arrays(value):
+                state |= put_under(name, {str(k): array for k, array in enumerate(value)})
+            elif value is not None:
+                state[name] = np.asarray(
+                    value, dtype=np.float64 if isinstance(value, list) else None
+                )
+        return state
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take what `get_state` gave of an object that began as this one did.
+
+        Raises
+        ------
+        ArtifactError
+            It is of another object; this one is then as it was.
+        """
+        self.check_state(state)
+        for name in self.changing:
+            value = getattr(self, name)
+            if isinstance(value, Resumable):
+                value.set_state(take_from(name, state))
+            elif _holds_arrays(value):
+                setattr(self, name, [state[f"{name}.{k}"].copy() for k in range(len(value))])
+            elif isinstance(value, list):
+                setattr(self, name, state[name].tolist())
+            elif isinstance(value, np.ndarray):
+                setattr(self, name, state[name].copy())
+            elif value is not None:
+                setattr(self, name, state[name].item())
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Refuse with ArtifactError what is no state of this object."""
+        own = self.get_state()
+        if own.keys() != state.keys():
+            odd = sorted(own.keys() ^ state.keys())
+            raise ArtifactError(f"a checkpoint must hold {sorted(own)}, it differs by {odd}")
+        for name, array in own.items():
+            given = state[name]
+            is_list = array.size == 0 and given.ndim == 1
+            if given.dtype != array.dtype or (given.shape != array.shape and not is_list):
+                raise ArtifactError(
+                    f"{name} must be {array.dtype} of shape {array.shape}, "
+                    f"got {given.dtype} of shape {given.shape}"
+                )
+
+
+class Checkpoints:
+    """Lets the fits that run within it be stopped, and one of them go on from where it was stopped.
+
+    Parameters
+    ----------
+    resume : bytes, optional
+        What `take` gave, in whatever process. The fit that it is of uses it, once; others leave it alone.
+
+    Attributes
+    ----------
+    resumed : bool
+        Whether a fit has gone on from `resume`.
+    """
+
+    def __init__(self, resume: bytes | None = None) -> None:
+        self.resumed = False
+        self._resume = resume
+        self._offer: tuple[Resumable, Identify] | None = None
+        self._tokens: list[Token[Checkpoints | None]] = []
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_CURRENT.set(self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _CURRENT.reset(self._tokens.pop())
+
+    def take(self) -> bytes | None:
+        """Give a checkpoint of the fit under way; to be called from its callback.
+
+        Returns
+        -------
+        bytes or None
+            None where the fit has nothing to go on from.
+
+        Notes
+        -----
+        A hash of the training rows, and a copy of what the checkpoint holds: for boosting 8 to 24 bytes a row.
+        """
+        if self._offer is None:
+            return None
+        fit, identify = self._offer
+        try:
+            state = fit.get_state()
+            return seal(_with_versions(identify()), state)
+        except ArtifactError:
+            return None  # it is made of what no file holds, such as a foreign estimator
+
+    def resume(self, fit: Resumable, identify: Identify) -> None:
+        """Let a fit that is about to begin go on from the checkpoint, if it is its own."""
+        if self._resume is None:
+            return
+        try:
+            fit.set_state(unseal("a checkpoint", self._resume, _with_versions(identify())))
+        except ArtifactError:
+            return
+        self._resume, self.resumed = None, True
+
+    @contextmanager
+    def offer(self, fit: Resumable, identify: Identify) -> Iterator[None]:
+        """Let `take` give checkpoints of this fit; of fits within fits the innermost."""
+        before, self._offer = self._offer, (fit, identify)
+        try:
+            yield
+        finally:
+            self._offer = before
+
+
+_CURRENT: ContextVar[Checkpoints | None] = ContextVar("checkpoints", default=None)
+
+
+@contextmanager
+def offered(fit: Resumable, identify: Identify) -> Iterator[bool]:
+    """Run the steps of a fit that can be stopped and go on; for the algorithms.
+
+    Parameters
+    ----------
+    fit : Resumable
+        At its start; where a checkpoint of it is at hand, it is brought to where that was taken. Whenever the callback
+        is called, its state must be such that the next step can be taken from it.
+    identify : callable () -> bytes
+        Hashes what determines the fit; see `core.sealed.identify_fit`.
+
+    Yields
+    ------
+    bool
+        Whether a checkpoint may be asked for.
+    """
+    checkpoints = _CURRENT.get()
+    if checkpoints is None:
+        yield False
+        return
+    checkpoints.resume(fit, identify)
+    with checkpoints.offer(fit, identify):
+        yield True
+
+
+def put_under(name: str, arrays: Mapping[str, Any]) -> Arrays:
+    """Name arrays as parts of something."""
+    return {f"{name}.{key}": array for key, array in arrays.items()}
+
+
+def take_from(name: str, arrays: Mapping[str, Any]) -> Arrays:
+    """Give the parts of something by their own names."""
+    start = f"{name}."
+    return {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
+
+
+def _holds_arrays(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], np.ndarray)
+
+
+def _with_versions(fit: bytes) -> bytes:
+    return hashlib.sha256(fit + _VERSIONS).digest()

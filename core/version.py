@@ -1,0 +1,3 @@
+"""The version of the library, as artifacts and checkpoints name it."""
+
+LIBRARY_VERSION = "0.1.0"

@@ -1,0 +1,258 @@
+"""A fit that was stopped goes on from its checkpoint to the same bits; one of anything else is left alone."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+import core
+from core import RankBoost, TreeRank, save
+from core.checkpoint import Checkpoints, Resumable, offered
+from core.errors import ArtifactError
+
+N = 160
+ROUNDS = 23  # more than histograms go on without being filled anew
+
+
+class Stop(BaseException):
+    """What stops a fit: no Exception, as in the fit process."""
+
+
+def draw() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(rng.normal(size=(N, 3)).round(2), columns=list("abc"))
+    X.loc[rng.random(N) < 0.2, "b"] = np.nan
+    X["colour"] = rng.choice(["red", "green", "blue", "grey"], N)
+    y = X["a"] + (X["colour"] == "red") + rng.normal(size=N) > 0.3
+    return X, y.to_numpy(), rng.integers(1, 4, N).astype(float)
+
+
+X, Y, WEIGHT = draw()
+NUMBERS = X[["a", "b", "c"]]
+LABELS = np.column_stack([Y, X["c"] > 0.2, X["a"] > X["c"]]).astype(int)
+PAIRS = np.random.default_rng(5).integers(0, N, (300, 2))
+PAIRS = PAIRS[PAIRS[:, 0] != PAIRS[:, 1]]
+
+STOPS = {"early_stopping_rounds": 8, "validation_fraction": 0.3}
+TREES = {"weak_ranker": "tree", "max_leaves": 5, "min_samples_leaf": 3}
+SAMPLED = TREES | {"subsample": 0.6, "max_features": 0.5, "random_state": 4}
+
+FITS = {
+    "rankboost": ("RankBoost", {}, X),
+    "rankboost stops early": ("RankBoost", STOPS, X),
+    "rankboost columns": ("RankBoost", {"weak_ranker": "column"}, NUMBERS),
+    "rankboost trees": ("RankBoost", TREES, X),
+    "rankboost trees sampled, stop early": ("RankBoost", SAMPLED | STOPS, X),
+    "rankboost trees pushed": ("RankBoost", TREES | {"push": 2.0, "leaf": "newton"}, X),
+    "coordinate": ("CoordinateRankBoost", STOPS, X),
+    "coordinate columns": ("CoordinateRankBoost", {"weak_ranker": "column"}, NUMBERS),
+    "smooth margin": ("SmoothMarginRank", {}, X),
+    "smooth margin columns": ("SmoothMarginRank", {"weak_ranker": "column"}, NUMBERS),
+    "adaboost": ("AdaBoost", {}, X),
+    "adaboost stops early": ("AdaBoost", STOPS | {"include_constant": False}, X),
+    "aucboost": ("AUCBoost", {}, X),
+    "aucboost classifiers": ("AUCBoost", {"weak_ranker": "logistic", "n_rounds": 5}, X),
+    "aucboost forests": ("AUCBoost", {"weak_ranker": "random_forest", "n_rounds": 2}, NUMBERS),
+    "logitboost sampled": ("LogitBoost", {**SAMPLED, **STOPS}, X),
+    "paucboost": ("PAUCBoost", {"fpr_max": 0.4, "least_rise": 0.0, **SAMPLED}, X),
+    "paucboost stumps": ("PAUCBoost", {"fpr_max": 0.4, "weak_ranker": "stump"}, X),
+    "splines": ("KomoriEguchiBoost", {"fpr_max": 0.5}, NUMBERS),
+    "multilabel": ("AdaBoostMH", STOPS, X),
+    "multilabel ranking": ("AdaBoostMR", {}, X),
+    "multilabel, by example": ("AdaBoostMR", {"pairs": "example"}, X),
+}
+PAIR_FITS = {
+    "pairs": ("RankBoost", {}, X),
+    "pairs stop early": ("CoordinateRankBoost", STOPS, X),
+    "pairs columns": ("SmoothMarginRank", {"weak_ranker": "column"}, NUMBERS),
+    "pairs trees": ("RankBoost", SAMPLED, X),
+}
+
+
+def fit_of(name: str) -> Callable[..., bytes]:
+    """A fit that takes a callback and returns the artifact."""
+    algorithm, parameters, table = (FITS | PAIR_FITS)[name]
+    ranker = getattr(core, algorithm)(**{"n_rounds": ROUNDS, **parameters})
+    if name in PAIR_FITS:
+        fit = partial(ranker.fit_pairs, table, PAIRS)
+    else:
+        y = LABELS if ranker.target == "multilabel" else Y
+        fit = partial(ranker.fit, table, y, WEIGHT)
+    return lambda callback: save(fit(callback=callback))
+
+
+def stopped(fit: Callable[..., object], at: int, resume: bytes | None = None) -> bytes | None:
+    """Stop a fit after the step of that number; its checkpoint."""
+    checkpoints, taken = Checkpoints(resume), []
+
+    def callback(step: int, of: int, info: dict[str, float]) -> None:
+        if step >= at:
+            taken.append(checkpoints.take())
+            raise Stop
+
+    with pytest.raises(Stop), checkpoints:
+        fit(callback)
+    assert checkpoints.resumed == (resume is not None)
+    assert checkpoints.take() is None  # the fit is over
+    return taken[0]
+
+
+def steps_of(fit: Callable[..., bytes]) -> tuple[bytes, list[int]]:
+    steps: list[int] = []
+    data = fit(lambda step, of, info: steps.append(step))
+    return data, steps
+
+
+@pytest.mark.parametrize("name", FITS | PAIR_FITS)
+def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
+    fit = fit_of(name)
+    whole, steps = steps_of(fit)
+    checkpoint = None
+    for at in sorted({steps[0], steps[len(steps) // 2], steps[-1]}):
+        checkpoint = stopped(fit, at, checkpoint)  # each from the one before
+        checkpoints, left = Checkpoints(checkpoint), []
+        with checkpoints:
+            assert fit(lambda step, of, info, left=left: left.append(step)) == whole
+        assert checkpoints.resumed
+        # paucboost's finish, its last tenth, is made anew
+        kept = min(at, ROUNDS - 2) if name.startswith("paucboost") else at
+        assert left == [step for step in steps if step > kept]
+
+
+def test_histograms_that_were_changed_are_not_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On large data sums go on from those of earlier rounds, with their rounding."""
+    monkeypatch.setattr("core.boosting.weights.LISTED_CELLS", 0)
+    fit = fit_of("rankboost")
+    with Checkpoints(stopped(fit, 13)) as checkpoints:
+        assert fit(lambda *_: None) == fit(None)
+    assert checkpoints.resumed
+
+
+def test_a_perfect_ranker_is_not_taken_further() -> None:
+    x = np.arange(40.0)[:, None]
+    fit = lambda callback: save(RankBoost().fit(x, x[:, 0] > 20, callback=callback))  # noqa: E731
+    whole, steps = steps_of(fit)
+    assert steps == [1]
+    with Checkpoints(stopped(fit, 1)) as checkpoints:
+        assert steps_of(fit) == (whole, [])
+    assert checkpoints.resumed
+
+
+def test_of_several_fits_the_one_that_was_stopped_goes_on() -> None:
+    fits = [fit_of("rankboost"), fit_of("adaboost")]
+    whole = [fit(None) for fit in fits]
+    checkpoint = stopped(fits[1], 9)
+    steps: list[int] = []
+    with Checkpoints(checkpoint) as checkpoints:
+        again = [fit(lambda step, of, info: steps.append(step)) for fit in fits]
+    assert again == whole
+    assert steps == [*range(1, ROUNDS + 1), *range(10, ROUNDS + 1)]
+    with checkpoints:  # it is used once
+        fits[1](lambda step, of, info: steps.append(step))
+    assert steps[-ROUNDS:] == [*range(1, ROUNDS + 1)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RankBoost(n_rounds=ROUNDS, smoothing=0.02),
+        RankBoost(n_rounds=ROUNDS - 1),
+        core.CoordinateRankBoost(n_rounds=ROUNDS),
+    ],
+)
+def test_other_parameters_are_another_fit(other: core.RankBoost) -> None:
+    _goes_unused(stopped(fit_of("rankboost"), 7), lambda cb: other.fit(X, Y, WEIGHT, callback=cb))
+
+
+def test_other_rows_are_another_fit() -> None:
+    checkpoint = stopped(fit_of("rankboost"), 7)
+    moved = X.assign(a=X["a"].where(X.index != 5, 9.0))
+    codes = X.assign(colour=X["colour"].astype("category").cat.codes.astype(float))
+    for table, y, weight in [
+        (moved, Y, WEIGHT),
+        (X, np.roll(Y, 1), WEIGHT),
+        (X, Y, WEIGHT * np.where(X.index == 5, 2, 1)),
+        (codes, Y, WEIGHT),  # the same numbers, and no categories
+    ]:
+        ranker = RankBoost(n_rounds=ROUNDS)
+        _goes_unused(
+            checkpoint, lambda cb, r=ranker, t=table, y=y, w=weight: r.fit(t, y, w, callback=cb)
+        )
+
+
+def test_another_version_is_another_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = stopped(fit_of("rankboost"), 7)
+    monkeypatch.setattr("core.checkpoint._VERSIONS", b"another")
+    _goes_unused(checkpoint, fit_of("rankboost"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "noise"])
+def test_a_damaged_checkpoint_is_left_alone(damage: str) -> None:
+    data = stopped(fit_of("rankboost"), 7)
+    assert data is not None
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 1
+    damaged = {"cut": data[:-5], "flipped": bytes(flipped), "empty": b"", "noise": b"?" * 999}
+    _goes_unused(damaged[damage], fit_of("rankboost"))
+
+
+def _goes_unused(checkpoint: bytes | None, fit: Callable[..., object]) -> None:
+    steps: list[int] = []
+    assert checkpoint is not None
+    with Checkpoints(checkpoint) as checkpoints:
+        fit(lambda step, of, info: steps.append(step))
+    assert not checkpoints.resumed
+    assert steps[0] == 1
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda cb: core.AUCBoost(weak_ranker=LogisticRegression(), n_rounds=3).fit(
+            NUMBERS.fillna(0.0), Y, callback=cb
+        ),
+        lambda cb: core.AUCBoost(weak_ranker=DecisionTreeClassifier(max_depth=1), n_rounds=3).fit(
+            NUMBERS.fillna(0.0), Y, callback=cb
+        ),
+        lambda cb: TreeRank(max_depth=3).fit(X, Y, callback=cb),
+    ],
+)
+def test_fits_without_anything_to_go_on_from_give_none(fit: Callable[..., object]) -> None:
+    assert stopped(fit, 1) is None
+
+
+class Counter(Resumable):
+    changing = ("n", "sums", "rows")
+
+    def __init__(self) -> None:
+        self.n, self.sums, self.rows = 0, [], np.zeros(3)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"n": np.array(1), "sums": np.zeros(0), "rows": np.zeros(3), "more": np.zeros(1)},
+        {"n": np.array(1), "sums": np.zeros(0), "rows": np.zeros(4)},
+        {"n": np.array(1.0), "sums": np.zeros(0), "rows": np.zeros(3)},
+    ],
+)
+def test_a_state_of_something_else_is_refused_whole(state: dict[str, np.ndarray]) -> None:
+    counter = Counter()
+    with pytest.raises(ArtifactError):
+        counter.set_state(state)
+    assert (counter.n, counter.sums, counter.rows.tolist()) == (0, [], [0.0, 0.0, 0.0])
+
+
+def test_nothing_is_hashed_or_copied_unless_asked() -> None:
+    def forbidden() -> bytes:
+        raise AssertionError("nobody asked")
+
+    with offered(Counter(), forbidden) as is_asked:
+        assert not is_asked
+    with Checkpoints(), offered(Counter(), forbidden) as is_asked:
+        assert is_asked
