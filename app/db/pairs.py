@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import delete, insert, update
+from sqlalchemy import delete, insert, inspect, update
 from sqlalchemy.orm import Session
 
 from app.db.tables import DatasetPairs, DatasetStatus
@@ -39,3 +39,11 @@ def mark_ready(session: Session, job_id: str, **values: Any) -> bool:
         .returning(DatasetPairs.dataset_id)
     )
     return session.scalars(statement).one_or_none() is not None
+
+
+def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
+    """Give a dataset the pairs of another one whose items it begins with, if these are ready."""
+    if pairs.status != DatasetStatus.READY:
+        return
+    columns = {column.key: getattr(pairs, column.key) for column in inspect(DatasetPairs).columns}
+    session.execute(insert(DatasetPairs).values({**columns, "dataset_id": dataset_id}))

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from sqlalchemy.orm import Session
 
 from app.db import datasets as rows
 from app.db.page import Page
 from app.db.profile_tables import DatasetProfile
 from app.db.session import Database
-from app.db.tables import Dataset, DatasetKind, DatasetStatus
+from app.db.tables import Dataset, DatasetKind
 from app.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedMedia
 from app.infra.blobs import BlobStore
 from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
 from app.services import jobs
-from app.services.ingest import CONTENT_TYPES, ingest
+from app.services.ingest import CONTENT_TYPES
 from app.services.ingest import job as ingest_job
 from app.services.ingest.dialect import CHOICES, encoding_of
 from app.services.ingest.sources import CSV
@@ -94,6 +93,32 @@ class Upload:
     format: Format
 
 
+@dataclass(frozen=True)
+class Descent:
+    """What a later version of a table is made from, and its number in the series."""
+
+    parent: Dataset
+    version: int
+    appends: bool
+
+    def columns(self, upload: Upload) -> dict[str, Any]:
+        """What the row of such a version says of it."""
+        return {
+            "first_id": self.parent.series_id,
+            "version": self.version,
+            "parent_id": self.parent.id,
+            "base_id": self.parent.rows_from if self.appends else None,
+            "sha256": hash_appended(self.parent.sha256, upload.sha256)
+            if self.appends
+            else upload.sha256,
+        }
+
+
+def hash_appended(before: str, added: str) -> str:
+    """The content hash of rows after rows: of their two content hashes, in hexadecimal, one after the other."""
+    return hashlib.sha256(f"{before}{added}".encode()).hexdigest()
+
+
 def describe(given: Mapping[str, str]) -> Description:
     """Check what the caller says about a table; every fault is named."""
     errors = []
@@ -158,7 +183,7 @@ def _read_lists(
     given: Mapping[str, str], kind: str
 ) -> tuple[dict[str, list[str]], list[dict[str, str]]]:
     """The fields that hold several names or values, and what is wrong with them."""
-    lists = {field: _split(given[field]) for field in LISTS if field in given}
+    lists = {field: split_names(given[field]) for field in LISTS if field in given}
     if kind == DatasetKind.MULTILABEL:
         lists.setdefault("labels", [""])
     else:
@@ -179,7 +204,7 @@ def _read_lists(
     return lists, [{"parameter": field, "detail": detail} for field, detail in faults]
 
 
-def _split(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
     line = " ".join(text.splitlines())
     return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
@@ -198,13 +223,18 @@ def check_format(content_type: str, content_encoding: str | None) -> Format:
         known = ", ".join(CONTENT_TYPES)
         got = repr(media_type[:100]) if media_type else "none"
         raise UnsupportedMedia(f"Content-Type must be one of {known}, or a form; got {got}")
+    return Format(media_type, check_encoding(content_encoding), charset)
+
+
+def check_encoding(content_encoding: str | None) -> str | None:
+    """The encoding, if it can be read; None for a body that is sent as it is."""
     encoding = (content_encoding or "identity").strip().lower()
     if encoding == "identity":
-        return Format(media_type, None, charset)
+        return None
     if encoding not in CONTENT_ENCODINGS:
         known = ", ".join(CONTENT_ENCODINGS)
         raise UnsupportedMedia(f"Content-Encoding must be one of {known}, got {encoding[:100]!r}")
-    return Format(media_type, encoding, charset)
+    return encoding
 
 
 def find_dialect(description: Description, table: Format) -> dict[str, str] | None:
@@ -219,20 +249,29 @@ def find_dialect(description: Description, table: Format) -> dict[str, str] | No
 
 
 def accept(
-    session: Session, settings: Settings, owner: str, description: Description, upload: Upload
+    session: Session,
+    settings: Settings,
+    owner: str,
+    description: Description,
+    upload: Upload,
+    descent: Descent | None = None,
 ) -> Dataset:
     """Write the dataset and the job that will read it into the caller's transaction."""
     dataset_id = new_id("ds")
+    spec = {"dataset_id": dataset_id}
+    if descent is not None and descent.appends:
+        spec["append_to"] = descent.parent.id
     job = jobs.enqueue(
         session,
         settings,
         owner=owner,
         kind=jobs.INGEST,
         name=description.name,
-        spec={"dataset_id": dataset_id},
+        spec=spec,
         dataset_id=dataset_id,
         adds_bytes=upload.size,
     )
+    columns = {"sha256": upload.sha256} if descent is None else descent.columns(upload)
     return rows.insert(
         session,
         id=dataset_id,
@@ -242,30 +281,32 @@ def accept(
         job_id=job.id,
         content_type=upload.format.content_type,
         content_encoding=upload.format.content_encoding,
-        label=description.label,
-        positive=description.positive,
-        weight=description.weight,
-        group=description.group,
-        item=description.item,
         labels=description.labels and [{"name": name} for name in description.labels],
-        categorical=description.categorical,
-        drop=description.drop,
-        missing=description.missing,
         dialect=find_dialect(description, upload.format),
         upload_key=upload.key,
         bytes=upload.size,
-        sha256=upload.sha256,
+        **ingest_job.declared(description),
+        **columns,
     )
 
 
 def check_table(
-    blobs: BlobStore, settings: Settings, description: Description, upload: Path, kind: Format
+    blobs: BlobStore,
+    settings: Settings,
+    description: Description,
+    upload: Path,
+    kind: Format,
+    append_to: Dataset | None = None,
 ) -> dict[str, Any]:
     """Read a table as the worker would, and keep nothing; raises BadTable with every fault.
 
-    It runs in the caller's process, and so takes no more than the largest ordinary body.
+    It runs in the caller's process, and so takes no more than the largest ordinary body, together with the table that
+    it would be added to.
     """
+    parent = None if append_to is None else ingest_job.parent_of(blobs, append_to)
     size = upload.stat().st_size
+    if parent is not None:
+        size += Path(parent["path"]).stat().st_size
     if size > settings.max_body_bytes:
         raise TooLarge(
             f"a table is checked without being kept up to {settings.max_body_bytes} bytes, got {size}"
@@ -277,20 +318,14 @@ def check_table(
             "content_type": kind.content_type,
             "content_encoding": kind.content_encoding,
             "dataset_kind": description.kind,
-            "label": description.label,
-            "positive": description.positive,
             "labels": description.labels,
-            "item": description.item,
-            "weight": description.weight,
-            "group": description.group,
-            "categorical": description.categorical,
-            "drop": description.drop,
-            "missing": description.missing,
+            **ingest_job.declared(description),
             "dialect": find_dialect(description, kind),
+            "parent": parent,
             "limits": ingest_job.limits(settings),
             "workdir": str(workdir),
         }
-        result = ingest(payload, lambda step, of, info: None)
+        result = ingest_job.run(payload, lambda step, of, info: None)
     finally:
         shutil.rmtree(workdir)
     found = ("rows", "positives", "negatives", "columns")
@@ -313,34 +348,23 @@ def get(db: Database, owner: str, dataset_id: str) -> Dataset:
         return find(session, owner, dataset_id)
 
 
-def list_page(db: Database, owner: str, *, limit: int, after: str | None) -> Page[Dataset]:
-    """The owner's datasets, newest first."""
+def list_page(
+    db: Database,
+    owner: str,
+    *,
+    name: str | None = None,
+    latest: bool = False,
+    limit: int,
+    after: str | None,
+) -> Page[Dataset]:
+    """The owner's datasets, newest first, of one name if one is given; `latest` leaves out all but the newest ready
+    version of each series.
+    """
+    if name is not None and (not 0 < len(name) <= LONGEST_TEXT or "\0" in name):
+        detail = f"name must have 1 to {LONGEST_TEXT} characters and no NUL"
+        raise Invalid(detail, errors=[{"parameter": "name", "detail": detail}])
     with db.read() as session:
-        return rows.list_page(session, owner, limit=limit, after=after)
-
-
-def preview(
-    db: Database, blobs: BlobStore, owner: str, dataset_id: str, limit: int
-) -> dict[str, Any]:
-    """The first rows of a ready dataset, in the order of its columns."""
-    dataset = get(db, owner, dataset_id)
-    if dataset.status != DatasetStatus.READY or dataset.table_key is None:
-        raise Conflict(
-            f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
-        )
-    with pq.ParquetFile(blobs.path(dataset.table_key)) as file:
-        batch = next(file.iter_batches(batch_size=limit), None)
-        names = file.schema_arrow.names
-    columns = [] if batch is None else [_plain(column) for column in batch.columns]
-    labels = dataset.labels or [
-        {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
-    ]
-    for label in labels:  # kept as 0 and 1; shown in the caller's words
-        if label["name"] in names and columns:
-            words = (label["negative"], label["positive"])
-            at = names.index(label["name"])
-            columns[at] = [words[int(value)] for value in columns[at]]
-    return {"columns": names, "data": [list(row) for row in zip(*columns, strict=True)]}
+        return rows.list_page(session, owner, name=name, latest=latest, limit=limit, after=after)
 
 
 def profile(db: Database, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
@@ -371,20 +395,3 @@ def delete(db: Database, owner: str, dataset_id: str) -> None:
                 code="dataset_in_use",
             )
         rows.delete(session, owner, dataset.id)
-
-
-def _plain(column: pa.Array) -> list[Any]:
-    """Values as JSON has them: NaN and infinity as null."""
-    values = column.to_pylist()
-    if pa.types.is_floating(column.type):
-        return [
-            value if value is not None and abs(value) < float("inf") else None for value in values
-        ]
-    return [
-        value if isinstance(value, bool | int | float | None) else _cut(str(value))
-        for value in values
-    ]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"

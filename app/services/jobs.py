@@ -26,7 +26,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.infra import faults
 from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
-from app.services import quotas
+from app.services import quotas, series
 
 INGEST = "ingest"
 INGEST_PAIRS = "ingest_pairs"
@@ -191,6 +191,8 @@ def _upload_of(
         return None
     if job.kind == INGEST:
         upload: Dataset | DatasetPairs | None = dataset
+        if (parent_id := job.spec.get("append_to")) is not None:
+            series.check_again(session, job.owner, parent_id)
     else:  # pairs may have been replaced since by others
         pairs = pair_rows.find(session, dataset.id)
         upload = pairs if pairs is not None and pairs.job_id == job.id else None

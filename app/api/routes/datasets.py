@@ -29,7 +29,7 @@ from app.api.security import GuardedRoute, needs
 from app.api.uploads import Received, body_docs, receive
 from app.db.tables import DatasetStatus
 from app.errors import Conflict
-from app.services import datasets, idempotency, pairs
+from app.services import datasets, idempotency, pairs, previews
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
@@ -183,7 +183,7 @@ def preview_dataset(
     limit: Annotated[int, Query(ge=1, le=200, description="Most rows.")] = 20,
 ) -> Preview:
     """The first rows of a ready dataset, typed as they were read; missing values are null."""
-    return Preview(**datasets.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
+    return Preview(**previews.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
 
 
 @router.get("/{dataset_id}/profile", summary="Look at the columns")

@@ -35,29 +35,30 @@ TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
 
 
-def ingest(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
+def ingest(
+    payload: Mapping[str, Any], callback: Callback, attempt: type[Build] | None = None
+) -> dict[str, Any]:
     """Read the upload that the payload describes and write the typed table and its profile into its work folder.
 
     The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
     group, categorical, drop, missing, dialect (None, or the arguments of `Dialect`), workdir and limits (rows, columns,
     bytes, categories, category_length). Returns what the dataset row needs; raises BadTable with every fault, line and
-    column. Pure: it reads and writes only the files named.
+    column. Pure: it reads and writes only the files named. `attempt` is how it is built, if not as a table of its own.
     """
+    attempt = attempt or Build
     missing = MissingTokens(payload["missing"])
     with ExitStack() as stack:
-
-        def numeric(names: Sequence[str]) -> Collection[str]:
-            roles = _roles(names, payload)
-            return [name for name in roles.features if name not in roles.categorical]
-
-        for source in open_sources(payload, stack, missing, numeric):
+        for source in open_sources(
+            payload, stack, missing, partial(attempt.may_be_numbers, payload)
+        ):
+            build = attempt(source, missing, payload, callback)
             try:
-                found = _Build(source, missing, payload, callback).run()
+                found = build.run()
             except Doubt:
                 continue
             features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
             folder = Path(payload["workdir"])
-            _, whole = source.progress()
+            _, whole = build.source.progress()
             # All is read, and only the look is left.
             told = partial(callback, whole, whole, {"rows": found["rows"]})
             profile = survey_table(folder / TABLE_FILE, features, found["label"], told)
@@ -72,8 +73,11 @@ def _roles(names: Sequence[str], payload: Mapping[str, Any]) -> Roles:
     return assign(names, kind=payload["dataset_kind"], **given)
 
 
-class _Build:
+class Build:
     """One attempt at a table by one source."""
+
+    rows_before = 0
+    """Rows that are in the table already, before those of the upload."""
 
     def __init__(
         self,
@@ -82,7 +86,7 @@ class _Build:
         payload: Mapping[str, Any],
         callback: Callback,
     ) -> None:
-        self._source = source
+        self.source = source
         self._missing = missing
         self._payload = payload
         self._callback = callback
@@ -93,29 +97,22 @@ class _Build:
             payload["limits"]["categories"], payload["limits"]["category_length"]
         )
 
+    @staticmethod
+    def may_be_numbers(payload: Mapping[str, Any], names: Sequence[str]) -> Collection[str]:
+        """Tell which columns of the upload are to be tried as numbers first."""
+        roles = _roles(names, payload)
+        return [name for name in roles.features if name not in roles.categorical]
+
     def run(self) -> dict[str, Any]:
         """Build the table; raises BadTable, or Doubt if the source is not the last to be asked."""
-        if self._source.schema is not None:
-            self._check_types(self._source.schema)
-        positive = self._payload["positive"]
-        pairs = {
-            label: order_pair(values, positive) if len(values) == 2 else values
-            for label, values in self._label_values().items()
-        }
-        converter = Converter(
-            self._roles,
-            pairs,
-            self._find_types(),
-            self._limits,
-            self._missing,
-            self._faults,
-            self._source.decimal,
-        )
+        if self.source.schema is not None:
+            self._check_types(self.source.schema)
+        converter = self._make_converter()
         rows = self._write(converter)
         identifiers = self._judge_text(converter)
         if self._roles.item and not self._faults.total:
             converter.items.report_repeated(self._roles.item, self._faults)
-            if self._faults.total and not self._source.exact:
+            if self._faults.total and not self.source.exact:
                 raise Doubt
         if self._faults.total:
             raise self._faults.summarise()
@@ -124,8 +121,27 @@ class _Build:
             raise _no_features(identifiers)
         return self._result(converter, rows, identifiers)
 
+    def _make_converter(self, how: type[Converter] = Converter) -> Converter:
+        return how(
+            self._roles,
+            self._find_pairs(),
+            self._find_types(),
+            self._limits,
+            self._missing,
+            self._faults,
+            self.source.decimal,
+        )
+
+    def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
+        """Tell each label's values, the negative one first; fewer than two where there are no two."""
+        positive = self._payload["positive"]
+        return {
+            label: order_pair(values, positive) if len(values) == 2 else values
+            for label, values in self._label_values().items()
+        }
+
     def _check_types(self, schema: pa.Schema) -> None:
-        types = dict(zip(self._source.names, schema.types, strict=True))
+        types = dict(zip(self.source.names, schema.types, strict=True))
         wrong: list[BadTable] = []
         undeclared = [n for n in self._roles.features if n not in self._roles.categorical]
         for name in [*undeclared, *([self._roles.weight] if self._roles.weight else [])]:
@@ -146,32 +162,32 @@ class _Build:
 
     def _find_types(self) -> Found:
         """Tell which features are text and which are dates, as far as the source can tell."""
-        roles, schema = self._roles, self._source.schema
+        roles, schema = self._roles, self.source.schema
         undeclared = [name for name in roles.features if name not in roles.categorical]
         if schema is not None:
-            types = dict(zip(self._source.names, schema.types, strict=True))
+            types = dict(zip(self.source.names, schema.types, strict=True))
             texts = {name for name in undeclared if holds_text(types[name])}
-            dates = find_types(self._source, texts, self._missing).dates
+            dates = find_types(self.source, texts, self._missing).dates
             typed = {name for name in undeclared if is_dated(types[name])}
             found = Found(texts.difference(dates), typed.union(dates))
         else:
-            numeric = getattr(self._source, "numeric", ())
+            numeric = getattr(self.source, "numeric", ())
             open_ones = [name for name in undeclared if name not in numeric]
-            found = find_types(self._source, open_ones, self._missing)
+            found = find_types(self.source, open_ones, self._missing)
         return Found({*found.text, *roles.categorical}, found.dates)
 
     def _judge_text(self, converter: Converter) -> list[str]:
         """Check the columns of text now that all rows are read; return those that are identifiers."""
         identifiers = []
         for name, column in converter.text.items():
-            guessed = self._source.hasty and name not in self._roles.categorical
+            guessed = self.source.hasty and name not in self._roles.categorical
             if guessed and not column.evidence.speaks_for_text():
                 raise Doubt  # the first rows misled
             if column.is_identifier():
                 identifiers.append(name)
             else:
                 column.judge(self._faults)
-        if self._faults.total and not self._source.exact:
+        if self._faults.total and not self.source.exact:
             raise Doubt
         return identifiers
 
@@ -180,7 +196,7 @@ class _Build:
         labels = self._roles.labels
         seen: dict[str, dict[str, None]] = {label: {} for label in labels}
         aside = Faults()  # the rows are judged when all columns are read
-        for rows in self._source.batches(aside, labels) if labels else ():
+        for rows in self.source.batches(aside, labels) if labels else ():
             for label, values in seen.items():
                 if len(values) < 2:
                     text = as_text(rows.batch.column(label), self._missing)
@@ -205,12 +221,12 @@ class _Build:
         limit = self._payload["limits"]["rows"]
         count = 0
         dropped = self._roles.dropped
-        columns = [name for name in self._source.names if name not in dropped] if dropped else None
+        columns = [name for name in self.source.names if name not in dropped] if dropped else None
         with TableWriter(self._path, _fields(self._roles, converter.text)) as writer:
-            for rows in self._source.batches(self._faults, columns):
+            for rows in self.source.batches(self._faults, columns):
                 arrays = converter.convert(rows)
                 count += rows.batch.num_rows
-                if self._faults.total and not self._source.exact:
+                if self._faults.total and not self.source.exact:
                     raise Doubt
                 if count > limit:
                     raise BadTable(
@@ -220,12 +236,12 @@ class _Build:
                     break
                 if not self._faults.total:
                     writer.write(arrays)
-                self._callback(*self._source.progress(), {"rows": count})
+                self._callback(*self.source.progress(), {"rows": count})
         return count
 
     def _check_whole(self, converter: Converter, rows: int) -> None:
-        if not rows:
-            if not self._source.exact:
+        if rows == self.rows_before:
+            if not self.source.exact:
                 raise Doubt
             raise BadTable("the table has a header but no rows", code="no_rows")
         for label, pair in converter.pairs.items():
@@ -279,7 +295,7 @@ class _Build:
     def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
         roles = self._roles
         columns = []
-        for name in self._source.names:
+        for name in self.source.names:
             column: dict[str, Any] = {"name": name, "type": "numeric", "role": "feature"}
             if name in roles.dropped:
                 column |= {"type": None, "role": "dropped", "missing": None}

@@ -112,6 +112,9 @@ def _parse_untidy(text: pa.Array) -> Parsed:
 class Converter:
     """Turns batches into rows of the typed table, and keeps the profile of every column as it goes."""
 
+    hint = _HINT
+    """What is said beside a value that does not fit the others of its column."""
+
     def __init__(
         self,
         roles: Roles,
@@ -161,7 +164,7 @@ class Converter:
             elif name in self.dates:
                 arrays.append(pa.array(self._date(rows, name)))
             else:
-                arrays.append(pa.array(self._number(rows, name, _HINT)[0]))
+                arrays.append(pa.array(self._number(rows, name, self.hint)[0]))
         arrays += [self._label(rows, label) for label in self.roles.labels]
         if self.roles.item:
             arrays.append(self._item(rows, self.roles.item))
@@ -203,7 +206,7 @@ class Converter:
             text = as_text(column, self._missing)
             values, bad = parse_dates(text)
             self._report(
-                rows, name, bad, lambda row: f"{show(text[row].as_py())} is not {DATE}{_HINT}"
+                rows, name, bad, lambda row: f"{show(text[row].as_py())} is not {DATE}{self.hint}"
             )
         self.profiles[name].update(values)
         return values

@@ -12,9 +12,13 @@ from app.services.ingest.rows import Rows
 
 
 class ItemNames:
-    """Collects the names batch by batch; whether they differ is known once all are there."""
+    """Collects the names batch by batch; whether they differ is known once all are there.
+
+    The first `rows_before` of them are those of a table that the upload adds to: only the others have lines.
+    """
 
     def __init__(self) -> None:
+        self.rows_before = 0
         self._texts: list[pa.Array] = []
         self._lines: list[npt.NDArray[np.int64]] = []
 
@@ -38,14 +42,21 @@ class ItemNames:
         lines = np.concatenate(self._lines) if self._lines else None
         described = []
         for row in at[: faults.wanted(column)].tolist():
-            name, earlier = show(coded.dictionary[int(code[row])].as_py()), int(first[code[row]])
+            name = show(coded.dictionary[int(code[row])].as_py())
+            detail = f"item {name} is in {self._place(int(first[code[row]]), lines)} already"
+            number = row - self.rows_before
             if lines is None:
-                detail = f"row {row + 1}: item {name} is in row {earlier + 1} already"
-                described.append(Fault(detail, None, column, row + 1))
+                where = self._place(row, lines)
+                described.append(Fault(f"{where}: {detail}", None, column, number + 1))
             else:
-                detail = f"item {name} is in line {int(lines[earlier])} already"
-                described.append(Fault(detail, int(lines[row]), column))
+                described.append(Fault(detail, int(lines[number]), column))
         faults.add_many(column, len(at), described)
+
+    def _place(self, row: int, lines: npt.NDArray[np.int64] | None) -> str:
+        number = row - self.rows_before
+        if number < 0:
+            return "the version before"
+        return f"row {number + 1}" if lines is None else f"line {int(lines[number])}"
 
     def summary(self) -> dict[str, object]:
         """Return the members of the column's profile; every name occurs once."""

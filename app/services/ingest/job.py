@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from sqlalchemy.orm import Session
 
 from app.db import datasets as rows
+from app.db.base import Json
 from app.db.session import Database
-from app.db.tables import DatasetStatus
+from app.db.tables import Dataset, DatasetStatus
 from app.errors import Conflict
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue
+from app.services.ingest.append import append
 from app.services.ingest.build import Callback, ingest
 from app.services.staging import publish
 
 TABLES = "tables"
+_DECLARED = ("label", "positive", "weight", "group", "item", "categorical", "drop", "missing")
 
 
 def prepare(
@@ -28,6 +32,7 @@ def prepare(
     dataset_id = claim.spec["dataset_id"]
     with db.read() as session:
         dataset = rows.find(session, claim.owner, dataset_id)
+        parent = _find_parent(session, blobs, claim)
     if dataset is None or dataset.status != DatasetStatus.PROCESSING:
         raise Conflict(f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted")
     return {
@@ -36,18 +41,51 @@ def prepare(
         "content_type": dataset.content_type,
         "content_encoding": dataset.content_encoding,
         "dataset_kind": dataset.kind,
-        "label": dataset.label,
-        "positive": dataset.positive,
         "labels": None if dataset.labels is None else [entry["name"] for entry in dataset.labels],
-        "item": dataset.item,
-        "weight": dataset.weight,
-        "group": dataset.group,
-        "categorical": dataset.categorical,
-        "drop": dataset.drop,
-        "missing": dataset.missing,
+        **declared(dataset),
         "dialect": dataset.dialect,
+        "parent": parent,
         "limits": limits(settings),
         "workdir": str(blobs.staging_dir()),
+    }
+
+
+def declared(table: object) -> Json:
+    """What is said of a table's columns by a dataset's row, or by the caller's description; but for several labels."""
+    return {name: getattr(table, name) for name in _DECLARED}
+
+
+def _find_parent(session: Session, blobs: BlobStore, claim: queue.Claim) -> Json | None:
+    """What rows are to be added to; None for a table of its own."""
+    if (parent_id := claim.spec.get("append_to")) is None:
+        return None
+    parent = rows.find(session, claim.owner, parent_id)
+    if parent is None:
+        raise Conflict(
+            f"dataset {parent_id}, which rows were to be added to, was deleted",
+            code="dataset_deleted",
+        )
+    return parent_of(blobs, parent)
+
+
+def parent_of(blobs: BlobStore, dataset: Dataset) -> Json:
+    """What the reader needs to know about a ready dataset that rows are to be added to."""
+    assert dataset.table_key is not None
+    labels = dataset.labels or [
+        {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
+    ]
+    return {
+        "path": str(blobs.path(dataset.table_key)),
+        "rows": dataset.rows,
+        "columns": [
+            {member: column[member] for member in ("name", "type", "role")}
+            for column in dataset.columns
+        ],
+        "pairs": {
+            label["name"]: [label["negative"], label["positive"]]
+            for label in labels
+            if label["name"] is not None
+        },
     }
 
 
@@ -64,7 +102,8 @@ def limits(settings: Settings) -> dict[str, int]:
 
 def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload and write the typed table."""
-    return ingest(payload, callback) | {"workdir": payload["workdir"]}
+    read = ingest if payload["parent"] is None else append
+    return read(payload, callback) | {"workdir": payload["workdir"]}
 
 
 def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from workbench import OWNER, Workbench
 from app.db.session import Database
 from app.db.tables import Dataset, JobState
 from app.errors import Invalid
-from app.services import datasets, scoring
+from app.services import datasets, previews, scoring
 from app.services.scoring import ModelCache, Served
 from app.services.tables import Columns, read_table, split
 from app.services.trials.inner import Inner
@@ -200,7 +200,7 @@ def test_an_algorithm_of_numbers_alone(bench: Workbench) -> None:
 def test_the_preview_shows_words(bench: Workbench) -> None:
     text = raw_table(40)
     dataset = bench.ready(text, drop="age")
-    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
+    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
     assert shown["columns"] == [*FEATURES[1:], "name", "income"]
     for line, row in zip(text.splitlines()[1:], shown["data"], strict=False):
         _, work, education, hours, country, name, income = line.split(", ")
@@ -217,7 +217,7 @@ def test_the_preview_shows_words(bench: Workbench) -> None:
 def test_long_words_are_cut_in_the_preview(bench: Workbench) -> None:
     rows = "".join(f"{i},{'x' * 1000}{i},{i % 2}\n" for i in range(30))
     dataset = bench.ready("n,note,y\n" + rows)
-    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
+    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
     assert shown["data"] == [[0.0, "x" * 255 + "…", "0"]]
 
 

@@ -11,7 +11,7 @@ from workbench import OWNER, Workbench
 from app.db.session import Database
 from app.db.tables import Dataset, Job, Outbox
 from app.errors import Conflict, Invalid, NotFound, UnsupportedMedia
-from app.services import datasets
+from app.services import datasets, previews
 from app.services.datasets import Description, Format
 
 SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
@@ -76,11 +76,11 @@ def test_formats() -> None:
 
 def test_the_preview_speaks_the_caller_s_words(bench: Workbench) -> None:
     dataset = bench.ready(SMALL, label="left", positive="yes")
-    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 3)
+    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 3)
     assert shown == {"columns": ["age", "left"], "data": [[1.0, "yes"], [2.0, "no"], [None, "no"]]}
     waiting = bench.upload(SMALL)
     with pytest.raises(Conflict, match="must be ready, it is processing"):
-        datasets.preview(bench.db, bench.blobs, OWNER, waiting.id, 3)
+        previews.preview(bench.db, bench.blobs, OWNER, waiting.id, 3)
 
 
 def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:

@@ -15,7 +15,7 @@ from app.db import blobs as blob_rows
 from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import Conflict, Invalid, LeaseLost
-from app.services import datasets, execution, jobs, queue
+from app.services import datasets, execution, jobs, previews, queue
 from app.services.ingest.faults import BadTable
 
 
@@ -40,7 +40,7 @@ def test_items_are_a_table_without_a_label(bench: Workbench) -> None:
         dataset.columns[0] | {"name": "item", "type": "categorical", "distinct": 80}
         == (dataset.columns[0])
     )
-    seen = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
+    seen = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
     assert seen["columns"] == ["a", "b", "c", "item"]
     assert seen["data"][1] == [*X[1].tolist(), "item1"]
 

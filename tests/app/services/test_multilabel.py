@@ -15,7 +15,7 @@ from workbench import OWNER, Workbench
 from app.db.session import Database
 from app.db.tables import Dataset, JobState
 from app.errors import Invalid, NotFound
-from app.services import datasets, models
+from app.services import datasets, models, previews
 from app.services.ingest.faults import BadTable
 from core import artifact
 from core.metrics import auc, partial_auc
@@ -72,7 +72,7 @@ def test_a_table_with_several_labels(bench: Workbench) -> None:
     roles = {column["name"]: column["role"] for column in dataset.columns}
     assert [name for name, role in roles.items() if role == "label"] == LABELS.split(",")
     assert [name for name, role in roles.items() if role == "feature"] == ["a", "b", "c"]
-    seen = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
+    seen = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
     first = dict(zip(seen["columns"], seen["data"][0], strict=True))
     assert first["rare"] == "true"
     assert first["hot"] in {"yes", "no"}

@@ -1,0 +1,378 @@
+"""Versions of a dataset: rows added as the table is read, tables that take another's place, and their order."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from workbench import OWNER, Workbench
+
+from app.db.session import Database
+from app.db.tables import Dataset
+from app.errors import Conflict, Invalid, NotFound
+from app.services import datasets, jobs, previews, versions
+
+PARQUET = "application/vnd.apache.parquet"
+HEAD = "age,vip,since,town,zip,note,left,who"
+FIRST = f"""{HEAD}
+31,true,2026-01-01,Ulm,007,x,yes,a
+?,false,2026-01-02T12:00Z,Bonn,7,y,no,b
+40.5,,,,,z,no,a
+"""
+GIVEN = {"label": "left", "group": "who", "categorical": "zip", "drop": "note"}
+MORE = """left,zip,since,town,vip,age,who
+yes,12,2026-02-01,Köln,false,22,c
+no,007,?,Ulm,true,,b
+"""
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    return Workbench(db, tmp_path)
+
+
+@pytest.fixture
+def lone(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
+    """For what has little to do with the database."""
+    db = Database(sqlite_url)
+    yield Workbench(db, tmp_path)
+    db.close()
+
+
+def make(
+    bench: Workbench,
+    parent: str,
+    body: str | bytes,
+    *,
+    content_type: str = "text/csv",
+    **given: str,
+) -> Dataset:
+    """Take a version in as the API does; its job is queued."""
+    with bench.blobs.writer("uploads") as writer:
+        writer.write(body.encode() if isinstance(body, str) else body)
+        key, sha256 = writer.commit()
+    kind = datasets.check_format(content_type, None)
+    upload = datasets.Upload(key, writer.size, sha256, kind)
+    with bench.db.write() as session:
+        new = versions.describe(given)
+        return versions.accept(session, bench.settings, OWNER, parent, new, upload)
+
+
+def made(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> Dataset:
+    """The same, read."""
+    version = make(bench, parent, body, **given)
+    job = bench.work()
+    assert job.state == "succeeded", job.error
+    return datasets.get(bench.db, OWNER, version.id)
+
+
+def fault(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> str:
+    """What is wrong with a version that is invalid."""
+    version = make(bench, parent, body, **given)
+    job = bench.work()
+    assert job.error is not None
+    assert datasets.get(bench.db, OWNER, version.id).status == "invalid"
+    detail: str = job.error["detail"]
+    return detail
+
+
+def data(bench: Workbench, dataset: Dataset) -> list[dict[str, Any]]:
+    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 100)
+    return [dict(zip(shown["columns"], row, strict=True)) for row in shown["data"]]
+
+
+def as_parquet(**columns: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def test_rows_are_added_as_if_the_table_had_been_uploaded_whole(bench: Workbench) -> None:
+    first = bench.ready(FIRST, **GIVEN)
+    second = made(bench, first.id, MORE)
+    whole = bench.ready(
+        FIRST + "22,false,2026-02-01,Köln,12,,yes,c\n,true,?,Ulm,007,,no,b\n", **GIVEN
+    )
+    assert data(bench, second) == data(bench, whole)
+    assert second.columns == whole.columns
+    assert (second.rows, second.positives, second.negatives) == (5, 2, 3)
+    profiles = [datasets.profile(bench.db, OWNER, each.id)[1] for each in (second, whole)]
+    assert profiles[0].columns == profiles[1].columns
+    assert profiles[0].duplicates == profiles[1].duplicates
+
+    assert (second.series_id, second.version, second.parent_id) == (first.id, 2, first.id)
+    assert (first.series_id, first.version, first.parent_id) == (first.id, 1, None)
+    assert [each.mode for each in (first, second)] == [None, "append"]
+    upload = hashlib.sha256(MORE.encode()).hexdigest()
+    assert second.upload_sha256 == upload
+    assert second.sha256 == hashlib.sha256((first.sha256 + upload).encode()).hexdigest()
+    for name in ("name", "label", "positive", "negative", "group", "categorical", "drop"):
+        assert getattr(second, name) == getattr(first, name), name
+    assert data(bench, first) == data(bench, second)[:3]  # it is as it was
+
+
+def test_every_format_adds_the_same_rows(lone: Workbench) -> None:
+    parent = lone.ready("a,b,y\n1,u,p\n2,v,n\n", label="y")
+    typed = as_parquet(y=["p", "n"], b=["w", None], a=pa.array([3, None], pa.int32()))
+    arrow = io.BytesIO()
+    table = pq.read_table(io.BytesIO(typed))
+    with pa.ipc.new_stream(arrow, table.schema) as stream:
+        stream.write_table(table)
+    ways = {
+        "text/csv": b"\xef\xbb\xbfy;b;a\np;w;3\nn;?;\n",
+        "application/x-ndjson": b'{"y":"p","b":"w","a":3}\n{"y":"n","b":null}\n',
+        PARQUET: typed,
+        "application/vnd.apache.arrow.stream": arrow.getvalue(),
+    }
+    expected = [{"a": 3.0, "b": "w", "y": "p"}, {"a": None, "b": None, "y": "n"}]
+    for number, (content_type, body) in enumerate(ways.items(), start=2):
+        parent = made(lone, parent.id, body, content_type=content_type)
+        assert (parent.version, data(lone, parent)[-2:]) == (number, expected), content_type
+    assert parent.rows == 10
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ("age,left\n1,yes\n", "'vip': the column is missing"),
+        (f"{HEAD},extra\n1,true,,,,,yes,a,1\n", "'extra': there is no such column in the version"),
+        (f"{HEAD}\n1,true,,,,,yes,a\nold,true,,,,,no,a\n", "line 3, column 'age': 'old' is not a"),
+        (f"{HEAD}\n1,2,,,,,yes,a\n", "line 2, column 'vip': '2' is neither true nor false"),
+        (f"{HEAD}\n1,,1/2/2026,,,,yes,a\n", "line 2, column 'since': '1/2/2026' is not an ISO"),
+        (f"{HEAD}\n1,,,,,,maybe,a\n", "'maybe' is a third value of the label, beside 'no' and"),
+        (f"{HEAD}\n1,,,,,,yes,\n", "line 2, column 'who': the group must not be missing"),
+        (f"{HEAD}\n", "the table has a header but no rows"),
+        (f"{HEAD}\n1,2\n", "2 values where the header has 8"),
+    ],
+)
+def test_rows_that_do_not_fit(lone: Workbench, body: str, detail: str) -> None:
+    first = lone.ready(FIRST, **GIVEN)
+    said = fault(lone, first.id, body)
+    assert detail in said
+    assert "categorical" not in said  # which could not be said here
+    # An invalid version stands in nobody's way.
+    assert made(lone, first.id, MORE).version == 3
+
+
+def test_typed_columns_that_do_not_fit(lone: Workbench) -> None:
+    first = lone.ready("a,d,y\n1,2026-01-01,p\n2,2026-01-02,n\n", label="y")
+    dates = pa.array([0], pa.date32())
+    for columns, detail in (
+        ({"a": dates, "d": dates}, "'a': the column has the type date32[day], and is numeric"),
+        ({"a": [1.0], "d": [1.0]}, "'d': the column has the type double, and is datetime in the"),
+        ({"a": ["x"], "d": dates}, "row 1: 'x' is not a number"),
+        ({"a": pa.array([[1]]), "d": dates}, "has the type list"),
+    ):
+        body = as_parquet(y=["p"], **columns)
+        assert detail in fault(lone, first.id, body, content_type=PARQUET)
+    second = made(lone, first.id, as_parquet(y=["p"], a=[None], d=dates), content_type=PARQUET)
+    assert data(lone, second)[2] == {"a": None, "d": 0.0, "y": "p"}
+
+
+def test_limits_are_those_of_all_rows(lone: Workbench) -> None:
+    first = lone.ready("t,y\na,p\nb,n\n", label="y")
+    lone.settings = lone.settings.model_copy(update={"max_rows": 3})
+    assert "at most 3 rows" in fault(lone, first.id, "t,y\na,p\nb,n\n")
+    lone.settings = lone.settings.model_copy(update={"max_rows": 100, "max_categories": 2})
+    assert "at most 2 categories" in fault(lone, first.id, "t,y\nc,p\n")
+
+
+def test_identifiers_stay_identifiers_and_features_features(lone: Workbench) -> None:
+    rows = "".join(f"{n},name {n},t{n % 2},{'pn'[n % 2]}\n" for n in range(30))
+    first = lone.ready(f"x,who,t,y\n{rows}", label="y")
+    more = "".join(f"{n},name 0,new {n},p\n" for n in range(400))
+    second = made(lone, first.id, f"x,who,t,y\n{more}")
+    roles = {column["name"]: column["role"] for column in second.columns}
+    assert roles == {"x": "feature", "who": "identifier", "t": "feature", "y": "label"}
+
+
+def test_several_labels_and_weights(lone: Workbench) -> None:
+    given = {"kind": "multilabel", "labels": "hot,big", "weight": "w"}
+    first = lone.ready("x,w,hot,big\n1,2,yes,0\n2,1,no,1\n", **given)
+    assert "'2' is a third value" in fault(lone, first.id, "x,w,hot,big\n1,1,yes,2\n")
+    second = made(lone, first.id, "x,w,hot,big\n3,0,yes,1\n")
+    assert second.labels is not None
+    assert [entry["positives"] for entry in second.labels] == [2, 2]
+    assert data(lone, second)[2] == {"x": 3.0, "hot": "yes", "big": "1", "w": 0.0}
+
+
+def test_items_keep_their_pairs_when_others_come(bench: Workbench) -> None:
+    items = bench.ready("item,x\na,1\nb,2\n", kind="preferences")
+    bench.compare(items, "better,worse\nb,a\n")
+    said = fault(bench, items.id, "item,x\nc,3\na,4\n")
+    assert "line 3, column 'item': item 'a' is in the version before already" in said
+    typed = as_parquet(item=["c", "a", "c"], x=[3.0, 4.0, 5.0])
+    said = fault(bench, items.id, typed, content_type=PARQUET)
+    assert "row 2: item 'a' is in the version before already" in said
+    more = made(bench, items.id, "item,x\nc,3\n")
+    assert more.pairs is not None
+    assert (more.pairs.status, more.pairs.pairs) == ("ready", 1)
+    assert made(bench, more.id, "item,x\nq,1\nr,2\n", mode="replace").pairs is None
+
+
+def test_a_table_in_place_of_another(lone: Workbench) -> None:
+    first = lone.ready(FIRST, **GIVEN)
+    said = "zip,left,age,who,note\n1,no,old,a,\n2,yes,young,b,\n"
+    second = made(lone, first.id, said, mode="replace")
+    types = {column["name"]: column["type"] for column in second.columns}
+    # Types are settled anew, declarations stay.
+    assert types == dict.fromkeys(("zip", "left", "age", "who"), "categorical") | {"note": None}
+    assert (second.version, second.mode, second.positive) == (2, "replace", "yes")
+    assert second.sha256 == hashlib.sha256(said.encode()).hexdigest()
+    assert "label column 'left' is not in" in fault(lone, first.id, "a,who\n1,2\n", mode="replace")
+
+
+def test_how_a_csv_is_written_is_inherited_and_may_be_said_anew(lone: Workbench) -> None:
+    given = {"label": "y", "decimal": "comma", "delimiter": "semicolon"}
+    latin = "text/csv; charset=latin-1"
+    first = lone.ready("x;t;y\n1,5;é;p\n2,5;b;n\n".encode("latin-1"), content_type=latin, **given)
+    second = made(lone, first.id, "x;t;y\n3,5;é;p\n".encode("latin-1"))
+    third = made(
+        lone, second.id, "x,t,y\n4.5,é,p\n", delimiter="comma", decimal="point", encoding="utf-8"
+    )
+    assert [row["x"] for row in data(lone, third)] == [1.5, 2.5, 3.5, 4.5]
+    assert [row["t"] for row in data(lone, third)] == ["é", "b", "é", "é"]
+    fourth = made(lone, third.id, as_parquet(x=[5.5], t=["é"], y=["n"]), content_type=PARQUET)
+    assert (fourth.rows, fourth.dialect) == (5, None)
+    with pytest.raises(Invalid, match="can be said of text/csv only"):
+        make(lone, fourth.id, b"PAR1", content_type=PARQUET, decimal="comma")
+
+
+def test_what_may_be_said(lone: Workbench) -> None:
+    for given, detail in (
+        ({"label": "y"}, "label is not known here: a version has its parent's roles"),
+        ({"mode": "merge"}, "mode must be one of append, replace, got 'merge'"),
+        ({"decimal": "\0"}, "decimal must be one of point, comma"),
+    ):
+        with pytest.raises(Invalid, match=detail):
+            versions.describe(given)
+
+
+def test_rows_are_added_to_the_newest_version_alone(bench: Workbench) -> None:
+    first = bench.ready(FIRST, **GIVEN)
+    waiting = make(bench, first.id, MORE)
+    with pytest.raises(Conflict, match=r"version 2 \(ds_\w+\) is processing") as caught:
+        make(bench, first.id, MORE)
+    assert caught.value.code == "not_the_newest_version"
+    with pytest.raises(Conflict, match="must be ready"):
+        make(bench, waiting.id, MORE)
+    other = make(bench, first.id, FIRST, mode="replace")  # which has nothing to wait for
+    assert (waiting.version, other.version) == (2, 3)
+    for _ in range(2):
+        bench.work()
+    with pytest.raises(Conflict, match="version 3"):
+        make(bench, waiting.id, MORE)
+    datasets.delete(bench.db, OWNER, other.id)
+    assert made(bench, waiting.id, MORE).version == 4  # a number is never given again
+    for owner, dataset_id in (("bob", first.id), (OWNER, "ds_x")):
+        with pytest.raises(NotFound):
+            versions.check_open(bench.db, owner, dataset_id, "append")
+        with pytest.raises(NotFound):
+            versions.list_page(bench.db, owner, dataset_id, limit=10, after=None)
+
+
+def test_two_who_add_at_once(bench: Workbench) -> None:
+    first = bench.ready(FIRST, **GIVEN)
+    gate, outcomes = threading.Barrier(4), []
+
+    def add(mode: str) -> None:
+        gate.wait()
+        try:
+            outcomes.append(make(bench, first.id, MORE, mode=mode).version)
+        except Conflict as conflict:
+            outcomes.append(conflict.code)
+
+    modes = ("append", "append", "replace", "replace")
+    threads = [threading.Thread(target=add, args=(mode,)) for mode in modes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    numbers = sorted(outcome for outcome in outcomes if isinstance(outcome, int))
+    assert numbers == list(range(2, 2 + len(numbers)))
+    assert len(numbers) >= 2  # those that replace; of those that add one at most
+    assert outcomes.count("not_the_newest_version") == 4 - len(numbers) >= 1
+
+
+def test_a_version_that_is_being_added_to_stays_until_that_is_done(bench: Workbench) -> None:
+    first = bench.ready(FIRST, **GIVEN)
+    second = make(bench, first.id, MORE)
+    with pytest.raises(Conflict, match=str(second.job_id)):
+        datasets.delete(bench.db, OWNER, first.id)
+    bench.work()
+    datasets.delete(bench.db, OWNER, first.id)
+    second = datasets.get(bench.db, OWNER, second.id)
+    assert (second.parent_id, len(data(bench, second))) == (first.id, 5)
+    third = made(bench, second.id, MORE)
+    assert (third.version, third.series_id) == (3, first.id)
+    page = versions.list_page(bench.db, OWNER, third.id, limit=10, after=None)
+    assert [version.id for version in page.data] == [third.id, second.id]
+
+
+def test_reading_again_what_failed(bench: Workbench) -> None:
+    first = bench.ready(FIRST, **GIVEN)
+    bad = make(bench, first.id, f"{HEAD}\n")
+    failed = bench.work()
+
+    def retry() -> None:
+        with bench.db.write() as session:
+            jobs.retry_within(session, bench.settings, OWNER, failed.id)
+
+    retry()
+    assert bench.work().state == "failed"
+    with bench.db.read() as session:
+        failed = jobs.get(bench.db, OWNER, str(session.get_one(Dataset, bad.id).job_id))
+    made(bench, first.id, MORE)
+    with pytest.raises(Conflict) as caught:
+        retry()
+    assert caught.value.code == "not_the_newest_version"
+    datasets.delete(bench.db, OWNER, first.id)
+    with pytest.raises(Conflict, match="was deleted"):
+        retry()
+
+
+def test_lists_of_a_name_and_of_the_newest(bench: Workbench) -> None:
+    first = bench.ready(FIRST, name="a", **GIVEN)
+    second = made(bench, first.id, MORE)
+    other = bench.ready(FIRST, name="b", **GIVEN)
+    make(bench, second.id, MORE)
+
+    def listed(**asked: Any) -> list[str]:
+        page = datasets.list_page(bench.db, OWNER, limit=10, after=None, **asked)
+        return [dataset.id for dataset in page.data]
+
+    assert listed(latest=True) == [other.id, second.id]
+    assert listed(latest=True, name="a") == [second.id]
+    assert len(listed(name="a")) == 3
+    with pytest.raises(Invalid, match="NUL"):
+        listed(name="a\0")
+
+
+def test_checking_leaves_nothing(lone: Workbench, tmp_path: Path) -> None:
+    first = lone.ready(FIRST, **GIVEN)
+    upload = tmp_path / "upload"
+    upload.write_text(MORE)
+    csv = datasets.check_format("text/csv", None)
+
+    def check(**given: str) -> dict[str, Any]:
+        said = versions.describe(given)
+        return versions.check_table(
+            lone.db, lone.blobs, lone.settings, OWNER, first.id, said, upload, csv
+        )
+
+    before = sorted(lone.blobs.root.rglob("*"))
+    assert check()["rows"] == 5
+    upload.write_text(f"{HEAD}\n1,2,,,,,yes,a\n")
+    with pytest.raises(Invalid, match="neither true nor false"):
+        check()
+    upload.write_text(FIRST)
+    assert check(mode="replace")["rows"] == 3
+    assert sorted(lone.blobs.root.rglob("*")) == before
+    assert len(datasets.list_page(lone.db, OWNER, limit=10, after=None).data) == 1
