@@ -90,8 +90,8 @@ class Attendance:
                 self._keep_lease()
         except FitProcessDied as error:
             return self._retry_later(str(error))
-        except LeaseLost:
-            self._process.stop_job()
+        except Exception:
+            self._process.stop_job()  # its late answer must not be taken for the next job's
             raise
 
     def _answered(self, message: Message) -> Ending:

@@ -11,8 +11,27 @@ from celery import Celery, signals
 from celery.apps.worker import Worker
 from celery.platforms import SecurityWarning
 from celery.worker import state
+from kombu.transport import redis as transport
+from redis.exceptions import DataError
 
 from app.infra.producer import QUEUE
+
+log = logging.getLogger(__name__)
+
+
+class Channel(transport.Channel):
+    """A channel that drops a message which nobody can read: by default its error ends the consumer."""
+
+    def _brpop_read(self, **options: Any) -> bool | None:
+        try:
+            heard: bool | None = super()._brpop_read(**options)
+            return heard
+        except (ValueError, LookupError, TypeError, AttributeError, DataError) as error:
+            log.warning("a message that cannot be read is dropped: %s", error)
+            return None
+
+
+transport.Transport.Channel = Channel
 
 
 class CeleryWorker(Worker):

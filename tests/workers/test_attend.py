@@ -6,11 +6,14 @@ import os
 import signal
 from threading import Thread
 
+import pytest
 from harness import ENDLESS, LONG, OWNER, Crew, is_running
 from servers import eventually
 from sqlalchemy import update
 
+from app.db.model_tables import Model
 from app.db.tables import Job
+from app.infra import faults
 from app.services import datasets, jobs
 
 
@@ -120,3 +123,18 @@ def test_the_users_fault_fails_at_once(crew: Crew) -> None:
         assert ingest.error is not None
         assert ingest.error["detail"]
         assert datasets.get(shop.db, OWNER, dataset_id).status == "invalid"
+
+
+def test_an_attempt_that_breaks_off_leaves_no_answer_to_the_next_job(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "_armed", faults.parse("beat=raise"))
+    broken = crew.shop.train(crew.table, ENDLESS)
+    eventually(lambda: crew.shop.job(broken).not_before > 0, seconds=60)  # it will be tried again
+    next_id = crew.shop.train(crew.table, 3)
+    model_id = crew.shop.reaches(next_id, "succeeded").model_id
+    with crew.shop.db.read() as session:
+        model = session.get_one(Model, model_id)
+        assert (model.job_id, model.parameters["n_rounds"]) == (next_id, 3)
+    jobs.cancel(crew.shop.db, OWNER, broken)
+    assert crew.shop.ends(broken).state == "cancelled"
