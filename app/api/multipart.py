@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import python_multipart
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
 from app.errors import Malformed, TooLarge
@@ -42,19 +42,23 @@ class FormReader:
         self._has_file = False
         self._ended = False
         self._chunks: list[bytes] = []
-        self._parser = python_multipart.MultipartParser(
-            boundary,
-            {
-                "on_part_begin": self._begin,
-                "on_part_data": self._data,
-                "on_part_end": self._end,
-                "on_header_field": self._on_header_name,
-                "on_header_value": self._on_header_value,
-                "on_header_end": self._on_header_end,
-                "on_headers_finished": self._on_headers,
-                "on_end": self._on_end,
-            },
-        )
+        # The parser itself bounds the boundary's length, and the number and the lengths of a part's headers.
+        try:
+            self._parser = python_multipart.MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._begin,
+                    "on_part_data": self._data,
+                    "on_part_end": self._end,
+                    "on_header_field": self._on_header_name,
+                    "on_header_value": self._on_header_value,
+                    "on_header_end": self._on_header_end,
+                    "on_headers_finished": self._on_headers,
+                    "on_end": self._on_end,
+                },
+            )
+        except FormParserError as error:
+            raise Malformed(f"the form could not be read: {error}") from error
 
     async def file(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the chunks of the part named `file`; the other parts end up in `form.fields`."""
@@ -65,7 +69,7 @@ class FormReader:
                     yield piece
                 self._chunks.clear()
             self._parser.finalize()
-        except MultipartParseError as error:
+        except FormParserError as error:
             raise Malformed(f"the form could not be read: {error}") from error
         if not self._ended:
             raise Malformed("the form ends before its last boundary")

@@ -31,6 +31,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._head_seconds = head_seconds
         self._head_bytes = 0
+        self._in_head = False
         self._in_body = False
         self._clock: asyncio.TimerHandle | None = None
 
@@ -52,12 +53,17 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._head_bytes > LONGEST_HEAD:
             self._refuse(431, "headers_too_large", f"a head may have at most {LONGEST_HEAD} bytes")
-        elif self._head_bytes and not self._in_body and self._clock is None:
+        elif self._clock is None and (self._in_head or (self._head_bytes and not self._in_body)):
             self._start_clock()
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head = True
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """The head is here."""
-        self._head_bytes, self._in_body = 0, True
+        self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
         if len(self.pipeline) > MOST_PIPELINED:
@@ -93,7 +99,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Say why, unless an answer is under way, and hang up."""
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or not cycle.response_started:
             phrase = HTTPStatus(status).phrase
             problem = {
                 "type": f"urn:rankwright:problem:{code}",

@@ -1,0 +1,347 @@
+"""HTTP as an enemy speaks it: each time one clear refusal or a closed connection, and the server lives."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from live_service import Service, running
+from pydantic import SecretStr
+
+from app.api.middleware import LONGEST_ADDRESS, LONGEST_HEADERS, MOST_HEADERS
+from app.api.server import LONGEST_HEAD, MOST_PIPELINED
+from app.infra.settings import Settings
+
+DEEP = 100_000
+MAX_BODY = 10 * DEEP
+SECONDS = 0.25  # what a hurried server waits for heads and bodies
+TOO_LONG = b"a" * (4 * LONGEST_HEAD)  # what comes with the end of a head is not counted
+CSV = b"Content-Type: text/csv"
+JSON = b"Content-Type: application/json"
+CHUNKED = b"Transfer-Encoding: chunked"
+CLOSED = 0
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+    """A service that waits as long as it does by default."""
+    state = tmp_path_factory.mktemp("state")
+    with running(
+        Settings(state_dir=state, database_url=sqlite_file, max_body_bytes=MAX_BODY)
+    ) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def key(patient: Service) -> bytes:
+    return b"Authorization: Bearer " + patient.key().encode()
+
+
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+    """A service that does not wait long, on the same database."""
+    settings = Settings(
+        state_dir=tmp_path_factory.mktemp("state"),
+        database_url=sqlite_file,
+        head_seconds=SECONDS,
+        body_seconds=SECONDS,
+    )
+    with running(settings) as service:
+        yield service
+
+
+def connect(service: Service) -> socket.socket:
+    url = httpx.URL(service.url)
+    return socket.create_connection((url.host, url.port or 80), timeout=30)
+
+
+def say(service: Service, pieces: Iterable[bytes]) -> bytes:
+    """Send the pieces one by one, and hear all that comes until the server hangs up."""
+    heard = b""
+    with connect(service) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            for piece in pieces:
+                line.sendall(piece)
+            while more := line.recv(1 << 16):
+                heard += more
+        except ConnectionError:  # it hung up on what was still being sent
+            pass
+    return heard
+
+
+def status_of(heard: bytes) -> int:
+    """The answer's status; there is never more than one answer to one request."""
+    assert heard.count(b"HTTP/1.1 ") == (1 if heard else 0), heard
+    return int(heard[9:12]) if heard else CLOSED
+
+
+def request(line: bytes, *headers: bytes, body: bytes = b"") -> bytes:
+    return b"\r\n".join([line, b"Host: x", b"Connection: close", *headers, b"", body])
+
+
+GET, POST = b"GET /v1/jobs HTTP/1.1", b"POST /v1/jobs HTTP/1.1"
+UPLOAD = b"POST /v1/datasets HTTP/1.1"
+
+# What is said (KEY stands for a good key) -> the statuses that are right, CLOSED for a line that is cut without a word
+HEADS: dict[str, tuple[bytes, set[int]]] = {
+    "too many headers": (
+        request(GET, *(b"x-%d: 1" % i for i in range(MOST_HEADERS))),
+        {431},
+    ),
+    "headers of too many bytes": (
+        request(GET, *[b"x: " + b"a" * (LONGEST_HEADERS // 10)] * 10),
+        {431},
+    ),
+    "a header without end": (GET + b"\r\nx: " + TOO_LONG, {431}),
+    "a name without end": (GET + b"\r\n" + TOO_LONG, {431}),
+    "an address without end": (b"GET /" + TOO_LONG, {431}),
+    "headers without end": (GET + b"\r\n" + b"x: y\r\n" * (LONGEST_HEAD // 6 + 1), {431}),
+    "empty lines without end": (b"\r\n" * LONGEST_HEAD, {431}),
+    "a long address": (
+        request(b"GET /v1/jobs?after=" + b"a" * LONGEST_ADDRESS + b" HTTP/1.1", b"KEY"),
+        {414},
+    ),
+    "a folded header": (request(GET, b"x: y", b" z: w"), {400}),
+    "a space before the colon": (request(GET, b"Authorization : Bearer x"), {400}),
+    "a NUL in a header": (request(GET, b"x: a\0b"), {400}),
+    "a lone CR in a header": (request(GET, b"x: a\rb"), {400}),
+    "bytes that are no ASCII": (request(GET, b"x: \xff\xfe", b"KEY"), {200}),
+    "no version": (b"GET /v1/jobs\r\n\r\n", {400, 401}),
+    "another version": (b"GET /v1/jobs HTTP/3.7\r\n\r\n", {400}),
+    "HTTP/2 without asking": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400}),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 600, {400}),
+    "an unknown method": (request(b"FROB /v1/jobs HTTP/1.1"), {400}),
+    "TRACE": (request(b"TRACE /v1/jobs HTTP/1.1", b"KEY"), {405}),
+    "a tunnel": (request(b"CONNECT 10.0.0.1:443 HTTP/1.1"), {400, 404, 405}),
+    "an asterisk": (request(b"OPTIONS * HTTP/1.1"), {400, 404, 405}),
+    "another server's address": (request(b"GET http://10.0.0.1:1/v1/jobs HTTP/1.1", b"KEY"), {200}),
+    "an address of two slashes": (request(b"GET //10.0.0.1/v1/jobs HTTP/1.1", b"KEY"), {404}),
+    "an odd Host": (request(GET, b"Host: [", b"Host: evil/../?#\\", b"KEY"), {200, 400}),
+    "web sockets": (
+        request(GET, b"Upgrade: websocket", b"Connection: upgrade", b"KEY"),
+        {200, 400, 426},
+    ),
+    "HTTP/2 by an upgrade": (
+        request(GET, b"Upgrade: h2c", b"Connection: upgrade, http2-settings", b"KEY"),
+        {200, 400},
+    ),
+    "NUL in the path": (b"GET /v1/\0 HTTP/1.1\r\n\r\n", {400}),
+    "%00 in the path": (request(b"GET /v1/jobs/a%00b HTTP/1.1", b"KEY"), {400}),
+    "%00 in the query": (request(b"GET /v1/jobs?state=%00 HTTP/1.1", b"KEY"), {400}),
+    "raw UTF-8 in the path": (request("GET /v1/jobs/é HTTP/1.1".encode(), b"KEY"), {400, 404}),
+    "raw bytes in the query": (request(b"GET /v1/jobs?state=\xff HTTP/1.1", b"KEY"), {400, 422}),
+    "overlong UTF-8": (request(b"GET /v1/jobs/%c0%ae%c0%ae%c0%af HTTP/1.1", b"KEY"), {404}),
+    "a surrogate in UTF-8": (request(b"GET /v1/models/%ed%a0%80 HTTP/1.1", b"KEY"), {404}),
+    "dots": (request(b"GET /v1/models/../../../etc/passwd HTTP/1.1", b"KEY"), {404}),
+    "encoded dots": (
+        request(b"GET /v1/models/..%2f..%2f..%2fetc%2fpasswd/artifact HTTP/1.1", b"KEY"),
+        {404},
+    ),
+    "line ends in the path": (
+        request(b"GET /v1/jobs/x%0d%0aSet-Cookie:%20a=b HTTP/1.1", b"KEY"),
+        {404},
+    ),
+}
+BODIES: dict[str, tuple[bytes, set[int]]] = {
+    "a length that is short": (
+        request(POST, JSON, b"KEY", b"Content-Length: 2", body=b"{}GET /smuggled HTTP/1.1\r\n\r\n"),
+        {422},
+    ),
+    "a negative length": (request(POST, JSON, b"Content-Length: -1", body=b"{}"), {400}),
+    "a signed length": (request(POST, JSON, b"Content-Length: +2", body=b"{}"), {400}),
+    "a length in base 16": (request(POST, JSON, b"Content-Length: 0x2", body=b"{}"), {400}),
+    "two lengths": (
+        request(POST, JSON, b"Content-Length: 2", b"Content-Length: 3", body=b"{} "),
+        {400},
+    ),
+    "two lengths in one": (request(POST, JSON, b"Content-Length: 2, 2", body=b"{}"), {400}),
+    "a length beyond counting": (request(POST, JSON, b"Content-Length: " + b"9" * 40), {400}),
+    "a length and chunks": (
+        request(POST, JSON, b"KEY", b"Content-Length: 6", CHUNKED, body=b"0\r\n\r\nGET /smuggled"),
+        {400},
+    ),
+    "chunks and a length": (
+        request(POST, JSON, b"KEY", CHUNKED, b"Content-Length: 6", body=b"0\r\n\r\nGET /smuggled"),
+        {400},
+    ),
+    "an encoding like chunks": (
+        request(POST, JSON, b"KEY", b"Transfer-Encoding: xchunked", body=b"0\r\n\r\n"),
+        {400, 408},
+    ),
+    "chunks within chunks": (
+        request(POST, JSON, b"KEY", b"Transfer-Encoding: chunked, identity", body=b"0\r\n\r\n"),
+        {400, 408},
+    ),
+    "a space in the encoding's name": (
+        request(POST, JSON, b"KEY", b"Transfer-Encoding : chunked", body=b"0\r\n\r\n"),
+        {400},
+    ),
+    **{
+        f"a chunk of size {size.decode()!r}": (
+            request(POST, JSON, b"KEY", CHUNKED, body=size + b"\r\n{}\r\n0\r\n\r\n"),
+            {400},
+        )
+        for size in (b"z", b"-2", b"+2", b"0x2", b"1", b"2 ", b"f" * 17, b"")
+    },
+    "extensions of a chunk without end": (
+        request(UPLOAD, CSV, b"KEY", CHUNKED, body=b"1;" + TOO_LONG),
+        {431},
+    ),
+    "headers behind the chunks without end": (
+        request(UPLOAD, CSV, b"KEY", CHUNKED, body=b"1\r\na\r\n0\r\n" + b"x: y\r\n" * 50_000),
+        {431, CLOSED},
+    ),
+    "a compressed body": (
+        request(POST, JSON, b"KEY", b"Content-Encoding: gzip", b"Content-Length: 2", body=b"{}"),
+        {415},
+    ),
+    "continue, without a key": (
+        request(POST, JSON, b"Expect: 100-continue", b"Content-Length: 1000"),
+        {401},
+    ),
+    "continue, with too much": (
+        request(POST, JSON, b"KEY", b"Expect: 100-continue", b"Content-Length: 9999999"),
+        {413},
+    ),
+    "an odd expectation": (
+        request(POST, JSON, b"KEY", b"Expect: miracles", b"Content-Length: 2", body=b"{}"),
+        {417, 422},
+    ),
+    "a body where none is read": (
+        request(GET, b"KEY", b"Content-Length: 20", body=b"GET /smuggled HTTP/1"),
+        {200},
+    ),
+}
+
+
+def lives(service: Service) -> None:
+    """The service answers, and as before."""
+    answer = service.client().get("/health/live")
+    assert (answer.status_code, answer.json()["status"]) == (200, "ok")
+
+
+@pytest.mark.parametrize("name", [*HEADS, *BODIES])
+def test_what_no_client_says(patient: Service, key: bytes, name: str) -> None:
+    said, right = (HEADS | BODIES)[name]
+    heard = say(patient, [said.replace(b"KEY", key)])
+    assert status_of(heard) in right, heard
+    assert b"/smuggled" not in heard
+    if status_of(heard) >= 400:
+        assert b"application/problem+json" in heard
+    assert b"set-cookie" not in heard.partition(b"\r\n\r\n")[0].lower()
+    lives(patient)
+
+
+SLOW: dict[str, tuple[bytes, set[int]]] = {
+    "nothing at all": (b"", {408}),
+    "half a head": (GET + b"\r\nx:", {408}),
+    "half a body": (request(POST, JSON, b"KEY", b"Content-Length: 10", body=b"{"), {408}),
+    "a length that is long": (
+        request(POST, JSON, b"KEY", b"Content-Length: 100", body=b"{}"),
+        {408},
+    ),
+    "an upload whose length is long": (
+        request(UPLOAD, CSV, b"KEY", b"Content-Length: 100", body=b"a,b\n"),
+        {408},
+    ),
+    "half a chunk": (request(UPLOAD, CSV, b"KEY", CHUNKED, body=b"5\r\na,b"), {408}),
+    "half a form": (
+        request(UPLOAD, b"KEY", b"Content-Type: multipart/form-data; boundary=b", CHUNKED),
+        {408},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_who_never_comes_to_the_end(hurried: Service, key: bytes, name: str) -> None:
+    said, right = SLOW[name]
+    assert status_of(say(hurried, [said.replace(b"KEY", key)])) in right
+    lives(hurried)
+
+
+def test_a_second_head_that_never_ends(hurried: Service) -> None:
+    """The clock runs for each head, not for the connection's first alone."""
+    heard = say(hurried, [b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/jobs HTTP/1.1\r\n"])
+    first, _, second = heard.partition(b"}HTTP/1.1 ")
+    assert first.startswith(b"HTTP/1.1 200")
+    assert second.startswith(b"408")
+
+
+def test_one_byte_at_a_time(patient: Service, key: bytes) -> None:
+    """Slow, but it comes: the request is served."""
+    head = request(UPLOAD, CSV, key, CHUNKED)
+    table = b"age,left\n" + b"1,yes\n2,no\n" * 20
+    chunks = [b"1\r\n%c\r\n" % byte for byte in table] + [b"0\r\n\r\n"]
+    whole = [bytes([byte]) for byte in head] + chunks
+    assert status_of(say(patient, whole)) == 202
+
+
+def test_a_flood_of_requests_on_one_line(patient: Service) -> None:
+    """Some are answered; what queues up beyond reason ends the connection."""
+    heard = say(patient, [b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n" * 3000])
+    assert heard.count(b"HTTP/1.1 200") <= MOST_PIPELINED + 1
+    lives(patient)
+
+
+def json_operations(service: Service) -> Iterator[tuple[str, str, list[str]]]:
+    """Method, path, and the names at the top of the body."""
+    document: dict[str, Any] = service.client().get("/openapi.json").json()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {})
+            if "application/json" in content:
+                schema = content["application/json"]["schema"]
+                if "$ref" in schema:
+                    schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+                parts = schema.get("oneOf", [schema])
+                yield method.upper(), path, [name for part in parts for name in part["properties"]]
+
+
+MADE_OF = {
+    "deep lists": lambda name: f'{{"{name}": {"[" * DEEP}'.encode(),
+    "deep objects": lambda name: (b'{"%s": ' % name.encode()) * DEEP,
+    **{
+        f"{depth} levels": lambda name, depth=depth: (
+            f'{{"{name}": {"[" * depth}{"]" * depth}}}'.encode()
+        )
+        for depth in (500, 990)
+    },
+    "a number of 5,000 digits": lambda name: f'{{"{name}": {"9" * 5000}}}'.encode(),
+    "a number beyond float64": lambda name: f'{{"{name}": 1e999}}'.encode(),
+    "NaN": lambda name: f'{{"{name}": NaN}}'.encode(),
+    "Infinity": lambda name: f'{{"{name}": -Infinity}}'.encode(),
+    "a surrogate alone": lambda name: f'{{"{name}": "\\ud800"}}'.encode(),
+    "a surrogate in a key": lambda name: f'{{"\\udfff": 1, "{name}": {{"\\ud800": 1}}}}'.encode(),
+    "NUL": lambda name: f'{{"{name}": "\\u0000"}}'.encode(),
+    "the same key again": lambda name: f'{{"{name}": 1, "{name}": {{}}}}'.encode(),
+    "a byte order mark": lambda name: b"\xef\xbb\xbf" + f'{{"{name}": 1}}'.encode(),
+    "UTF-16": lambda name: f'{{"{name}": 1}}'.encode("utf-16"),
+    "bytes that are no UTF-8": lambda name: f'{{"{name}": "'.encode() + b'\xff\xc0\xaf"}',
+    "another charset": lambda name: f'{{"{name}": "é"}}'.encode("latin-1"),
+    "nothing": lambda name: b"",
+    "null": lambda name: b"null",
+    "a list": lambda name: b"[]",
+    "half a document": lambda name: f'{{"{name}"'.encode(),
+    "two documents": lambda name: b"{}{}",
+    "many keys": lambda name: b"{" + b",".join(b'"k%d": 0' % i for i in range(700)) + b"}",
+}
+
+
+def test_json_that_nobody_means(patient: Service) -> None:
+    """Each kind on each route that takes JSON; what is deep at each name of the body."""
+    client = patient.client(patient.key(), **{"Content-Type": "application/json"})
+    operations = list(json_operations(patient))
+    assert len(operations) > 8
+    for method, path, names in operations:
+        address = path.replace("{", "").replace("}", "")
+        for kind, made in MADE_OF.items():
+            for name in names if "levels" in kind else names[:1]:
+                answer = client.request(method, address, content=made(name))
+                assert 400 <= answer.status_code < 500, (method, path, kind, answer.text)
+                assert answer.headers["Content-Type"] == "application/problem+json"
+                answer.json()
+    lives(patient)
