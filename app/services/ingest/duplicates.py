@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from app.services.ingest.reader import TableReader
 from app.services.row_hashes import Hashes, add_column
 
 Json = dict[str, Any]
@@ -30,9 +30,9 @@ def count_duplicates(
     """
     kept: list[Hashes] = []
     level = 0
-    with pq.ParquetFile(path) as file:
-        for number in range(file.num_row_groups):
-            words = _words(file.read_row_group(number, use_threads=False), features, label)
+    with TableReader(path) as table:
+        for group in range(table.groups):
+            words = _words(table, group, features, label)
             kept.append(_share(words, level))
             if sum(map(len, kept)) > MOST_HASHES:
                 level += 1
@@ -45,26 +45,23 @@ def count_duplicates(
 
 def hash_rows(path: Path, features: Sequence[str]) -> Hashes:
     """The hash of each row's features; the lowest bit is 0."""
-    with pq.ParquetFile(path) as file:
-        words = [
-            _words(file.read_row_group(number, columns=list(features)), features, None)
-            for number in range(file.num_row_groups)
-        ]
+    with TableReader(path) as table:
+        words = [_words(table, group, features, None) for group in range(table.groups)]
     return np.concatenate(words) if words else np.empty(0, dtype=np.uint64)
 
 
-def _words(group: pa.Table, features: Sequence[str], label: str | None) -> Hashes:
+def _words(table: TableReader, group: int, features: Sequence[str], label: str | None) -> Hashes:
     """The hash of each row's features, with its label in the lowest bit."""
-    hashes = np.zeros(group.num_rows, dtype=np.uint64)
+    hashes = np.zeros(table.rows_of(group), dtype=np.uint64)
     for name in features:
-        column = group.column(name).combine_chunks()
+        column = table.read(group, name)
         if pa.types.is_dictionary(column.type):
             codes = column.indices.cast(pa.float64()).fill_null(np.nan).to_numpy()
             add_column(hashes, name, codes, column.dictionary.to_pylist())
         else:
             add_column(hashes, name, column.to_numpy())
     words = hashes & ~_ONE
-    return words if label is None else words | group.column(label).to_numpy().astype(np.uint64)
+    return words if label is None else words | table.read(group, label).to_numpy().astype(np.uint64)
 
 
 def _share(words: Hashes, level: int) -> Hashes:

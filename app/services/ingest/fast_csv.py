@@ -124,21 +124,20 @@ def _blocks(stream: Stream, size: int) -> Iterator[tuple[bytes, bool]]:
 
     Raises Doubt for a record that is longer than a block.
     """
-    rest, quotes = b"", 0
+    rest, before = b"", stream.quotes  # what is to be handed out, and the quotes before it
     while piece := stream.read(size):
-        above, quotes = quotes, piece.count(b'"')
-        end = _end_of_lines(piece, closed=(above + quotes) % 2 == 0)
+        quotes = stream.quotes - before
+        end = _end_of_lines(piece, closed=quotes % 2 == 0)
         if end:
-            yield b"".join((rest, memoryview(piece)[:end])), bool(above + quotes)
-            quotes = piece.count(b'"', end)
+            yield b"".join((rest, memoryview(piece)[:end])), quotes > 0
             rest = piece[end:]
+            before = stream.quotes - rest.count(b'"')
         else:
-            quotes += above
             rest += piece
             if len(rest) > size:
                 raise Doubt
     if rest:
-        yield rest, bool(quotes)
+        yield rest, stream.quotes > before
 
 
 def _end_of_lines(piece: bytes, *, closed: bool) -> int:

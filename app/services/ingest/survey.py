@@ -20,9 +20,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from app.services.ingest.duplicates import count_duplicates
+from app.services.ingest.reader import TableReader
 from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
 
 Floats = npt.NDArray[np.float64]
@@ -58,26 +58,24 @@ def survey_table(
         values, texts = own.reader.read(name)
         return _describe(values, texts, positive, own.scratch)
 
-    columns: dict[str, Json] = {}
     with ThreadPoolExecutor(min(_MOST_AT_ONCE, numba.get_num_threads())) as pool:
         try:
-            for name, found in zip(features, pool.map(look, features), strict=True):
+            looks = pool.map(look, features)
+            duplicates = count_duplicates(path, features, label, callback)  # in the meantime
+            columns: dict[str, Json] = {}
+            for name, found in zip(features, looks, strict=True):
                 columns[name] = found
                 callback()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return {
-        "rows": len(chosen),
-        "columns": columns,
-        "duplicates": count_duplicates(path, features, label, callback),
-    }
+    return {"rows": len(chosen), "columns": columns, "duplicates": duplicates}
 
 
 def _draw(path: Path) -> npt.NDArray[np.intp]:
     """The rows to look at, ascending: all, or so many drawn at random."""
-    with pq.ParquetFile(path) as file:
-        rows = file.metadata.num_rows
+    with TableReader(path) as table:
+        rows = table.rows
     if rows <= MOST_ROWS:
         return np.arange(rows)
     rng = np.random.Generator(np.random.Philox(_SEED))
@@ -88,7 +86,7 @@ class _Reader:
     """Reads columns of a typed table, in some rows, into one buffer: each takes the place of the one before."""
 
     def __init__(self, path: Path, chosen: npt.NDArray[np.intp]) -> None:
-        self._file = pq.ParquetFile(path)
+        self._table = TableReader(path)
         self._chosen = chosen
         self._values = np.empty(len(chosen))
 
@@ -97,14 +95,12 @@ class _Reader:
         texts: dict[str, int] = {}
         first = end = 0
         coded = False
-        for number in range(self._file.num_row_groups):
-            group = self._file.read_row_group(number, columns=[name], use_threads=False)
-            for chunk in group.column(0).chunks:
-                start = end
-                end = int(np.searchsorted(self._chosen, first + len(chunk)))
-                numbers, coded = _as_numbers(chunk, texts)
-                self._values[start:end] = numbers[self._chosen[start:end] - first]
-                first += len(chunk)
+        for part in self._table.column(name):
+            start = end
+            end = int(np.searchsorted(self._chosen, first + len(part)))
+            numbers, coded = _as_numbers(part, texts)
+            self._values[start:end] = numbers[self._chosen[start:end] - first]
+            first += len(part)
         return self._values, list(texts) if coded else None
 
 

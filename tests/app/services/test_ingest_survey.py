@@ -134,6 +134,12 @@ def test_the_order_of_the_columns_does_not_matter(tmp_path: Path, label: np.ndar
     assert swapped["duplicates"] == one["duplicates"]
 
 
+def test_a_dot_in_a_name_is_no_path(tmp_path: Path, label: np.ndarray) -> None:
+    found = surveyed(tmp_path, {"a.b": label * 1.0, "a": np.ones(len(label)), "y": label})
+    assert found["columns"]["a.b"]["leak"]
+    assert not found["columns"]["a"]["leak"]
+
+
 def test_an_upload_comes_with_its_profile(tmp_path: Path) -> None:
     body = "id,x,town,y\n" + "".join(f"{i},{i % 7},{'KM'[i % 2]},{i % 3 == 0}\n" for i in range(90))
 
