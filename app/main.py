@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from app.api import openapi, problems
 from app.api.context import Context
+from app.api.drain import Drain
 from app.api.middleware import Edge, Traffic
 from app.api.pace import Pace
 from app.api.routes import (
@@ -29,6 +30,7 @@ from app.api.routes import (
     reports,
     scores,
     validation,
+    versions,
 )
 from app.api.watcher import Watcher
 from app.db.session import Database
@@ -64,12 +66,13 @@ def create_app(settings: Settings) -> FastAPI:
         **openapi.INFO,
     )
     app.state.context = context
-    app.add_middleware(Edge, settings=settings, traffic=context.traffic)
+    app.add_middleware(Edge, settings=settings, traffic=context.traffic, drain=context.drain)
     problems.install(app)
     app.router.routes.insert(0, scores.score_route(context))  # the busiest route is asked first
     for module in (
         algorithms,
         datasets,
+        versions,
         jobs,
         models,
         curves,
@@ -100,6 +103,9 @@ def open_context(settings: Settings) -> Context:
     def look(ids: Iterable[str]) -> dict[str, tuple[str, int]]:
         return job_service.states(db, ids)
 
+    watcher = Watcher(look, max_waiters=settings.max_waiters)
+    drain = Drain()
+    drain.tell(watcher.release)
     return Context(
         settings=settings,
         db=db,
@@ -107,7 +113,8 @@ def open_context(settings: Settings) -> Context:
         producer=producer,
         keys=KeyRing(db, chores.ask),
         models=ModelCache(db, blobs, settings.model_cache, chores.ask),
-        watcher=Watcher(look, max_waiters=settings.max_waiters),
+        watcher=watcher,
+        drain=drain,
         traffic=Traffic(),
         publish=Errands("publish"),
         chores=chores,

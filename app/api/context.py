@@ -10,6 +10,7 @@ from threading import BoundedSemaphore
 
 from starlette.requests import Request
 
+from app.api.drain import Drain
 from app.api.middleware import Traffic
 from app.api.pace import Pace
 from app.api.watcher import Watcher
@@ -39,6 +40,7 @@ class Context:
     keys: KeyRing
     models: ModelCache
     watcher: Watcher
+    drain: Drain
     traffic: Traffic
     publish: Errands
     chores: Errands

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api import problems
-from app.errors import Malformed, ServiceError
+from app.api.drain import Drain
+from app.errors import Malformed, ServiceError, Unavailable
 from app.infra import logging as logs
 from app.infra.ids import new_id
 from app.infra.settings import Settings
@@ -21,7 +22,7 @@ from app.infra.settings import Settings
 log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 
-UPLOADS = re.compile(r"/v1/datasets(/[^/]+/pairs)?")
+UPLOADS = re.compile(r"/v1/datasets(/[^/]+/(pairs|versions))?")
 LONGEST_ADDRESS = 60_000
 MOST_HEADERS, LONGEST_HEADERS = 100, 1 << 16
 SLOWEST_BODY = 1024  # bytes a second, from which on a body may take as long as it likes
@@ -34,6 +35,7 @@ _HEADERS = [
 ]
 _POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 _NO_STORE = (b"cache-control", b"no-store")
+_CLOSE = (b"connection", b"close")
 
 
 class AddressTooLong(ServiceError):
@@ -64,12 +66,13 @@ class Traffic:
 class Edge:
     """Plain ASGI, outermost but for Starlette's own error page, which nothing reaches past it."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings, traffic: Traffic) -> None:
+    def __init__(self, app: ASGIApp, *, settings: Settings, traffic: Traffic, drain: Drain) -> None:
         self._app = app
         self._max_body = settings.max_body_bytes
         self._max_upload = settings.max_upload_bytes
         self._body_seconds = settings.body_seconds
         self._traffic = traffic
+        self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -89,6 +92,8 @@ class Edge:
                 headers = message["headers"]
                 headers.append((b"x-request-id", request_id.encode()))
                 headers.extend(_HEADERS)
+                if self._drain.begun:
+                    headers.append(_CLOSE)
                 said = {name for name, _ in headers}
                 headers += [own for own in (_NO_STORE, _POLICY) if own[0] not in said]
             await send(message)
@@ -104,6 +109,11 @@ class Edge:
                 limit = self._max_upload if UPLOADS.fullmatch(scope["path"]) else self._max_body
                 limited = _limited(receive, limit, length, self._body_seconds)
                 await self._app(scope, limited, send_with_headers)
+        except asyncio.CancelledError:
+            if status or not self._drain.begun:
+                raise
+            response = problems.of_service_error(Request(scope), _ending())
+            await response(scope, receive, send_with_headers)
         except Exception:
             log.exception("unexpected error on %s %s", scope["method"], scope["path"])
             if status:
@@ -149,6 +159,10 @@ def _refusal(scope: Scope, size: int) -> ServiceError | None:
     if length > LONGEST_ADDRESS:
         return AddressTooLong(f"the address may have at most {LONGEST_ADDRESS} bytes, got {length}")
     return None
+
+
+def _ending() -> ServiceError:
+    return Unavailable("this process ends, and did not come to an answer in time", code="draining")
 
 
 def _read_headers(scope: Scope) -> tuple[str, int | None, int]:

@@ -67,6 +67,8 @@ class Watcher:
         self, job_id: str, until: Callable[[Sight], bool], seconds: float
     ) -> Sight | None:
         """Wait till `until` holds for the job; None when time is up or the server is closing."""
+        if self.closed:
+            return None
         loop = asyncio.get_running_loop()
         waiter = _Waiter(until, time.monotonic(), loop.create_future())
         self._waiters[job_id].add(waiter)
@@ -84,17 +86,21 @@ class Watcher:
             if not self._waiters[job_id]:
                 del self._waiters[job_id]
 
-    async def close(self) -> None:
-        """Stop watching, and let every waiter go."""
+    def release(self) -> None:
+        """Let every waiter go, and keep none from now on."""
         self.closed = True
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
         for waiters in self._waiters.values():
             for waiter in waiters:
                 if not waiter.answer.done():
                     waiter.answer.set_result(None)
+
+    async def close(self) -> None:
+        """Let every waiter go, and stop watching."""
+        self.release()
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
 
     async def _watch(self) -> None:
         while True:

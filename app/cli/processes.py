@@ -81,30 +81,23 @@ def api(
     fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited socket.")] = None,
 ) -> None:
     """Run the API alone."""
-    import uvicorn
-
+    from app.api.drain import DrainingServer
     from app.api.server import server_config
-    from app.infra.logging import configure_logging
+    from app.main import app_factory
 
     settings = settings_of()
-    configure_logging(settings)
+    app = app_factory()
     config = server_config(
-        "app.main:app_factory",
+        app,
         settings,
-        factory=True,
         host=host,
         port=port,
         log_config=None,  # ours stays
         timeout_graceful_shutdown=5,
     )
-    server = uvicorn.Server(config)
-
-    def end(number: int, frame: object) -> None:
-        server.should_exit = True
-
-    # uvicorn raises the signal once more after its orderly end; and one that comes before its start is no crash.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    server = DrainingServer(config, app.state.context.drain, settings.drain_seconds)
+    for number in (signal.SIGINT, signal.SIGTERM):  # one that comes before the start is no crash
+        signal.signal(number, server.end)
     server.run(sockets=None if fd is None else [socket.socket(fileno=fd)])
     if not server.started:
         raise typer.Exit(3)

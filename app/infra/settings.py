@@ -83,6 +83,15 @@ class Settings(BaseSettings):
     heartbeat_seconds: Seconds = Field(
         default=10.0, description="Time between two heartbeats of a running job, in seconds."
     )
+    checkpoint_seconds: Annotated[float, Ge(0)] = Field(
+        default=60.0,
+        description="Time between two checkpoints of a fit that can go on from one, in seconds; 0: none but at the end "
+        "of a worker.",
+    )
+    stop_seconds: Seconds = Field(
+        default=5.0,
+        description="How long a worker that was told to end waits for the checkpoints of its fits, in seconds.",
+    )
     reap_seconds: Seconds = Field(
         default=15.0,
         description="Time between two looks of the reaper for lost leases, in seconds.",
@@ -120,11 +129,20 @@ class Settings(BaseSettings):
         description="Free space, in bytes, below which nothing new is accepted and no job is begun.",
     )
 
+    drain_seconds: Annotated[float, Ge(0)] = Field(
+        default=0.0,
+        description="How long an API that was told to end goes on answering, while `/health/ready` says so, in seconds.",
+    )
+
     max_upload_bytes: Bytes = Field(
         default=4096 * MIB, description="Largest table that may be uploaded, in bytes."
     )
     max_body_bytes: Bytes = Field(
         default=8 * MIB, description="Largest body of any other request, in bytes."
+    )
+    max_score_bytes: Bytes = Field(
+        default=64 * MIB,
+        description="Largest table that one request may have scored, in bytes: decompressed, and as numbers.",
     )
     max_rows: Annotated[int, Gt(0)] = Field(
         default=50_000_000, description="Most rows that a table may have."

@@ -46,13 +46,13 @@ async def live() -> Health:
     responses={503: {"model": Health, "description": "A part is away; each is named."}},
 )
 def ready(context: ContextDep) -> Response:
-    """Looks at the database, the blob store, the broker, and whether a worker was heard from."""
+    """Looks at the database, the blob store, the broker, whether a worker was heard from, and whether the process ends."""
     checks = health.ready(context.db, context.blobs, context.producer, context.settings)
-    well = all(check.ok for check in checks)
-    body = Health(
-        status="ok" if well else "unavailable",
-        parts={check.name: Part(ok=check.ok, detail=check.detail) for check in checks},
-    )
+    parts = {check.name: Part(ok=check.ok, detail=check.detail) for check in checks}
+    if context.drain.begun:
+        parts["api"] = Part(ok=False, detail="this process was told to end")
+    well = all(part.ok for part in parts.values())
+    body = Health(status="ok" if well else "unavailable", parts=parts)
     return JSONResponse(body.model_dump(), 200 if well else 503)
 
 

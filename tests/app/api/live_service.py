@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 import numpy as np
-import uvicorn
 
 from app.api.context import Context
+from app.api.drain import DrainingServer
 from app.api.server import server_config
 from app.infra.settings import Settings
 from app.main import create_app
@@ -41,6 +41,7 @@ class Service:
     settings: Settings
     context: Context
     app: Any
+    server: DrainingServer
     _clients: list[httpx.Client] = field(default_factory=list)
 
     def key(self, owner: str = OWNER, scopes: Iterable[str] = keys.SCOPES) -> str:
@@ -110,13 +111,12 @@ def running(settings: Settings) -> Iterator[Service]:
     """Serve the application from a thread of this process."""
     listener = socket.create_server(("127.0.0.1", 0))  # connections queue from now on
     app = create_app(settings)
-    server = uvicorn.Server(
-        server_config(app, settings, log_level="warning", timeout_graceful_shutdown=1)
-    )
+    config = server_config(app, settings, log_level="critical", timeout_graceful_shutdown=1)
+    server = DrainingServer(config, app.state.context.drain, settings.drain_seconds)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     service = Service(
-        f"http://127.0.0.1:{listener.getsockname()[1]}", settings, app.state.context, app
+        f"http://127.0.0.1:{listener.getsockname()[1]}", settings, app.state.context, app, server
     )
     try:
         yield service
