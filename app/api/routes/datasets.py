@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Query
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.api.acceptance import accepted
 from app.api.context import Context
-from app.api.dependencies import (
-    CallerDep,
-    ContextDep,
-    IdempotencyKeyDep,
-    PagingDep,
-    PatienceDep,
-    ValidateOnly,
-)
+from app.api.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
+from app.api.intake import Purpose, SendingDep, shown, take_in
 from app.api.schemas.common import PageOf
 from app.api.schemas.datasets import Dataset, DatasetProfile, Preview, TableCheck
 from app.api.security import GuardedRoute, needs
 from app.api.uploads import Received, body_docs, receive
+from app.db.tables import Dataset as DatasetRow
 from app.db.tables import DatasetStatus
-from app.errors import Conflict
-from app.services import datasets, idempotency, pairs, previews
+from app.services import datasets, pairs, previews
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
-ROUTE = "POST /v1/datasets"
 Table = Received[datasets.Description]
+DIALECT_FIELDS = {
+    "encoding": "Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
+    "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.",
+    "decimal": "Of a CSV: `point` or `comma`, what stands before decimals.",
+}
 _FIELDS_SCHEMA = {
     "name": "Name of the dataset.",
     "label": "The label's column.",
@@ -48,9 +43,9 @@ _FIELDS_SCHEMA = {
     "drop": "Columns that are not to be used, with commas between.",
     "missing": "What stands for a missing value beside the empty one, with commas between, in any case; "
     "`NA,N/A,null,NaN,?` unless it is given.",
-    "encoding": "Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`; UTF-8 or UTF-16 unless it is given.",
-    "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`; read off the header unless it is given.",
-    "decimal": "Of a CSV: `point` or `comma`, what stands before decimals; the point unless it is given.",
+    "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
+    "delimiter": f"{DIALECT_FIELDS['delimiter']} Read off the header unless it is given.",
+    "decimal": f"{DIALECT_FIELDS['decimal']} The point unless it is given.",
     "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
     "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
     "`multilabel`: rows with several labels of two values each.",
@@ -60,18 +55,26 @@ _FIELDS_EXAMPLES = {
     "drop": {"example": 'customer_id,"name, first"'},
     "missing": {"example": "NA,unknown,-999"},
 }
-_UPLOAD_DOCS: dict[str, Any] = {
-    "parameters": [
+
+
+def field_docs(fields: Mapping[str, str], schemas: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """OpenAPI's words for fields of the address; `schemas` are what is known of some beside their length."""
+    return [
         {
             "name": name,
             "in": "query",
             "required": False,
             "description": text,
-            "schema": {"type": "string", "minLength": 1, "maxLength": datasets.longest(name)},
+            "schema": {"type": "string", "minLength": 1, "maxLength": datasets.longest(name)}
+            | schemas.get(name, {}),
             **_FIELDS_EXAMPLES.get(name, {}),
         }
-        for name, text in _FIELDS_SCHEMA.items()
-    ],
+        for name, text in fields.items()
+    ]
+
+
+_UPLOAD_DOCS: dict[str, Any] = {
+    "parameters": field_docs(_FIELDS_SCHEMA, {}),
     "requestBody": body_docs(
         "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n", _FIELDS_SCHEMA
     ),
@@ -90,79 +93,48 @@ _UPLOAD_DOCS: dict[str, Any] = {
     },
 )
 @needs("train")
-async def upload_dataset(
-    *,
-    request: Request,
-    context: ContextDep,
-    caller: CallerDep,
-    patience: PatienceDep,
-    key: IdempotencyKeyDep,
-    validate: ValidateOnly = False,
-) -> Response:
+async def upload_dataset(sending: SendingDep) -> Response:
     """Send the raw bytes of a table with its Content-Type, or a form with a part `file`.
 
     The bytes are durable before the answer. A worker reads them; the dataset then is `ready`, or `invalid` with
     the lines and columns at fault. `Content-Encoding` may be gzip or zstd.
     """
-    claim = (caller.owner, key)
-    if key is not None:
-        if claim in context.uploading:
-            raise Conflict(
-                "an upload under this Idempotency-Key is still under way", code="upload_under_way"
-            )
-        context.uploading.add(claim)
-    try:
-        with context.blobs.writer("uploads") as writer:
-            table = await receive(request, writer, _describe)
-            if validate:
-                return JSONResponse(await run_in_threadpool(_check, context, table))
-            answer = await run_in_threadpool(_accept, context, caller.owner, table, key)
-    finally:
-        context.uploading.discard(claim)
+    context = sending.context
 
-    def look(dataset_id: str) -> tuple[dict[str, Any], bool]:
-        dataset = datasets.get(context.db, caller.owner, dataset_id)
-        return _shown(dataset), dataset.status != DatasetStatus.PROCESSING
+    def check(table: Table) -> dict[str, Any]:
+        path, described = table.writer.path, table.description
+        return datasets.check_table(context.blobs, context.settings, described, path, table.format)
 
-    return await accepted(context, answer, patience, "/v1/datasets", look)
+    def accept(session: Session, table: Table, upload: datasets.Upload) -> DatasetRow:
+        return datasets.accept(session, context.settings, sending.owner, table.description, upload)
 
-
-def _describe(given: Mapping[str, str]) -> datasets.Description:
-    return datasets.describe({field: given[field] for field in given if field != "validate"})
-
-
-def _check(context: Context, table: Table) -> dict[str, Any]:
-    table.writer.flush()
-    path = table.writer.path
-    return datasets.check_table(
-        context.blobs, context.settings, table.description, path, table.format
-    )
-
-
-def _accept(context: Context, owner: str, table: Table, key: str | None) -> idempotency.Answer:
-    writer = table.writer
-    writer.sync()  # the slow part, before the transaction
-
-    def work(session: Session) -> tuple[int, dict[str, Any]]:
-        # Published here, so that a replay or a refused key leaves no blob behind.
-        blob_key, sha256 = writer.commit()
-        upload = datasets.Upload(blob_key, writer.size, sha256, table.format)
-        dataset = datasets.accept(session, context.settings, owner, table.description, upload)
-        return 202, _shown(dataset)
-
-    same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256])
-    fingerprint = hashlib.sha256(same).hexdigest()
-    answer = idempotency.replay_or_run(context.db, owner, ROUTE, key, fingerprint, work)
-    if not answer.replayed:
-        context.wake_a_worker(answer.response["job_id"])
-    return answer
+    purpose = Purpose("POST /v1/datasets", [], datasets.describe, check, accept)
+    return await take_in(sending, purpose)
 
 
 @router.get("", summary="List datasets")
 @needs("read")
-def list_datasets(context: ContextDep, caller: CallerDep, paging: PagingDep) -> PageOf[Dataset]:
+def list_datasets(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    name: Annotated[
+        str | None, Query(min_length=1, max_length=255, description="Only those of this name.")
+    ] = None,
+    latest: Annotated[
+        bool, Query(description="Of each series only the newest version that is ready.")
+    ] = False,
+) -> PageOf[Dataset]:
     """The owner's datasets, newest first."""
-    page: Any = datasets.list_page(context.db, caller.owner, limit=paging.limit, after=paging.after)
+    page: Any = datasets.list_page(
+        context.db,
+        caller.owner,
+        name=name,
+        latest=latest,
+        limit=paging.limit,
+        after=paging.after,
+    )
     return PageOf[Dataset].model_validate(page)
 
 
@@ -229,7 +201,7 @@ async def put_pairs(
     if patience.seconds and not context.watcher.full:
         await context.watcher.wait(job_id, lambda sight: sight.final, patience.seconds)
         dataset = await run_in_threadpool(datasets.get, context.db, caller.owner, dataset_id)
-        body = _shown(dataset)
+        body = shown(dataset)
         if dataset.pairs is None or dataset.pairs.status != DatasetStatus.PROCESSING:
             response = JSONResponse(body, 200, headers)
             patience.applied(response)
@@ -244,7 +216,7 @@ def _accept_pairs(
     with context.db.write() as session:
         key, sha256 = table.writer.commit()
         upload = datasets.Upload(key, table.writer.size, sha256, table.format)
-        body = _shown(pairs.accept(session, context.settings, owner, dataset_id, upload))
+        body = shown(pairs.accept(session, context.settings, owner, dataset_id, upload))
     context.wake_a_worker(body["pairs"]["job_id"])
     return body
 
@@ -254,7 +226,3 @@ def _accept_pairs(
 def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Delete the table; its models stay. 409 while an unfinished job uses it."""
     datasets.delete(context.db, caller.owner, dataset_id)
-
-
-def _shown(dataset: Any) -> dict[str, Any]:
-    return Dataset.model_validate(dataset).model_dump(mode="json")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from app.api.schemas.common import Resource, Timestamp
+from app.services.constants import is_constant
 
 
 class TopValue(Resource):
@@ -31,10 +32,22 @@ class Column(Resource):
     )
     missing: int | None
     distinct: int | None = None
+    constant: bool | None = Field(
+        default=None,
+        description="Of a feature: whether all rows have the same value, or all have none. It tells no rows apart.",
+    )
     min: float | None = None
     max: float | None = None
     mean: float | None = None
     top: list[TopValue] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _judge(cls, column: Any) -> Any:
+        """What is kept of a column says whether it is constant, in datasets of any age."""
+        if isinstance(column, dict) and column.get("role") == "feature":
+            return column | {"constant": is_constant(column)}
+        return column
 
 
 class ColumnInterval(Resource):
@@ -186,6 +199,10 @@ class Dataset(Resource):
             "examples": [
                 {
                     "id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "series_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "version": 1,
+                    "parent_id": None,
+                    "mode": None,
                     "name": "churn",
                     "kind": "bipartite",
                     "status": "ready",
@@ -205,6 +222,7 @@ class Dataset(Resource):
                     "dialect": None,
                     "bytes": 48211,
                     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                    "upload_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                     "rows": 1000,
                     "positives": 130,
                     "negatives": 870,
@@ -215,6 +233,7 @@ class Dataset(Resource):
                             "role": "feature",
                             "missing": 3,
                             "distinct": 61,
+                            "constant": False,
                             "min": 18,
                             "max": 91,
                             "mean": 44.2,
@@ -225,6 +244,7 @@ class Dataset(Resource):
                             "role": "feature",
                             "missing": 0,
                             "distinct": 3,
+                            "constant": False,
                             "top": [
                                 {"value": "month-to-month", "count": 550},
                                 {"value": "two year", "count": 240},
@@ -241,6 +261,15 @@ class Dataset(Resource):
     )
 
     id: str
+    series_id: str = Field(description="The id of the first version.")
+    version: int = Field(description="Its number in the series, from 1; never given again.")
+    parent_id: str | None = Field(
+        description="The version that it was made from, which may be gone; null for the first."
+    )
+    mode: str | None = Field(
+        description="`append`: the rows of its parent, and those of the upload. `replace`: those of the upload alone. "
+        "Null for the first."
+    )
     name: str
     kind: str
     status: str = Field(description="`processing`, `ready` or `invalid`.")
@@ -262,8 +291,12 @@ class Dataset(Resource):
     dialect: dict[str, str] | None = Field(
         description="What was said of how a CSV is written: `encoding`, `delimiter`, `decimal`."
     )
-    bytes: int
-    sha256: str
+    bytes: int = Field(description="Of the upload.")
+    sha256: str = Field(
+        description="Of the content: that of the upload's bytes; where rows were added to a version, that of the text "
+        "of the version's `sha256` and of `upload_sha256`, one after the other."
+    )
+    upload_sha256: str = Field(description="Of the bytes as they came.")
     rows: int | None
     positives: int | None
     negatives: int | None

@@ -57,6 +57,7 @@ def requests_of(
         ("GET", "/v1/models/{ref}/partial-dependence"): {"params": {"feature": "age"}},
         ("POST", "/v1/datasets"): {"content": b"a,b\n1,0\n", "headers": CSV},
         ("PUT", "/v1/datasets/{dataset_id}/pairs"): pairs,
+        ("POST", "/v1/datasets/{dataset_id}/versions"): {"content": b"a,b\n1,0\n", "headers": CSV},
         ("POST", "/v1/jobs"): {"json": job},
         ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"model_id": ids["ref"]}},
         ("POST", "/v1/evaluations"): evaluation,

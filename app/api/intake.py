@@ -1,0 +1,143 @@
+"""A table on its way into a dataset: checked only, or accepted once for each Idempotency-Key and read by a worker."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic
+
+import orjson
+from fastapi import Depends
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from app.api.acceptance import accepted
+from app.api.context import Context
+from app.api.dependencies import (
+    CallerDep,
+    ContextDep,
+    IdempotencyKeyDep,
+    Patience,
+    PatienceDep,
+    ValidateOnly,
+)
+from app.api.schemas.datasets import Dataset
+from app.api.uploads import Received, Said, receive
+from app.db.tables import Dataset as DatasetRow
+from app.db.tables import DatasetStatus
+from app.errors import Conflict
+from app.services import datasets, idempotency
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A request that uploads a table: who sends it, under which Idempotency-Key, and what is to come of it."""
+
+    request: Request
+    context: Context
+    owner: str
+    key: str | None
+    patience: Patience
+    validate: bool
+
+
+def _sending(
+    *,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    key: IdempotencyKeyDep,
+    patience: PatienceDep,
+    validate: ValidateOnly = False,
+) -> Sending:
+    return Sending(request, context, caller.owner, key, patience, validate)
+
+
+SendingDep = Annotated[Sending, Depends(_sending)]
+
+
+@dataclass(frozen=True)
+class Purpose(Generic[Said]):
+    """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
+    the dataset. `of` is what beside the upload makes two requests the same.
+    """
+
+    route: str
+    of: Sequence[str]
+    describe: Callable[[Mapping[str, str]], Said]
+    check: Callable[[Received[Said]], Json]
+    accept: Callable[[Session, Received[Said], datasets.Upload], DatasetRow]
+
+
+async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
+    """Stream the table to disk, and answer with the dataset that it becomes."""
+    context = sending.context
+
+    def describe(given: Mapping[str, str]) -> Said:
+        return purpose.describe({name: given[name] for name in given if name != "validate"})
+
+    with _alone(sending), context.blobs.writer("uploads") as writer:
+        table = await receive(sending.request, writer, describe)
+        if sending.validate:
+            writer.flush()
+            return JSONResponse(await run_in_threadpool(purpose.check, table))
+        answer = await run_in_threadpool(_accept, sending, purpose, table)
+
+    def look(dataset_id: str) -> tuple[Json, bool]:
+        dataset = datasets.get(context.db, sending.owner, dataset_id)
+        return shown(dataset), dataset.status != DatasetStatus.PROCESSING
+
+    return await accepted(context, answer, sending.patience, "/v1/datasets", look)
+
+
+@contextmanager
+def _alone(sending: Sending) -> Iterator[None]:
+    """Refuse a second upload under a key while the first is under way."""
+    uploading, claim = sending.context.uploading, (sending.owner, sending.key)
+    if sending.key is None:
+        yield
+        return
+    if claim in uploading:
+        raise Conflict(
+            "an upload under this Idempotency-Key is still under way", code="upload_under_way"
+        )
+    uploading.add(claim)
+    try:
+        yield
+    finally:
+        uploading.discard(claim)
+
+
+def _accept(sending: Sending, purpose: Purpose[Said], table: Received[Said]) -> idempotency.Answer:
+    writer, context = table.writer, sending.context
+    writer.sync()  # the slow part, before the transaction
+
+    def work(session: Session) -> tuple[int, Json]:
+        # Published here, so that a replay or a refused key leaves no blob behind.
+        blob_key, sha256 = writer.commit()
+        upload = datasets.Upload(blob_key, writer.size, sha256, table.format)
+        return 202, shown(purpose.accept(session, table, upload))
+
+    same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *purpose.of])
+    answer = idempotency.replay_or_run(
+        context.db,
+        sending.owner,
+        purpose.route,
+        sending.key,
+        hashlib.sha256(same).hexdigest(),
+        work,
+    )
+    if not answer.replayed:
+        context.wake_a_worker(answer.response["job_id"])
+    return answer
+
+
+def shown(dataset: DatasetRow) -> Json:
+    """A dataset as JSON."""
+    return Dataset.model_validate(dataset).model_dump(mode="json")
