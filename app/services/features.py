@@ -71,15 +71,16 @@ class FeatureIndex:
     ) -> None:
         known = categories or [None] * len(features)
         self.names: list[str] = [feature["name"] for feature in features]
+        self.types: list[str] = [feature["type"] for feature in features]
         self._position = {name: i for i, name in enumerate(self.names)}
-        self._boolean = [feature["type"] == "boolean" for feature in features]
-        self._dated = [feature["type"] == "datetime" for feature in features]
-        self._may_miss = [bool(feature["missing"]) for feature in features]
-        self._categorical = [None if texts is None else CategoryIndex(texts) for texts in known]
+        self._boolean = [kind == "boolean" for kind in self.types]
+        self._dated = [kind == "datetime" for kind in self.types]
+        self.may_miss = [bool(feature["missing"]) for feature in features]
+        self.categories = [None if texts is None else CategoryIndex(texts) for texts in known]
         # A categorical feature without a category would look there like one of numbers.
         odd = any(self._boolean) or any(self._dated)
         self._is_plain = not odd and all(texts is None or texts for texts in known)
-        self._all_numeric = not odd and not any(self._categorical)
+        self._all_numeric = not odd and not any(self.categories)
         self._n_features = len(self.names)
         # A plain query of all features has so many more characters as JSON.
         self._growth = 2 * len(self.names) + 2
@@ -125,7 +126,7 @@ class FeatureIndex:
             name = _unquote(raw_name)
             i = self._position.get(name)
             if i is None:
-                faults.append(_fault("parameter", name, self._unknown(name), "unknown_feature"))
+                faults.append(_fault("parameter", name, self.unknown(name), "unknown_feature"))
             elif row[i] is not _ABSENT:
                 detail = f"feature {_shown(name)} must be given once"
                 faults.append(_fault("parameter", name, detail, "duplicate_feature"))
@@ -141,7 +142,7 @@ class FeatureIndex:
         value = unquoted.strip()
         # `+` is a space in a form, but in 1e+5 it is what it looks like.
         exact = raw if b"+" in raw and b"%" not in raw else value
-        categories = self._categorical[i]
+        categories = self.categories[i]
         try:
             if categories is not None:
                 return categories.find(unquoted.decode()), None
@@ -151,7 +152,7 @@ class FeatureIndex:
                 return seconds_of(value.decode()), None
             return (_to_boolean if self._boolean[i] else _to_number)(exact), None
         except ValueError:
-            return MISSING, self._wrong_type(i, value.decode("utf-8", "replace"))
+            return MISSING, self.wrong_type(i, value.decode("utf-8", "replace"))
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
         """Rows given as objects, `[{name: value, …}, …]`; null is missing."""
@@ -166,7 +167,7 @@ class FeatureIndex:
                 continue
             for name in given.keys() - self._position.keys():
                 place = f"{pointer}/{_escape(name)}"
-                faults.append(_fault("pointer", place, self._unknown(name), "unknown_feature"))
+                faults.append(_fault("pointer", place, self.unknown(name), "unknown_feature"))
             row = [given.get(name, _ABSENT) for name in columns]
             if _ABSENT in row:
                 self._fill(row, lenient, "pointer", pointer, faults, refuse=False)
@@ -184,7 +185,7 @@ class FeatureIndex:
         for number, name in enumerate(columns):
             place = f"/columns/{number}"
             if not isinstance(name, str) or name not in self._position:
-                faults.append(_fault("pointer", place, self._unknown(name), "unknown_feature"))
+                faults.append(_fault("pointer", place, self.unknown(name), "unknown_feature"))
             elif columns.index(name) != number:
                 detail = f"feature {_shown(name)} must be given once"
                 faults.append(_fault("pointer", place, detail, "duplicate_feature"))
@@ -209,7 +210,7 @@ class FeatureIndex:
         places = [self._position[name] for name in columns]
         if any(self._dated[i] for i in places):
             table = self._read_dates(table, columns, places, place, by_name)
-        if any(self._categorical[i] for i in places):
+        if any(self.categories[i] for i in places):
             return self._by_column(table, columns, places, place, by_name)
         kinds = set(map(type, chain.from_iterable(table)))
         if kinds - {int, float, type(None)} or any(self._boolean[i] for i in places):
@@ -240,7 +241,7 @@ class FeatureIndex:
                 try:
                     row[k] = seconds_of(row[k].strip())
                 except (AttributeError, ValueError):  # no text, or another one
-                    detail = self._wrong_type(places[k], row[k])
+                    detail = self.wrong_type(places[k], row[k])
                     where = f"{place}/{number}/{_escape(columns[k]) if by_name else k}"
                     faults.append(_fault("pointer", where, detail, "invalid_feature_value"))
             if len(faults) >= _MOST_FAULTS:
@@ -260,7 +261,7 @@ class FeatureIndex:
         X = np.full((len(table), len(self.names)), MISSING)
         checked = False
         for i, cells in zip(places, zip(*table, strict=True), strict=False):
-            categories = self._categorical[i]
+            categories = self.categories[i]
             allowed = _CELLS if categories is None else _WORDS
             is_odd = self._boolean[i] or not allowed.issuperset(map(type, cells))
             if is_odd and not checked:
@@ -291,12 +292,12 @@ class FeatureIndex:
             for k, (i, value) in enumerate(zip(places, values, strict=True)):
                 if value is None:
                     continue
-                if self._categorical[i] is not None and type(value) in _WORDS:
+                if self.categories[i] is not None and type(value) in _WORDS:
                     continue
                 fits = value in (0, 1) if self._boolean[i] else type(value) is not bool
                 if not fits or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
                     key = _escape(columns[k]) if by_name else str(k)
-                    detail = self._wrong_type(i, value)
+                    detail = self.wrong_type(i, value)
                     where = f"{place}/{number}/{key}"
                     faults.append(_fault("pointer", where, detail, "invalid_feature_value"))
             if len(faults) >= _MOST_FAULTS:
@@ -318,23 +319,28 @@ class FeatureIndex:
         for i, value in enumerate(row):
             if value is not _ABSENT:
                 continue
-            if lenient or self._may_miss[i]:
+            if lenient or self.may_miss[i]:
                 row[i] = MISSING
             else:
                 name = self.names[i]
-                shown = _shown(name)
-                detail = f"feature {shown} is absent, and was never missing in training: send it, empty if unknown"
-                faults.append(_fault(key, place or name, detail, "absent_feature"))
+                faults.append(_fault(key, place or name, self.absent(i), "absent_feature"))
         if refuse:
             _refuse(faults)
 
-    def _unknown(self, name: object) -> str:
+    def absent(self, i: int) -> str:
+        """Say that a feature should be there."""
+        shown = _shown(self.names[i])
+        return f"feature {shown} is absent, and was never missing in training: send it, empty if unknown"
+
+    def unknown(self, name: object) -> str:
+        """Say that there is no such feature, and which there are."""
         shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
         return f"feature {_shown(name)} is unknown; the model has {shown}"
 
-    def _wrong_type(self, i: int, value: object) -> str:
+    def wrong_type(self, i: int, value: object) -> str:
+        """Say what a value of a feature must be."""
         rule = _BOOLEAN if self._boolean[i] else _NUMBER
-        if self._categorical[i] is not None:
+        if self.categories[i] is not None:
             rule = _TEXT
         if self._dated[i]:
             rule = DATE

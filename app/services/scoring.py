@@ -6,7 +6,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -46,6 +46,8 @@ class Served:
     """The labels of a model that has several: it gives a score for each."""
     approximate: bool = False
     """Whether the curve is put together from out-of-fold scores."""
+    spelling: Mapping[str, Any] | None = None
+    """How tables spell missing values and decimals, where the model's own table did not do as usual."""
 
     def label(self, name: str | None) -> int:
         """The position of a label that is to be looked at alone; a model with one label takes no name."""
@@ -167,6 +169,7 @@ class ModelCache:
             model.artifact_sha256,
             None if model.labels is None else [label["name"] for label in model.labels],
             models.is_approximate(model, models.VALIDATION),
+            model.spelling,
         )
 
 

@@ -30,6 +30,7 @@ from app.services import (
 )
 from app.services.assembly import put_together
 from app.services.fitting import Bench
+from app.services.lineage import notes_on
 from app.services.plan import (
     CONTROL,
     SHARE,
@@ -37,6 +38,7 @@ from app.services.plan import (
     StageProgress,
     share_of,
 )
+from app.services.score_terms import spelling_of
 from app.services.staging import publish
 from app.services.submission import check_pairs_ready, find_misfit, label_values, show_labels
 from app.services.suitability import count_features
@@ -177,7 +179,9 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     rows += _rows_to_interpret(claim, model_id, result)
     rows += _rows_of_validation(blobs, claim, model_id, result)
     with db.write() as session:
-        queue.finish(session, claim, model_id=model_id, messages=result["warnings"])
+        dataset = dataset_rows.find(session, claim.owner, claim.dataset_id or "")
+        warnings = [*result["warnings"], *notes_on(spec, dataset)]
+        queue.finish(session, claim, model_id=model_id, messages=warnings)
         job = job_rows.find(session, claim.owner, claim.job_id)
         model_rows.insert(
             session,
@@ -186,6 +190,8 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             name=spec["model_name"],
             job_id=claim.job_id,
             dataset_id=claim.dataset_id,
+            dataset=spec.get("dataset"),
+            validation_dataset=spec.get("validation_dataset"),
             kind=kind,
             algorithm=spec["algorithm"]["name"],
             parameters=result["parameters"],
@@ -200,9 +206,10 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             negative=result["pair"][0],
             positive=result["pair"][1],
             labels=result["labels"],
+            spelling=spelling_of(dataset),
             seed=spec["seed"],
             tags=job.tags if job else {},
-            warnings=result["warnings"],
+            warnings=warnings,
             fit_seconds=result["fit_seconds"],
             artifact_sha256=made["sha256"],
             artifact_bytes=made["bytes"],

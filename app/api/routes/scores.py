@@ -15,10 +15,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.api.context import Context
-from app.api.dependencies import CallerDep, ContextDep, preferences
+from app.api.dependencies import CallerDep, ContextDep
 from app.api.routes.models import matches
 from app.api.schemas.scores import (
     ROWS_BODY,
+    TABLE_ANSWER,
+    TABLE_BODY,
     Explanations,
     LabelScore,
     LabelScores,
@@ -26,11 +28,12 @@ from app.api.schemas.scores import (
     Score,
     Scores,
 )
+from app.api.score_answers import Answer, Column
+from app.api.score_bodies import SaidDep, answer_rows, is_lenient, rows_of
 from app.api.security import GuardedRoute, authenticate, needs, require_json
-from app.errors import Invalid, Malformed
 from app.services import scoring
-from app.services.keys import Caller
 from app.services.scoring import Served
+from app.services.table_scores import Scores as Rows
 
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
 
@@ -38,7 +41,6 @@ SCORE_PATH = "/v1/models/{ref}/score"
 LabelQuery = Annotated[
     str | None, Query(description="Which label's scores, of a model with several.")
 ]
-_INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start
 
 
 class ScoreRow:
@@ -69,7 +71,7 @@ class ScoreRow:
         served = self._context.models.cached(caller.owner, ref)
         if served is None:
             served = await run_in_threadpool(self._context.models.find, caller.owner, ref)
-        lenient = prefer is not None and _is_lenient(Request(scope))
+        lenient = prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(scope["query_string"], lenient=lenient)
         status, body = 200, b""
         if ref == served.model_id:
@@ -101,10 +103,6 @@ def _label_scores(served: Served, row: npt.NDArray[np.float64]) -> bytes:
     scores = served.score(row)[0][0].tolist()
     named = dict(zip(served.labels or (), scores, strict=True))
     return orjson.dumps({"model_id": served.model_id, "scores": named})
-
-
-def _is_lenient(request: Request) -> bool:
-    return preferences(request).get("handling") == "lenient"
 
 
 def score_route(context: Context) -> Route:
@@ -173,71 +171,48 @@ SCORE_ROW_DOCS: dict[str, Any] = {
 SCORE_ROW_SCHEMAS = (Score, LabelScore)
 
 
-async def _read(request: Request) -> bytes:
-    require_json(request)
-    return await request.body()
-
-
-async def _answer(
-    request: Request, context: Context, caller: Caller, ref: str, make: Any
-) -> Response:
-    """Parse, score and write: in the loop when it is little, else in a thread."""
-    body = await _read(request)
-    lenient = _is_lenient(request)
-    served = context.models.cached(caller.owner, ref)
-
-    def work() -> bytes:
-        model = served or context.models.find(caller.owner, ref)
-        X = rows_of(model, body, lenient)
-        return orjson.dumps(make(model, X), option=orjson.OPT_SERIALIZE_NUMPY)
-
-    if served is not None and len(body) <= _INLINE_BYTES:
-        content = work()
-    else:
-        content = await run_in_threadpool(work)
-    headers = {"Preference-Applied": "handling=lenient"} if lenient else None
-    return Response(content, media_type="application/json", headers=headers)
-
-
-def rows_of(served: Served, body: bytes, lenient: bool) -> npt.NDArray[np.float64]:
-    """The rows of a JSON body, in either form."""
-    try:
-        given = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
-    match given:
-        case {"rows": list(rows), **rest} if not rest:
-            return served.features.matrix_of_rows(rows, lenient=lenient)
-        case {"columns": list(columns), "data": list(data), **rest} if not rest:
-            return served.features.matrix_of_table(columns, data, lenient=lenient)
-    raise Invalid(
-        'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]} and nothing beside'
-    )
-
-
 @router.post(
     "/{ref}/score",
     response_model=Scores | LabelScores,
     summary="Score many rows",
-    openapi_extra=ROWS_BODY,
+    openapi_extra=TABLE_BODY,
+    responses=TABLE_ANSWER,
 )
 @needs("score")
 async def score_rows(
-    *, ref: str, request: Request, context: ContextDep, caller: CallerDep
+    *, ref: str, request: Request, context: ContextDep, caller: CallerDep, said: SaidDep
 ) -> Response:
-    """Scores in row order, each with its place on the validation curve."""
+    """Scores in row order, each with its place on the validation curve.
 
-    def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
-        scores, fprs, tprs = served.score(X)
+    The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow, plain, gzip or zstd, with the features as
+    columns by name in any order. Other columns are refused, unless `ignore` names them or the caller says `Prefer:
+    handling=lenient`. `Accept` chooses JSON, CSV, NDJSON, Arrow or Parquet for the answer.
+    """
+
+    def make(served: Served, found: Rows) -> Answer:
         if served.labels is not None:
-            return {"model_id": served.model_id, "labels": served.labels, "scores": scores}
+            named = {"labels": served.labels, "scores": found.scores}
+            of_labels = dict(zip(served.labels, found.scores.T, strict=True))
+            return Answer({"model_id": served.model_id, **named}, of_labels)
+        columns: dict[str, Column] = {
+            "score": found.scores,
+            "fpr": found.fprs,
+            "tpr": found.tprs,
+        }
         said = {"approximate": True} if served.approximate else {}
-        return {"model_id": served.model_id, "scores": scores, "fprs": fprs, "tprs": tprs} | said
+        body = {f"{name}s": column for name, column in columns.items()}
+        return Answer({"model_id": served.model_id, **body, **said}, columns)
 
-    return await _answer(request, context, caller, ref, make)
+    return await answer_rows(request, context, caller, ref, said, make)
 
 
-@router.post("/{ref}/rank", response_model=Ranking, summary="Rank rows", openapi_extra=ROWS_BODY)
+@router.post(
+    "/{ref}/rank",
+    response_model=Ranking,
+    summary="Rank rows",
+    openapi_extra=TABLE_BODY,
+    responses=TABLE_ANSWER,
+)
 @needs("score")
 async def rank_rows(
     *,
@@ -245,20 +220,21 @@ async def rank_rows(
     request: Request,
     context: ContextDep,
     caller: CallerDep,
+    said: SaidDep,
     top: Annotated[int | None, Query(ge=1, le=2**31, description="Only so many.")] = None,
     label: LabelQuery = None,
 ) -> Response:
-    """Row numbers best first; equal scores keep their order."""
+    """Row numbers from 0, best first; equal scores keep their order. Bodies and answers are as of `…/score`."""
 
-    def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
+    def make(served: Served, found: Rows) -> Answer:
         position = served.label(label)
-        scores, _, _ = served.score(X)
-        if served.labels is not None:
-            scores = scores[:, position]
+        scores = found.scores if served.labels is None else found.scores[:, position]
         order = scoring.rank(scores, top)
-        return {"model_id": served.model_id, "indices": order, "scores": scores[order]}
+        best = scores[order]
+        body = {"model_id": served.model_id, "indices": order, "scores": best}
+        return Answer(body, {"index": order, "score": best})
 
-    return await _answer(request, context, caller, ref, make)
+    return await answer_rows(request, context, caller, ref, said, make)
 
 
 @router.post(
@@ -277,8 +253,15 @@ async def explain_rows(
     label: LabelQuery = None,
 ) -> Response:
     """Each score as a sum: the mean training score and, per feature, how the row differs from it."""
+    require_json(request)
+    body, lenient = await request.body(), is_lenient(request)
+    cached = context.models.cached(caller.owner, ref)
 
-    def make(served: Served, X: npt.NDArray[np.float64]) -> dict[str, Any]:
-        return {"model_id": served.model_id, "explanations": scoring.explain(served, X, label)}
+    def work() -> bytes:
+        served = cached or context.models.find(caller.owner, ref)
+        explained = scoring.explain(served, rows_of(served, body, lenient), label)
+        return orjson.dumps({"model_id": served.model_id, "explanations": explained})
 
-    return await _answer(request, context, caller, ref, make)
+    content = await run_in_threadpool(work)
+    headers = {"Preference-Applied": "handling=lenient"} if lenient else None
+    return Response(content, media_type="application/json", headers=headers)

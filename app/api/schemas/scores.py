@@ -64,6 +64,42 @@ ROWS_BODY: dict[str, Any] = {
     }
 }
 
+_CSV_BODY = "contract,age,income\ntwo year,41,52000\n,23,?\n"
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+TABLE_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            **ROWS_BODY["requestBody"]["content"],
+            "text/csv": {"schema": {"type": "string"}, "example": _CSV_BODY},
+            "application/x-ndjson": {
+                "schema": {"type": "string"},
+                "example": '{"age": 41, "income": 52000, "contract": "two year"}\n{"age": 23}\n',
+            },
+            "application/vnd.apache.arrow.stream": _BINARY,
+            "application/vnd.apache.arrow.file": _BINARY,
+        },
+    }
+}
+
+TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "text/csv": {
+                "schema": {"type": "string"},
+                "example": "score,fpr,tpr\n1.3721,0.0123,0.41\n-0.2,0.45,0.93\n",
+            },
+            "application/vnd.apache.arrow.stream": _BINARY,
+            "application/x-ndjson": {"schema": {"type": "string"}},
+            "application/vnd.apache.parquet": _BINARY,
+        }
+    },
+    406: {
+        "description": "None of the media types in Accept can be made; `errors` names those that can."
+    },
+}
+
 
 class Score(Resource):
     """One row's score, and where it lies on the model's validation curve."""

@@ -106,7 +106,10 @@ class ArrowTable:
 @contextmanager
 def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
     """Open for Arrow's reader, and tell how far it is; plain bytes that lie in memory are not copied."""
-    if isinstance(upload.stored, bytes) and find_compression(upload.stored, upload.encoding) is None:
+    if (
+        isinstance(upload.stored, bytes)
+        and find_compression(upload.stored, upload.encoding) is None
+    ):
         file = pa.BufferReader(upload.stored)
         yield file, file.tell
     else:

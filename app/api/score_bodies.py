@@ -1,0 +1,153 @@
+"""Rows to be scored, as they are sent: JSON in two forms, or a table; and the way from there to the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import orjson
+from fastapi import Depends, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.context import Context
+from app.api.dependencies import preferences
+from app.api.negotiation import choose
+from app.api.score_answers import JSON, OFFERS, Answer
+from app.errors import Invalid, Malformed
+from app.infra.settings import Settings
+from app.services import score_terms, table_scores
+from app.services.datasets import Format, check_encoding, check_format
+from app.services.ingest.stream import Stream
+from app.services.keys import Caller
+from app.services.score_tables import Bounds, Floats
+from app.services.scoring import Served
+from app.services.table_scores import Scores
+
+_INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start
+
+Said = Mapping[str, str]
+Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
+
+
+def _said(
+    ignore: Annotated[
+        Text,
+        Query(
+            description="Of a table: columns that are no feature and are passed over, with commas between; `*`: all.",
+            examples=["customer_id,left"],
+        ),
+    ] = None,
+    missing: Annotated[
+        Text,
+        Query(
+            description="Of a table: what stands for a missing value beside the empty one; as in the dataset that the "
+            "model learnt from unless it is given.",
+            examples=["NA,unknown,-999"],
+        ),
+    ] = None,
+    encoding: Annotated[Text, Query(description="Of a CSV, as for an upload.")] = None,
+    delimiter: Annotated[Text, Query(description="Of a CSV, as for an upload.")] = None,
+    decimal: Annotated[
+        Text,
+        Query(
+            description="Of a CSV: `point` or `comma`; as in the dataset that the model learnt from unless it is given."
+        ),
+    ] = None,
+) -> Said:
+    given = {
+        "ignore": ignore,
+        "missing": missing,
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "decimal": decimal,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+SaidDep = Annotated[Said, Depends(_said)]
+
+
+def is_lenient(request: Request) -> bool:
+    """Whether the caller says `Prefer: handling=lenient`."""
+    return preferences(request).get("handling") == "lenient"
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    """How large a table may be that is read where it arrives."""
+    return Bounds(settings.max_columns, settings.max_score_bytes)
+
+
+async def answer_rows(
+    request: Request,
+    context: Context,
+    caller: Caller,
+    ref: str,
+    said: Said,
+    make: Callable[[Served, Scores], Answer],
+) -> Response:
+    """Parse, score and write: in the loop when it is little, else in a thread."""
+    media_type = choose(request, OFFERS)
+    score = _reader(request, context.settings, said)
+    body = await request.body()
+    served = context.models.cached(caller.owner, ref)
+
+    def work() -> tuple[str, bytes]:
+        model = served or context.models.find(caller.owner, ref)
+        return model.model_id, make(model, score(model, body)).write(media_type)
+
+    if served is not None and len(body) <= _INLINE_BYTES and is_json(request):
+        model_id, content = work()
+    else:
+        model_id, content = await run_in_threadpool(work)
+    headers = {"X-Model-ID": model_id, "Vary": "Accept"}
+    if is_lenient(request):
+        headers["Preference-Applied"] = "handling=lenient"
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def is_json(request: Request) -> bool:
+    """Whether the body says that it is JSON."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
+
+
+def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Served, bytes], Scores]:
+    """What scores the body, by its headers and the address; says what is wrong with them before it is read."""
+    lenient = is_lenient(request)
+    encoding = request.headers.get("content-encoding")
+    if is_json(request):
+        if said:
+            detail = f"{', '.join(said)} can be said of a table only, the body is {JSON}"
+            errors = [{"parameter": name, "detail": detail} for name in said]
+            raise Invalid(detail, errors=errors)
+        compression = check_encoding(encoding)
+        most = settings.max_body_bytes
+
+        def score_json(served: Served, body: bytes) -> Scores:
+            if compression is not None:
+                with Stream(body, compression, most) as stream:
+                    body = stream.read()
+            return table_scores.score_matrix(served, rows_of(served, body, lenient))
+
+        return score_json
+    table: Format = check_format(request.headers.get("content-type", ""), encoding)
+    terms = score_terms.describe(said, table.content_type, lenient=lenient)
+    bounds = bounds_of(settings)
+    return lambda served, body: table_scores.score_body(served, body, table, terms, bounds)
+
+
+def rows_of(served: Served, body: bytes, lenient: bool) -> Floats:
+    """The rows of a JSON body, in either form."""
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+    match given:
+        case {"rows": list(rows), **rest} if not rest:
+            return served.features.matrix_of_rows(rows, lenient=lenient)
+        case {"columns": list(columns), "data": list(data), **rest} if not rest:
+            return served.features.matrix_of_table(columns, data, lenient=lenient)
+    raise Invalid(
+        'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]} and nothing beside'
+    )

@@ -1,0 +1,331 @@
+"""POST score and rank of tables: every format gives the figures of JSON; what breaks a rule is named with its place."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from live_service import Service, running
+from pydantic import SecretStr
+from refusals import refused
+from score_formats import (
+    ARROW,
+    CSV,
+    FEATURES,
+    FILE,
+    LABEL,
+    NDJSON,
+    PARQUET,
+    answering,
+    as_arrow,
+    as_csv,
+    as_ndjson,
+    as_parquet,
+    as_table,
+    bodies,
+    draw,
+    headers,
+)
+
+from app.api.score_answers import Answer
+from app.infra.settings import Settings
+
+MOST = 1 << 20
+ROWS = draw(50, seed=1)
+BODIES = bodies(ROWS)
+NOTHING = pa.Array.from_buffers(
+    pa.null(), (1 << 31) - 1, [None]
+)  # so many rows, and not a byte of them
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("state")
+    settings = Settings(state_dir=folder, database_url=sqlite_file, max_score_bytes=MOST)
+    with running(settings) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def address(shared: Service) -> Iterator[str]:
+    with answering(shared) as model_id:
+        yield f"/v1/models/{model_id}"
+
+
+@pytest.fixture(scope="module")
+def scorer(shared: Service) -> httpx.Client:
+    return shared.client(shared.key(scopes=["score"]))
+
+
+@pytest.fixture(scope="module")
+def expected(scorer: httpx.Client, address: str) -> dict[str, Any]:
+    data = [[row[name] for name in FEATURES] for row in ROWS]
+    answer = scorer.post(f"{address}/score", json={"columns": FEATURES, "data": data})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    assert len(set(found["scores"])) > 10
+    return found
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_every_format_gives_the_figures_of_json(
+    scorer: httpx.Client, address: str, expected: dict[str, Any], name: str
+) -> None:
+    content_type, encoding, body = BODIES[name]
+    said = headers(content_type, encoding)
+    answer = scorer.post(f"{address}/score", content=body, headers=said)
+    assert answer.json() == expected
+    assert answer.headers["X-Model-ID"] == expected["model_id"]
+    ranking = scorer.post(f"{address}/rank?top=5", content=body, headers=said).json()
+    order = sorted(range(len(ROWS)), key=lambda i: (-expected["scores"][i], i))
+    assert ranking["indices"] == order[:5]
+
+
+def test_json_may_be_compressed(
+    scorer: httpx.Client, address: str, expected: dict[str, Any]
+) -> None:
+    body = json.dumps({"rows": [{name: row[name] for name in FEATURES} for row in ROWS]})
+    said = headers("application/json", "gzip")
+    sent = gzip.compress(body.encode())
+    answer = scorer.post(f"{address}/score", content=sent, headers=said)
+    assert answer.json() == expected
+    bomb = gzip.compress(b" " * (9 << 20))
+    refused(scorer.post(f"{address}/score", content=bomb, headers=said), 422, "too_large")
+
+
+@pytest.mark.parametrize("media_type", [CSV, NDJSON, ARROW, PARQUET])
+def test_every_answer_holds_the_same(
+    scorer: httpx.Client, address: str, expected: dict[str, Any], media_type: str
+) -> None:
+    said = headers(CSV, Accept=f"{media_type}, */*;q=0.1")
+    answer = scorer.post(f"{address}/score", content=as_csv(ROWS), headers=said)
+    assert answer.headers["Content-Type"].partition(";")[0] == media_type
+    assert answer.headers["Vary"] == "Accept"
+    source = pa.BufferReader(answer.content)
+    match media_type:
+        case "text/csv":
+            table = pyarrow.csv.read_csv(source)
+        case "application/vnd.apache.parquet":
+            table = pq.read_table(source)
+        case "application/x-ndjson":
+            table = pa.Table.from_pylist([json.loads(line) for line in answer.iter_lines()])
+        case _:
+            table = pa.ipc.open_stream(source).read_all()
+    assert table.column_names == ["score", "fpr", "tpr"]
+    for name in table.column_names:
+        assert table.column(name).to_pylist() == expected[f"{name}s"]
+    ranked = scorer.post(f"{address}/rank?top=3", content=as_csv(ROWS), headers=said)
+    assert ranked.content.count(b"\n") == 4 or media_type != CSV
+    none = scorer.post(f"{address}/score", content=as_csv([]), headers=said)
+    assert none.status_code == 200
+
+
+def test_an_answer_that_cannot_be_made(scorer: httpx.Client, address: str) -> None:
+    said = headers(CSV, Accept="text/html, image/*")
+    problem = refused(
+        scorer.post(f"{address}/score", content=as_csv(ROWS), headers=said), 406, "not_acceptable"
+    )
+    assert [error["detail"].split()[0] for error in problem["errors"]] == [
+        "application/json",
+        CSV,
+        ARROW,
+        NDJSON,
+        PARQUET,
+    ]
+
+
+def test_names_that_are_formulas_are_text_in_a_csv() -> None:
+    answer = Answer({}, {"=1+1": np.array([1.5]), "a,b": None})
+    assert answer.write(CSV) == b'\'=1+1,"a,b"\n1.5,\n'
+
+
+@pytest.mark.parametrize(
+    ("query", "more", "status"),
+    [
+        ("", {}, 422),
+        ("?ignore=left", {}, 422),
+        (f"?ignore=left,{'%22who%2C%20where%22'}", {}, 200),
+        ("?ignore=*", {}, 200),
+        ("", {"Prefer": "handling=lenient"}, 200),
+        ("?ignore=left,left", {}, 422),
+        ("?ignore=left,who", {}, 422),
+        ("?ignore=*,age", {}, 422),
+        ("?ignore=,", {}, 422),
+        ("?decimal=semicolon", {}, 422),
+    ],
+)
+def test_columns_that_are_no_feature(
+    scorer: httpx.Client,
+    address: str,
+    expected: dict[str, Any],
+    query: str,
+    more: dict[str, str],
+    status: int,
+) -> None:
+    rows = [{**row, "who, where": f"p{k}"} for k, row in enumerate(ROWS)]
+    body = as_ndjson(rows, ("who, where", *FEATURES, LABEL))
+    answer = scorer.post(f"{address}/score{query}", content=body, headers=headers(NDJSON, **more))
+    if status == 200:
+        assert answer.json() == expected
+    else:
+        assert refused(answer, 422, answer.json()["code"])["errors"]
+    if not query and not more:
+        assert [error["column"] for error in answer.json()["errors"]] == ["who, where", LABEL]
+
+
+def test_absent_features(scorer: httpx.Client, address: str) -> None:
+    said = headers(CSV)
+    few = as_csv(ROWS, ("plan", "age"))  # the others were missing in training
+    gaps = [dict.fromkeys(FEATURES) | {name: row[name] for name in ("age", "plan")} for row in ROWS]
+    found = scorer.post(f"{address}/score", content=few, headers=said).json()
+    assert found == scorer.post(f"{address}/score", content=as_csv(gaps), headers=said).json()
+    without = as_csv(ROWS, FEATURES[1:])
+    problem = refused(
+        scorer.post(f"{address}/score", content=without, headers=said), 422, "absent_feature"
+    )
+    assert problem["errors"][0]["column"] == "age"
+    lenient = headers(CSV, Prefer="handling=lenient")
+    answer = scorer.post(f"{address}/score", content=without, headers=lenient)
+    assert answer.headers["Preference-Applied"] == "handling=lenient"
+    assert len(answer.json()["scores"]) == len(ROWS)
+
+
+def test_values_are_spelled_as_in_the_model_s_table_or_as_is_said(
+    scorer: httpx.Client, address: str, expected: dict[str, Any]
+) -> None:
+    points = as_csv(ROWS, comma=False)
+    said = headers(CSV)
+    answer = scorer.post(f"{address}/score", content=points, headers=said)
+    assert "must be a finite number, got '" in refused(answer, 422, "invalid_table")["detail"]
+    answer = scorer.post(f"{address}/score?decimal=point", content=points, headers=said)
+    assert answer.json() == expected
+    other = points.replace(b"-999", b"unknown").replace(b"|na", b"|unknown")
+    asked = f"{address}/score?decimal=point&delimiter=pipe&missing=unknown"
+    assert scorer.post(asked, content=other, headers=said).json() == expected
+    a_number = scorer.post(f"{address}/score", content=b"age\n-999\n", headers=said).json()
+    missing = scorer.post(f"{address}/score", content=b"age\nNa\n", headers=said).json()
+    assert a_number == missing
+
+
+def test_faults_are_told_with_line_or_row_column_and_value(
+    scorer: httpx.Client, address: str
+) -> None:
+    rows = [dict(row) for row in ROWS[:4]]
+    wrong = {"age": "old", "member": "perhaps", "since": "2024-13-45"}
+    places = {"age": 1, "member": 2, "since": 3}
+    for name, value in wrong.items():
+        rows[places[name]][name] = value
+    for content_type, body, place in (
+        (CSV, as_csv(rows), {"line": 3}),
+        (NDJSON, as_ndjson(rows), {"line": 2}),
+    ):
+        answer = scorer.post(f"{address}/score", content=body, headers=headers(content_type))
+        problem = refused(answer, 422, "invalid_table")
+        errors = {error["column"]: error for error in problem["errors"]}
+        assert set(errors) == set(wrong)
+        assert errors["age"].items() >= place.items()
+        assert "'old'" in errors["age"]["detail"]
+        assert "true or false" in errors["member"]["detail"]
+        assert "ISO 8601" in errors["since"]["detail"]
+    ages = pa.table({"age": pa.array(["1.5", "old", "2"])})
+    answer = scorer.post(f"{address}/score", content=as_arrow(ages), headers=headers(ARROW))
+    assert refused(answer, 422, "invalid_table")["errors"][0]["detail"].startswith("row 2:")
+    ragged = as_csv(ROWS) + b"1;2\r\n"
+    answer = scorer.post(f"{address}/score", content=ragged, headers=headers(CSV))
+    assert refused(answer, 422, "invalid_table")["errors"][0]["line"] == len(ROWS) + 2
+
+
+@pytest.mark.parametrize(
+    ("content_type", "encoding", "body", "status", "code"),
+    [
+        (CSV, "gzip", gzip.compress(b"age\n" + b"1\n" * MOST), 422, "too_large"),
+        (CSV, None, b"age\n" + b"1\n" * (MOST // 8), 422, "too_many_rows"),
+        (CSV, "gzip", b"age\n1\n", 422, "invalid_table"),
+        (CSV, "br", b"age\n1\n", 415, "unsupported_media_type"),
+        (CSV, None, b"", 422, "invalid_table"),
+        (CSV, None, b"PAR1", 422, "invalid_table"),
+        (CSV, None, b"age;age\n1;1\n", 422, "duplicate_column"),
+        (CSV, None, b'age\n"1\n', 422, "invalid_table"),
+        (CSV, None, b"age\n1e400\n", 422, "invalid_table"),
+        (NDJSON, None, b"[1]\n", 422, "invalid_table"),
+        (NDJSON, None, b'{"age": [1]}\n', 422, "invalid_table"),
+        (ARROW, None, b"", 422, "invalid_table"),
+        (ARROW, None, as_arrow(as_table(ROWS))[:900], 422, "invalid_table"),
+        (ARROW, None, as_arrow(pa.table({"age": NOTHING})), 422, "too_many_rows"),
+        (ARROW, None, as_arrow(pa.table({"age": np.zeros(1 << 18)}), "zstd"), 422, "too_many_rows"),
+        (ARROW, None, as_arrow(pa.table({"age": [[1.0]]})), 422, "unsupported_type"),
+        (
+            ARROW,
+            None,
+            as_arrow(as_table(ROWS, ("since",)).rename_columns(["age"])),
+            422,
+            "unsupported_type",
+        ),
+        (ARROW, None, as_arrow(pa.table({"age": [np.inf]})), 422, "invalid_table"),
+        (FILE, None, as_arrow(as_table(ROWS)), 422, "invalid_table"),
+        (PARQUET, None, as_parquet(as_table(ROWS)), 415, "unsupported_media_type"),
+        ("text/plain", None, b"age\n1\n", 415, "unsupported_media_type"),
+        (f"{CSV}; charset=ebcdic", None, b"age\n1\n", 415, "unsupported_media_type"),
+    ],
+)
+def test_what_is_no_table_or_too_large(
+    scorer: httpx.Client,
+    address: str,
+    content_type: str,
+    encoding: str | None,
+    body: bytes,
+    status: int,
+    code: str,
+) -> None:
+    said = headers(content_type, encoding)
+    refused(scorer.post(f"{address}/score", content=body, headers=said), status, code)
+
+
+def test_what_arrow_claims_is_looked_up_before_it_is_read(
+    scorer: httpx.Client, address: str
+) -> None:
+    """Text of a few bytes that says it takes gigabytes, and one dictionary under thousands of batches."""
+    text = pa.table({"plan": pa.array(["x" * (8 * MOST)])})
+    answer = scorer.post(
+        f"{address}/score?ignore=plan", content=as_arrow(text, "zstd"), headers=headers(ARROW)
+    )
+    refused(answer, 422, "too_large")
+    words = pa.array([f"w{k}" for k in range(2000)])
+    coded = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), words)
+    table = pa.table({"age": np.zeros(100), "plan": coded})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    said = headers(ARROW)
+    answer = scorer.post(f"{address}/score", content=sink.getvalue(), headers=said)
+    refused(answer, 422, "too_large")
+    with pa.ipc.new_stream(sink := io.BytesIO(), pa.schema([("age", pa.float64())])) as writer:
+        for _ in range(5000):
+            writer.write_batch(pa.record_batch({"age": [1.0]}))
+    answer = scorer.post(f"{address}/score", content=sink.getvalue(), headers=said)
+    refused(answer, 422, "too_large", "4096 messages")
+
+
+@pytest.mark.parametrize("content_type", [CSV, NDJSON, ARROW, FILE])
+def test_damaged_tables_are_refused_or_read(
+    scorer: httpx.Client, address: str, content_type: str
+) -> None:
+    rng = np.random.default_rng(3)
+    whole = next(body for kind, code, body in BODIES.values() if kind == content_type and not code)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(whole), rng.integers(1, 8)):
+            damaged[place] = rng.integers(256)
+        answer = scorer.post(
+            f"{address}/score", content=bytes(damaged), headers=headers(content_type)
+        )
+        assert answer.status_code in {200, 422}, answer.text
