@@ -13,6 +13,7 @@ from app.api.context import Context
 from app.api.drain import Drain
 from app.api.middleware import Edge, Traffic
 from app.api.pace import Pace
+from app.api.places import Places
 from app.api.routes import (
     algorithms,
     audit,
@@ -116,6 +117,7 @@ def open_context(settings: Settings) -> Context:
         watcher=watcher,
         drain=drain,
         traffic=Traffic(),
+        uploads=Places(settings.max_uploads),
         publish=Errands("publish"),
         chores=chores,
         pace=None

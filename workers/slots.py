@@ -15,6 +15,7 @@ from typing import Literal
 
 from app.db.session import Database
 from app.errors import Unavailable
+from app.infra import space
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue
@@ -140,6 +141,7 @@ class _Slot(threading.Thread):
             return
         first = True
         while (process := self._warm_process()) is not None:
+            space.check(slots.settings)  # a job that is begun without room loses an attempt
             claim = queue.claim(slots.db, slots.settings, slots.worker_id, HANDLERS)
             if claim is None:
                 return

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from app.api.drain import Drain
 from app.api.middleware import Traffic
 from app.api.pace import Pace
+from app.api.places import Places
 from app.api.watcher import Watcher
 from app.db.session import Database
 from app.errors import TooMany
@@ -42,6 +43,7 @@ class Context:
     watcher: Watcher
     drain: Drain
     traffic: Traffic
+    uploads: Places
     publish: Errands
     chores: Errands
     pace: Pace | None = None

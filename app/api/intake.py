@@ -119,10 +119,10 @@ def _accept(sending: Sending, purpose: Purpose[Said], table: Received[Said]) -> 
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> tuple[int, Json]:
-        # Published here, so that a replay or a refused key leaves no blob behind.
-        blob_key, sha256 = writer.commit()
-        upload = datasets.Upload(blob_key, writer.size, sha256, table.format)
-        return 202, shown(purpose.accept(session, table, upload))
+        upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+        answer = shown(purpose.accept(session, table, upload))
+        writer.commit()  # so late that a replay or a refusal leaves no blob behind
+        return 202, answer
 
     same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *purpose.of])
     answer = idempotency.replay_or_run(

@@ -49,7 +49,9 @@ _REFUSALS = {
     "415": "A content type or encoding that is not read here.",
     "422": "Understood, but it breaks a rule; `errors` says where.",
     "428": "If-Match is missing.",
-    "503": "The database is away for a while.",
+    "429": "More than one may have or ask for at once; `Retry-After` says when to come back.",
+    "503": "A part is away or has too much to do for a while; `Retry-After` says when to come back.",
+    "507": "A disk of the service is full, or nearly so.",
     "default": "Any other refusal.",
 }
 
@@ -134,11 +136,11 @@ def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> No
     if scope is not None:
         operation["security"] = [{"key": []}]
         operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
-        statuses += ["401", "403", "503"]
+        statuses += ["401", "403", "429", "503"]
     if "{" in path:
         statuses.append("404")
     if "requestBody" in operation:
-        statuses += ["400", "413", "415"]
+        statuses += ["400", "413", "415", "507"]
     if not {"datasets", "jobs", "models", "evaluations", "comparisons"}.isdisjoint(
         operation.get("tags", ())
     ):

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from app.errors import Malformed, ServiceError
+from app.infra import space
 from core.errors import CoreError
 
 log = logging.getLogger(__name__)
@@ -182,6 +183,14 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN_VALUE else text[: _SHOWN_VALUE - 1] + "…"
 
 
+def of_os_error(request: Request, error: OSError) -> Response:
+    """A full disk, which passes; whatever else the system refuses is our own fault."""
+    if not space.is_full(error):
+        raise error
+    log.error("a disk is full: %s", error)
+    return of_service_error(request, space.refusal())
+
+
 def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
     """The caller went away while sending. Nobody reads this answer; the log has it."""
     return problem(
@@ -219,3 +228,4 @@ def install(app: FastAPI) -> None:
     register(HTTPException, of_http_exception)
     register(RequestValidationError, of_validation_error)
     register(ClientDisconnect, of_disconnect)
+    register(OSError, of_os_error)

@@ -10,10 +10,12 @@ from typing import Any, Generic, TypeVar
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from app.api.context import Context, context_of
 from app.api.multipart import Form, FormReader
 from app.errors import Invalid
+from app.infra import space
 from app.infra.blobs import BlobWriter
-from app.services import datasets
+from app.services import datasets, quotas
 from app.services.ingest import CONTENT_TYPES
 
 FORM = "multipart/form-data"
@@ -66,8 +68,27 @@ async def receive(
 ) -> Received[Said]:
     """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
 
-    `describe` checks the fields of the address and the form.
+    `describe` checks the fields of the address and the form. Where there is no room for an upload, or the owner has no
+    quota left for it, that is said before the body is read as well.
     """
+    context = context_of(request)
+    with context.uploads.take():
+        await run_in_threadpool(_admit, context, request)
+        return await _receive(request, writer, describe)
+
+
+def _admit(context: Context, request: Request) -> None:
+    space.check(context.settings)
+    if "idempotency-key" in request.headers:
+        return  # it may be a replay, which takes nothing: whoever accepts it sees
+    size = request.headers.get("content-length", "")
+    known = int(size) if size.isascii() and size.isdigit() else 0
+    quotas.check_upload(context.db, context.settings, request.state.caller.owner, known)
+
+
+async def _receive(
+    request: Request, writer: BlobWriter, describe: Callable[[Mapping[str, str]], Said]
+) -> Received[Said]:
     given = _query_fields(request)
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != FORM:

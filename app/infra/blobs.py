@@ -52,7 +52,7 @@ class BlobStore:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        key = f"{kind}/{sha256[:2]}/{sha256}"
+        key = _key(kind, sha256)
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
         faults.reach("adopt")
@@ -127,6 +127,11 @@ class BlobWriter:
         """SHA-256 of what was written so far, in hexadecimal."""
         return self._hash.hexdigest()
 
+    @property
+    def key(self) -> str:
+        """The key under which `commit` will publish what was written so far."""
+        return _key(self._kind, self.sha256)
+
     def flush(self) -> None:
         """Hand what was written so far to the system, so that others can read it."""
         self._file.flush()
@@ -141,6 +146,10 @@ class BlobWriter:
         self._file.flush()
         sha256 = self.sha256
         return self._store.adopt(self._path, self._kind, sha256), sha256
+
+
+def _key(kind: str, sha256: str) -> str:
+    return f"{kind}/{sha256[:2]}/{sha256}"
 
 
 def _fsync_dir(path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from app.db.session import Database
 from app.errors import Invalid, ServiceError, Unavailable
+from app.infra import space
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import parts, queue, train_part, training
@@ -82,6 +83,14 @@ def problem_of(error: BaseException) -> tuple[Json, bool]:
             "detail": str(error),
             "errors": [],
         }, True
+    if space.is_full(error):
+        detail = "the worker's disk is full"
+        return {
+            "code": "out_of_space",
+            "title": "Out of space",
+            "detail": detail,
+            "errors": [],
+        }, False
     detail = f"{type(error).__name__} in the worker; its log says more"
     return {"code": "internal", "title": "Internal error", "detail": detail, "errors": []}, False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 from harness import ENDLESS, LONG, OWNER, Crew, is_running
@@ -13,8 +14,11 @@ from sqlalchemy import update
 
 from app.db.model_tables import Model
 from app.db.tables import Job
+from app.errors import OutOfSpace
 from app.infra import faults
+from app.infra.settings import Settings
 from app.services import datasets, jobs
+from workers import slots
 
 
 def test_a_lost_message_is_found_by_the_look(crew: Crew) -> None:
@@ -34,6 +38,37 @@ def test_a_wake_up_waits_for_an_idle_slot(crew: Crew) -> None:
     jobs.cancel(crew.shop.db, OWNER, job_id)
     wake_up.join(30)
     assert not wake_up.is_alive()
+
+
+def test_a_disk_that_fills_up_under_a_job_costs_it_an_attempt_and_no_more(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "_armed", faults.parse("adopt=full"))
+    job_id = crew.shop.train(crew.table, 5)
+    waiting = eventually(
+        lambda: (job := crew.shop.job(job_id)).attempt == 1 and job.state == "queued" and job
+    )
+    reasons = [event.data.get("reason") for event in jobs.events(crew.shop.db, OWNER, job_id)]
+    assert reasons[-1] == "the worker's disk is full"
+    with crew.shop.db.write() as session:
+        session.execute(update(Job).where(Job.id == waiting.id).values(not_before=0.0))
+    assert crew.shop.reaches(job_id, "succeeded").attempt == 2
+    assert crew.shop.models_of(job_id) == 1
+
+
+def test_no_job_is_begun_while_the_disk_is_nearly_full(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(slots, "space", SimpleNamespace(check=_nearly_full))
+    job_id = crew.shop.train(crew.table, 5)
+    eventually(lambda: "no room" in caplog.text)
+    assert crew.shop.job(job_id).attempt == 0
+    monkeypatch.undo()
+    assert crew.shop.reaches(job_id, "succeeded").attempt == 1
+
+
+def _nearly_full(_: Settings) -> None:
+    raise OutOfSpace("no room")
 
 
 def test_cancel_stops_the_fit_and_keeps_the_process(crew: Crew) -> None:

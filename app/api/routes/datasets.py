@@ -214,9 +214,10 @@ def _accept_pairs(
 ) -> dict[str, Any]:
     table.writer.sync()  # the slow part, before the transaction
     with context.db.write() as session:
-        key, sha256 = table.writer.commit()
-        upload = datasets.Upload(key, table.writer.size, sha256, table.format)
+        writer = table.writer
+        upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
         body = shown(pairs.accept(session, context.settings, owner, dataset_id, upload))
+        writer.commit()
     context.wake_a_worker(body["pairs"]["job_id"])
     return body
 

@@ -1,0 +1,151 @@
+"""Overload: what cannot be taken now is refused at once, says why and when to come back, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from itertools import count
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from live_service import STRANGER, Service, running, table
+from pydantic import SecretStr
+from refusals import CSV, everything, job, refused
+from servers import eventually
+
+from app.db import quotas
+from app.db.tables import Dataset
+from app.infra import faults, space
+from app.infra.settings import Settings
+
+BODY = table(30).encode()
+QUOTA_BYTES = 50_000
+_OWNERS = count(1)
+
+
+@pytest.fixture(scope="module")
+def tight(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+    """A service with small quotas."""
+    settings = Settings(
+        state_dir=tmp_path_factory.mktemp("tight"),
+        database_url=sqlite_file,
+        quota_queued_jobs=2,
+        quota_bytes=QUOTA_BYTES,
+        max_uploads=1,
+    )
+    with running(settings) as service:
+        yield service
+
+
+@pytest.fixture
+def client(tight: Service) -> Iterator[httpx.Client]:
+    """A client of an owner who has nothing yet."""
+    yield tight.client(tight.key(f"owner{next(_OWNERS)}"))
+    tight.work()
+
+
+def upload(client: httpx.Client, body: bytes = BODY, *, key: str | None = None) -> httpx.Response:
+    params = {"label": "left", "positive": "yes"}
+    headers = CSV if key is None else CSV | {"Idempotency-Key": key}
+    return client.post("/v1/datasets", params=params, content=body, headers=headers)
+
+
+def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.Client) -> None:
+    dataset_id = tight.upload(client, BODY.decode())
+    model_id = tight.train(client, dataset_id)["model_id"]
+    cancelled = client.post("/v1/jobs", json=job(dataset_id)).json()["id"]
+    client.post(f"/v1/jobs/{cancelled}/cancel")
+    first = upload(client, key="one")
+    assert first.status_code == 202
+    assert client.post("/v1/jobs", json=job(dataset_id)).status_code == 202
+    before = everything(tight)
+    on = {"model": model_id, "dataset_id": dataset_id}
+    for answer in (
+        upload(client),
+        upload(client, key="two"),
+        client.post("/v1/jobs", json=job(dataset_id)),
+        client.post(f"/v1/jobs/{cancelled}/retry"),
+        client.post("/v1/evaluations", json=on),
+        client.post(
+            "/v1/comparisons", json={"models": [model_id, "churn"], "dataset_id": dataset_id}
+        ),
+    ):
+        if answer.status_code == 422:  # a model is compared with others alone
+            continue
+        problem = refused(answer, 429, "quota_exceeded", "at most 2 queued jobs, this one has 2")
+        assert problem["errors"][0]["quota"] == "queued_jobs"
+        assert int(answer.headers["Retry-After"]) > 0
+    assert everything(tight) == before
+    replay = upload(client, key="one")
+    assert (replay.status_code, replay.headers["Idempotent-Replayed"]) == (202, "true")
+    stranger = tight.client(tight.key(STRANGER))
+    assert upload(stranger).status_code == 202
+
+
+def test_bytes_are_counted_until_they_are_deleted(tight: Service, client: httpx.Client) -> None:
+    kept = tight.upload(client, BODY.decode())
+    with tight.context.db.read() as session:
+        dataset = session.get_one(Dataset, kept)
+        stored = quotas.stored_bytes(session, dataset.owner)
+    blobs = tight.context.blobs
+    assert stored == sum(blobs.size(key or "") for key in (dataset.upload_key, dataset.table_key))
+    body = BODY + b"\n" * (QUOTA_BYTES - stored)
+    before = everything(tight)
+    for key in (None, "large"):
+        problem = refused(upload(client, body, key=key), 429, "quota_exceeded")
+        assert f"at most {QUOTA_BYTES} stored bytes, this one has {stored}" in problem["detail"]
+        assert problem["errors"][0]["limit"] == QUOTA_BYTES
+    assert everything(tight) == before
+    assert client.delete(f"/v1/datasets/{kept}").status_code == 204
+    assert upload(client, body).status_code == 202
+
+
+def test_an_upload_too_many_is_refused_before_it_is_sent(
+    tight: Service, client: httpx.Client
+) -> None:
+    address = urlsplit(tight.url)
+    with socket.create_connection((address.hostname or "", address.port or 0)) as slow:
+        secret = tight.key()
+        slow.sendall(
+            f"POST /v1/datasets?label=left HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\n"
+            f"Authorization: Bearer {secret}\r\nContent-Length: 1000\r\n\r\nage".encode()
+        )
+        eventually(lambda: tight.context.uploads.taken)
+        answer = upload(client)
+        refused(answer, 503, "too_many_uploads", "1 uploads are being received here")
+        assert int(answer.headers["Retry-After"]) > 0
+    eventually(lambda: not tight.context.uploads.taken)
+    assert upload(client).status_code == 202
+
+
+def test_a_disk_that_is_nearly_full_refuses_before_the_body(
+    tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset_id = tight.upload(client, BODY.decode())
+    before = everything(tight)
+    monkeypatch.setattr(space, "free_bytes", lambda folder: 1000)
+    for answer in (
+        upload(client),
+        upload(client, key="k"),
+        client.post("/v1/jobs", json=job(dataset_id)),
+    ):
+        refused(answer, 507, "out_of_space", "bytes free, it has 1000")
+        assert int(answer.headers["Retry-After"]) > 0
+    assert client.get(f"/v1/datasets/{dataset_id}").status_code == 200
+    monkeypatch.undo()
+    assert everything(tight) == before
+
+
+@pytest.mark.parametrize("seam", ["adopt", "accept"])
+def test_a_disk_that_fills_up_while_an_upload_comes(
+    tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, seam: str
+) -> None:
+    before = everything(tight)
+    monkeypatch.setattr(faults, "_armed", faults.parse(f"{seam}=full"))
+    refused(upload(client), 507, "out_of_space", "a disk of the service is full")
+    monkeypatch.undo()
+    assert everything(tight)[0] == before[0]
+    left = everything(tight)[1] - before[1]
+    assert all((tight.context.blobs.root / name).is_dir() for name in left)
+    assert upload(client).status_code == 202
