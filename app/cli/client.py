@@ -46,7 +46,7 @@ from app.cli.options import (
     Url,
     Weight,
 )
-from app.cli.report import curve_of, has_curve, judged_on, report
+from app.cli.report import curve_of, has_curve, judged_on, provenance, report
 
 ROWS_A_REQUEST = 1000
 
@@ -192,6 +192,7 @@ def show_model(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) 
     else:
         out.print(report(model, metrics, roc), markup=False)
         out.print(f"\n[bold]{model['id']}[/]  {model['name']}:{model['version']}")
+        out.print(provenance(model), markup=False)
     if svg is not None:
         if roc is None:
             raise ClientError(f"{svg} was not written: {model['name']} has no ROC curve")

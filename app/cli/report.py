@@ -43,6 +43,20 @@ def report(model: Json, metrics: Json, roc: Roc | None) -> str:
     return "\n\n".join([shown, *more])
 
 
+def provenance(model: Json) -> str:
+    """Say which data a model was made with, the content by the beginning of its hash."""
+    made_with = (
+        ("trained on", model["dataset"]),
+        ("judged by", model["validation_dataset"]),
+    )
+    lines = [
+        f"{how} {data['name']}, version {data['version']}: {data['id']}, SHA-256 {data['sha256'][:16]}…"
+        for how, data in made_with
+        if data is not None
+    ]
+    return "\n".join(lines) or f"trained on {model['dataset_id']}"
+
+
 def curve_of(client: ApiClient, model: Json, metrics: Json) -> Roc:
     """Fetch a model's validation curve, with its AUC and partial AUCs as the legend."""
     points = client.model(model["id"], "roc", max_points=CURVE_POINTS)["points"]

@@ -18,6 +18,7 @@ from app.infra.ids import is_id
 from app.infra.settings import Settings
 from app.services import controls, jobs, search, suitability
 from app.services.divisions import CROSS_VALIDATION
+from app.services.lineage import lineage_of
 from app.services.objectives import check_objective, window_of
 from app.services.plan import folds_of
 from app.services.refusals import escape, invalid, shown
@@ -110,11 +111,15 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
     check_pairs_ready(dataset, "/dataset_id")
     validation = dict(request.validation)
     suitability.check_validation(validation, dataset)
+    judge = None
     if validation["method"] == "dataset":
         other = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
+        judge = lineage_of(other)
     spec = {
+        "dataset": lineage_of(dataset),
+        "validation_dataset": judge,
         "algorithm": algorithm,
         "objective": objective,
         "validation": validation,

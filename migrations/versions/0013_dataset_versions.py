@@ -52,7 +52,9 @@ def _name_the_data_of_models() -> None:
     )
     connection = op.get_bind()
     known = {
-        (row.owner, row.id): {'id': row.id, 'name': row.name, 'version': 1, 'sha256': row.sha256}
+        (row.owner, row.id): {
+            'id': row.id, 'name': row.name, 'version': 1, 'sha256': row.sha256, 'rows_from': row.id
+        }
         for row in connection.execute(sa.select(datasets))
     }
     for model in connection.execute(sa.select(models)).all():

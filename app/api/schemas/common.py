@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+from pydantic.config import JsonDict
 from pydantic.json_schema import WithJsonSchema
 
 Item = TypeVar("Item")
@@ -52,6 +53,27 @@ class PageOf(Resource, Generic[Item]):
     data: list[Item]
     has_more: bool
     next: str | None = Field(description="Cursor for `after`, null on the last page.")
+
+
+class DatasetVersion(Resource):
+    """Data that something was made with, as it was called then; it may be gone."""
+
+    id: str
+    name: str
+    version: int
+    sha256: str = Field(description="Of its content.")
+    pairs_sha256: str | None = Field(
+        default=None, description="Of its pairs, in a dataset of kind `preferences`."
+    )
+
+
+DATASET_EXAMPLE: JsonDict = {
+    "id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+    "name": "churn",
+    "version": 1,
+    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "pairs_sha256": None,
+}
 
 
 class Problem(BaseModel):

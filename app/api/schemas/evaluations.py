@@ -179,6 +179,8 @@ class Evaluation(Resource):
                     "kind": "bipartite",
                     "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
                     "dataset_name": "churn-february",
+                    "dataset_version": 1,
+                    "dataset_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                     "windows": [{"fpr_min": 0.0, "fpr_max": 0.05}],
                     "level": 0.95,
                     "warnings": [],
@@ -241,6 +243,8 @@ class Evaluation(Resource):
     kind: str = Field(description="Of the dataset: `bipartite`, `preferences` or `multilabel`.")
     dataset_id: str
     dataset_name: str
+    dataset_version: int | None
+    dataset_sha256: str | None = Field(description="Of the content of that version.")
     windows: list[NewWindow]
     level: float
     warnings: list[str]

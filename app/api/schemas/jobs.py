@@ -6,7 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
-from app.api.schemas.common import Body, Rate, Resource, Tags, Text, Timestamp
+from app.api.schemas.common import (
+    DATASET_EXAMPLE,
+    Body,
+    DatasetVersion,
+    Rate,
+    Resource,
+    Tags,
+    Text,
+    Timestamp,
+)
 from app.api.schemas.selection import Holdout, Search, Validation
 from app.db.tables import Job as JobRow
 from app.db.tables import JobState
@@ -155,6 +164,8 @@ class Job(Resource):
                     "name": "churn",
                     "state": "running",
                     "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "dataset": DATASET_EXAMPLE,
+                    "validation_dataset": None,
                     "algorithm": {"name": "rankboost", "n_rounds": 200, "max_bins": 255},
                     "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
                     "validation": {"method": "holdout", "fraction": 0.25},
@@ -192,6 +203,12 @@ class Job(Resource):
         description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."
     )
     dataset_id: str | None
+    dataset: DatasetVersion | None = Field(
+        description="What the job trains on or judges by, as it was called when the job was handed in."
+    )
+    validation_dataset: DatasetVersion | None = Field(
+        description="What the model is judged by, with validation.method `dataset`."
+    )
     algorithm: dict[str, Any] | None = Field(
         description="With every parameter resolved; the greatest value of one that is searched."
     )
@@ -238,6 +255,8 @@ class Job(Resource):
             name=row.name,
             state="cancelling" if cancelling else state,
             dataset_id=row.dataset_id,
+            dataset=spec.get("dataset"),
+            validation_dataset=spec.get("validation_dataset"),
             algorithm=algorithm and {"name": algorithm["name"], **algorithm["parameters"]},
             objective=spec.get("objective"),
             validation=spec.get("validation"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from app.api.schemas.common import Body, Resource, Text, Timestamp
+from app.api.schemas.common import DATASET_EXAMPLE, Body, DatasetVersion, Resource, Text, Timestamp
 from app.api.schemas.curves import Cut, Part, cut_of
 from app.api.schemas.searched import Search
 from app.db.model_tables import Model as ModelRow
@@ -61,6 +61,13 @@ class ModelSummary(Resource):
         "without controls."
     )
     dataset_id: str
+    dataset: DatasetVersion | None = Field(
+        description="What it was trained on, as it was called then; it stays when the dataset goes. Null where nobody "
+        "wrote it down."
+    )
+    validation_dataset: DatasetVersion | None = Field(
+        description="What it was judged by, with validation.method `dataset`."
+    )
     kind: str = Field(description="Of the dataset: `bipartite`, `preferences` or `multilabel`.")
     job_id: str
     seed: int
@@ -86,6 +93,8 @@ class Model(ModelSummary):
                     "selected_by": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
                     "beats_controls": True,
                     "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
+                    "dataset": DATASET_EXAMPLE,
+                    "validation_dataset": None,
                     "kind": "bipartite",
                     "job_id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
                     "seed": 0,
@@ -182,6 +191,8 @@ def _common(row: ModelRow) -> dict[str, Any]:
         "selected_by",
         "beats_controls",
         "dataset_id",
+        "dataset",
+        "validation_dataset",
         "kind",
         "job_id",
         "seed",

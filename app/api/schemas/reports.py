@@ -32,9 +32,11 @@ class ReportedData(Resource):
 
     id: str
     name: str
+    version: int
     created_at: Timestamp
     bytes: int
     sha256: str
+    upload_sha256: str
     rows: int | None
     positives: int | None
     negatives: int | None

@@ -16,6 +16,7 @@ from app.infra.settings import Settings
 from app.services import jobs
 from app.services.judging import requests
 from app.services.judging.requests import COMPARE, DEFAULT_LEVEL
+from app.services.lineage import lineage_of
 from app.services.objectives import WHOLE, Window
 
 LEAST_MODELS, MOST_MODELS = 2, 20
@@ -54,7 +55,7 @@ def submit(
         if model.id in [other.id for other in models[:number]]:
             detail = f"models must differ, {model.name}:{model.version} is there twice"
             raise Invalid(detail, errors=[{"pointer": pointers[number], "detail": detail}])
-    seen = [requests.seen_before(session, owner, model, dataset) for model in models]
+    seen = [requests.seen_before(model, dataset) for model in models]
     comparison_id = new_id("cmp")
     job = jobs.enqueue(
         session,
@@ -62,7 +63,7 @@ def submit(
         owner=owner,
         kind=COMPARE,
         name=dataset.name,
-        spec={"comparison_id": comparison_id},
+        spec={"comparison_id": comparison_id, "dataset": lineage_of(dataset)},
         dataset_id=dataset.id,
     )
     return rows.insert_comparison(
@@ -73,6 +74,8 @@ def submit(
         job_id=job.id,
         dataset_id=dataset.id,
         dataset_name=dataset.name,
+        dataset_version=dataset.version,
+        dataset_sha256=dataset.sha256,
         windows=windows,
         level=level,
         warnings=[warning for warning in seen if warning is not None],

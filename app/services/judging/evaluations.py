@@ -17,6 +17,7 @@ from app.infra.settings import Settings
 from app.services import jobs
 from app.services.judging import judgements, requests
 from app.services.judging.requests import DEFAULT_LEVEL, EVALUATE
+from app.services.lineage import lineage_of
 from app.services.models import curve_of
 from app.services.objectives import Window
 from app.services.trials.bipartite import windows_of
@@ -49,14 +50,18 @@ def submit(
     else:
         windows = requests.check_windows(windows_of(model.objective))
     evaluation_id = new_id("evl")
-    seen = requests.seen_before(session, owner, model, dataset)
+    seen = requests.seen_before(model, dataset)
     job = jobs.enqueue(
         session,
         settings,
         owner=owner,
         kind=EVALUATE,
         name=model.name,
-        spec={"evaluation_id": evaluation_id, "independent": seen is None},
+        spec={
+            "evaluation_id": evaluation_id,
+            "independent": seen is None,
+            "dataset": lineage_of(dataset),
+        },
         dataset_id=dataset.id,
     )
     return rows.insert_evaluation(
@@ -70,6 +75,8 @@ def submit(
         kind=model.kind,
         dataset_id=dataset.id,
         dataset_name=dataset.name,
+        dataset_version=dataset.version,
+        dataset_sha256=dataset.sha256,
         windows=windows,
         level=level,
         warnings=[] if seen is None else [seen],

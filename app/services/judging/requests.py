@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.db import datasets as dataset_rows
 from app.db.model_tables import Model
 from app.db.tables import Dataset, DatasetKind
 from app.errors import Invalid, NotFound
 from app.services import models
+from app.services.lineage import lineage_of, shares_rows
 from app.services.objectives import Window
 from app.services.submission import (
     check_pairs_ready,
@@ -117,25 +117,17 @@ def refuse_windows(dataset: Dataset) -> None:
         raise _invalid("/windows", "pairs have no false positive rate: leave the windows out")
 
 
-def seen_before(session: Session, owner: str, model: Model, dataset: Dataset) -> str | None:
-    """Say what the model has to do with the dataset already: a copy of the same bytes is the same dataset."""
-    name = f"{model.name}:{model.version}"
-    if _is_same(session, owner, model.dataset_id, dataset):
+def seen_before(model: Model, dataset: Dataset) -> str | None:
+    """Say what the model has to do with the dataset already: equal content, or rows that versions have in common."""
+    name, judged = f"{model.name}:{model.version}", lineage_of(dataset)
+    if shares_rows(model.dataset, judged):
         return (
             f"{name} was trained on rows of this dataset: its figures here flatter it, "
             "and say nothing of rows to come"
         )
-    validation = model.validation.get("dataset_id")
-    if validation is not None and _is_same(session, owner, validation, dataset):
-        return f"{name} was validated on this very dataset"
+    if shares_rows(model.validation_dataset, judged):
+        return f"{name} was validated on rows of this dataset"
     return None
-
-
-def _is_same(session: Session, owner: str, dataset_id: str, dataset: Dataset) -> bool:
-    if dataset_id == dataset.id:
-        return True
-    other = dataset_rows.find(session, owner, dataset_id)
-    return other is not None and other.sha256 == dataset.sha256
 
 
 def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:

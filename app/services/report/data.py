@@ -21,12 +21,16 @@ def data(facts: Facts) -> list[Block]:
 
 def _dataset(facts: Facts) -> Iterator[list[str]]:
     model, dataset = facts.model, facts.dataset
-    if dataset is None:
-        yield ["dataset", f"{model.dataset_id}, deleted since"]
+    if model.dataset is None:
+        yield ["dataset", model.dataset_id]
     else:
-        yield ["dataset", f"{dataset.name} ({dataset.id})"]
+        yield ["dataset", words.version(model.dataset)]
+        yield ["SHA-256 of its content", model.dataset["sha256"]]
+    if dataset is None:
+        yield ["dataset is there", "no, it was deleted since"]
+    else:
         yield ["uploaded", f"{words.moment(dataset.created_at)}, {words.size(dataset.bytes)}"]
-        yield ["SHA-256 of the upload", dataset.sha256]
+        yield ["SHA-256 of the upload", dataset.upload_sha256]
         yield ["rows", words.count(dataset.rows)]
         if dataset.positives is not None:
             yield [
@@ -41,6 +45,9 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
         ):
             if column is not None:
                 yield [name, column]
+    if model.validation_dataset is not None:
+        yield ["validation dataset", words.version(model.validation_dataset)]
+        yield ["SHA-256 of its content", model.validation_dataset["sha256"]]
     if model.label is not None:
         yield [
             "label",

@@ -93,7 +93,7 @@ def lineage(facts: Facts) -> Table:
             ["attempt", f"{job.attempt} of at most {job.max_attempts}"],
         ]
     rows += [
-        ["dataset", model.dataset_id],
+        ["dataset", words.version(model.dataset) if model.dataset else model.dataset_id],
         ["model made", words.moment(model.created_at)],
         ["report by", f"Rankwright {__version__}"],
     ]

@@ -115,3 +115,8 @@ def p_value(p: float | None) -> str:
     if p is None:
         return "—"
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def version(dataset: Mapping[str, Any]) -> str:
+    """A version of a dataset by its name, number and id."""
+    return f"{dataset['name']}, version {dataset['version']} ({dataset['id']})"

@@ -122,7 +122,7 @@ def test_what_has_no_drift_says_why(bench: Workbench) -> None:
     for ref, dataset_id, words in (
         ("judged", old, "judged:1 was trained on rows of this dataset"),
         ("judged", copy, "judged:1 was trained on rows of this dataset"),
-        ("judged", new, "judged:1 was validated on this very dataset"),
+        ("judged", new, "judged:1 was validated on rows of this dataset"),
         (
             "unjudged",
             new,

@@ -9,15 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from workbench import OWNER, Workbench
 
+from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Dataset
+from app.db.tables import Dataset, Job
 from app.errors import Conflict, Invalid, NotFound
 from app.services import datasets, jobs, previews, versions
+from app.services.judging import evaluations
+from app.services.judging.evaluations import EvaluationRequest
+from app.services.report.facts import gather
+from app.services.report.markdown import to_markdown
+from app.services.report.sections import document_of
 
 PARQUET = "application/vnd.apache.parquet"
 HEAD = "age,vip,since,town,zip,note,left,who"
@@ -376,3 +383,52 @@ def test_checking_leaves_nothing(lone: Workbench, tmp_path: Path) -> None:
     assert check(mode="replace")["rows"] == 3
     assert sorted(lone.blobs.root.rglob("*")) == before
     assert len(datasets.list_page(lone.db, OWNER, limit=10, after=None).data) == 1
+
+
+def table(rows: int, seed: int) -> str:
+    """Rows of one feature that says something, and one that says nothing."""
+    rng = np.random.default_rng(seed)
+    lines = (f"{x:.3f},7,{'p' if x + 0.5 * e > 0 else 'n'}" for x, e in rng.normal(size=(rows, 2)))
+    return "\n".join(["x,same,y", *lines, ""])
+
+
+def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
+    first = bench.ready(table(80, 0), label="y", name="days")
+    second = made(bench, first.id, table(40, 1))
+    other = bench.ready(table(60, 2), label="y")
+
+    def train(dataset: Dataset, judge: Dataset) -> tuple[Job, Model]:
+        validation = {"method": "dataset", "dataset_id": judge.id}
+        job = bench.work_on(dataset, name="m", validation=validation)
+        return job, bench.model(job)
+
+    job, model = train(second, other)
+    named = {"id": second.id, "name": "days", "version": 2, "sha256": second.sha256}
+    judged = {"id": other.id, "name": "table", "version": 1, "sha256": other.sha256}
+    for holder in (job.spec["dataset"], model.dataset):
+        assert holder.items() >= named.items()
+    for holder in (job.spec["validation_dataset"], model.validation_dataset):
+        assert holder.items() >= judged.items()
+    assert model.warnings == ["1 features are the same in all rows of the dataset: 'same'"]
+    # A version that has rows in common flatters, whichever of the two is the longer.
+    for learnt, by in ((first, second), (second, first)):
+        assert any(
+            "has rows that the model was trained on" in w for w in train(learnt, by)[1].warnings
+        )
+
+    for dataset in (second, other):
+        datasets.delete(bench.db, OWNER, dataset.id)
+    with bench.db.write() as session:
+        for judge, words in ((first, "m:1 was trained on rows of this dataset"), (other, None)):
+            asked = EvaluationRequest("m:1", judge.id)
+            if words is None:
+                with pytest.raises(NotFound):
+                    evaluations.submit(session, bench.settings, OWNER, asked)
+                continue
+            evaluation = evaluations.submit(session, bench.settings, OWNER, asked)
+            assert evaluation.warnings[0].startswith(words)
+            assert (evaluation.dataset_version, evaluation.dataset_sha256) == (1, first.sha256)
+    told = to_markdown(document_of(gather(bench.db, OWNER, "m:1")))
+    assert f"days, version 2 ({second.id})" in told
+    assert second.sha256 in told
+    assert f"table, version 1 ({other.id})" in told
