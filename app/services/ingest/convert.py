@@ -43,6 +43,8 @@ class Parsed:
     values: Floats
     boolean: Mask
     bad: Mask
+    plain: bool = False
+    """Whether nothing is boolean and nothing bad."""
 
 
 def holds_text(kind: pa.DataType) -> bool:
@@ -77,6 +79,8 @@ def parse(column: pa.Array, missing: MissingTokens, decimal: str = ".") -> Parse
     values = missing.blank(parsed.values)
     if values is parsed.values:
         return parsed
+    if parsed.plain:
+        return replace(parsed, values=values)
     return replace(parsed, values=np.where(parsed.boolean, parsed.values, values))
 
 
@@ -90,12 +94,13 @@ def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
         except pa.ArrowInvalid:
             return _parse_untidy(with_point(missing.tidy(column), decimal))
         if np.count_nonzero(np.isfinite(values)) + column.null_count == len(column):
-            return Parsed(values, nothing, nothing)
+            return Parsed(values, nothing, nothing, plain=True)
         return _parse_untidy(with_point(missing.tidy(column), decimal))
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
     values = _floats(as_doubles(column))
-    return Parsed(values, nothing, np.isinf(values))
+    bad = np.isinf(values)
+    return Parsed(values, nothing, bad, plain=not bad.any())
 
 
 def _parse_untidy(text: pa.Array) -> Parsed:
@@ -178,8 +183,13 @@ class Converter:
         """Return the values, NaN where missing or at fault, and the mask of the faults."""
         column = rows.batch.column(name)
         parsed = parse(column, self._missing, self._decimal)
-        good = ~(parsed.bad | np.isnan(parsed.values))
         boolean = self._boolean.get(name)
+        if parsed.plain and not boolean:
+            self.profiles[name].update(parsed.values)
+            if self.profiles[name].known:
+                self._boolean[name] = False
+            return parsed.values, parsed.bad
+        good = ~(parsed.bad | np.isnan(parsed.values))
         if boolean is None and good.any():
             boolean = bool(parsed.boolean[np.argmax(good)])
             self._boolean[name] = boolean

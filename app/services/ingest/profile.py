@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +14,25 @@ Floats = npt.NDArray[np.float64]
 MAX_DISTINCT = 10_000
 """Distinct values are counted exactly below this number; a column with more reports this number."""
 _TOP = 10
+
+
+@numba.njit(
+    numba.types.Tuple((numba.int64, numba.float64, numba.float64, numba.float64))(
+        numba.types.Array(numba.float64, 1, "C", readonly=True)
+    ),
+    nogil=True,
+    cache=True,
+)
+def _sum_up(values):  # type: ignore[no-untyped-def]
+    """Count the known values; return also the least, the greatest and their sum."""
+    known = 0
+    low, high, total = np.inf, -np.inf, 0.0
+    for value in values:
+        if not np.isnan(value):
+            known += 1
+            low, high = min(low, value), max(high, value)
+            total += value
+    return known, low, high, total
 
 
 class ColumnProfile:
@@ -27,35 +47,39 @@ class ColumnProfile:
         self._values: Floats | None = np.empty(0)
         self._counts: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
+    @property
+    def known(self) -> int:
+        """Values that are not missing."""
+        return self.rows - self.missing
+
     def update(self, values: Floats) -> None:
         """Take a batch of float64 values in."""
-        known = values[~np.isnan(values)]
+        known, low, high, total = _sum_up(values)
         self.rows += len(values)
-        self.missing += len(values) - len(known)
-        if not len(known):
+        self.missing += len(values) - known
+        if not known:
             return
-        self._low = min(self._low, float(known.min()))
-        self._high = max(self._high, float(known.max()))
-        seen = self.rows - self.missing
-        # The running mean moves by shares, so that a column near the largest double does not overflow its sum.
-        self._mean += float(np.sum(known / seen)) - self._mean * (len(known) / seen)
-        self._count(known)
+        self._low, self._high = min(self._low, low), max(self._high, high)
+        # Of a column near the largest double the sum overflows, but not that of the values' shares.
+        share = total / self.known if math.isfinite(total) else np.nansum(values / self.known)
+        self._mean += float(share) - self._mean * (known / self.known)
+        if self._values is not None:
+            self._count(self._values, values if known == len(values) else values[~np.isnan(values)])
 
-    def _count(self, known: Floats) -> None:
-        if self._values is None:
-            return
+    def _count(self, before: Floats, known: Floats) -> None:
         values, counts = np.unique(known, return_counts=True)
-        merged, places = np.unique(np.concatenate((self._values, values)), return_inverse=True)
-        if len(merged) >= MAX_DISTINCT:
+        places = np.searchsorted(before, values)
+        is_new = np.append(before, np.nan)[places] != values
+        if len(before) + np.count_nonzero(is_new) >= MAX_DISTINCT:
             self._values = None
             return
-        totals = np.zeros(len(merged), dtype=np.int64)
-        np.add.at(totals, places, np.concatenate((self._counts, counts)))
-        self._values, self._counts = merged, totals
+        self._counts[places[~is_new]] += counts[~is_new]
+        self._values = np.insert(before, places[is_new], values[is_new])
+        self._counts = np.insert(self._counts, places[is_new], counts[is_new])
 
     def summary(self) -> dict[str, Any]:
         """Return the members of a column's profile that come from its values."""
-        known = self.rows > self.missing
+        known = self.known > 0
         summary: dict[str, Any] = {
             "missing": self.missing,
             "distinct": MAX_DISTINCT if self._values is None else len(self._values),
