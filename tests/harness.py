@@ -148,10 +148,29 @@ class Shop:
             count = select(func.count()).select_from(ModelOutOfFold).join(Model)
             return session.scalar(count.where(Model.job_id == job_id)) or 0
 
+    def artifact_of(self, job_id: str) -> str:
+        """The hash of the job's model."""
+        with self.db.read() as session:
+            return session.scalars(
+                select(Model.artifact_sha256).where(Model.job_id == job_id)
+            ).one()
+
     def states_of(self, job_id: str) -> list[str]:
         """The states that the job went through, by its events."""
         events = jobs.events(self.db, OWNER, job_id, after=0, limit=200)
         return [event.data["state"] for event in events if event.type == "state"]
+
+    def first_steps_of(self, job_id: str) -> list[int]:
+        """The step that each attempt has told of first."""
+        events = jobs.events(self.db, OWNER, job_id, after=0, limit=200)
+        told: list[int] = []
+        awaited = False
+        for event in events:
+            awaited = awaited or event.data.get("state") == "running"
+            if awaited and event.type == "progress":
+                told.append(event.data["step"])
+                awaited = False
+        return told
 
     def close(self) -> None:
         """Give back the connections."""

@@ -8,8 +8,10 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from app.db import blobs as blob_rows
 from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import CancelRequested, LeaseLost, Unavailable
@@ -17,6 +19,8 @@ from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import execution, parts, queue
+from app.services.staging import publish
+from workers import checkpoints
 from workers.fit_process import FitProcess, FitProcessDied, Message
 
 log = logging.getLogger(__name__)
@@ -53,6 +57,7 @@ class Attendance:
         self._next_beat = started + settings.heartbeat_seconds
         self._next_progress = started
         self._progress: dict[str, Any] | None = None
+        self._checkpoint_key = claim.checkpoint_key
 
     def run(self) -> None:
         """Run the attempt. A lost lease is no error: another attempt owns the job, and this one's work is dropped."""
@@ -61,13 +66,14 @@ class Attendance:
         try:
             try:
                 payload = execution.prepare(self._db, self._blobs, self._settings, self._claim)
-                ending = self._attempt(payload)
+                ending = self._attempt(payload | {"checkpoint": self._ask_for_checkpoints()})
             except LeaseLost:
                 raise
             except Exception as error:
                 ending = self._failure(error)
             self._write(ending)
             faults.reach("finished")
+            self._drop_checkpoint(self._checkpoint_key)
         except LeaseLost:
             log.warning("%s: the lease was lost, its work is dropped", self._claim.job_id)
         finally:
@@ -80,10 +86,10 @@ class Attendance:
             self._process.start_job(payload, self._settings.job_memory_bytes)
             while True:
                 message = self._process.receive(POLL_SECONDS)
-                if message is not None and message["type"] != "progress":
-                    return self._answered(message)
-                if message is not None:
-                    self._progress = self._on_top(message["progress"])
+                if message is not None and (ending := self._hear(message)) is not None:
+                    return ending
+                if self._stopping.is_set():
+                    return self._give_back()
                 if (ending := self._reason_to_stop()) is not None:
                     self._process.stop_job()
                     return ending
@@ -94,8 +100,15 @@ class Attendance:
             self._process.stop_job()  # its late answer must not be taken for the next job's
             raise
 
-    def _answered(self, message: Message) -> Ending:
+    def _hear(self, message: Message) -> Ending | None:
+        """Take note of what the fit process tells; its answer is how the attempt ends."""
         match message["type"]:
+            case "progress":
+                self._progress = self._on_top(message["progress"])
+                return None
+            case "checkpoint":
+                self._keep_checkpoint(message)
+                return None
             case "result":
                 return partial(
                     execution.complete, self._db, self._blobs, self._claim, message["result"]
@@ -111,8 +124,6 @@ class Attendance:
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 
     def _reason_to_stop(self) -> Ending | None:
-        if self._stopping.is_set():
-            return partial(queue.give_back, self._db, self._claim)
         if self._cancel_requested():
             return self._cancelled()
         limit = self._settings.job_memory_bytes
@@ -122,6 +133,52 @@ class Attendance:
         if time.monotonic() > self._deadline:
             return partial(queue.time_out, self._db, self._claim)
         return None
+
+    def _give_back(self) -> Ending:
+        """End the fit for another worker to go on with: from where it is, if it can."""
+        made = self._process.stop_job(keep=True, seconds=self._settings.stop_seconds)
+        if made is not None:
+            self._keep_checkpoint(made)
+        return partial(queue.give_back, self._db, self._claim)
+
+    def _ask_for_checkpoints(self) -> dict[str, Any]:
+        """What the fit process is told of them; see `checkpoints.Asked`.
+
+        A last attempt begins anew: should the checkpoint be why the others were lost, it must not be why the job fails.
+        """
+        claim, key = self._claim, self._checkpoint_key
+        is_last = 1 < claim.attempt == claim.max_attempts
+        return {
+            "job_id": claim.job_id,
+            "resume": None if key is None or is_last else str(self._blobs.path(key)),
+            "every": self._settings.checkpoint_seconds,
+        }
+
+    def _keep_checkpoint(self, made: Message) -> None:
+        """Publish a checkpoint and name it in the job's row; the one before is of no more use.
+
+        Without it the job is none the worse off: what goes wrong here ends no attempt.
+        """
+        try:
+            key = publish(self._blobs, Path(made["path"]), checkpoints.KIND, made["sha256"])
+            queue.keep_checkpoint(self._db, self._claim, key)
+        except (OSError, Unavailable) as error:
+            log.warning("%s: a checkpoint was not kept: %s", self._claim.job_id, error)
+            return
+        before, self._checkpoint_key = self._checkpoint_key, key
+        self._drop_checkpoint(before)
+
+    def _drop_checkpoint(self, key: str | None) -> None:
+        """Remove a checkpoint, unless the job's row names it. What is left behind, the sweeper removes."""
+        if key is None:
+            return
+        try:
+            with self._db.read() as session:
+                named = blob_rows.named(session, [key])
+            if key not in named:
+                self._blobs.delete(key)
+        except (OSError, Unavailable) as error:
+            log.warning("%s: %s was not removed: %s", self._claim.job_id, key, error)
 
     def _cancel_requested(self) -> bool:
         try:

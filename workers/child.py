@@ -2,8 +2,9 @@
 
 It knows no database and no broker. Messages are small JSON objects:
 
-- to the child: `{"type": "job", "payload": …, "memory_bytes": …}` and `{"type": "stop"}`, the end of the pipe ends it;
-- to the parent: `ready` once, then for each job any number of `progress` and exactly one of `result`,
+- to the child: `{"type": "job", "payload": …, "memory_bytes": …}` and `{"type": "stop", "keep": …}`, where `keep` asks
+  for a checkpoint; the end of the pipe ends it;
+- to the parent: `ready` once, then for each job any number of `progress` and `checkpoint` and exactly one of `result`,
   `stopped`, `memory` and `error`.
 """
 
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.infra import faults
 from app.infra.lifeline import die_with_parent
+from workers.checkpoints import Keeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,13 +43,26 @@ class Stopped(BaseException):
     """The parent asked for the end of this fit. Not an Exception, so that no algorithm swallows it."""
 
 
+class Orders:
+    """What the parent asks of the job under way: to stop, and whether to keep what it has done."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.keep = False
+
+    def clear(self) -> None:
+        """Forget what came after the last job's end: it was meant for that one."""
+        self.stop.clear()
+        self.keep = False
+
+
 class Inbox:
     """Reads the pipe in a thread of its own: a fit in numpy or numba must not delay a stop or hide the parent's end."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._jobs: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self.stop = threading.Event()
+        self.orders = Orders()
         threading.Thread(target=self._read, name="inbox", daemon=True).start()
 
     def next_job(self) -> Message:
@@ -61,26 +76,32 @@ class Inbox:
             except (EOFError, OSError):
                 os._exit(0)  # the worker is gone; whatever runs here belongs to nobody
             if message["type"] == "stop":
-                self.stop.set()
+                self.orders.keep = message["keep"]
+                self.orders.stop.set()
             else:
-                self.stop.clear()  # a stop that came after the last job's end was meant for that one
+                self.orders.clear()
                 self._jobs.put(message)
 
 
 class Progress:
     """What a fit calls after every round: passes the news on now and then, and raises `Stopped` when told to."""
 
-    def __init__(self, send: Callable[[Message], None], stop: threading.Event) -> None:
+    def __init__(self, send: Callable[[Message], None], orders: Orders, keeper: Keeper) -> None:
         self._send = send
-        self._stop = stop
+        self._orders = orders
+        self._keeper = keeper
         self._next = 0.0
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """Step `step` of `of` is done; `info` holds figures such as the loss."""
-        if self._stop.is_set():
+        if self._orders.stop.is_set():
+            if self._orders.keep:
+                self._keep()
             raise Stopped
         faults.reach("fit")
         now = time.monotonic()
+        if self._keeper.due(now):
+            self._keep()
         if now < self._next and step < of:
             return
         self._next = now + PROGRESS_SECONDS
@@ -88,6 +109,11 @@ class Progress:
         detail = ", ".join(f"{name} {value:.6g}" for name, value in info.items())
         progress = {"fraction": fraction, "step": step, "of": of, "detail": detail}
         self._send({"type": "progress", "progress": progress})
+
+    def _keep(self) -> None:
+        made = self._keeper.make()
+        if made is not None:
+            self._send({"type": "checkpoint"} | made)
 
 
 def limit_memory(more_bytes: int | None) -> None:
@@ -116,13 +142,15 @@ def _data_bytes() -> int:
     raise RuntimeError("/proc/self/status has no VmData")
 
 
-def run_job(message: Message, progress: Progress) -> Message:
-    """Run one job and return the message that answers it."""
+def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -> Message:
+    """Run one job and return the message that answers it; `send` takes those before it."""
     from app.services import execution
 
     try:
         limit_memory(message["memory_bytes"])
-        result = execution.run(message["payload"], progress)
+        keeper = Keeper(message["payload"])
+        with keeper.checkpoints:
+            result = execution.run(message["payload"], Progress(send, orders, keeper))
     except Stopped:
         return {"type": "stopped"}
     except MemoryError:
@@ -134,6 +162,8 @@ def run_job(message: Message, progress: Progress) -> Message:
         return {"type": "error", "problem": problem, "user_fault": user_fault}
     finally:
         limit_memory(None)
+    if keeper.checkpoints.resumed:
+        log.info("%s went on from a checkpoint", keeper.job_id)
     return {"type": "result", "result": result}
 
 
@@ -161,7 +191,7 @@ def main(arguments: list[str]) -> None:
     send({"type": "ready"})
     while True:
         message = inbox.next_job()
-        send(run_job(message, Progress(send, inbox.stop)))
+        send(run_job(message, send, inbox.orders))
 
 
 if __name__ == "__main__":

@@ -69,18 +69,26 @@ class FitProcess:
         """Private memory that the process took since the job began. 0 where the system does not tell."""
         return max(0, self._private_bytes() - self._memory_at_start)
 
-    def stop_job(self) -> None:
-        """End the running job: ask, wait a second for the answer, then kill. Check `alive` afterwards."""
-        deadline = time.monotonic() + STOP_SECONDS
+    def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> Message | None:
+        """End the running job: ask, wait so long for the answer, then kill. Check `alive` afterwards.
+
+        Asked to `keep` what is done, it makes a checkpoint first if it can; returns its message.
+        """
+        deadline = time.monotonic() + seconds
+        kept = None
         try:
-            self._send({"type": "stop"})
+            self._send({"type": "stop", "keep": keep})
             while (left := deadline - time.monotonic()) > 0:
                 message = self.receive(left)
-                if message is not None and message["type"] != "progress":
-                    return
+                if message is None or message["type"] == "progress":
+                    continue
+                if message["type"] != "checkpoint":
+                    return kept
+                kept = message
         except FitProcessDied:
             pass
         self.kill()
+        return kept
 
     def kill(self) -> None:
         """End the process and its group now, and wait for it."""

@@ -39,17 +39,21 @@ NAMERS = (
     Namer("upload of batch scores", BatchScore.id, BatchScore.upload_key),
     Namer("batch scores", BatchScore.id, BatchScore.result_key),
 )
-"""Every column that names blobs, but for the results of parts. What is missing here is swept, and not backed up."""
+"""Every column that names blobs, but for the results of parts, and checkpoints: a job can do without. What is missing
+here is swept, and not backed up."""
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:
-    """Those of the keys that a row of `NAMERS`, or the part of a job that goes on, names."""
+    """Those of the keys that a row of `NAMERS`, or a job or part that goes on, names."""
     statement: CompoundSelect[Any] = union(
         *(select(namer.key).where(namer.key.in_(keys)) for namer in NAMERS)
     )
     found = {key for key in session.scalars(statement) if key is not None}
     if any(key.startswith("parts/") for key in keys):
         found |= {key for _, key in of_parts(session)}.intersection(keys)
+    if any(key.startswith("checkpoints/") for key in keys):
+        checkpoints = select(Job.checkpoint_key).where(Job.checkpoint_key.in_(keys))
+        found |= {key for key in session.scalars(checkpoints) if key is not None}
     return found
 
 

@@ -149,6 +149,7 @@ def cancel_open(session: Session, parent_id: str) -> None:
             cancel_requested_at=db_now(),
             state=case((queued, JobState.CANCELLED), else_=Job.state),
             finished_at=case((queued, db_now()), else_=Job.finished_at),
+            checkpoint_key=None,
         ),
         execution_options=_AS_IT_IS,
     )

@@ -205,6 +205,13 @@ def cancel_requested(session: Session, job_id: str, token: int) -> bool | None:
     return None if row is None else row[0] is not None
 
 
+def keep_checkpoint(session: Session, job_id: str, token: int, key: str) -> bool:
+    """Note what the next attempt may go on from; False when the token no longer holds."""
+    noted = update(Job).where(*_HELD).values(checkpoint_key=key).returning(Job.id)
+    values = {"held_id": job_id, "held_token": token}
+    return session.scalar(noted, values, execution_options=_AS_IT_IS) is not None
+
+
 def succeed(
     session: Session,
     job_id: str,
@@ -232,6 +239,7 @@ def succeed(
             progress={"fraction": 1.0},
             model_id=model_id,
             result=result,
+            checkpoint_key=None,
             finished_at=db_now(),
             lease_expires_at=None,
             event_seq=Job.event_seq + n_events,
@@ -268,6 +276,7 @@ def end(session: Session, job: Job, state: JobState, error: Json | None) -> None
         parts.cancel_open(session, job.id)
     job.state = state
     job.error = error
+    job.checkpoint_key = None
     job.finished_at = db_now()
     job.lease_expires_at = None
     job.event_seq += 1

@@ -170,7 +170,7 @@ class Job(Base):
     """One long piece of work. The row is the queue: claimed by a conditional UPDATE that hands out lease and token.
 
     A part of a job is a row of its own, numbered by `stage` and `part` within its parent. `deadline_at` is set once a
-    job fans out, and is then the same for all its rows.
+    job fans out, and is then the same for all its rows. `checkpoint_key` names what the next attempt may go on from.
     """
 
     __tablename__ = "jobs"
@@ -215,6 +215,7 @@ class Job(Base):
     error: Mapped[Json | None]
     result: Mapped[Json | None]
     model_id: Mapped[str | None]
+    checkpoint_key: Mapped[str | None]
     created_at: Mapped[float]
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]

@@ -35,6 +35,7 @@ class Claim:
 
     `parent_id` is set for a part of a job. `seconds_left` is what remains of the timeout, less than the whole for
     one that is in parts, and `fraction_done` what such a job has told of its progress before this attempt.
+    `checkpoint_key` names the blob that the attempt may go on from.
     """
 
     job_id: str
@@ -50,6 +51,7 @@ class Claim:
     parent_id: str | None
     seconds_left: float
     fraction_done: float
+    checkpoint_key: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ def claim(
             parent_id=job.parent_id,
             seconds_left=timeout if seconds_left is None else seconds_left,
             fraction_done=job.progress.get("fraction") or 0.0,
+            checkpoint_key=job.checkpoint_key,
         )
 
 
@@ -112,6 +115,13 @@ def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | N
             job_rows.add_event(session, claim.job_id, beaten.event_seq, "progress", progress)
     faults.reach("beat")
     return Beat(beaten.cancel_requested)
+
+
+def keep_checkpoint(db: Database, claim: Claim, key: str) -> None:
+    """Note a checkpoint, in place of the one before: should this attempt be lost, the next one goes on from it."""
+    with db.write() as session:
+        if not rows.keep_checkpoint(session, claim.job_id, claim.token, key):
+            raise lost(claim)
 
 
 def poll_cancel(db: Database, claim: Claim) -> bool:

@@ -12,7 +12,13 @@ from harness import Crew, Shop
 from app.infra.settings import Settings
 from workers.slots import Slots
 
-QUICK = {"heartbeat_seconds": 0.2, "lease_seconds": 30.0, "look_seconds": 0.2, "fan_out_cells": 0}
+QUICK = {
+    "heartbeat_seconds": 0.2,
+    "lease_seconds": 30.0,
+    "look_seconds": 0.2,
+    "fan_out_cells": 0,
+    "checkpoint_seconds": 0.2,
+}
 
 
 @pytest.fixture

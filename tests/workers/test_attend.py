@@ -122,7 +122,7 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     dataset_id = crew.shop.ready_table()
     pid = crew.fit_process()
     job_id = crew.shop.train(dataset_id, LONG)
-    crew.shop.fitting(job_id)
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key)
     os.kill(pid, signal.SIGKILL)
     crew.shop.reaches(job_id, "queued")
     with crew.shop.db.write() as session:  # no test waits out the back-off
@@ -130,6 +130,8 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     job = crew.shop.reaches(job_id, "succeeded")
     assert job.attempt == 2
     assert crew.shop.models_of(job_id) == 1
+    first, second = crew.shop.first_steps_of(job_id)
+    assert first == 1 < second
     assert crew.shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
     events = jobs.events(crew.shop.db, OWNER, job_id, after=0)
     reasons = [event.data.get("reason") for event in events]

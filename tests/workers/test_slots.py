@@ -53,7 +53,7 @@ def test_two_slots_run_two_jobs_at_once(make_shop: MakeShop, make_slots: MakeSlo
 def test_stopping_gives_the_job_back_as_if_never_claimed(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
-    shop = make_shop()
+    shop = make_shop(checkpoint_seconds=0)  # none but that of the worker's end
     slots = make_slots(shop)
     dataset_id = shop.ready_table()
     pid = warm_process(slots)
@@ -63,10 +63,20 @@ def test_stopping_gives_the_job_back_as_if_never_claimed(
     assert not is_running(pid)
     given_back = shop.job(job_id)
     assert (given_back.state, given_back.attempt) == ("queued", 0)
+    assert given_back.checkpoint_key is not None
+    kept = shop.blobs.path(given_back.checkpoint_key)
+    assert kept.exists()
     make_slots(shop)
-    assert shop.reaches(job_id, "succeeded").attempt == 1
+    job = shop.reaches(job_id, "succeeded")
+    assert (job.attempt, job.checkpoint_key) == (1, None)
     assert shop.models_of(job_id) == 1
+    first, second = shop.first_steps_of(job_id)
+    assert first == 1 < second
     assert list((shop.settings.blob_dir / "staging").iterdir()) == []
+    eventually(lambda: not kept.exists())
+    whole = shop.train(dataset_id, LONG)
+    shop.reaches(whole, "succeeded")
+    assert shop.artifact_of(job_id) == shop.artifact_of(whole)
 
 
 @on_sqlite

@@ -14,7 +14,7 @@ from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue
 from workers.attend import Attendance
-from workers.child import Progress, run_job
+from workers.child import Orders, run_job
 from workers.fit_process import FitProcess, Message
 
 # Not this module: what is imported beforehand is looked for in the repository's root.
@@ -55,8 +55,7 @@ class _FitHere:
 
     def start_job(self, payload: Mapping[str, Any], memory_bytes: int | None) -> None:
         message = json.loads(json.dumps({"payload": payload, "memory_bytes": memory_bytes}))
-        progress = Progress(lambda message: None, threading.Event())
-        self._answer = json.loads(json.dumps(run_job(message, progress)))
+        self._answer = json.loads(json.dumps(run_job(message, lambda message: None, Orders())))
 
     def receive(self, timeout: float) -> Message:
         answer: Message = self._answer
