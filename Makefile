@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+KILLS ?= 1200
+EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test kernels lint audit bench lock clean
+.PHONY: help demo serve test kernels lint audit bench chaos lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +46,9 @@ bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint;
 	$(BIN)/python -m benchmarks.martirank
 	$(BIN)/python -m benchmarks.auto_time
 	$(BIN)/python -m benchmarks.fan_out
+
+chaos: $(VENV)/.dev  ## Kill everything the service is made of, KILLS times (1200), and see whether a job is lost; takes hours.
+	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \

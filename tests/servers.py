@@ -91,7 +91,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server (again), and wait until it answers."""
-        command = [self._bin / "postgres", "-D", self._data, "-k", self.folder]
+        command = [str(self._bin / "postgres"), "-D", str(self._data), "-k", str(self.folder)]
         settings = ["listen_addresses=", "max_connections=200"]
         if not self._durable:
             settings += ["fsync=off", "full_page_writes=off", "synchronous_commit=off"]
@@ -116,6 +116,11 @@ class PostgresServer:
         except psycopg.OperationalError:
             return False
         return True
+
+    @property
+    def running(self) -> bool:
+        """Whether the server is there."""
+        return self._process is not None and self._process.poll() is None
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End the server: SIGINT cuts connections and shuts down, SIGQUIT is a crash."""
@@ -146,7 +151,7 @@ class PostgresServer:
 
     def close(self) -> None:
         """End the server and remove its folder."""
-        if self._process is not None and self._process.poll() is None:
+        if self.running:
             self.stop()
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -184,6 +189,17 @@ class ValkeyServer:
         except redis.ConnectionError:
             return False
 
+    @property
+    def running(self) -> bool:
+        """Whether the server is there."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
         """End the server, by default without a word."""
         assert self._process is not None
@@ -199,6 +215,6 @@ class ValkeyServer:
     def close(self) -> None:
         """End the server and remove its folder."""
         self.client.close()
-        if self._process is not None and self._process.poll() is None:
+        if self.running:
             self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,181 @@
+"""The audit: what must be true of a deployment at rest, asked of its database and its blobs alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.db import blobs as blob_rows
+from app.db.evaluation_tables import Evaluation
+from app.db.model_tables import Model
+from app.db.session import Database
+from app.db.tables import FINAL_STATES, Dataset, Idempotency, Job, JobEvent, JobState
+from app.infra.blobs import BlobStore
+from chaos.workload import Ledger
+
+BEGINS = {"queued"}
+FOLLOWS: dict[str, set[str]] = {
+    "queued": {"running", "cancelled", "failed", "timed_out"},
+    # A job that fans out says `running` once more; a claim that is lost or joined says `queued`.
+    "running": {"running", "queued", "cancelling", *FINAL_STATES},
+    "cancelling": {"cancelled", "failed", "timed_out"},
+}
+"""Which state may come after which, by a job's events."""
+
+
+def count_jobs(db: Database) -> tuple[int, int]:
+    """How many jobs have yet to end, and how many have ended; their parts are not counted."""
+    states = select(Job.state, func.count()).where(Job.parent_id.is_(None)).group_by(Job.state)
+    with db.read() as session:
+        counts: dict[str, int] = dict(session.execute(states).tuples().all())
+    ended = sum(counts.get(state, 0) for state in FINAL_STATES)
+    return sum(counts.values()) - ended, ended
+
+
+def audit(db: Database, blobs: BlobStore, ledger: Ledger) -> list[str]:
+    """What is wrong, a sentence each. The deployment is at rest, and was swept since."""
+    with db.read() as session:
+        jobs = {job.id: job for job in session.scalars(select(Job))}
+        found = [
+            *_ended(jobs, ledger),
+            *_one_model_each(session, jobs, ledger),
+            *_judged(session, jobs),
+            *_one_job_a_key(session, jobs, ledger),
+            *_parts_ended(jobs),
+            *_events_in_order(session, jobs),
+            *_blobs_there(session, blobs),
+            *_blobs_named(session, blobs),
+        ]
+    return [*ledger.broken, *found]
+
+
+def _ended(jobs: dict[str, Job], ledger: Ledger) -> Iterator[str]:
+    for accepted in ledger.accepted:
+        job = jobs.get(accepted.job_id)
+        if job is None:
+            yield f"lost: {accepted.job_id} ({accepted.key}) was accepted and is not there"
+    for job in jobs.values():
+        if job.state not in FINAL_STATES:
+            yield f"lost: {job.id} ({job.kind}) is {job.state} and nobody is at it"
+        elif job.finished_at is None or job.lease_expires_at is not None:
+            yield f"{job.id} has {job.state}, finished at {job.finished_at}, its lease {job.lease_expires_at}"
+
+
+def _one_model_each(session: Session, jobs: dict[str, Job], ledger: Ledger) -> Iterator[str]:
+    made: defaultdict[str, list[Model]] = defaultdict(list)
+    for model in session.scalars(select(Model)):
+        made[model.job_id].append(model)
+    for job_id, models in made.items():
+        if len(models) > 1:
+            yield f"doubled: {job_id} has {len(models)} models"
+        job = jobs.get(job_id)
+        if job is None or job.state != JobState.SUCCEEDED or job.model_id != models[0].id:
+            yield f"doubled: {models[0].id} was made by {job_id}, which has {job and job.state}"
+    for job in jobs.values():
+        succeeded = job.kind == "train" and job.state == JobState.SUCCEEDED
+        if succeeded and job.id not in made and job.model_id not in ledger.deleted:
+            yield f"lost: {job.id} has succeeded and its model is not there"
+
+
+def _judged(session: Session, jobs: dict[str, Job]) -> Iterator[str]:
+    for evaluation in session.scalars(select(Evaluation)):
+        succeeded = jobs[evaluation.job_id].state == JobState.SUCCEEDED
+        if succeeded != (evaluation.metrics is not None):
+            yield f"{evaluation.id}: its job has {jobs[evaluation.job_id].state}, its figures do not say so"
+    for dataset in session.scalars(select(Dataset)):
+        job = jobs.get(dataset.job_id or "")
+        expected = "ready" if job is not None and job.state == JobState.SUCCEEDED else "invalid"
+        if dataset.status != expected:
+            yield f"{dataset.id} is {dataset.status}, its job has {job and job.state}"
+
+
+def _one_job_a_key(session: Session, jobs: dict[str, Job], ledger: Ledger) -> Iterator[str]:
+    answered = {row.key: row.response["id"] for row in session.scalars(select(Idempotency))}
+    for accepted in ledger.accepted:
+        if answered.get(accepted.key) != accepted.id:
+            yield f"{accepted.key} was answered {accepted.id}, its record says {answered.get(accepted.key)}"
+    keys = [job.tags["key"] for job in jobs.values() if "key" in job.tags]
+    keys += session.scalars(select(Dataset.name))
+    for key, n in Counter(keys).items():
+        if n > 1:
+            yield f"doubled: {key} made {n} of its kind"
+    judged = session.scalar(select(func.count()).select_from(Evaluation))
+    asked = {entry.id for entry in ledger.accepted if entry.what == "evaluations"}
+    if judged != len(asked):
+        yield f"{judged} evaluations are there, {len(asked)} were accepted"
+
+
+def _parts_ended(jobs: dict[str, Job]) -> Iterator[str]:
+    for job in jobs.values():
+        if job.parent_id is not None and job.state not in FINAL_STATES:
+            yield f"{job.id}, a part of {job.parent_id}, is {job.state}: its parent has {jobs[job.parent_id].state}"
+
+
+def _events_in_order(session: Session, jobs: dict[str, Job]) -> Iterator[str]:
+    told: defaultdict[str, list[JobEvent]] = defaultdict(list)
+    for event in session.scalars(select(JobEvent).order_by(JobEvent.job_id, JobEvent.seq)):
+        told[event.job_id].append(event)
+    for job in jobs.values():
+        events = told[job.id]
+        if job.parent_id is not None:  # nobody listens to a part
+            if events:
+                yield f"{job.id} is a part and has {len(events)} events"
+            continue
+        if [event.seq for event in events] != list(range(1, job.event_seq + 1)):
+            yield f"{job.id}: its events are {[e.seq for e in events]}, its last number {job.event_seq}"
+        yield from _history(job, [event.data for event in events if event.type == "state"])
+
+
+def _history(job: Job, states: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Whether a job went from state to state as it may, owned by one attempt after the other."""
+    names = [said["state"] for said in states]
+    if not names or names[0] not in BEGINS or names[-1] != job.state:
+        yield f"{job.id} went {names}, and has {job.state}"
+        return
+    for before, after in pairwise(names):
+        if after not in FOLLOWS.get(before, ()):
+            yield f"{job.id} went from {before} to {after}: {names}"
+    claims = [said for said in states if "token" in said]
+    tokens = [said["token"] for said in claims]
+    if any(later <= earlier for earlier, later in pairwise(tokens)):
+        yield f"{job.id}: its tokens are {tokens}, and must grow"
+    if (
+        job.state == JobState.SUCCEEDED
+        and claims
+        and claims[-1]["attempt"] != states[-1]["attempt"]
+    ):
+        yield (
+            f"doubled: {job.id} was ended by attempt {states[-1]['attempt']}, "
+            f"while attempt {claims[-1]['attempt']} owned it"
+        )
+
+
+def _blobs_there(session: Session, blobs: BlobStore) -> Iterator[str]:
+    for model in session.scalars(select(Model)):
+        sha256 = model.artifact_sha256
+        yield from _is_whole(blobs.path(f"artifacts/{sha256[:2]}/{sha256}"), sha256, model.id)
+    for dataset in session.scalars(select(Dataset)):
+        yield from _is_whole(blobs.path(dataset.upload_key), dataset.sha256, dataset.id)
+        if dataset.table_key is not None:
+            path = blobs.path(dataset.table_key)
+            yield from _is_whole(path, path.name, dataset.id)
+
+
+def _is_whole(path: Path, sha256: str, owner: str) -> Iterator[str]:
+    if not path.exists():
+        yield f"lost: {owner} names {path.name}, which is not there"
+    elif hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+        yield f"{owner} names {path.name}, whose bytes are others"
+
+
+def _blobs_named(session: Session, blobs: BlobStore) -> Iterable[str]:
+    there = list(blobs.older_than(0.0))
+    named = blob_rows.named(session, there)
+    return [f"{key} is named by no row" for key in there if key not in named]

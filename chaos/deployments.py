@@ -1,0 +1,245 @@
+"""The two deployments that are attacked: `rankwright serve` as a user starts it, and every process by itself."""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+import redis
+
+from app.db.migrate import upgrade
+from app.db.session import Database
+from app.infra.lifeline import die_with_parent
+from app.infra.settings import Settings
+from app.services import keys
+from app.supervisor.broker import socket_path
+from chaos import inside, processes
+from chaos.processes import Found
+from tests.servers import PostgresServer, ValkeyServer
+
+OWNER = "default"
+START_SECONDS = 180.0
+RESTART_SECONDS = 0.2
+
+SHORT_LEASES = {
+    "lease_seconds": 3.0,
+    "heartbeat_seconds": 0.5,
+    "reap_seconds": 0.5,
+    "resend_seconds": 3.0,
+}
+COMMON = {
+    "blob_grace_seconds": 30.0,
+    "fan_out_cells": 0,
+    "job_max_attempts": 10_000,
+    "job_threads": 1,
+    "log_format": "json",
+    "log_level": "INFO",
+}
+
+
+class Deployment(ABC):
+    """A running service in a folder of its own, and what can be done to it."""
+
+    name: str
+
+    def __init__(self, folder: Path, given: Mapping[str, object], mutant: str | None) -> None:
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True)
+        self.port = _free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.settings = Settings.model_validate({**COMMON, **given, **self._places()})
+        self.environment = self._environment(mutant)
+        self.secret = ""
+        self._starts = 0
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._restart_at: dict[str, float] = {}
+
+    @abstractmethod
+    def _places(self) -> Mapping[str, object]:
+        """The settings that say where database, broker and blobs are."""
+
+    @abstractmethod
+    def _commands(self) -> Mapping[str, list[str]]:
+        """What is started here, by name."""
+
+    @property
+    @abstractmethod
+    def broker(self) -> redis.Redis:
+        """The broker's own door."""
+
+    def _environment(self, mutant: str | None) -> dict[str, str]:
+        given = self.settings.model_dump(exclude_unset=True)
+        ours = {
+            f"RANKWRIGHT_{name.upper()}": str(
+                value.get_secret_value() if hasattr(value, "get_secret_value") else value
+            )
+            for name, value in given.items()
+        }
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
+        return kept | ours | dict(inside.environment(self.folder, mutant))
+
+    def start(self) -> None:
+        """Start everything, and wait until it is ready."""
+        for name in self._commands():
+            self._start(name)
+        self.wait_until_ready()
+
+    def _start(self, name: str) -> None:
+        self._starts += 1
+        with (self.logs / f"{self._starts:05d}-{name}.log").open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, "-m", *self._commands()[name]],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=functools.partial(die_with_parent, os.getpid()),  # noqa: PLW1509
+            )
+
+    def tend(self) -> None:
+        """Start again what has died, as whoever runs a service has it started."""
+        now = time.monotonic()
+        for name, process in self._processes.items():
+            if process.poll() is None:
+                continue
+            if now >= self._restart_at.setdefault(name, now + RESTART_SECONDS):
+                del self._restart_at[name]
+                self._start(name)
+
+    def wait_until_ready(self) -> None:
+        """Wait until the API and all behind it are well, starting again what dies meanwhile."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            self.tend()
+            try:
+                if httpx.get(f"{self.address}/health/ready", timeout=10).is_success:
+                    return
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.1)
+        raise TimeoutError(f"the {self.name} deployment was not ready; see {self.logs}")
+
+    def running(self) -> list[Found]:
+        """Its processes."""
+        return processes.running(self.folder)
+
+    def can_stop_database(self) -> bool:
+        """Whether there is a database server to stop."""
+        return False
+
+    def end_processes(self) -> None:
+        """End the processes in good order; database and blobs stay."""
+        for found in self.running():
+            processes.send(found.pid, signal.SIGCONT)
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+    def close(self) -> None:
+        """End everything."""
+        self.end_processes()
+
+
+class Embedded(Deployment):
+    """`rankwright serve`: SQLite and a private broker, watched by one process."""
+
+    name = "embedded"
+
+    def _places(self) -> Mapping[str, object]:
+        return {"state_dir": self.folder / "state"}
+
+    def _commands(self) -> Mapping[str, list[str]]:
+        state = str(self.folder / "state")
+        return {"serve": ["app.cli", "serve", "--port", str(self.port), "--state-dir", state]}
+
+    def start(self) -> None:
+        """Start it, and take the key that it makes for its first user."""
+        super().start()
+        self.secret = (self.folder / "state" / "api-key").read_text().strip()
+
+    @property
+    def broker(self) -> redis.Redis:
+        """The broker's own door."""
+        return _door(socket_path(self.folder / "state"))
+
+
+class Split(Deployment):
+    """API, dispatcher and two workers beside PostgreSQL and Valkey: each a process that can die alone."""
+
+    name = "split"
+
+    def __init__(self, folder: Path, given: Mapping[str, object], mutant: str | None) -> None:
+        # What was committed must outlive a crash of the server: that is what is being proven.
+        self.postgres = PostgresServer(durable=True)
+        self.valkey = ValkeyServer()
+        self._database_url = self.postgres.create("chaos")
+        super().__init__(folder, given, mutant)
+
+    def _places(self) -> Mapping[str, object]:
+        return {
+            "database_url": self._database_url,
+            "broker_url": self.valkey.broker_url,
+            "blob_url": f"file://{self.folder}/blobs",
+        }
+
+    def _commands(self) -> Mapping[str, list[str]]:
+        return {
+            "api": ["app.cli", "api", "--port", str(self.port)],
+            "dispatcher": ["app.cli", "dispatcher"],
+            "worker-1": ["workers"],
+            "worker-2": ["workers"],
+        }
+
+    def start(self) -> None:
+        """Make the tables and a key, and start it."""
+        upgrade(self._database_url)
+        db = Database(self._database_url, pool_size=1)
+        _, self.secret = keys.create(db, OWNER, f"chaos {secrets.token_hex(4)}", keys.SCOPES)
+        db.close()
+        super().start()
+
+    @property
+    def broker(self) -> redis.Redis:
+        """The broker's own door."""
+        return _door(self.valkey.socket)
+
+    def can_stop_database(self) -> bool:
+        """Whether there is a database server to stop."""
+        return True
+
+    def close(self) -> None:
+        """End everything in good order, the servers last."""
+        super().close()
+        self.valkey.close()
+        self.postgres.close()
+
+
+DEPLOYMENTS = {deployment.name: deployment for deployment in (Embedded, Split)}
+
+
+def _door(socket: Path) -> redis.Redis:
+    return redis.Redis(unix_socket_path=str(socket), socket_timeout=2.0)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port

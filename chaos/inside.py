@@ -1,0 +1,63 @@
+"""What the harness does inside the processes of a deployment: before its first line each takes its orders.
+
+`chaos/site` stands on their PYTHONPATH. So every start of a process is armed anew by the variable that arms one
+anywhere, also where `serve` or a worker is what starts it. No code of the service knows of this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from chaos import mutants
+
+FOLDER = "CHAOS_FOLDER"
+MUTANTS = "CHAOS_MUTANTS"
+FAULTS = "RANKWRIGHT_FAULTS"
+
+_PYTHON_M = {"workers": "worker", "workers.child": "child"}
+ROLES = ("api", "dispatcher", "worker", "child", "serve")
+
+
+def role_of(command: Sequence[str]) -> str | None:
+    """Which process of the service this command line starts; None when it is another's."""
+    if "-m" not in command[:-1]:
+        return None
+    module, *rest = command[command.index("-m") + 1 :]
+    role = rest[0] if module == "app.cli" and rest else _PYTHON_M.get(module)
+    return role if role in ROLES else None
+
+
+def environment(folder: Path, mutant: str | None) -> Mapping[str, str]:
+    """The variables that have a process, and all that it starts, take orders from the folder."""
+    root = Path(__file__).parents[1]
+    return {
+        "PYTHONPATH": os.pathsep.join([str(root / "chaos" / "site"), str(root)]),
+        FOLDER: str(folder),
+        MUTANTS: mutant or "",
+    }
+
+
+def orders_path(folder: Path, role: str) -> Path:
+    """Where the orders of a role lie: a JSON list of `{"faults": …, "mutants": […]}`, of which a process takes any."""
+    return folder / f"orders-{role}.json"
+
+
+def take_orders() -> None:
+    """Arm this process, if it is one of a deployment's and there are orders for it."""
+    if (folder := os.environ.get(FOLDER)) is None:
+        return
+    os.environ.pop(FAULTS, None)  # the orders of whoever started this process were its own
+    chosen = [name for name in os.environ.get(MUTANTS, "").split(",") if name]
+    role = role_of(sys.orig_argv)
+    path = orders_path(Path(folder), role or "")
+    if role is not None and path.exists() and (orders := json.loads(path.read_text())):
+        order = random.choice(orders)
+        os.environ[FAULTS] = order["faults"]
+        chosen += order.get("mutants", [])
+    for name in chosen:
+        mutants.install(name)

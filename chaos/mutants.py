@@ -1,0 +1,112 @@
+"""Mutants: the service with one safeguard taken out, which the audit must notice; and processes with a wrong clock.
+
+A mutant is a change of a module's text, made as a process of a deployment imports it. One that no longer finds its text
+ends the process, so that it cannot survive as a mutant in name only.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Any, NamedTuple
+
+
+class Change(NamedTuple):
+    """A text in a module, what stands there instead, and how often."""
+
+    module: str
+    old: str
+    new: str
+    times: int
+
+
+CLOCK_SECONDS = 600
+
+MUTANTS: dict[str, list[Change]] = {
+    # An older attempt's token is as good as the last one's.
+    "no-fencing": [Change("app.db.queue", "Job.lease_token == ", "Job.lease_token >= ", 3)],
+    # Nothing is owed: a wake-up is sent right after the commit, or never.
+    "no-outbox": [
+        Change(
+            "app.db.outbox",
+            'session.execute(_INSERT, [{"job_id": job_id, "attempt": 1} for job_id in job_ids])',
+            "return",
+            1,
+        ),
+        Change("app.db.outbox", "if owed.one_or_none() is None:", "if False:", 1),
+    ],
+    "clock-ahead": [
+        Change(
+            "app.db.time",
+            "- 2440587.5) * 86400.0)",
+            f"- 2440587.5) * 86400.0 + {CLOCK_SECONDS})",
+            1,
+        )
+    ],
+    "clock-behind": [
+        Change(
+            "app.db.time",
+            "- 2440587.5) * 86400.0)",
+            f"- 2440587.5) * 86400.0 - {CLOCK_SECONDS})",
+            1,
+        )
+    ],
+}
+
+
+def mutate(source: str, changes: Sequence[Change]) -> str:
+    """The module's text with the changes made. Raises `LookupError` where the text is not what they expect."""
+    for change in changes:
+        if (found := source.count(change.old)) != change.times:
+            raise LookupError(
+                f"{change.module} must hold {change.old!r} {change.times} times, it does {found} times"
+            )
+        source = source.replace(change.old, change.new)
+    return source
+
+
+def install(name: str) -> None:
+    """Have this process import its modules as the mutant has them."""
+    by_module: dict[str, list[Change]] = {}
+    for change in MUTANTS[name]:
+        by_module.setdefault(change.module, []).append(change)
+    sys.meta_path.insert(0, _Finder(by_module))
+
+
+class _Finder(MetaPathFinder):
+    """Finds what the others find, and has the modules in question read by `_Loader`."""
+
+    def __init__(self, changes: dict[str, list[Change]]) -> None:
+        self._changes = changes
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in self._changes:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None and spec.origin is not None:
+                spec.loader = _Loader(fullname, spec.origin, self._changes[fullname])
+                return spec
+        return None
+
+
+class _Loader(SourceFileLoader):
+    """Reads a module's text with changes, past the compiled copy that Python keeps."""
+
+    def __init__(self, fullname: str, path: str, changes: list[Change]) -> None:
+        super().__init__(fullname, path)
+        self._changes = changes
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Compile the changed text."""
+        try:
+            source = mutate(self.get_data(self.path).decode(), self._changes)
+        except LookupError as error:
+            sys.exit(str(error))
+        code: Any = compile(source, self.path, "exec")
+        return code  # type: ignore[no-any-return]

@@ -1,0 +1,113 @@
+"""Which process is armed with what: the faults that are still owed, and dealt out to the processes as they start."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.infra.faults import POINTS
+from chaos import inside
+
+_WRITERS = ("api", "worker")
+PASSED_BY: dict[str, tuple[str, ...]] = {
+    "accept": ("api",),
+    "accepted": ("api",),
+    "published": ("dispatcher",),
+    "mark": ("dispatcher",),
+    "claim": ("worker",),
+    "claimed": ("worker",),
+    "beat": ("worker",),
+    "fit": ("child",),
+    "adopt": _WRITERS,
+    "adopted": _WRITERS,
+    "finish": ("worker",),
+    "fan_out": ("worker",),
+    "join": ("worker",),
+    "finished": ("worker",),
+    "reap": ("dispatcher",),
+    "take": ("dispatcher",),
+    "reaped": ("dispatcher",),
+    "sweep": ("dispatcher",),
+}
+"""The processes that pass each seam."""
+
+KILL = "kill"
+OTHERS: dict[str, tuple[str, ...]] = {
+    "accept": ("slow", "hang", "full"),
+    "accepted": ("raise", "slow"),
+    "claim": ("raise", "hang", "full"),
+    "beat": ("raise", "slow"),
+    "fit": ("raise", "slow", "full", "hang"),
+    "adopt": ("full", "slow"),
+    "adopted": ("hang", "slow"),
+    "finish": ("raise", "hang", "full"),
+    "join": ("raise", "hang"),
+    "take": ("raise", "hang"),
+    "sweep": ("full", "raise"),
+}
+"""What may happen at a seam beside death; at those not named `raise` and `slow`."""
+_ANYWHERE = ("raise", "slow")
+_SHARE_OF_DEATHS = 0.75
+_PASSINGS = {"api": 6, "dispatcher": 3, "worker": 3, "child": 3}
+_EXTRA = 0.05  # how much a seam that has had its faults weighs beside one that lacks one
+_ARMED, _UNARMED = 6, 2
+"""Of so many orders a process takes one: some are left in peace, so that work gets done."""
+
+assert PASSED_BY.keys() == POINTS.keys(), PASSED_BY.keys() ^ POINTS.keys()
+
+
+class Orders:
+    """Deals out faults until each seam has had its number of them."""
+
+    def __init__(self, folder: Path, seams: Sequence[str], each: int, seed: int) -> None:
+        self._folder = folder
+        self._seams = seams
+        self._each = each
+        self._random = random.Random(seed)
+
+    def deal(self, fired: Counter[str], *, clocks: bool) -> None:
+        """Write what processes that start from now on are armed with. Seams that are behind come first."""
+        for role in inside.ROLES:
+            points = [point for point in self._seams if role in PASSED_BY[point]]
+            if not points:
+                continue
+            owed = [max(self._each - fired[point], 0) + _EXTRA for point in points]
+            chosen = self._random.choices(points, owed, k=_ARMED)
+            faults = [self._fault(point, _PASSINGS[role]) for point in chosen]
+            faults += [""] * _UNARMED
+            self._write(role, [{"faults": f, "mutants": self._clock(clocks)} for f in faults])
+
+    def call_off(self) -> None:
+        """Have processes that start from now on be left in peace."""
+        for role in inside.ROLES:
+            inside.orders_path(self._folder, role).unlink(missing_ok=True)
+
+    def deal_deaths(self, fired: Counter[str]) -> None:
+        """The same with deaths alone, at the first passing, and none but those that are owed."""
+        for role in inside.ROLES:
+            owed = [p for p in self.missing(fired) if role in PASSED_BY[p]]
+            self._write(role, [{"faults": f"{point}={KILL}"} for point in owed])
+
+    def missing(self, fired: Counter[str]) -> list[str]:
+        """The seams that have yet to have their faults."""
+        return [point for point in self._seams if fired[point] < self._each]
+
+    def _fault(self, point: str, passings: int) -> str:
+        action = KILL
+        if self._random.random() > _SHARE_OF_DEATHS:
+            action = self._random.choice(OTHERS.get(point, _ANYWHERE))
+        return f"{point}={action}@{self._random.randint(1, passings)}"
+
+    def _clock(self, clocks: bool) -> list[str]:
+        if not clocks or self._random.random() > 0.1:
+            return []
+        return [self._random.choice(["clock-ahead", "clock-behind"])]
+
+    def _write(self, role: str, orders: list[dict[str, object]]) -> None:
+        path = inside.orders_path(self._folder, role)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(orders))
+        fresh.replace(path)

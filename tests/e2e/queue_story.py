@@ -1,0 +1,63 @@
+"""A story of two jobs, in one process: `python queue_story.py DATABASE_URL BROKER_URL`.
+
+Two workers have the first job, one after the other, and the one that lost it is the first to end. The second job is
+accepted by a process that dies before it can tell anyone; its worker waits for messages and does not look.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import redis
+
+from app.db.session import Database
+from app.errors import LeaseLost
+from app.infra.producer import QUEUE, Producer
+from app.infra.settings import Settings
+from app.services import jobs, queue
+from app.services.dispatch import publish_pending
+from app.services.reap import Reaper
+
+
+def tell(database_url: str, broker_url: str) -> None:
+    """Have it all happen."""
+    db, producer = Database(database_url), Producer(broker_url)
+    broker = redis.Redis(unix_socket_path=broker_url.removeprefix("redis+socket://"))
+    settings = Settings(database_url=database_url)
+    _accept(db, settings)
+    slow = queue.claim(db, settings, "wrk_slow")
+    now = [0.0]
+    reaper = Reaper(db, settings, lambda: now[0])
+    reaper.reap()
+    now[0] += settings.lease_seconds
+    assert reaper.reap().requeued
+    quick = queue.claim(db, settings, "wrk_quick")
+    for claim in (slow, quick):
+        assert claim is not None
+        _finish(db, claim)
+    publish_pending(db, producer)
+    broker.flushall()
+
+    _accept(db, settings)
+    publish_pending(db, producer)
+    if broker.llen(QUEUE):
+        claim = queue.claim(db, settings, "wrk_listening")
+        assert claim is not None
+        _finish(db, claim)
+    producer.close()
+    db.close()
+
+
+def _accept(db: Database, settings: Settings) -> None:
+    with db.write() as session:
+        jobs.enqueue(session, settings, owner="ada", kind="compare", name="two", spec={})
+
+
+def _finish(db: Database, claim: queue.Claim) -> None:
+    with contextlib.suppress(LeaseLost), db.write() as session:
+        queue.finish(session, claim)
+
+
+if __name__ == "__main__":
+    tell(sys.argv[1], sys.argv[2])
