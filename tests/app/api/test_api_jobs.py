@@ -133,18 +133,16 @@ def test_idempotency(service_on_both: Service) -> None:
     answers: list[httpx.Response] = []
 
     def submit() -> None:
-        answers.append(
-            service.client(service.key()).post("/v1/jobs", json=body(dataset_id), headers=key)
-        )
+        answers.append(client.post("/v1/jobs", json=body(dataset_id), headers=key))
 
-    threads = [threading.Thread(target=submit) for _ in range(6)]
+    threads = [threading.Thread(target=submit) for _ in range(100)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert {answer.status_code for answer in answers} == {202}
-    assert len({answer.json()["id"] for answer in answers}) == 1
-    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 5
+    assert len({answer.text for answer in answers}) == 1
+    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 99
     service.work()
     replay = client.post("/v1/jobs", json=body(dataset_id), headers=key | {"Prefer": "wait=5"})
     assert replay.status_code == 202  # the accept as it was, whatever Prefer says
