@@ -12,7 +12,7 @@ from app.db.session import Database
 from app.errors import Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.faults import POINTS
-from app.services.dispatch import sweep
+from app.services.housekeeping import sweep
 from chaos.assaults import Assaults
 from chaos.audit import audit, count_jobs
 from chaos.deployments import Deployment

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.base import Json
+from app.db.batches import delete_some
 from app.db.tables import Idempotency
 from app.db.time import db_now
 
@@ -52,9 +53,7 @@ def find(session: Session, owner: str, route: str, key: str) -> Idempotency:
     ).one()
 
 
-def prune(session: Session, age_seconds: float) -> None:
-    """Forget the answers that are older than that."""
-    session.execute(
-        delete(Idempotency).where(Idempotency.created_at < db_now() - age_seconds),
-        execution_options={"synchronize_session": False},
-    )
+def prune(session: Session, age_seconds: float, limit: int) -> int:
+    """Forget so many answers that are older than that; returns how many."""
+    old = Idempotency.created_at < db_now() - age_seconds
+    return delete_some(session, Idempotency, old, limit=limit)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, delete, exists, insert, or_, select, tuple_, update
+from sqlalchemy import bindparam, exists, insert, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
+from app.db.batches import delete_some
 from app.db.tables import FINAL_STATES, Job, JobState, Outbox
 from app.db.time import db_now
 
@@ -111,13 +112,8 @@ def owe_again(session: Session, sent_before_seconds: float, limit: int) -> int:
     return len(owed.all())
 
 
-def prune(session: Session, age_seconds: float) -> int:
-    """Remove the wake-ups of jobs that ended, once they are that old; returns how many."""
+def prune(session: Session, age_seconds: float, limit: int) -> int:
+    """Remove so many wake-ups of jobs that ended, once they are that old; returns how many."""
     ended = exists().where(Job.id == Outbox.job_id, Job.state.in_(FINAL_STATES))
-    removed = session.execute(
-        delete(Outbox)
-        .where(Outbox.published_at < db_now() - age_seconds, ended)
-        .returning(Outbox.attempt),
-        execution_options={"synchronize_session": False},
-    )
-    return len(removed.all())
+    old = Outbox.published_at < db_now() - age_seconds
+    return delete_some(session, Outbox, old, ended, limit=limit)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import case, exists, func, insert, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.db import outbox
 from app.db.base import Json
+from app.db.batches import delete_some
 from app.db.tables import FINAL_STATES, Job, JobEvent, JobState
 from app.db.time import db_now
 
@@ -181,14 +182,12 @@ def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
     return [(id_, result) for id_, result in session.execute(statement) if result is not None]
 
 
-def prune(session: Session, age_seconds: float) -> None:
-    """Remove the parts of jobs that ended that long ago: nothing will ask for them."""
+def prune(session: Session, age_seconds: float, limit: int) -> int:
+    """Remove so many parts of jobs that ended that long ago, which nothing will ask for; returns how many."""
     parent = aliased(Job)
     forgotten = exists().where(
         parent.id == Job.parent_id,
         parent.state.in_(FINAL_STATES),
         parent.finished_at < db_now() - age_seconds,
     )
-    session.execute(
-        delete(Job).where(forgotten, Job.state.in_(FINAL_STATES)), execution_options=_AS_IT_IS
-    )
+    return delete_some(session, Job, forgotten, Job.state.in_(FINAL_STATES), limit=limit)

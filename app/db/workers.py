@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
+from app.db.batches import delete_some
 from app.db.tables import Worker
 from app.db.time import db_now
 
@@ -55,9 +56,6 @@ def alive(session: Session, within_seconds: float) -> Sequence[Worker]:
     ).all()
 
 
-def prune(session: Session, age_seconds: float) -> None:
-    """Forget the workers that were silent for that long."""
-    session.execute(
-        delete(Worker).where(Worker.seen_at < db_now() - age_seconds),
-        execution_options={"synchronize_session": False},
-    )
+def prune(session: Session, age_seconds: float, limit: int) -> int:
+    """Forget so many workers that were silent for that long; returns how many."""
+    return delete_some(session, Worker, Worker.seen_at < db_now() - age_seconds, limit=limit)

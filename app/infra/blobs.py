@@ -16,6 +16,7 @@ from typing import Self
 from app.infra import faults
 
 _STAGING = "staging"
+_HOLD = "hold-"
 
 
 class BlobStore:
@@ -86,6 +87,21 @@ class BlobStore:
     def is_older(self, key: str, age_seconds: float) -> bool:
         """Whether the blob is there and was last written longer ago than that: published anew, it is young again."""
         return 0 < _newest(self.path(key)) < time.time() - age_seconds
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Have sweepers leave all blobs alone for the length of a block, which may be as long as one grace."""
+        path = self.root / _STAGING / f"{_HOLD}{uuid.uuid4().hex}"
+        path.touch()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+    def is_held(self, longest_seconds: float) -> bool:
+        """Whether somebody holds the blobs, and has not done so for longer than that: then they died of it."""
+        holds = (self.root / _STAGING).glob(f"{_HOLD}*")
+        return any(_newest(path) > time.time() - longest_seconds for path in holds)
 
 
 class BlobWriter:

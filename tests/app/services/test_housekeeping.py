@@ -1,0 +1,196 @@
+"""Rows that have outlived their use go, a few at a time; what something still needs stays."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from queue_steps import OWNER, add_dataset, change, claimed, find_dataset, finish, seen, submit
+from sqlalchemy import func, select, update
+from test_sweep import add_model
+
+from app.db import audit as audit_rows
+from app.db import idempotency as idempotency_rows
+from app.db import workers as worker_rows
+from app.db.audit_tables import AuditEntry
+from app.db.evaluations import insert_evaluation
+from app.db.model_tables import Model
+from app.db.session import Database
+from app.db.tables import Dataset, DatasetStatus, Idempotency, Job, JobEvent, Outbox, Worker
+from app.errors import NotFound
+from app.infra.blobs import BlobStore
+from app.infra.ids import new_id
+from app.infra.settings import Settings
+from app.services import audit, housekeeping, jobs, keys, parts
+from app.services.housekeeping import Housekeeper
+
+SETTINGS = Settings(keep_events_days=7, keep_jobs_days=30)
+LONG_AGO = 1.5  # a time of the database's clock
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    return BlobStore(tmp_path / "blobs")
+
+
+def tidy(db: Database, blobs: BlobStore, **settings: Any) -> Counter[str]:
+    """One round of a new housekeeper."""
+    given = SETTINGS.model_dump() | settings
+    return Housekeeper(db, blobs, Settings(**given), threading.Event()).round()
+
+
+def ended(db: Database, *, finished_at: float | None = LONG_AGO, **values: Any) -> str:
+    """A job that was cancelled; it did so long ago, unless it is said to have done so now."""
+    job_id = submit(db, **values).id
+    jobs.cancel(db, OWNER, job_id)
+    if finished_at is not None:
+        change(db, job_id, finished_at=finished_at)
+    return job_id
+
+
+def ids(db: Database) -> set[str]:
+    with db.read() as session:
+        return set(session.scalars(select(Job.id)))
+
+
+def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: BlobStore) -> None:
+    gone, young = ended(db), ended(db, finished_at=None)
+    queued = submit(db).id
+    running = claimed(db).job_id
+    of_model, of_dataset, of_evaluation = (ended(db) for _ in range(3))
+    add_model(db, "ab" * 32)
+    dataset = add_dataset(db, of_dataset, status=DatasetStatus.INVALID)
+    change(db, of_dataset, dataset_id=dataset.id)
+    with db.write() as session:
+        session.execute(update(Model).values(job_id=of_model))
+        insert_evaluation(
+            session,
+            id=new_id("evl"),
+            owner=OWNER,
+            job_id=of_evaluation,
+            model_id="mdl",
+            model_name="churn",
+            model_version=1,
+            kind="bipartite",
+            dataset_id="ds",
+            dataset_name="table",
+            windows=[],
+            level=0.95,
+            warnings=[],
+        )
+    others = {young, queued, running, of_model, of_dataset, of_evaluation}
+    assert ids(db) == {gone} | others
+    assert tidy(db, blobs)["jobs"] == 1
+    assert ids(db) == others
+    with pytest.raises(NotFound):
+        jobs.get(db, OWNER, gone)
+    with db.read() as session:
+        assert not session.scalar(select(func.count()).where(JobEvent.job_id == gone))
+        assert not session.scalar(select(func.count()).where(Outbox.job_id == gone))
+    assert not tidy(db, blobs)
+    with db.write() as session:  # what needed it has gone
+        session.delete(session.scalars(select(Model)).one())
+    assert tidy(db, blobs) == {"jobs": 1}
+    assert of_model not in ids(db)
+
+
+def test_parts_go_before_their_job(db: Database, blobs: BlobStore) -> None:
+    job = submit(db)
+    parts.fan_out(db, claimed(db), parts.FanOut(1, [{"n": n} for n in range(3)]))
+    jobs.cancel(db, OWNER, job.id)
+    change(db, job.id, finished_at=LONG_AGO)
+    removed = tidy(db, blobs)
+    assert (removed["parts of jobs"], removed["jobs"]) == (3, 1)
+    assert ids(db) == set()
+
+
+def test_of_a_jobs_events_the_last_one_stays(
+    db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    old = [submit(db).id for _ in range(3)]
+    for _ in old:
+        finish(db, claimed(db), messages=["one", "two"])
+    for n, job_id in enumerate(old):
+        change(db, job_id, finished_at=LONG_AGO + n)
+    young = submit(db).id
+    finish(db, claimed(db))
+    keeper = Housekeeper(
+        db, blobs, Settings(keep_events_days=7, keep_jobs_days=36500), threading.Event()
+    )
+    assert keeper.round() == {"events": 12}
+    assert [seen(db, job_id) for job_id in old] == [[(5, "state", "succeeded")]] * 3
+    assert [seq for seq, *_ in seen(db, young)] == [1, 2, 3]
+    change(db, young, finished_at=LONG_AGO + 9)
+    assert keeper.round() == {"events": 2}
+    assert jobs.get(db, OWNER, young).state == "succeeded"
+
+
+def test_a_round_that_is_told_to_stop_goes_on_the_next_time(
+    db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    for _ in range(5):
+        ended(db)
+    stop = threading.Event()
+    stop.set()
+    keeper = Housekeeper(db, blobs, SETTINGS, stop)
+    assert keeper.round()["jobs"] == 2
+    stop.clear()
+    assert keeper.round()["jobs"] == 3
+
+
+def test_rows_that_nobody_needs_go_too(db: Database, blobs: BlobStore) -> None:
+    done, waiting = ended(db, finished_at=None), submit(db).id
+    with db.write() as session:
+        for row in session.scalars(select(Outbox)):
+            row.published_at = LONG_AGO
+        idempotency_rows.reserve(session, OWNER, "r", "old", "f")
+        session.scalars(select(Idempotency)).one().created_at = LONG_AGO
+        idempotency_rows.reserve(session, OWNER, "r", "new", "f")
+        for id_ in ("wrk_old", "wrk_new"):
+            worker_rows.hello(session, id_, host="h", version="1", slots=1)
+        session.get_one(Worker, "wrk_old").seen_at = LONG_AGO
+    assert tidy(db, blobs) == {"remembered answers": 1, "workers": 1, "wake-ups": 1}
+    with db.read() as session:
+        assert session.scalars(select(Outbox.job_id)).all() == [waiting]
+        assert session.scalars(select(Idempotency.key)).all() == ["new"]
+        assert session.scalars(select(Worker.id)).all() == ["wrk_new"]
+    assert done in ids(db)
+
+
+def test_the_audit_log_is_kept_for_so_many_days(db: Database, blobs: BlobStore) -> None:
+    for name in ("old", "new"):
+        with audit.by_command(OWNER, f"make {name}"):
+            keys.create(db, OWNER, name, ["read"])
+    with db.write() as session:
+        first = AuditEntry.action == "make old"
+        session.execute(update(AuditEntry).where(first).values(created_at=LONG_AGO))
+    assert tidy(db, blobs) == {"audit entries": 1}
+    with db.read() as session:
+        page = audit_rows.list_page(session, OWNER, limit=10, after=None)
+    assert [entry.action for entry in page.data] == ["make new"]
+
+
+def test_datasets_go_only_where_that_is_asked_for(db: Database, blobs: BlobStore) -> None:
+    invalid = add_dataset(db, status=DatasetStatus.INVALID).id
+    unused, trained_on, busy, lately = (
+        add_dataset(db, status=DatasetStatus.READY).id for _ in range(4)
+    )
+    young = add_dataset(db, status=DatasetStatus.INVALID, created_at=4e9).id
+    add_model(db, "ab" * 32)
+    with db.write() as session:
+        session.execute(update(Model).values(dataset_id=trained_on))
+    submit(db, dataset_id=busy)
+    ended(db, dataset_id=lately, finished_at=None)
+    assert not tidy(db, blobs)
+    assert tidy(db, blobs, keep_invalid_datasets_days=1) == {"invalid datasets": 1}
+    assert tidy(db, blobs, keep_unused_datasets_days=1) == {"unused datasets": 1}
+    with db.read() as session:
+        assert set(session.scalars(select(Dataset.id))) == {trained_on, busy, lately, young}
+        log = audit_rows.list_page(session, OWNER, limit=10, after=None)
+    assert [entry.action for entry in log.data] == ["housekeeping"] * 2
+    assert find_dataset(db, busy).id not in {invalid, unused}
