@@ -60,6 +60,7 @@ def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
         "drop": None,
         "missing": None,
         "dialect": None,
+        "parent": None,
         "limits": limits(settings),
         "workdir": folder,
     }
