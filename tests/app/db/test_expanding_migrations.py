@@ -1,0 +1,60 @@
+"""Since the last release migrations only add, so that processes of the version before work on, on the new tables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[3] / "migrations" / "versions"
+LAST_RELEASED = "0012"
+SINCE = sorted(path for path in FOLDER.glob("*.py") if path.name[:4] > LAST_RELEASED)
+TAKES_AWAY = ("drop_", "rename_", "alter_column")
+
+
+def calls(source: str) -> Iterator[tuple[str, ast.Call]]:
+    """What `upgrade` calls, itself or by its helpers: the method's name, and the call."""
+    for function in ast.parse(source).body:
+        if isinstance(function, ast.FunctionDef) and function.name != "downgrade":
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    yield node.func.attr, node
+
+
+def breaks(source: str) -> list[str]:
+    """What an older process would stumble over."""
+    found = []
+    for name, call in calls(source):
+        if name.startswith(TAKES_AWAY):
+            found.append(ast.unparse(call))
+        if name == "add_column":
+            column = next(arg for arg in call.args if isinstance(arg, ast.Call))
+            said = {word.arg: ast.unparse(word.value) for word in column.keywords}
+            if said.get("nullable") != "True" and "server_default" not in said:
+                found.append(ast.unparse(call))
+    return found
+
+
+@pytest.mark.parametrize("path", SINCE, ids=lambda path: path.stem)
+def test_it_only_adds(path: Path) -> None:
+    assert breaks(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "batch_op.drop_column('name')",
+        "op.rename_table('a', 'b')",
+        "op.alter_column('a', 'b', nullable=False)",
+        "op.add_column('a', sa.Column('b', sa.Text(), nullable=False))",
+        "batch_op.add_column(sa.Column('b', sa.Text()))",
+    ],
+)
+def test_what_takes_away_is_seen(line: str) -> None:
+    assert breaks(f"def upgrade():\n    {line}\ndef downgrade():\n    op.drop_table('a')") == [line]
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert SINCE
