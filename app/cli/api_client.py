@@ -67,14 +67,31 @@ class ApiClient:
         raise ClientError(_explain(response))
 
     def upload(
-        self, path: Path, fields: dict[str, str], on_sent: Callable[[int], object]
+        self,
+        path: Path,
+        fields: dict[str, str],
+        on_sent: Callable[[int], object],
+        parent: str | None = None,
     ) -> dict[str, Any]:
-        """Stream a file up, and wait until its table is ready or invalid. `on_sent` hears of every chunk's bytes."""
-        dataset = self._send("POST", "/v1/datasets", path, on_sent, params=fields)
+        """Stream a file up, and wait until its table is ready or invalid; with a parent, as another version of it.
+        `on_sent` hears of every chunk's bytes.
+        """
+        address = "/v1/datasets" if parent is None else _versions_of(parent)
+        dataset = self._send("POST", address, path, on_sent, params=fields)
         while dataset["status"] == "processing":
             time.sleep(POLL_SECONDS)
             dataset = self.request("GET", f"/v1/datasets/{dataset['id']}")
         return dataset
+
+    def versions(self, dataset_id: str) -> list[dict[str, Any]]:
+        """All versions of a dataset, the newest first."""
+        found: list[dict[str, Any]] = []
+        page: dict[str, Any] = {"next": None, "has_more": True}
+        while page["has_more"]:
+            after = {} if page["next"] is None else {"after": page["next"]}
+            page = self.request("GET", _versions_of(dataset_id), params={"limit": 200} | after)
+            found += page["data"]
+        return found
 
     def compare(
         self, dataset_id: str, path: Path, on_sent: Callable[[int], object]
@@ -128,6 +145,10 @@ class ApiClient:
     def model_bytes(self, ref: str, what: str, **params: Any) -> bytes:
         """GET a part of a model as a file."""
         return self._answer("GET", _address(ref, what), params=params).content
+
+
+def _versions_of(dataset_id: str) -> str:
+    return f"/v1/datasets/{quote(dataset_id, safe='')}/versions"
 
 
 def _address(ref: str, what: str) -> str:

@@ -25,6 +25,7 @@ from rich.table import Table
 
 from app.cli.api_client import ApiClient, ClientError, default_state_dir, describe_faults
 from app.cli.options import (
+    AppendTo,
     AsJson,
     Categorical,
     DatasetName,
@@ -33,6 +34,7 @@ from app.cli.options import (
     Drop,
     Encoding,
     Group,
+    InPlaceOf,
     Item,
     Key,
     Kind,
@@ -83,14 +85,16 @@ def upload(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    append_to: AppendTo = None,
+    in_place_of: InPlaceOf = None,
     pairs: PairsFile = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Upload a table and wait until it is ready to train on."""
-    fields = {"name": name or table.name.split(".")[0]}
     given = {
+        "name": name,
         "label": label,
         "positive": positive,
         "weight": weight,
@@ -105,17 +109,26 @@ def upload(
         "delimiter": delimiter,
         "decimal": decimal,
     }
-    fields |= {field: value for field, value in given.items() if value is not None}
+    fields = {field: value for field, value in given.items() if value is not None}
     if pairs is not None and kind != "preferences":
         raise typer.BadParameter("--pairs belong to --kind preferences")
+    if append_to is not None and in_place_of is not None:
+        raise typer.BadParameter("give either --append-to or --in-place-of")
+    parent = append_to or in_place_of
+    fields |= (
+        {"mode": "append" if append_to else "replace"}
+        if parent
+        else {"name": name or table.name.split(".")[0]}
+    )
     with service(url, key) as client:
-        dataset = send_table(client, table, pairs, fields)
+        dataset = send_table(client, table, pairs, fields, parent)
     if as_json:
         out.print_json(data=dataset)
         return
     features = sum(column["role"] == "feature" for column in dataset["columns"])
     out.print(
-        f"[bold]{dataset['id']}[/]  {escape(dataset['name'])}: {dataset['rows']:,} rows, {features} features, "
+        f"[bold]{dataset['id']}[/]  {escape(dataset['name'])}{_numbered(dataset)}: {dataset['rows']:,} rows, "
+        f"{features} features, "
         f"{escape(_what_is_learnt(dataset))}"
     )
     left_out = [column["name"] for column in dataset["columns"] if column["role"] == "identifier"]
@@ -127,12 +140,22 @@ def upload(
         err.print(note, markup=False)
 
 
+def _numbered(dataset: dict[str, Any]) -> str:
+    return f", version {dataset['version']}" if dataset["parent_id"] else ""
+
+
 def send_table(
-    client: ApiClient, table: Path, pairs: Path | None, fields: dict[str, str]
+    client: ApiClient,
+    table: Path,
+    pairs: Path | None,
+    fields: dict[str, str],
+    parent: str | None = None,
 ) -> dict[str, Any]:
-    """Upload a table, and its pairs if there are any; returns the dataset once it is ready."""
+    """Upload a table, as a version of its parent if it has one, and its pairs if there are any; returns the dataset
+    once it is ready.
+    """
     with _sending(table) as sent:
-        dataset = client.upload(table, fields, sent)
+        dataset = client.upload(table, fields, sent, parent)
     _refuse_invalid(table, dataset)
     if pairs is not None:
         with _sending(pairs) as sent:
@@ -169,6 +192,28 @@ def _what_is_learnt(dataset: dict[str, Any]) -> str:
     return f"{dataset['positives']:,} positive ({dataset['label']} = {dataset['positive']})"
 
 
+def versions(
+    dataset: Annotated[str, typer.Argument(help="Id of any of its versions.")],
+    *,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the versions of a dataset, the newest first."""
+    with service(url, key) as client:
+        found = client.versions(dataset)
+    if as_json:
+        out.print_json(data=found)
+        return
+    for each in found:
+        rows = "" if each["rows"] is None else f", {each['rows']:,} rows"
+        made = f", {each['mode']} of {each['parent_id']}" if each["mode"] else ""
+        out.print(
+            f"{each['version']}  [bold]{each['id']}[/]  {each['status']}{rows}{made}, {each['created_at']}, "
+            f"SHA-256 {each['sha256'][:16]}…"
+        )
+
+
 def show(
     model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
     *,
@@ -191,8 +236,8 @@ def show_model(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) 
         out.print_json(data={"model": model, "metrics": metrics})
     else:
         out.print(report(model, metrics, roc), markup=False)
-        out.print(f"\n[bold]{model['id']}[/]  {model['name']}:{model['version']}")
-        out.print(provenance(model), markup=False)
+        out.print(f"\n{provenance(model)}", markup=False)
+        out.print(f"[bold]{model['id']}[/]  {model['name']}:{model['version']}")
     if svg is not None:
         if roc is None:
             raise ClientError(f"{svg} was not written: {model['name']} has no ROC curve")
@@ -313,5 +358,5 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (upload, show, score, algorithms):
+    for command in (upload, versions, show, score, algorithms):
         app.command(rich_help_panel="Use the service")(command)

@@ -57,6 +57,20 @@ Delimiter = Annotated[str | None, typer.Option(help="Of a CSV: comma, semicolon,
 Decimal = Annotated[
     str | None, typer.Option(help="Of a CSV: point or comma, what stands before decimals.")
 ]
+AppendTo = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATASET",
+        help="Add the rows to this dataset: a new version, with its name and its columns' roles.",
+    ),
+]
+InPlaceOf = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATASET",
+        help="Take the place of this dataset: a new version, with its name and its columns' roles.",
+    ),
+]
 PairsFile = Annotated[
     Path | None,
     typer.Option(

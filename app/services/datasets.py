@@ -258,7 +258,7 @@ def accept(
 ) -> Dataset:
     """Write the dataset and the job that will read it into the caller's transaction."""
     dataset_id = new_id("ds")
-    spec = {"dataset_id": dataset_id}
+    spec: dict[str, Any] = {"dataset_id": dataset_id}
     if descent is not None and descent.appends:
         spec["append_to"] = descent.parent.id
     job = jobs.enqueue(

@@ -117,7 +117,7 @@ def test_folds_ranges_and_auto(run: Run, people: Path) -> None:
     assert model["beats_controls"] is not None
     lines = run("show", "m").stdout.splitlines()
     assert "tried on 2 folds of the training part, by auc" in lines
-    assert lines[-3].endswith("than logistic regression and an SVM for the AUC, beyond chance")
+    assert lines[-4].endswith("than logistic regression and an SVM for the AUC, beyond chance")
     auto = run("train", dataset, "--auto", "--budget", "1", "--no-controls", "--name", "a").stdout
     assert "auto, within 1 s" in auto
     assert json.loads(run("show", "a", "--json").stdout)["model"]["beats_controls"] is None
@@ -182,3 +182,29 @@ def test_what_cannot_be_uploaded(
     assert "wrong.csv was refused:" in refused
     assert "line 3, column worse: " in refused
     assert "there is no model 'nobody'" in run("show", "nobody", code=1).stderr
+
+
+def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
+    first = id_of(run("upload", people, "--label", "left", "--positive", "yes").stdout)
+    said = run("upload", people, "--append-to", first).stdout
+    second = id_of(said)
+    assert "people, version 2: 320 rows" in said
+    third = id_of(run("upload", people, "--in-place-of", first).stdout)
+    listed = json.loads(run("versions", first, "--json").stdout)
+    assert [each["id"] for each in listed] == [third, second, first]
+    shown = run("versions", third).stdout
+    assert [line.split()[:2] for line in shown.splitlines()] == [
+        ["3", third],
+        ["2", second],
+        ["1", first],
+    ]
+    assert f"320 rows, append of {first}, " in shown
+    said = run("train", third, "--name", "m", "--set", "n_rounds=5").stdout
+    assert f"trained on people, version 3: {third}" in said
+    for words, fault in (
+        (("upload", people, "--append-to", first), "rows are added to the newest version"),
+        (("upload", people, "--append-to", third, "--label", "age"), "label is not known here"),
+        (("versions", "ds_x"), "there is no dataset 'ds_x'"),
+    ):
+        assert fault in run(*words, code=1).stderr
+    run("upload", people, "--append-to", first, "--in-place-of", first, code=2)
