@@ -7,26 +7,25 @@ A date or time is text of ISO 8601 and becomes seconds since 1970.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote_plus, unquote_to_bytes
 
 import numpy as np
 import numpy.typing as npt
 import orjson
+import pyarrow as pa
 
 from app.errors import Invalid
-from app.services.ingest.missing import SPACES
-from app.services.ingest.text import spell_number
+from app.services.category_index import MISSING, CategoryIndex
 from app.services.plain_query import PlainQuery
-from app.services.times import DATE, seconds_of
+from app.services.times import DATE, parse_dates, seconds_of
 
 Floats = npt.NDArray[np.float64]
 
-MISSING = float("nan")
 _ABSENT = object()
 _SHOWN = 100
 _MOST_FAULTS = 100
@@ -34,31 +33,11 @@ _LARGEST = sys.float_info.max
 _NUMBER, _BOOLEAN, _TEXT = "a finite number", "true or false", "text in UTF-8"
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
 _NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
+_BOOLEANS = _NUMBERS | {bool}
 _CELLS = _NUMBERS | {type(None)}
 _WORDS = _CELLS | {str, bool}
+_MANY_DATES = 150  # that are read sooner together than one by one
 _SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
-
-
-class CategoryIndex:
-    """The categories of a feature: turns what a caller sends into their positions."""
-
-    def __init__(self, categories: Sequence[str]) -> None:
-        self._position = {text: float(i) for i, text in enumerate(categories)}
-
-    def find(self, text: str) -> float:
-        """The position of a category; NaN for any other text."""
-        position = self._position.get(text)
-        return self._position.get(text.strip(SPACES), MISSING) if position is None else position
-
-    def find_cell(self, value: str | float | bool | None) -> float:
-        """The same for a value of JSON."""
-        if isinstance(value, str):
-            return self.find(value)
-        if value is None:
-            return MISSING
-        if isinstance(value, bool):
-            return self.find("true" if value else "false")
-        return self.find(spell_number(value))
 
 
 class FeatureIndex:
@@ -82,6 +61,8 @@ class FeatureIndex:
         self._is_plain = not odd and all(texts is None or texts for texts in known)
         self._all_numeric = not odd and not any(self.categories)
         self._n_features = len(self.names)
+        # Of one name alone it would give the bare value.
+        self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
         # A plain query of all features has so many more characters as JSON.
         self._growth = 2 * len(self.names) + 2
         self._plain = PlainQuery([quote_plus(name) for name in self.names], known)
@@ -145,7 +126,7 @@ class FeatureIndex:
         categories = self.categories[i]
         try:
             if categories is not None:
-                return categories.find(unquoted.decode()), None
+                return categories[unquoted.decode()], None
             if not value:
                 return MISSING, None
             if self._dated[i]:
@@ -156,8 +137,22 @@ class FeatureIndex:
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
         """Rows given as objects, `[{name: value, …}, …]`; null is missing."""
+        plain = self._plain_rows(rows)
+        table = plain or self._checked_rows(rows, lenient)
+        return self._to_matrix(table, self.names, "/rows", by_name=True)
+
+    def _plain_rows(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        """The values in the features' order, or None where a row is no object of all features and nothing beside."""
+        try:
+            if self._values_of and {self._n_features}.issuperset(map(len, rows)):
+                return list(map(self._values_of, rows))
+        except (KeyError, TypeError):
+            pass
+        return None
+
+    def _checked_rows(self, rows: Sequence[Any], lenient: bool) -> Sequence[Sequence[Any]]:
+        """The same row by row, collecting all faults."""
         faults: list[dict[str, str]] = []
-        columns = self.names
         table: list[list[Any]] = []
         for number, given in enumerate(rows):
             pointer = f"/rows/{number}"
@@ -168,14 +163,14 @@ class FeatureIndex:
             for name in given.keys() - self._position.keys():
                 place = f"{pointer}/{_escape(name)}"
                 faults.append(_fault("pointer", place, self.unknown(name), "unknown_feature"))
-            row = [given.get(name, _ABSENT) for name in columns]
+            row = [given.get(name, _ABSENT) for name in self.names]
             if _ABSENT in row:
                 self._fill(row, lenient, "pointer", pointer, faults, refuse=False)
             table.append(row)
             if len(faults) >= _MOST_FAULTS:
                 break
         _refuse(faults)
-        return self._to_matrix(table, columns, "/rows", by_name=True)
+        return table
 
     def matrix_of_table(
         self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
@@ -204,84 +199,50 @@ class FeatureIndex:
         return self._to_matrix(data, columns, "/data", by_name=False)
 
     def _to_matrix(
-        self, table: Sequence[list[Any]], columns: Sequence[str], place: str, *, by_name: bool
+        self, table: Sequence[Sequence[Any]], columns: Sequence[str], place: str, *, by_name: bool
     ) -> Floats:
-        """Check the cells' types, all at once where nothing is odd, and put the columns in the features' order."""
+        """Read the cells, all at once where all are numbers, and put the columns in the features' order."""
         places = [self._position[name] for name in columns]
-        if any(self._dated[i] for i in places):
-            table = self._read_dates(table, columns, places, place, by_name)
-        if any(self.categories[i] for i in places):
-            return self._by_column(table, columns, places, place, by_name)
-        kinds = set(map(type, chain.from_iterable(table)))
-        if kinds - {int, float, type(None)} or any(self._boolean[i] for i in places):
-            self._check_cells(table, columns, places, place, by_name)
         X = np.full((len(table), len(self.names)), MISSING)
-        with contextlib.suppress(OverflowError):  # an integer that no float64 can hold
-            X[:, places] = np.array(table, dtype=np.float64).reshape(len(table), len(places))
+        try:
+            if not self._all_numeric:
+                for i, cells in zip(places, zip(*table, strict=True), strict=False):
+                    X[:, i] = self._read_cells(i, cells)
+            elif _CELLS.issuperset(map(type, chain.from_iterable(table))):
+                values = np.array(table, dtype=np.float64)
+                X[:, places] = values.reshape(len(table), len(places))
+            else:
+                raise ValueError
             if not np.isinf(X).any():
                 return X
-        self._check_cells(table, columns, places, place, by_name)
+        except (
+            ValueError,
+            TypeError,
+            OverflowError,
+        ):  # an integer may be more than a float64 can hold
+            pass
+        self._refuse_cells(table, columns, places, place, by_name)
         raise AssertionError("a cell that does not fit float64 is named above")
 
-    def _read_dates(
-        self,
-        table: Sequence[list[Any]],
-        columns: Sequence[str],
-        places: Sequence[int],
-        place: str,
-        by_name: bool,
-    ) -> list[list[Any]]:
-        """The rows with seconds in the place of dates."""
-        dated = [k for k, i in enumerate(places) if self._dated[i]]
-        read, faults = [list(row) for row in table], []
-        for number, row in enumerate(read):
-            for k in dated:
-                if row[k] is None or row[k] is MISSING:
-                    continue
-                try:
-                    row[k] = seconds_of(row[k].strip())
-                except (AttributeError, ValueError):  # no text, or another one
-                    detail = self.wrong_type(places[k], row[k])
-                    where = f"{place}/{number}/{_escape(columns[k]) if by_name else k}"
-                    faults.append(_fault("pointer", where, detail, "invalid_feature_value"))
-            if len(faults) >= _MOST_FAULTS:
-                break
-        _refuse(faults)
-        return read
+    def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
+        """The cells of a feature; raises ValueError, TypeError or OverflowError for one that does not fit, or leaves it
+        infinite.
+        """
+        categories = self.categories[i]
+        if categories is not None:
+            return np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
+        if self._dated[i]:
+            return _read_dates(cells)
+        if not (_CELLS | _BOOLEANS if self._boolean[i] else _CELLS).issuperset(map(type, cells)):
+            raise ValueError
+        values = np.array(cells, dtype=np.float64)
+        if self._boolean[i] and not np.all((values == 0.0) | (values == 1.0) | np.isnan(values)):
+            raise ValueError
+        return values
 
-    def _by_column(
+    def _refuse_cells(
         self,
-        table: Sequence[list[Any]],
-        columns: Sequence[str],
-        places: Sequence[int],
-        place: str,
-        by_name: bool,
-    ) -> Floats:
-        """The same column by column, where some are categorical."""
-        X = np.full((len(table), len(self.names)), MISSING)
-        checked = False
-        for i, cells in zip(places, zip(*table, strict=True), strict=False):
-            categories = self.categories[i]
-            allowed = _CELLS if categories is None else _WORDS
-            is_odd = self._boolean[i] or not allowed.issuperset(map(type, cells))
-            if is_odd and not checked:
-                self._check_cells(table, columns, places, place, by_name)
-                checked = True
-            if categories is not None:
-                X[:, i] = np.fromiter(map(categories.find_cell, cells), np.float64, len(cells))
-                continue
-            try:
-                X[:, i] = np.array(cells, dtype=np.float64)
-            except OverflowError:  # an integer that no float64 can hold
-                X[:, i] = np.inf
-        if np.isinf(X).any():
-            self._check_cells(table, columns, places, place, by_name)
-            raise AssertionError("a cell that does not fit float64 is named above")
-        return X
-
-    def _check_cells(
-        self,
-        table: Sequence[list[Any]],
+        table: Sequence[Sequence[Any]],
         columns: Sequence[str],
         places: Sequence[int],
         place: str,
@@ -290,12 +251,7 @@ class FeatureIndex:
         faults = []
         for number, values in enumerate(table):
             for k, (i, value) in enumerate(zip(places, values, strict=True)):
-                if value is None:
-                    continue
-                if self.categories[i] is not None and type(value) in _WORDS:
-                    continue
-                fits = value in (0, 1) if self._boolean[i] else type(value) is not bool
-                if not fits or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
+                if not self._fits(i, value):
                     key = _escape(columns[k]) if by_name else str(k)
                     detail = self.wrong_type(i, value)
                     where = f"{place}/{number}/{key}"
@@ -303,6 +259,20 @@ class FeatureIndex:
             if len(faults) >= _MOST_FAULTS:
                 break
         _refuse(faults)
+
+    def _fits(self, i: int, value: Any) -> bool:
+        if value is None or value is MISSING:
+            return True
+        if self.categories[i] is not None:
+            return type(value) in _WORDS
+        if self._dated[i]:
+            try:
+                return bool(np.isfinite(_read_dates([value])).all())
+            except (ValueError, TypeError):
+                return False
+        if self._boolean[i]:
+            return type(value) in _BOOLEANS and value in (0, 1)
+        return type(value) in _NUMBERS and abs(value) <= _LARGEST
 
     def _fill(
         self,
@@ -345,6 +315,18 @@ class FeatureIndex:
         if self._dated[i]:
             rule = DATE
         return f"feature {_shown(self.names[i])} must be {rule}, got {_shown(value)}"
+
+
+def _read_dates(cells: Sequence[Any]) -> Floats:
+    """Seconds since 1970; raises ValueError or TypeError for a cell that is neither a date nor missing."""
+    texts = [None if cell is None or cell is MISSING else str.strip(cell) for cell in cells]
+    if len(texts) < _MANY_DATES:
+        found = [MISSING if text is None else seconds_of(text) for text in texts]
+        return np.array(found, dtype=np.float64)
+    values, bad = parse_dates(pa.array(texts, pa.string()))
+    if bad.any():
+        raise ValueError
+    return values
 
 
 def _to_number(value: bytes) -> float:

@@ -174,7 +174,7 @@ class RowReader:
         if categories is not None:
             coded = encode(column, self._missing)
             texts = coded.dictionary.to_pylist()
-            places = np.array([*map(categories.find, texts), np.nan])
+            places = np.array([*(categories[text] for text in texts), np.nan])
             return np.asarray(places[coded.indices.fill_null(len(texts)).to_numpy()])
         kind = self._features.types[i]
         if kind == "datetime":

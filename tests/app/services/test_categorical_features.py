@@ -115,6 +115,8 @@ def test_a_colour_that_was_missing_in_training_may_be_absent() -> None:
     assert same(index(missing=True).row_of_query(b"age=1"), [1.0, NAN])
     assert same(MIXED.row_of_query(b"age=1", lenient=True), [1.0, NAN])
     assert same(index(missing=True).matrix_of_rows([{"age": 1}]), [1.0, NAN])
+    spelled = FeatureIndex([{"name": "a", "type": "categorical", "missing": True}], [["nan"]])
+    assert same(spelled.matrix_of_rows([{}, {"a": "nan"}]), [NAN], [0.0])
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,13 @@ def test_booleans() -> None:
         refused(flags.matrix_of_rows, [{"new": 1, "age": True}]).errors[0]["pointer"]
         == "/rows/0/age"
     )
+    absent = index(new="boolean", age="numeric?", old="boolean?").matrix_of_rows([{"new": 1}])
+    assert same(absent, [1.0, np.nan, np.nan])
+    assert same(index(new="boolean").matrix_of_rows([{"new": None}, {"new": 1.0}]), [np.nan], [1.0])
+
+
+def same(X: np.ndarray, *rows: list[float]) -> bool:
+    return np.array_equal(X, np.array(rows), equal_nan=True)
 
 
 STRANGE = [

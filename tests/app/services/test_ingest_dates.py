@@ -129,7 +129,19 @@ def test_a_row_to_score_takes_dates(index: FeatureIndex) -> None:
     assert index.matrix_of_table(["x", "when"], [[2, "2026-01-31 12:00"]]).tolist() == expected
 
 
-@pytest.mark.parametrize("value", ["soon", "2026-02-30", 5, 5.5, True])
+def test_many_rows_of_dates_are_read_as_one_is(index: FeatureIndex) -> None:
+    texts = [f" 2026-01-31T{i % 24:02}:00:{i % 60:02}.{i}Z" for i in range(400)] + ["2026-02-01"]
+    rows: list[dict[str, object]] = [{"when": text, "x": 1} for text in texts]
+    alone = [index.matrix_of_rows([row])[0, 0] for row in rows]
+    assert index.matrix_of_rows(rows)[:, 0].tolist() == alone
+    for bad in ("2026-02-30", 7):
+        rows[300]["when"] = bad
+        with pytest.raises(Invalid) as caught:
+            index.matrix_of_rows(rows)
+        assert [fault["pointer"] for fault in caught.value.errors] == ["/rows/300/when"]
+
+
+@pytest.mark.parametrize("value", ["soon", "2026-02-30", 5, 5.5, True, ["2026-02-03"]])
 def test_a_row_to_score_takes_nothing_else_for_a_date(index: FeatureIndex, value: object) -> None:
     with pytest.raises(Invalid) as caught:
         index.matrix_of_rows([{"when": value, "x": 1}])
