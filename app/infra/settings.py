@@ -32,12 +32,22 @@ class Settings(BaseSettings):
         default=Path(".rankwright"),
         description="Folder of the embedded state: database, blobs, broker socket, first key.",
     )
+    database_url_file: Path | None = Field(
+        default=None,
+        description="File that holds the database's URL, in the place of `RANKWRIGHT_DATABASE_URL`.",
+    )
     database_url: SecretStr | None = Field(
         default=None,
+        validate_default=True,
         description="SQLAlchemy URL of SQLite or PostgreSQL. Default: SQLite in the state folder.",
+    )
+    broker_url_file: Path | None = Field(
+        default=None,
+        description="File that holds the broker's URL, in the place of `RANKWRIGHT_BROKER_URL`.",
     )
     broker_url: SecretStr | None = Field(
         default=None,
+        validate_default=True,
         description="redis:// or redis+socket:// URL of Redis or Valkey. Default: the private server of `serve`.",
     )
     blob_url: str | None = Field(
@@ -155,7 +165,7 @@ class Settings(BaseSettings):
 
     drain_seconds: Annotated[float, Ge(0)] = Field(
         default=0.0,
-        description="How long an API that was told to end goes on answering, while `/health/ready` says so, in seconds.",
+        description="How long an API goes on answering that was told to end, and says so at `/health/ready`; in seconds.",
     )
 
     max_upload_bytes: Bytes = Field(
@@ -210,6 +220,21 @@ class Settings(BaseSettings):
         if "?" in str(value.absolute()):
             raise ValueError(f"must be a path without '?', got {value.absolute()}")
         return value
+
+    @field_validator("database_url", "broker_url", mode="before")
+    @classmethod
+    def _from_file(cls, value: object, info: ValidationInfo) -> object:
+        """Take the URL from the file that holds it, if one is named."""
+        path: Path | None = info.data.get(f"{info.field_name}_file")
+        if path is None:
+            return value
+        if value is not None:
+            raise ValueError(f"must not be set beside {info.field_name}_file")
+        try:
+            return path.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise ValueError(f"cannot be read from the file {path}: {why}") from None
 
     @field_validator("database_url", "broker_url", "blob_url")
     @classmethod

@@ -1,0 +1,60 @@
+"""A URL with a password may stand in a file, where no list of processes or containers shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.infra.settings import Settings
+
+URL = "postgresql://rankwright:s3cret@db/rankwright"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "url"
+    path.write_text(URL + "\n")
+    return path
+
+
+def test_the_file_s_text_is_the_url(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANKWRIGHT_DATABASE_URL", raising=False)
+    monkeypatch.setenv("RANKWRIGHT_DATABASE_URL_FILE", str(file))
+    settings = Settings()
+    assert settings.sqlalchemy_url == URL
+    assert "s3cret" not in repr(settings)
+
+
+def test_so_it_is_with_the_broker_s(file: Path) -> None:
+    file.write_text("redis://:pw@b/0")
+    assert Settings(broker_url_file=file).celery_broker_url == "redis://:pw@b/0"
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (b"mysql://u:s3cret@host/db", "must be a URL of sqlite"),
+        (b"s3cret", "got no URL"),
+        (b"\xff\xfe", "cannot be read from the file .*: it is not text"),
+        (b"", "got no URL"),
+    ],
+)
+def test_what_is_no_url_is_refused_and_not_shown(file: Path, content: bytes, rule: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(ValidationError, match=rule) as caught:
+        Settings(database_url_file=file)
+    assert caught.value.errors()[0]["loc"] == ("database_url",)
+    assert "s3cret" not in caught.value.errors()[0]["msg"]
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    with pytest.raises(ValidationError, match=f"cannot be read from the file {missing}: No such"):
+        Settings(database_url_file=missing)
+
+
+def test_url_and_file_are_not_both_given(file: Path) -> None:
+    with pytest.raises(ValidationError, match="must not be set beside database_url_file"):
+        Settings.model_validate({"database_url_file": file, "database_url": URL})
