@@ -165,7 +165,7 @@ class Settings(BaseSettings):
 
     drain_seconds: Annotated[float, Ge(0)] = Field(
         default=0.0,
-        description="How long an API goes on answering that was told to end, and says so at `/health/ready`; in seconds.",
+        description="How long an API that was told to end goes on answering; `/health/ready` says so. In seconds.",
     )
 
     max_upload_bytes: Bytes = Field(
