@@ -1,0 +1,90 @@
+"""What belongs to an owner is looked for with the owner: no query that a caller can reach could find another's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.db.schema import Base
+
+FOLDER = Path(__file__).parents[1] / "app" / "db"
+VERBS = {"select", "update", "delete", "get", "fetch_page", "join"}
+FOR_ALL_OWNERS = {
+    "batches.py": "housekeeping deletes rows in small groups",
+    "blobs.py": "the sweeper asks whether any row names a file",
+    "health.py": "figures for who runs the service",
+    "housekeeping.py": "what is old goes, whose it may be",
+    "outbox.py": "wake-ups are owed to jobs",
+    "overdue.py": "the dispatcher waits for the next lease to end",
+    "parts.py": "workers know a part by its parent",
+    "queue.py": "workers claim the next job of anybody, and hold it by its token",
+    "workers.py": "workers belong to nobody",
+}
+BY_ANOTHER_SECRET = {
+    ("keys.py", "find_usable"): "a key is found by its hash, and says who the owner is",
+    ("keys.py", "touch"): "by the id of the key that was found so",
+    ("jobs.py", "states"): "the watcher asks for ids that were found with their owner",
+    ("evaluations.py", "take_over"): "the retry of a job that was found with its owner",
+    ("batch_scores.py", "take_over"): "the retry of a job that was found with its owner",
+    ("quotas.py", "queued_in_all"): "the bound on the whole queue",
+}
+OWNED = {mapper.class_.__name__ for mapper in Base.registry.mappers if "owner" in mapper.columns}
+
+
+def queries(source: str) -> Iterator[tuple[str, bool, set[str]]]:
+    """Each function of a module: its name, whether it takes an owner, and the owned tables that it asks."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef):
+            arguments = [*function.args.args, *function.args.kwonlyargs]
+            asked = {
+                name.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Call) and _verb(node) in VERBS
+                for argument in node.args
+                for name in ast.walk(argument)
+                if isinstance(name, ast.Name) and name.id in OWNED
+            }
+            yield function.name, "owner" in {argument.arg for argument in arguments}, asked
+
+
+def _verb(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def without_owner(name: str, source: str) -> set[str]:
+    """The functions that ask for what is owned without saying whose."""
+    return {
+        function
+        for function, says_owner, asked in queries(source)
+        if asked and not says_owner and (name, function) not in BY_ANOTHER_SECRET
+    }
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
+def test_a_query_says_whose(path: Path) -> None:
+    if path.name not in FOR_ALL_OWNERS:
+        assert without_owner(path.name, path.read_text()) == set()
+
+
+def test_each_exception_is_needed() -> None:
+    for name in FOR_ALL_OWNERS:
+        assert (FOLDER / name).exists()
+    for name, function in BY_ANOTHER_SECRET:
+        asking = {f: asked for f, _, asked in queries((FOLDER / name).read_text())}
+        assert asking[function], (name, function)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "session.get(Dataset, id_)",
+        "select(Model.id).where(Model.id == id_)",
+        "session.execute(delete(Job).where(Job.id == id_))",
+    ],
+)
+def test_one_without_is_seen(line: str) -> None:
+    assert without_owner("x.py", f"def find(session, id_):\n    return {line}") == {"find"}
+    assert not without_owner("x.py", f"def find(session, owner, id_):\n    return {line}")
