@@ -27,9 +27,7 @@ BY_ANOTHER_SECRET = {
     ("keys.py", "find_usable"): "a key is found by its hash, and says who the owner is",
     ("keys.py", "touch"): "by the id of the key that was found so",
     ("jobs.py", "states"): "the watcher asks for ids that were found with their owner",
-    ("evaluations.py", "take_over"): "the retry of a job that was found with its owner",
     ("batch_scores.py", "take_over"): "the retry of a job that was found with its owner",
-    ("quotas.py", "queued_in_all"): "the bound on the whole queue",
 }
 OWNED = {mapper.class_.__name__ for mapper in Base.registry.mappers if "owner" in mapper.columns}
 
