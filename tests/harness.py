@@ -74,9 +74,10 @@ class Shop:
         *,
         folds: int | None = None,
         timeout_seconds: float | None = None,
+        weak_ranker: str = "stump",
     ) -> str:
         """Submit a training job of so many rounds, cross-validated where it has folds; returns its id."""
-        parameters = RankBoost(n_rounds=rounds).get_params()
+        parameters = RankBoost(n_rounds=rounds, weak_ranker=weak_ranker).get_params()
         spec = {
             "algorithm": {"name": "rankboost", "parameters": parameters},
             "objective": {"metric": "auc"},

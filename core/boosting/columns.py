@@ -158,6 +158,8 @@ class ColumnLearner(ColumnScan):
 
     def update(self, found: Column, alpha: float) -> None:
         """Let f grow by alpha h."""
+        if found.line is not None:
+            found.line.forget()
         for k, direction in enumerate((-1.0, 1.0)):
             self._f[k] += alpha * found.sign * self._classes[k][:, found.feature]
             exponents = direction * self._f[k]

@@ -40,6 +40,10 @@ class Line:
         least = min(positives.min(), negatives.min())
         return cls(((positives, weights_p), (-negatives, weights_n)), float(most - least))
 
+    def forget(self) -> None:
+        """Give the memory back: the step is found, and h stays with the rounds."""
+        self._factors = ()
+
     def log_z(self, alpha: float) -> float:
         """Give ln Z(α)."""
         return sum(log_sum(w, -alpha * h) for h, w in self._factors)

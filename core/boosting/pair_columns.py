@@ -57,6 +57,8 @@ class PairColumnLearner(ColumnScan):
 
     def update(self, found: Column, alpha: float) -> None:
         """Let f grow by alpha h."""
+        if found.line is not None:
+            found.line.forget()
         self._f += alpha * found.sign * self._items[:, found.feature]
         exponents = self._f[self._worse] - self._f[self._better]
         self._log_loss = self._log_total + log_sum(self._shares, exponents)

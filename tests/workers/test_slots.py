@@ -87,15 +87,18 @@ def test_a_job_over_its_memory_fails_with_the_limit_named(
     slots = make_slots(roomy)
     big, small = roomy.ready_table(100_000), roomy.ready_table()
     slots.stop()
-    limit = 4 * 1024**2
-    tight = make_shop(job_memory_bytes=limit)
+    limit = 6 * 1024**2
+    tight = make_shop(job_memory_bytes=limit, worker_slots=2)
     make_slots(tight)
+    neighbour = tight.train(small, 500, weak_ranker="tree")
+    tight.fitting(neighbour)
     job = tight.ends(tight.train(big, ENDLESS))
     assert job.state == "failed"
     assert job.error is not None
     assert job.error["code"] == "memory_limit"
     assert str(limit) in job.error["detail"]
     assert tight.ends(tight.train(small, 5)).state == "succeeded"
+    assert tight.reaches(neighbour, "succeeded").attempt == 1
 
 
 @on_sqlite

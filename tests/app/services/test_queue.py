@@ -216,6 +216,38 @@ class TestHeartbeat:
         assert [seq for seq, _, _ in seen(db, job.id)] == list(range(1, 12))
 
 
+class TestCheckpoint:
+    def test_the_latest_is_handed_to_the_next_attempt(self, db: Database) -> None:
+        job = submit(db)
+        claim = claimed(db)
+        assert claim.checkpoint_key is None
+        queue.keep_checkpoint(db, claim, "checkpoints/ab/abc")
+        queue.keep_checkpoint(db, claim, "checkpoints/cd/cde")
+        assert queue.give_back(db, claim) == "queued"
+        claim = claimed(db)
+        assert (claim.attempt, claim.checkpoint_key) == (1, "checkpoints/cd/cde")
+        queue.retry_later(db, SETTINGS, claim, "a dead process")
+        change(db, job.id, not_before=0.0)
+        claim = claimed(db)
+        assert (claim.attempt, claim.checkpoint_key) == (2, "checkpoints/cd/cde")
+        finish(db, claim)
+        assert jobs.get(db, OWNER, job.id).checkpoint_key is None
+
+    def test_whoever_lost_the_lease_can_keep_none(self, db: Database) -> None:
+        job = submit(db)
+        stale = claimed(db)
+        queue.give_back(db, stale)
+        with pytest.raises(LeaseLost):
+            queue.keep_checkpoint(db, stale, "checkpoints/ab/abc")
+        claim = claimed(db)
+        with pytest.raises(LeaseLost):
+            queue.keep_checkpoint(db, stale, "checkpoints/ab/abc")
+        assert jobs.get(db, OWNER, job.id).checkpoint_key is None
+        queue.fail(db, claim, None, state=JobState.CANCELLED)
+        with pytest.raises(LeaseLost):
+            queue.keep_checkpoint(db, claim, "checkpoints/ab/abc")
+
+
 class TestCancelOrSucceed:
     def test_a_success_after_a_cancel_is_refused(self, db: Database) -> None:
         job = submit(db)

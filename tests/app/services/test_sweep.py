@@ -14,7 +14,7 @@ from app.db.session import Database
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import housekeeping
+from app.services import housekeeping, jobs
 from app.services.housekeeping import sweep
 
 DAY = 86400.0
@@ -75,6 +75,18 @@ class TestSweep:
         change(db, job.id, started_at=1.0)
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
         assert workdir.exists()
+
+    def test_a_checkpoint_stays_as_long_as_its_job_goes_on(
+        self, db: Database, blobs: BlobStore
+    ) -> None:
+        jobs_of = [submit(db) for _ in range(2)]
+        keys = [self.put(blobs, "checkpoints", job.id.encode())[0] for job in jobs_of]
+        for job, key in zip(jobs_of, keys, strict=True):
+            change(db, job.id, checkpoint_key=key)
+            self.age(blobs, key)
+        jobs.cancel(db, OWNER, jobs_of[1].id)
+        assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 1
+        assert [blobs.path(key).exists() for key in keys] == [True, False]
 
     def test_a_blob_published_anew_meanwhile_stays(
         self, db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 import json
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -244,3 +245,20 @@ def test_one_thread_or_two_same_bits(algorithm, binary):
             ranker = algorithm(n_rounds=4, weak_ranker="column").fit(X, y, weight)
             states.append(save(ranker))
     assert states[0] == states[1]
+
+
+def test_rounds_do_not_hold_the_rows() -> None:
+    """What the search of a step takes per row is given back: else memory would grow by it with every round."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(4_000, 2))
+    y = X.sum(axis=1) + rng.normal(size=len(X)) > 0
+    held: list[int] = []
+    tracemalloc.start()
+    try:
+        CoordinateRankBoost(n_rounds=40, weak_ranker="column").fit(
+            X, y, callback=lambda *_: held.append(tracemalloc.get_traced_memory()[0])
+        )
+    finally:
+        tracemalloc.stop()
+    assert len(held) > 20
+    assert held[-1] - held[2] < X.nbytes

@@ -1,0 +1,117 @@
+"""Checkpoints as the fit process makes them: for one job alone, seldom enough, and never at the fit's expense."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core import RankBoost, save
+from workers.checkpoints import LEAST_PAUSE, Keeper
+from workers.child import Orders, Progress, Stopped, run_job
+
+X = np.random.default_rng(0).normal(size=(80, 2))
+Y = X.sum(axis=1) > np.sin(9 * X[:, 0])
+ROUNDS = 30
+
+
+def payload(folder: Path, **checkpoint: Any) -> dict[str, Any]:
+    asked = {"job_id": "job_a", "resume": None, "every": 0.0} | checkpoint
+    return {"workdir": str(folder), "checkpoint": asked}
+
+
+def fit(keeper: Keeper, sent: list[Any], orders: Orders, stop_at: int | None = None) -> bytes:
+    """Fit under the callback of the fit process, which sends messages; the artifact."""
+    progress = Progress(sent.append, orders, keeper)
+
+    def callback(step: int, of: int, info: dict[str, float]) -> None:
+        if step == stop_at:
+            orders.stop.set()
+        progress(step, of, info)
+
+    with keeper.checkpoints:
+        return save(RankBoost(n_rounds=ROUNDS).fit(X, Y, callback=callback))
+
+
+WHOLE = save(RankBoost(n_rounds=ROUNDS).fit(X, Y))
+
+
+def stopped(folder: Path) -> str:
+    """The checkpoint of a fit that was stopped after its tenth round."""
+    orders, sent = Orders(), []
+    orders.keep = True
+    with pytest.raises(Stopped):
+        fit(Keeper(payload(folder)), sent, orders, stop_at=10)
+    (made,) = [message for message in sent if message["type"] == "checkpoint"]
+    assert hashlib.sha256(Path(made["path"]).read_bytes()).hexdigest() == made["sha256"]
+    path: str = made["path"]
+    return path
+
+
+def test_the_next_attempt_goes_on(tmp_path: Path) -> None:
+    keeper = Keeper(payload(tmp_path, resume=stopped(tmp_path)))
+    assert fit(keeper, [], Orders()) == WHOLE
+    assert keeper.checkpoints.resumed
+
+
+def test_a_stop_that_asks_for_none_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        fit(Keeper(payload(tmp_path)), [], Orders(), stop_at=5)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("harm", ["another job's", "gone", "cut", "empty"])
+def test_what_cannot_be_used_is_left_alone(tmp_path: Path, harm: str) -> None:
+    path = Path(stopped(tmp_path))
+    job_id = "job_a"
+    match harm:
+        case "another job's":
+            job_id = "job_b"
+        case "gone":
+            path.unlink()
+        case "cut":
+            path.write_bytes(path.read_bytes()[:-7])
+        case "empty":
+            path.write_bytes(b"")
+    keeper = Keeper(payload(tmp_path, resume=str(path), job_id=job_id))
+    assert fit(keeper, [], Orders()) == WHOLE
+    assert not keeper.checkpoints.resumed
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))])
+def test_one_that_cannot_be_made_does_the_fit_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Keeper, "_write", fail)
+    sent: list[Any] = []
+    assert fit(Keeper(payload(tmp_path, every=1e-9)), sent, Orders()) == WHOLE
+    assert {message["type"] for message in sent} == {"progress"}
+
+
+def test_they_take_a_hundredth_of_the_time_at_most(tmp_path: Path) -> None:
+    keeper = Keeper(payload(tmp_path, every=1e-9))
+    assert keeper.due(time.monotonic())
+    started = time.monotonic()
+    with keeper.checkpoints:
+        RankBoost(n_rounds=2).fit(X, Y, callback=lambda *_: keeper.make())
+    taken = time.monotonic() - started
+    assert not keeper.due(started)
+    assert keeper.due(time.monotonic() + LEAST_PAUSE * taken)
+    assert not Keeper(payload(tmp_path)).due(time.monotonic() + 1e9)  # 0: never
+
+
+def test_a_job_without_a_word_of_checkpoints_runs() -> None:
+    answer = run_job(
+        {"payload": {"kind": "none"}, "memory_bytes": None}, lambda message: None, Orders()
+    )
+    assert answer["type"] == "error"
+    assert "kind" in answer["problem"]["detail"]
