@@ -89,10 +89,20 @@ def train(settings: Settings) -> tuple[str, str, list[dict[str, str]]]:
     writer.writerows(
         [*map(repr, row), int(label)] for row, label in zip(X.tolist(), y, strict=True)
     )
+    model_id, secret = train_on(settings, text.getvalue())
+    rows = [
+        {name: f"{value:.6g}" for name, value in zip(names, row, strict=True)}
+        for row in rng.normal(size=(QUERIES, FEATURES)).tolist()
+    ]
+    return model_id, secret, rows
+
+
+def train_on(settings: Settings, table: str) -> tuple[str, str]:
+    """Upload a CSV with a column `label` and train on it in this process; returns the model's id and a key."""
     context = open_context(settings)
     _, secret = keys.create(context.db, "bench", "bench", ["score"])
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
-        upload.write(text.getvalue().encode())
+        upload.write(table.encode())
         key, sha256 = upload.commit()
         stored = datasets.Upload(key, upload.size, sha256, datasets.Format("text/csv", None))
         description = datasets.describe({"name": "bench", "label": "label"})
@@ -108,12 +118,8 @@ def train(settings: Settings) -> tuple[str, str, list[dict[str, str]]]:
         job = submission.submit(session, settings, "bench", request)
     run_jobs(context)
     model_id = context.models.find("bench", job.spec["model_name"]).model_id
-    rows = [
-        {name: f"{value:.6g}" for name, value in zip(names, row, strict=True)}
-        for row in rng.normal(size=(QUERIES, FEATURES)).tolist()
-    ]
     context.db.close()
-    return model_id, secret, rows
+    return model_id, secret
 
 
 def run_jobs(context: Context) -> None:
@@ -155,6 +161,10 @@ class Client(asyncio.Protocol):
             self.answered += 1
             self._send()
 
+    def close(self) -> None:
+        """Hang up."""
+        self._transport.abort()
+
     def _send(self) -> None:
         self._transport.write(self.requests[self._next % len(self.requests)])
         self._next += 1
@@ -189,6 +199,11 @@ class Load:
         await asyncio.sleep(seconds)
         ended = time.perf_counter(), cpu_seconds(self._server), self._answered()
         return ended[2] - begun[2], ended[0] - begun[0], ended[1] - begun[1]
+
+    def close(self) -> None:
+        """Hang up."""
+        for client in self._clients:
+            client.close()
 
     def _answered(self) -> int:
         return sum(client.answered for client in self._clients)
