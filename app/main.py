@@ -17,6 +17,7 @@ from app.api.places import Places
 from app.api.routes import (
     algorithms,
     audit,
+    batch_scores,
     bounds,
     comparisons,
     curves,
@@ -84,6 +85,7 @@ def create_app(settings: Settings) -> FastAPI:
         comparisons,
         reports,
         scores,
+        batch_scores,
         keys,
         audit,
         health,

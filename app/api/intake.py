@@ -1,4 +1,4 @@
-"""A table on its way into a dataset: checked only, or accepted once for each Idempotency-Key and read by a worker."""
+"""A table on its way in: checked only, or accepted once for each Idempotency-Key and read by a worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.api.acceptance import accepted
+from app.api.acceptance import Look, accepted
 from app.api.context import Context
 from app.api.dependencies import (
     CallerDep,
@@ -62,21 +62,30 @@ def _sending(
 SendingDep = Annotated[Sending, Depends(_sending)]
 
 
+def shown(dataset: DatasetRow) -> Json:
+    """A dataset as JSON."""
+    return Dataset.model_validate(dataset).model_dump(mode="json")
+
+
 @dataclass(frozen=True)
 class Purpose(Generic[Said]):
     """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
-    the dataset. `of` is what beside the upload makes two requests the same.
+    what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `look`. `of` is
+    what beside the upload makes two requests the same.
     """
 
     route: str
     of: Sequence[str]
     describe: Callable[[Mapping[str, str]], Said]
     check: Callable[[Received[Said]], Json]
-    accept: Callable[[Session, Received[Said], datasets.Upload], DatasetRow]
+    accept: Callable[[Session, Received[Said], datasets.Upload], Any]
+    path: str = "/v1/datasets"
+    show: Callable[[Any], Json] = shown
+    look: Look | None = None
 
 
 async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
-    """Stream the table to disk, and answer with the dataset that it becomes."""
+    """Stream the table to disk, and answer with what it becomes."""
     context = sending.context
 
     def describe(given: Mapping[str, str]) -> Said:
@@ -93,7 +102,7 @@ async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
         dataset = datasets.get(context.db, sending.owner, dataset_id)
         return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
-    return await accepted(context, answer, sending.patience, "/v1/datasets", look)
+    return await accepted(context, answer, sending.patience, purpose.path, purpose.look or look)
 
 
 @contextmanager
@@ -120,7 +129,7 @@ def _accept(sending: Sending, purpose: Purpose[Said], table: Received[Said]) -> 
 
     def work(session: Session) -> tuple[int, Json]:
         upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
-        answer = shown(purpose.accept(session, table, upload))
+        answer = purpose.show(purpose.accept(session, table, upload))
         writer.commit()  # so late that a replay or a refusal leaves no blob behind
         return 202, answer
 
@@ -136,8 +145,3 @@ def _accept(sending: Sending, purpose: Purpose[Said], table: Received[Said]) -> 
     if not answer.replayed:
         context.wake_a_worker(answer.response["job_id"])
     return answer
-
-
-def shown(dataset: DatasetRow) -> Json:
-    """A dataset as JSON."""
-    return Dataset.model_validate(dataset).model_dump(mode="json")

@@ -22,7 +22,7 @@ from app.infra.settings import Settings
 log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 
-UPLOADS = re.compile(r"/v1/datasets(/[^/]+/(pairs|versions))?")
+UPLOADS = re.compile(r"/v1/(datasets(/[^/]+/(pairs|versions))?|batch-scores)")
 LONGEST_ADDRESS = 60_000
 MOST_HEADERS, LONGEST_HEADERS = 100, 1 << 16
 SLOWEST_BODY = 1024  # bytes a second, from which on a body may take as long as it likes

@@ -132,7 +132,7 @@ def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Serve
 
         return score_json
     table: Format = check_format(request.headers.get("content-type", ""), encoding)
-    terms = score_terms.describe(said, table.content_type, lenient=lenient)
+    terms = score_terms.check_said(score_terms.describe(said, lenient=lenient), table)
     bounds = bounds_of(settings)
     return lambda served, body: table_scores.score_body(served, body, table, terms, bounds)
 

@@ -35,6 +35,7 @@ class BatchScore(Base):
     content_type: Mapped[str | None]
     content_encoding: Mapped[str | None]
     upload_key: Mapped[str | None] = mapped_column(index=True)
+    upload_bytes: Mapped[int | None]
     terms: Mapped[Json]
     rows: Mapped[int | None]
     columns: Mapped[list[Json] | None]

@@ -54,7 +54,7 @@ def list_page(
 def write(session: Session, owner: str, id_: str, **values: Any) -> bool:
     """Write what the job has made; False where the row was deleted meanwhile."""
     statement = update(BatchScore).where(BatchScore.owner == owner, BatchScore.id == id_)
-    statement = statement.values(upload_key=None, **values)
+    statement = statement.values(upload_key=None, upload_bytes=None, **values)
     return session.scalars(statement.returning(BatchScore.id)).one_or_none() is not None
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import insert as sql_insert
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.db import batch_scores, evaluations
 from app.db.model_tables import (
     Model,
     ModelAlias,
@@ -126,6 +127,12 @@ def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
         .returning(Model)
     )
     return session.scalars(statement).one()
+
+
+def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
+    """Ids of the jobs that have yet to judge the model, or to score with it."""
+    judging = evaluations.unfinished_of_model(session, owner, model_id)
+    return judging + batch_scores.unfinished_of_model(session, owner, model_id)
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:

@@ -30,7 +30,11 @@ _STORED = select(
                 Dataset.owner == bindparam("of_owner"),
             ),
             (DatasetPairs.bytes + func.coalesce(DatasetPairs.table_bytes, 0), _PAIRS_OF_OWNER),
-            (BatchScore.result_bytes, BatchScore.owner == bindparam("of_owner")),
+            (
+                func.coalesce(BatchScore.upload_bytes, 0)
+                + func.coalesce(BatchScore.result_bytes, 0),
+                BatchScore.owner == bindparam("of_owner"),
+            ),
             (Model.artifact_bytes, Model.owner == bindparam("of_owner")),
             (
                 ModelOutOfFold.bytes,

@@ -10,7 +10,8 @@ from app.errors import Invalid, ServiceError, Unavailable
 from app.infra import space
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import parts, queue, train_part, training
+from app.services import batch_score_job, parts, queue, train_part, training
+from app.services.batch_scores import BATCH_SCORE
 from app.services.ingest import job as ingesting
 from app.services.ingest import pairs_job
 from app.services.jobs import INGEST, INGEST_PAIRS
@@ -43,6 +44,7 @@ HANDLERS: Mapping[str, Handler] = {
     INGEST_PAIRS: Handler(pairs_job.prepare, pairs_job.run, pairs_job.complete),
     EVALUATE: Handler(evaluate.prepare, evaluate.run, evaluate.complete),
     COMPARE: Handler(compare.prepare, compare.run, compare.complete),
+    BATCH_SCORE: Handler(batch_score_job.prepare, batch_score_job.run, batch_score_job.complete),
     TRAIN: Handler(training.prepare, training.run, training.complete),
     TRAIN_PART: Handler(train_part.prepare, train_part.run, train_part.complete),
 }

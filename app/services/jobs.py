@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
+from app.db import batch_scores as batch_score_rows
 from app.db import evaluations as evaluation_rows
 from app.db import jobs as rows
 from app.db import outbox, queue
@@ -176,6 +177,7 @@ def retry_within(session: Session, settings: Settings, owner: str, job_id: str) 
         retry_of=old.id,
     )
     evaluation_rows.take_over(session, old.id, job.id)
+    batch_score_rows.take_over(session, old.id, job.id)
     if upload is not None:
         upload.status = DatasetStatus.PROCESSING
         upload.errors = []

@@ -11,7 +11,6 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from app.db import aliases as alias_rows
-from app.db import evaluations as evaluation_rows
 from app.db import models as rows
 from app.db.evaluation_tables import EvaluationCurve
 from app.db.model_tables import Model, ModelAlias, ModelAliasHistory, ModelCurve
@@ -101,10 +100,10 @@ def delete(db: Database, owner: str, model_id: str) -> None:
                 f"model {model_id} is in use as {shown}: point them elsewhere first",
                 code="model_in_use",
             )
-        busy = evaluation_rows.unfinished_of_model(session, owner, model_id)
+        busy = rows.unfinished_jobs(session, owner, model_id)
         if busy:
             raise Conflict(
-                f"model {model_id} is being judged by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+                f"model {model_id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
                 code="model_in_use",
             )
         rows.delete(session, owner, model_id)

@@ -252,7 +252,7 @@ def read_body(
             )
         return reader, iter([ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)])
     upload = Upload(body, table.content_encoding, bounds.bytes)
-    dialect = terms.dialect_of(spelling, table.charset)
+    dialect = terms.dialect_of(spelling)
     found = streamed_sources(
         upload, table.content_type, dialect, bounds.columns, missing, reader.numeric
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.db.tables import Dataset
 from app.errors import Invalid
-from app.services.datasets import LONGEST_LIST, split_names
+from app.services.datasets import LONGEST_LIST, Format, split_names
 from app.services.ingest.dialect import CHOICES, Dialect
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.sources import CSV
@@ -59,10 +59,9 @@ class Terms:
         said = self.missing if self.missing is not None else (spelling or {}).get("missing")
         return MissingTokens(said)
 
-    def dialect_of(self, spelling: Mapping[str, Any] | None, charset: str | None) -> Dialect:
-        """How a CSV is written; its charset may be said by the Content-Type."""
-        said = {"decimal": (spelling or {}).get("decimal"), "encoding": charset}
-        return Dialect(**said | dict(self.dialect))
+    def dialect_of(self, spelling: Mapping[str, Any] | None) -> Dialect:
+        """How a CSV is written."""
+        return Dialect(**{"decimal": (spelling or {}).get("decimal")} | dict(self.dialect))
 
     def passes(self, name: str) -> bool:
         """Whether a column that is no feature is passed over."""
@@ -79,7 +78,7 @@ def spelling_of(dataset: Dataset | None) -> Json | None:
     return {"missing": dataset.missing, "decimal": decimal}
 
 
-def describe(given: Mapping[str, str], content_type: str, *, lenient: bool) -> Terms:
+def describe(given: Mapping[str, str], *, lenient: bool) -> Terms:
     """Check what is said of a table, by the names of `LISTS` and of a CSV's dialect; every fault is named."""
     errors: list[Json] = []
 
@@ -108,8 +107,16 @@ def describe(given: Mapping[str, str], content_type: str, *, lenient: bool) -> T
         if said not in CHOICES[name]:
             shown = f"{', '.join(CHOICES[name])}, got {said[:_SHOWN]!r}"
             refuse(name, f"{name} must be one of {shown}")
-        elif content_type != CSV:
-            refuse(name, f"{name} can be said of {CSV} only, got {content_type}")
     if errors:
         raise Invalid(errors[0]["detail"], errors=errors)
     return Terms(dialect=dialect, lenient=lenient, **lists)
+
+
+def check_said(terms: Terms, table: Format) -> Terms:
+    """The terms with what the Content-Type says of the text. Raises Invalid for a dialect of what is no CSV."""
+    if terms.dialect and table.content_type != CSV:
+        detail = f"{', '.join(terms.dialect)} can be said of {CSV} only, got {table.content_type}"
+        raise Invalid(detail, errors=[{"parameter": n, "detail": detail} for n in terms.dialect])
+    if table.charset is None:
+        return terms
+    return replace(terms, dialect={"encoding": table.charset} | dict(terms.dialect))

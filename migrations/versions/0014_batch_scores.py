@@ -27,6 +27,7 @@ def upgrade() -> None:
         sa.Column('content_type', sa.Text(), nullable=True),
         sa.Column('content_encoding', sa.Text(), nullable=True),
         sa.Column('upload_key', sa.Text(), nullable=True),
+        sa.Column('upload_bytes', sa.BigInteger(), nullable=True),
         sa.Column('terms', sa.JSON(none_as_null=True), nullable=False),
         sa.Column('rows', sa.BigInteger(), nullable=True),
         sa.Column('columns', sa.JSON(none_as_null=True), nullable=True),

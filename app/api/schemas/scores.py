@@ -95,9 +95,6 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
             "application/vnd.apache.parquet": _BINARY,
         }
     },
-    406: {
-        "description": "None of the media types in Accept can be made; `errors` names those that can."
-    },
 }
 
 

@@ -62,6 +62,7 @@ def requests_of(
         ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"model_id": ids["ref"]}},
         ("POST", "/v1/evaluations"): evaluation,
         ("POST", "/v1/comparisons"): comparison,
+        ("POST", "/v1/batch-scores"): evaluation,
         ("POST", "/v1/models/{ref}/score"): ROWS,
         ("POST", "/v1/models/{ref}/rank"): ROWS,
         ("POST", "/v1/models/{ref}/explain"): ROWS,
@@ -104,6 +105,8 @@ class World:
             "evaluation_id": owner.post("/v1/evaluations", **evaluation).json()["id"],
             "comparison_id": owner.post("/v1/comparisons", **comparison).json()["id"],
         }
+        scored = owner.post("/v1/batch-scores", **evaluation).json()["id"]
+        self.ids["batch_score_id"] = scored
         service.work()
         # Where it stands for another thing
         self.exceptions = {

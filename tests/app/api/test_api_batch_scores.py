@@ -1,0 +1,309 @@
+"""Batch scores over HTTP: asked for by a dataset or with rows of their own, scored by a job, read back as a file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from live_service import STRANGER, Service, running
+from pydantic import SecretStr
+from refusals import refused
+from score_formats import (
+    ARROW,
+    CSV,
+    DIALECT,
+    FEATURES,
+    LABEL,
+    NDJSON,
+    PARQUET,
+    Row,
+    answering,
+    as_arrow,
+    as_csv,
+    as_ndjson,
+    as_parquet,
+    as_table,
+    draw,
+    headers,
+)
+from servers import eventually
+
+from app.db import blobs as blob_rows
+from app.infra.settings import Settings
+
+PATH = "/v1/batch-scores"
+ROWS = [row | {"id": f"p{k}"} for k, row in enumerate(draw(150, seed=2))]
+ROWS[1]["id"], ROWS[2]["id"] = "=1+1", None
+WITH_ID = ("id", *FEATURES)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("state")
+    settings = Settings(state_dir=folder, database_url=sqlite_file, max_body_bytes=50_000)
+    with running(settings) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def model_id(shared: Service) -> Iterator[str]:
+    with answering(shared) as model_id:
+        yield model_id
+
+
+@pytest.fixture(scope="module")
+def client(shared: Service) -> httpx.Client:
+    return shared.client(shared.key(scopes=["score"]))
+
+
+@pytest.fixture(scope="module")
+def expected(client: httpx.Client, model_id: str) -> dict[str, list[float]]:
+    """What POST score gives for the rows."""
+    rows = [{name: row[name] for name in FEATURES} for row in ROWS]
+    found = client.post(f"/v1/models/{model_id}/score", json={"rows": rows}).json()
+    return {name: found[f"{name}s"] for name in ("score", "fpr", "tpr")}
+
+
+def ask(client: httpx.Client, body: bytes, kind: str = CSV, **params: Any) -> httpx.Response:
+    sent = {"params": params, "content": body}
+    return client.post(PATH, headers=headers(kind), **sent)
+
+
+def scored(service: Service, client: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
+    """Have it done; gives the resource."""
+    assert answer.status_code == 202, answer.text
+    assert answer.json()["status"] == "processing"
+    assert answer.headers["Location"] == f"{PATH}/{answer.json()['id']}"
+    service.work()
+    found: dict[str, Any] = client.get(answer.headers["Location"]).json()
+    return found
+
+
+def result(client: httpx.Client, batch: dict[str, Any]) -> pa.Table:
+    answer = client.get(f"{PATH}/{batch['id']}/result")
+    assert answer.status_code == 200, answer.text
+    return pq.read_table(pa.BufferReader(answer.content))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (CSV, as_csv(ROWS, WITH_ID)),
+        (NDJSON, as_ndjson(ROWS, WITH_ID)),
+        (ARROW, as_arrow(as_table(ROWS, WITH_ID))),
+        (PARQUET, as_parquet(as_table(ROWS, WITH_ID))),
+    ],
+)
+def test_rows_of_their_own_get_the_figures_of_post_score(
+    shared: Service,
+    client: httpx.Client,
+    model_id: str,
+    expected: dict[str, list[float]],
+    kind: str,
+    body: bytes,
+) -> None:
+    batch = scored(shared, client, ask(client, body, kind, model="churn", keep="id,plan"))
+    assert (batch["status"], batch["rows"], batch["error"]) == ("ready", len(ROWS), None)
+    assert (batch["model_id"], batch["dataset_id"]) == (model_id, None)
+    table = result(client, batch)
+    assert [column["name"] for column in batch["columns"]] == table.column_names
+    assert table.column_names == ["id", "plan", "score", "fpr", "tpr"]
+    assert {name: table.column(name).to_pylist() for name in expected} == expected
+    assert table.column("id").to_pylist() == [row["id"] for row in ROWS]
+    assert table.column("plan").to_pylist() == [row["plan"] for row in ROWS]
+    again = scored(shared, client, ask(client, body, kind, model=model_id, keep="id,plan"))
+    assert again["sha256"] == batch["sha256"]  # the same bits
+
+
+def test_the_rows_of_a_dataset(
+    shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    owner = shared.client(shared.key())
+    names = ("id", *FEATURES, LABEL)
+    dataset_id = shared.upload(
+        owner, as_csv(ROWS, names).decode(), label=LABEL, categorical="plan", **DIALECT
+    )
+    asked = {"model": "churn@champion", "dataset_id": dataset_id}
+    refused(client.post(PATH, json=asked), 404, "not_found", "/model")
+    asked["model"] = "churn:1"
+    keep = ["id", "since", "member", LABEL, "age"]
+    refused(client.post(PATH, json=asked | {"keep": keep}), 403, "forbidden", "'read'")
+    batch = scored(shared, client, client.post(PATH, json=asked))
+    assert (batch["dataset_id"], batch["keep"]) == (dataset_id, [])
+    table = result(client, batch)
+    assert table.to_pydict() == expected
+    kept = scored(shared, owner, owner.post(PATH, json=asked | {"keep": keep}))
+    table = result(owner, kept)
+    assert table.column("score").to_pylist() == expected["score"]
+    for name in (LABEL, "member", "age"):
+        assert table.column(name).to_pylist() == [row[name] for row in ROWS]
+    times = [row["since"] and datetime.fromisoformat(row["since"]) for row in ROWS]
+    assert table.column("since").to_pylist() == [t and t.replace(tzinfo=UTC) for t in times]
+    listed = owner.get(PATH, params={"dataset_id": dataset_id}).json()["data"]
+    assert [entry["id"] for entry in listed] == [kept["id"], batch["id"]]
+
+
+def test_a_result_is_kept_read_in_ranges_and_as_csv(
+    shared: Service, client: httpx.Client, model_id: str
+) -> None:
+    body = gzip.compress(as_csv(ROWS, WITH_ID))
+    sent = headers(CSV, "gzip", Prefer="handling=lenient")
+    asked = {"model": model_id, "keep": "id"}
+    answer = client.post(PATH, params=asked, content=body, headers=sent)
+    refused(client.get(f"{PATH}/{answer.json()['id']}/result"), 409, "batch_score_not_ready")
+    refused(client.delete(f"{PATH}/{answer.json()['id']}"), 409, "batch_score_in_use")
+    owner = shared.client(shared.key())
+    refused(owner.delete(f"/v1/models/{model_id}"), 409, "model_in_use")
+    batch = scored(shared, client, answer)
+    address = f"{PATH}/{batch['id']}/result"
+    whole = client.get(address)
+    tag = whole.headers["ETag"]
+    assert (tag, len(whole.content)) == (f'"{batch["sha256"]}"', batch["bytes"])
+    assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
+    part = client.get(address, headers={"Range": "bytes=4-9"})
+    assert (part.status_code, part.content) == (206, whole.content[4:10])
+    text = client.get(address, params={"format": "csv"}).content
+    assert text.splitlines()[2].startswith(b'"\'=1+1",')
+    read = pyarrow.csv.read_csv(pa.BufferReader(text))
+    assert read.column("score").to_pylist() == result(client, batch).column("score").to_pylist()
+    # The sweeper spares the result as long as its row is there.
+    key = f"scores/{batch['sha256'][:2]}/{batch['sha256']}"
+    db = shared.context.db
+    with db.read() as session:
+        assert blob_rows.named(session, [key]) == {key}
+    for other in client.get(PATH).json()["data"]:
+        assert client.delete(f"{PATH}/{other['id']}").status_code == 204
+    assert client.get(PATH).json()["data"] == []
+    with db.read() as session:
+        assert blob_rows.named(session, [key]) == set()
+    refused(client.get(address), 404, "not_found")
+
+
+def test_bad_rows_fail_the_job_with_their_lines(
+    shared: Service, client: httpx.Client, model_id: str
+) -> None:
+    rows: list[Row] = [dict(row) for row in ROWS]
+    for place in range(3, 150):
+        rows[place]["age"] = "old"
+        rows[place]["since"] = "tomorrow"
+    answer = ask(client, as_csv(rows), model=model_id)
+    batch = scored(shared, client, answer)
+    assert (batch["status"], batch["rows"]) == ("failed", None)
+    errors = batch["error"]["errors"]
+    assert batch["error"]["code"] == "invalid_table"
+    assert "(and 293 more)" in batch["error"]["detail"]
+    assert (errors[0]["line"], errors[0]["column"]) == (5, "age")
+    assert {error["column"] for error in errors} == {"age", "since"}
+    refused(client.get(f"{PATH}/{batch['id']}/result"), 409, "batch_score_not_ready", "failed")
+    owner = shared.client(shared.key())
+    retried = owner.post(f"/v1/jobs/{batch['job_id']}/retry").json()["id"]
+    assert client.get(f"{PATH}/{batch['id']}").json()["job_id"] == retried
+    shared.work()
+    for body, code in (
+        (as_csv(ROWS, FEATURES[1:]), "absent_feature"),
+        (as_csv(ROWS, WITH_ID), "unknown_feature"),
+        (b"PAR1 this is none", "invalid_table"),
+    ):
+        kind = PARQUET if body.startswith(b"PAR1") else CSV
+        batch = scored(shared, client, ask(client, body, kind, model=model_id))
+        assert (batch["status"], batch["error"]["code"]) == ("failed", code)
+    assert client.delete(f"{PATH}/{batch['id']}").status_code == 204
+
+
+def test_checks_and_replays(shared: Service, client: httpx.Client, model_id: str) -> None:
+    before = client.get(PATH).json()["data"]
+    sent = {"params": {"model": "churn", "validate": "true"}, "headers": headers(CSV)}
+    found = client.post(PATH, content=as_csv(ROWS), **sent)
+    assert found.json() == {"valid": True, "rows": len(ROWS)}
+    refused(client.post(PATH, content=as_csv(ROWS, WITH_ID), **sent), 422, "unknown_feature")
+    refused(client.post(PATH, content=b"x" * 60_000, **sent), 413, "too_large")
+    parquet = sent | {"headers": headers(PARQUET)}
+    refused(
+        client.post(PATH, content=as_parquet(as_table(ROWS)), **parquet),
+        415,
+        "unsupported_media_type",
+    )
+    assert client.get(PATH).json()["data"] == before
+    key = {"Idempotency-Key": "tonight"}
+    sent = {"params": {"model": "churn"}, "headers": headers(CSV) | key}
+    first = client.post(PATH, content=as_csv(ROWS), **sent)
+    again = client.post(PATH, content=as_csv(ROWS), **sent)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.json() == first.json()
+    refused(client.post(PATH, content=as_csv(ROWS[1:]), **sent), 422, "idempotency_key_reused")
+    shared.work()
+    stranger = shared.client(shared.key(owner=STRANGER))
+    refused(stranger.get(f"{PATH}/{first.json()['id']}"), 404, "not_found")
+    refused(stranger.get(f"{PATH}/{first.json()['id']}/result"), 404, "not_found")
+    assert stranger.get(PATH).json()["data"] == []
+
+
+def test_a_caller_may_wait(shared: Service, client: httpx.Client, model_id: str) -> None:
+    import threading
+
+    answers: list[httpx.Response] = []
+
+    def wait() -> None:
+        sent = headers(CSV, Prefer="wait=30")
+        answers.append(
+            client.post(PATH, params={"model": model_id}, content=as_csv(ROWS), headers=sent)
+        )
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    eventually(shared.work)
+    thread.join()
+    assert answers[0].status_code == 201
+    assert answers[0].json()["status"] == "ready"
+    assert answers[0].headers["Preference-Applied"] == "wait=30"
+
+
+@pytest.mark.parametrize(
+    ("params", "body", "kind", "status", "code"),
+    [
+        ({}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "nobody"}, as_csv(ROWS), CSV, 404, "not_found"),
+        ({"model": "churn", "keep": "score"}, as_csv(ROWS), CSV, 422, "column_in_two_roles"),
+        ({"model": "churn", "keep": ","}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "colour": "red"}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "decimal": "comma"}, b"{}", NDJSON, 422, "invalid"),
+        ({"model": "churn"}, b"", CSV, 422, "empty_body"),
+        ({"model": "churn"}, b"x", "text/html", 415, "unsupported_media_type"),
+        ({}, b"{", "application/json", 400, "malformed_json"),
+        ({}, b"[]", "application/json", 422, "invalid"),
+        ({}, b'{"model": "churn", "dataset_id": "ds_1"}', "application/json", 404, "not_found"),
+        ({}, b'{"model": 1, "dataset_id": "\\u0000"}', "application/json", 422, "invalid"),
+        ({}, b'{"model": "churn", "x": 1}', "application/json", 422, "invalid"),
+        ({}, b'"' + b"x" * 60_000, "application/json", 413, "too_large"),
+    ],
+)
+def test_what_cannot_be_asked_for(
+    client: httpx.Client,
+    model_id: str,
+    params: dict[str, str],
+    body: bytes,
+    kind: str,
+    status: int,
+    code: str,
+) -> None:
+    before = client.get(PATH).json()["data"]
+    refused(client.post(PATH, params=params, content=body, headers=headers(kind)), status, code)
+    assert client.get(PATH).json()["data"] == before
+
+
+def test_a_form_says_the_same(shared: Service, client: httpx.Client, model_id: str) -> None:
+    form = {
+        "data": {"model": model_id, "keep": "id"},
+        "files": {"file": ("t.csv", as_csv(ROWS, WITH_ID))},
+    }
+    batch = scored(shared, client, client.post(PATH, **form))
+    assert result(client, batch).column("id").to_pylist()[0] == "p0"
+    assert io.BytesIO(client.get(f"{PATH}/{batch['id']}/result").content).read(4) == b"PAR1"
