@@ -47,7 +47,8 @@ def test_from_version_to_version(service_on_both: Service) -> None:
     service.work()
 
     def listed(address: str, **asked: str) -> list[str]:
-        ids, after = [], {}
+        ids: list[str] = []
+        after: dict[str, str] = {}
         while True:
             page = client.get(address, params={"limit": "2"} | asked | after).json()
             ids += [entry["id"] for entry in page["data"]]

@@ -1,43 +1,21 @@
-"""Versions of a dataset: rows added as the table is read, tables that take another's place, and their order."""
+"""Versions of a dataset: rows added as the table is read, and tables that take another's place."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from version_steps import FIRST, GIVEN, HEAD, MORE, PARQUET, as_parquet, data, fault, made, make
 from workbench import OWNER, Workbench
 
-from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Dataset, Job
-from app.errors import Conflict, Invalid, NotFound
-from app.services import datasets, jobs, previews, versions
-from app.services.judging import evaluations
-from app.services.judging.evaluations import EvaluationRequest
-from app.services.report.facts import gather
-from app.services.report.markdown import to_markdown
-from app.services.report.sections import document_of
-
-PARQUET = "application/vnd.apache.parquet"
-HEAD = "age,vip,since,town,zip,note,left,who"
-FIRST = f"""{HEAD}
-31,true,2026-01-01,Ulm,007,x,yes,a
-?,false,2026-01-02T12:00Z,Bonn,7,y,no,b
-40.5,,,,,z,no,a
-"""
-GIVEN = {"label": "left", "group": "who", "categorical": "zip", "drop": "note"}
-MORE = """left,zip,since,town,vip,age,who
-yes,12,2026-02-01,Köln,false,22,c
-no,007,?,Ulm,true,,b
-"""
+from app.errors import Invalid
+from app.services import datasets
 
 
 @pytest.fixture
@@ -51,54 +29,6 @@ def lone(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
     db = Database(sqlite_url)
     yield Workbench(db, tmp_path)
     db.close()
-
-
-def make(
-    bench: Workbench,
-    parent: str,
-    body: str | bytes,
-    *,
-    content_type: str = "text/csv",
-    **given: str,
-) -> Dataset:
-    """Take a version in as the API does; its job is queued."""
-    with bench.blobs.writer("uploads") as writer:
-        writer.write(body.encode() if isinstance(body, str) else body)
-        key, sha256 = writer.commit()
-    kind = datasets.check_format(content_type, None)
-    upload = datasets.Upload(key, writer.size, sha256, kind)
-    with bench.db.write() as session:
-        new = versions.describe(given)
-        return versions.accept(session, bench.settings, OWNER, parent, new, upload)
-
-
-def made(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> Dataset:
-    """The same, read."""
-    version = make(bench, parent, body, **given)
-    job = bench.work()
-    assert job.state == "succeeded", job.error
-    return datasets.get(bench.db, OWNER, version.id)
-
-
-def fault(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> str:
-    """What is wrong with a version that is invalid."""
-    version = make(bench, parent, body, **given)
-    job = bench.work()
-    assert job.error is not None
-    assert datasets.get(bench.db, OWNER, version.id).status == "invalid"
-    detail: str = job.error["detail"]
-    return detail
-
-
-def data(bench: Workbench, dataset: Dataset) -> list[dict[str, Any]]:
-    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 100)
-    return [dict(zip(shown["columns"], row, strict=True)) for row in shown["data"]]
-
-
-def as_parquet(**columns: Any) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
-    return sink.getvalue()
 
 
 def test_rows_are_added_as_if_the_table_had_been_uploaded_whole(bench: Workbench) -> None:
@@ -250,185 +180,3 @@ def test_how_a_csv_is_written_is_inherited_and_may_be_said_anew(lone: Workbench)
     assert (fourth.rows, fourth.dialect) == (5, None)
     with pytest.raises(Invalid, match="can be said of text/csv only"):
         make(lone, fourth.id, b"PAR1", content_type=PARQUET, decimal="comma")
-
-
-def test_what_may_be_said(lone: Workbench) -> None:
-    for given, detail in (
-        ({"label": "y"}, "label is not known here: a version has its parent's roles"),
-        ({"mode": "merge"}, "mode must be one of append, replace, got 'merge'"),
-        ({"decimal": "\0"}, "decimal must be one of point, comma"),
-    ):
-        with pytest.raises(Invalid, match=detail):
-            versions.describe(given)
-
-
-def test_rows_are_added_to_the_newest_version_alone(bench: Workbench) -> None:
-    first = bench.ready(FIRST, **GIVEN)
-    waiting = make(bench, first.id, MORE)
-    with pytest.raises(Conflict, match=r"version 2 \(ds_\w+\) is processing") as caught:
-        make(bench, first.id, MORE)
-    assert caught.value.code == "not_the_newest_version"
-    with pytest.raises(Conflict, match="must be ready"):
-        make(bench, waiting.id, MORE)
-    other = make(bench, first.id, FIRST, mode="replace")  # which has nothing to wait for
-    assert (waiting.version, other.version) == (2, 3)
-    for _ in range(2):
-        bench.work()
-    with pytest.raises(Conflict, match="version 3"):
-        make(bench, waiting.id, MORE)
-    datasets.delete(bench.db, OWNER, other.id)
-    assert made(bench, waiting.id, MORE).version == 4  # a number is never given again
-    for owner, dataset_id in (("bob", first.id), (OWNER, "ds_x")):
-        with pytest.raises(NotFound):
-            versions.check_open(bench.db, owner, dataset_id, "append")
-        with pytest.raises(NotFound):
-            versions.list_page(bench.db, owner, dataset_id, limit=10, after=None)
-
-
-def test_two_who_add_at_once(bench: Workbench) -> None:
-    first = bench.ready(FIRST, **GIVEN)
-    gate, outcomes = threading.Barrier(4), []
-
-    def add(mode: str) -> None:
-        gate.wait()
-        try:
-            outcomes.append(make(bench, first.id, MORE, mode=mode).version)
-        except Conflict as conflict:
-            outcomes.append(conflict.code)
-
-    modes = ("append", "append", "replace", "replace")
-    threads = [threading.Thread(target=add, args=(mode,)) for mode in modes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    numbers = sorted(outcome for outcome in outcomes if isinstance(outcome, int))
-    assert numbers == list(range(2, 2 + len(numbers)))
-    assert len(numbers) >= 2  # those that replace; of those that add one at most
-    assert outcomes.count("not_the_newest_version") == 4 - len(numbers) >= 1
-
-
-def test_a_version_that_is_being_added_to_stays_until_that_is_done(bench: Workbench) -> None:
-    first = bench.ready(FIRST, **GIVEN)
-    second = make(bench, first.id, MORE)
-    with pytest.raises(Conflict, match=str(second.job_id)):
-        datasets.delete(bench.db, OWNER, first.id)
-    bench.work()
-    datasets.delete(bench.db, OWNER, first.id)
-    second = datasets.get(bench.db, OWNER, second.id)
-    assert (second.parent_id, len(data(bench, second))) == (first.id, 5)
-    third = made(bench, second.id, MORE)
-    assert (third.version, third.series_id) == (3, first.id)
-    page = versions.list_page(bench.db, OWNER, third.id, limit=10, after=None)
-    assert [version.id for version in page.data] == [third.id, second.id]
-
-
-def test_reading_again_what_failed(bench: Workbench) -> None:
-    first = bench.ready(FIRST, **GIVEN)
-    bad = make(bench, first.id, f"{HEAD}\n")
-    failed = bench.work()
-
-    def retry() -> None:
-        with bench.db.write() as session:
-            jobs.retry_within(session, bench.settings, OWNER, failed.id)
-
-    retry()
-    assert bench.work().state == "failed"
-    with bench.db.read() as session:
-        failed = jobs.get(bench.db, OWNER, str(session.get_one(Dataset, bad.id).job_id))
-    made(bench, first.id, MORE)
-    with pytest.raises(Conflict) as caught:
-        retry()
-    assert caught.value.code == "not_the_newest_version"
-    datasets.delete(bench.db, OWNER, first.id)
-    with pytest.raises(Conflict, match="was deleted"):
-        retry()
-
-
-def test_lists_of_a_name_and_of_the_newest(bench: Workbench) -> None:
-    first = bench.ready(FIRST, name="a", **GIVEN)
-    second = made(bench, first.id, MORE)
-    other = bench.ready(FIRST, name="b", **GIVEN)
-    make(bench, second.id, MORE)
-
-    def listed(**asked: Any) -> list[str]:
-        page = datasets.list_page(bench.db, OWNER, limit=10, after=None, **asked)
-        return [dataset.id for dataset in page.data]
-
-    assert listed(latest=True) == [other.id, second.id]
-    assert listed(latest=True, name="a") == [second.id]
-    assert len(listed(name="a")) == 3
-    with pytest.raises(Invalid, match="NUL"):
-        listed(name="a\0")
-
-
-def test_checking_leaves_nothing(lone: Workbench, tmp_path: Path) -> None:
-    first = lone.ready(FIRST, **GIVEN)
-    upload = tmp_path / "upload"
-    upload.write_text(MORE)
-    csv = datasets.check_format("text/csv", None)
-
-    def check(**given: str) -> dict[str, Any]:
-        said = versions.describe(given)
-        return versions.check_table(
-            lone.db, lone.blobs, lone.settings, OWNER, first.id, said, upload, csv
-        )
-
-    before = sorted(lone.blobs.root.rglob("*"))
-    assert check()["rows"] == 5
-    upload.write_text(f"{HEAD}\n1,2,,,,,yes,a\n")
-    with pytest.raises(Invalid, match="neither true nor false"):
-        check()
-    upload.write_text(FIRST)
-    assert check(mode="replace")["rows"] == 3
-    assert sorted(lone.blobs.root.rglob("*")) == before
-    assert len(datasets.list_page(lone.db, OWNER, limit=10, after=None).data) == 1
-
-
-def table(rows: int, seed: int) -> str:
-    """Rows of one feature that says something, and one that says nothing."""
-    rng = np.random.default_rng(seed)
-    lines = (f"{x:.3f},7,{'p' if x + 0.5 * e > 0 else 'n'}" for x, e in rng.normal(size=(rows, 2)))
-    return "\n".join(["x,same,y", *lines, ""])
-
-
-def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
-    first = bench.ready(table(80, 0), label="y", name="days")
-    second = made(bench, first.id, table(40, 1))
-    other = bench.ready(table(60, 2), label="y")
-
-    def train(dataset: Dataset, judge: Dataset) -> tuple[Job, Model]:
-        validation = {"method": "dataset", "dataset_id": judge.id}
-        job = bench.work_on(dataset, name="m", validation=validation)
-        return job, bench.model(job)
-
-    job, model = train(second, other)
-    named = {"id": second.id, "name": "days", "version": 2, "sha256": second.sha256}
-    judged = {"id": other.id, "name": "table", "version": 1, "sha256": other.sha256}
-    for holder in (job.spec["dataset"], model.dataset):
-        assert holder.items() >= named.items()
-    for holder in (job.spec["validation_dataset"], model.validation_dataset):
-        assert holder.items() >= judged.items()
-    assert model.warnings == ["1 features are the same in all rows of the dataset: 'same'"]
-    # A version that has rows in common flatters, whichever of the two is the longer.
-    for learnt, by in ((first, second), (second, first)):
-        assert any(
-            "has rows that the model was trained on" in w for w in train(learnt, by)[1].warnings
-        )
-
-    for dataset in (second, other):
-        datasets.delete(bench.db, OWNER, dataset.id)
-    with bench.db.write() as session:
-        for judge, words in ((first, "m:1 was trained on rows of this dataset"), (other, None)):
-            asked = EvaluationRequest("m:1", judge.id)
-            if words is None:
-                with pytest.raises(NotFound):
-                    evaluations.submit(session, bench.settings, OWNER, asked)
-                continue
-            evaluation = evaluations.submit(session, bench.settings, OWNER, asked)
-            assert evaluation.warnings[0].startswith(words)
-            assert (evaluation.dataset_version, evaluation.dataset_sha256) == (1, first.sha256)
-    told = to_markdown(document_of(gather(bench.db, OWNER, "m:1")))
-    assert f"days, version 2 ({second.id})" in told
-    assert second.sha256 in told
-    assert f"table, version 1 ({other.id})" in told

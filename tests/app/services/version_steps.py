@@ -1,0 +1,76 @@
+"""Making versions of a dataset in tests, without any server."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from workbench import OWNER, Workbench
+
+from app.db.tables import Dataset
+from app.services import datasets, previews, versions
+
+PARQUET = "application/vnd.apache.parquet"
+HEAD = "age,vip,since,town,zip,note,left,who"
+FIRST = f"""{HEAD}
+31,true,2026-01-01,Ulm,007,x,yes,a
+?,false,2026-01-02T12:00Z,Bonn,7,y,no,b
+40.5,,,,,z,no,a
+"""
+GIVEN = {"label": "left", "group": "who", "categorical": "zip", "drop": "note"}
+MORE = """left,zip,since,town,vip,age,who
+yes,12,2026-02-01,Köln,false,22,c
+no,007,?,Ulm,true,,b
+"""
+
+
+def make(
+    bench: Workbench,
+    parent: str,
+    body: str | bytes,
+    *,
+    content_type: str = "text/csv",
+    **given: str,
+) -> Dataset:
+    """Take a version in as the API does; its job is queued."""
+    with bench.blobs.writer("uploads") as writer:
+        writer.write(body.encode() if isinstance(body, str) else body)
+        key, sha256 = writer.commit()
+    kind = datasets.check_format(content_type, None)
+    upload = datasets.Upload(key, writer.size, sha256, kind)
+    with bench.db.write() as session:
+        new = versions.describe(given)
+        return versions.accept(session, bench.settings, OWNER, parent, new, upload)
+
+
+def made(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> Dataset:
+    """The same, read."""
+    version = make(bench, parent, body, **given)
+    job = bench.work()
+    assert job.state == "succeeded", job.error
+    return datasets.get(bench.db, OWNER, version.id)
+
+
+def fault(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> str:
+    """What is wrong with a version that is invalid."""
+    version = make(bench, parent, body, **given)
+    job = bench.work()
+    assert job.error is not None
+    assert datasets.get(bench.db, OWNER, version.id).status == "invalid"
+    detail: str = job.error["detail"]
+    return detail
+
+
+def data(bench: Workbench, dataset: Dataset) -> list[dict[str, Any]]:
+    """The rows of a dataset."""
+    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 100)
+    return [dict(zip(shown["columns"], row, strict=True)) for row in shown["data"]]
+
+
+def as_parquet(**columns: Any) -> bytes:
+    """A table as Parquet."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
