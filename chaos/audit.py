@@ -6,13 +6,13 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.db import blobs as blob_rows
+from app.db.batch_score_tables import BatchScore
 from app.db.evaluation_tables import Evaluation
 from app.db.model_tables import Model
 from app.db.session import Database
@@ -34,7 +34,7 @@ def count_jobs(db: Database) -> tuple[int, int]:
     """How many jobs have yet to end, and how many have ended; their parts are not counted."""
     states = select(Job.state, func.count()).where(Job.parent_id.is_(None)).group_by(Job.state)
     with db.read() as session:
-        counts: dict[str, int] = dict(session.execute(states).tuples().all())
+        counts: dict[str, int] = dict(iter(session.execute(states)))
     ended = sum(counts.get(state, 0) for state in FINAL_STATES)
     return sum(counts.values()) - ended, ended
 
@@ -46,7 +46,7 @@ def audit(db: Database, blobs: BlobStore, ledger: Ledger) -> list[str]:
         found = [
             *_ended(jobs, ledger),
             *_one_model_each(session, jobs, ledger),
-            *_judged(session, jobs),
+            *_as_their_jobs(session, jobs),
             *_one_job_a_key(session, jobs, ledger),
             *_parts_ended(jobs),
             *_events_in_order(session, jobs),
@@ -84,11 +84,16 @@ def _one_model_each(session: Session, jobs: dict[str, Job], ledger: Ledger) -> I
             yield f"lost: {job.id} has succeeded and its model is not there"
 
 
-def _judged(session: Session, jobs: dict[str, Job]) -> Iterator[str]:
-    for evaluation in session.scalars(select(Evaluation)):
-        succeeded = jobs[evaluation.job_id].state == JobState.SUCCEEDED
-        if succeeded != (evaluation.metrics is not None):
-            yield f"{evaluation.id}: its job has {jobs[evaluation.job_id].state}, its figures do not say so"
+def _as_their_jobs(session: Session, jobs: dict[str, Job]) -> Iterator[str]:
+    """Whether what a job was to fill is filled if and only if the job has succeeded."""
+    rows: list[tuple[Evaluation | BatchScore, bool]] = [
+        *((row, row.metrics is not None) for row in session.scalars(select(Evaluation))),
+        *((row, row.result_key is not None) for row in session.scalars(select(BatchScore))),
+    ]
+    for row, is_filled in rows:
+        state = jobs[row.job_id].state
+        if is_filled != (state == JobState.SUCCEEDED):
+            yield f"{row.id} is {'' if is_filled else 'not '}filled, its job has {state}"
     for dataset in session.scalars(select(Dataset)):
         job = jobs.get(dataset.job_id or "")
         expected = "ready" if job is not None and job.state == JobState.SUCCEEDED else "invalid"
@@ -106,10 +111,11 @@ def _one_job_a_key(session: Session, jobs: dict[str, Job], ledger: Ledger) -> It
     for key, n in Counter(keys).items():
         if n > 1:
             yield f"doubled: {key} made {n} of its kind"
-    judged = session.scalar(select(func.count()).select_from(Evaluation))
-    asked = {entry.id for entry in ledger.accepted if entry.what == "evaluations"}
-    if judged != len(asked):
-        yield f"{judged} evaluations are there, {len(asked)} were accepted"
+    for table, what in ((Evaluation, "evaluations"), (BatchScore, "batch-scores")):
+        there = session.scalar(select(func.count()).select_from(table))
+        asked = {entry.id for entry in ledger.accepted if entry.what == what}
+        if there != len(asked):
+            yield f"{there} {what} are there, {len(asked)} were accepted"
 
 
 def _parts_ended(jobs: dict[str, Job]) -> Iterator[str]:
@@ -158,21 +164,14 @@ def _history(job: Job, states: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _blobs_there(session: Session, blobs: BlobStore) -> Iterator[str]:
-    for model in session.scalars(select(Model)):
-        sha256 = model.artifact_sha256
-        yield from _is_whole(blobs.path(f"artifacts/{sha256[:2]}/{sha256}"), sha256, model.id)
-    for dataset in session.scalars(select(Dataset)):
-        yield from _is_whole(blobs.path(dataset.upload_key), dataset.sha256, dataset.id)
-        if dataset.table_key is not None:
-            path = blobs.path(dataset.table_key)
-            yield from _is_whole(path, path.name, dataset.id)
-
-
-def _is_whole(path: Path, sha256: str, owner: str) -> Iterator[str]:
-    if not path.exists():
-        yield f"lost: {owner} names {path.name}, which is not there"
-    elif hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
-        yield f"{owner} names {path.name}, whose bytes are others"
+    for namer in blob_rows.NAMERS:
+        named = session.execute(select(namer.id, namer.key).where(namer.key.is_not(None)))
+        for owner, key in named:
+            path = blobs.path(key)
+            if not path.exists():
+                yield f"lost: {key}, the {namer.what} {owner}, is not there"
+            elif hashlib.sha256(path.read_bytes()).hexdigest() != path.name:
+                yield f"{key}, the {namer.what} {owner}, has other bytes"
 
 
 def _blobs_named(session: Session, blobs: BlobStore) -> Iterable[str]:

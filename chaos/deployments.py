@@ -28,7 +28,7 @@ from chaos.processes import Found
 from tests.servers import PostgresServer, ValkeyServer
 
 OWNER = "default"
-START_SECONDS = 180.0
+START_SECONDS = 900.0
 RESTART_SECONDS = 0.2
 
 SHORT_LEASES = {

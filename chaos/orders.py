@@ -51,10 +51,15 @@ OTHERS: dict[str, tuple[str, ...]] = {
 """What may happen at a seam beside death; at those not named `raise` and `slow`."""
 _ANYWHERE = ("raise", "slow")
 _SHARE_OF_DEATHS = 0.75
-_PASSINGS = {"api": 6, "dispatcher": 3, "worker": 3, "child": 3}
+_SHARE_OF_CLOCKS = 0.3
+_PASSINGS = 5
+_RARE = {"fan_out", "join", "reap", "take", "reaped", "sweep"}  # struck at the first passing
 _EXTRA = 0.05  # how much a seam that has had its faults weighs beside one that lacks one
-_ARMED, _UNARMED = 6, 2
-"""Of so many orders a process takes one: some are left in peace, so that work gets done."""
+_ORDERS = 8
+_ARMED, _ARMED_STILL = 5, 2
+"""Of so many orders a process takes one. The others leave it in peace, so that work gets done: of a process whose
+seams have all had their faults the most.
+"""
 
 assert PASSED_BY.keys() == POINTS.keys(), PASSED_BY.keys() ^ POINTS.keys()
 
@@ -75,10 +80,14 @@ class Orders:
             if not points:
                 continue
             owed = [max(self._each - fired[point], 0) + _EXTRA for point in points]
-            chosen = self._random.choices(points, owed, k=_ARMED)
-            faults = [self._fault(point, _PASSINGS[role]) for point in chosen]
-            faults += [""] * _UNARMED
-            self._write(role, [{"faults": f, "mutants": self._clock(clocks)} for f in faults])
+            n_armed = _ARMED if max(owed) > 1 else _ARMED_STILL
+            chosen = self._random.choices(points, owed, k=n_armed)
+            faults = [self._fault(point) for point in chosen]
+            faults += [""] * (_ORDERS - n_armed)
+            wrong = (
+                clocks and role == "dispatcher"
+            )  # it judges by the clock what others have written
+            self._write(role, [{"faults": f, "mutants": self._clock(wrong)} for f in faults])
 
     def call_off(self) -> None:
         """Have processes that start from now on be left in peace."""
@@ -95,14 +104,15 @@ class Orders:
         """The seams that have yet to have their faults."""
         return [point for point in self._seams if fired[point] < self._each]
 
-    def _fault(self, point: str, passings: int) -> str:
+    def _fault(self, point: str) -> str:
         action = KILL
         if self._random.random() > _SHARE_OF_DEATHS:
             action = self._random.choice(OTHERS.get(point, _ANYWHERE))
-        return f"{point}={action}@{self._random.randint(1, passings)}"
+        passing = 1 if point in _RARE else self._random.randint(1, _PASSINGS)
+        return f"{point}={action}@{passing}"
 
-    def _clock(self, clocks: bool) -> list[str]:
-        if not clocks or self._random.random() > 0.1:
+    def _clock(self, wrong: bool) -> list[str]:
+        if not wrong or self._random.random() > _SHARE_OF_CLOCKS:
             return []
         return [self._random.choice(["clock-ahead", "clock-behind"])]
 

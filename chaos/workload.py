@@ -19,7 +19,7 @@ import httpx
 ROWS, FEATURES = 200, 3
 PATIENCE_SECONDS = 0.2
 ANSWER_SECONDS = 30.0
-AGAIN = {409: {"upload_under_way"}, 429: None, 503: None}
+AGAIN = {409: {"upload_under_way"}, 429: None, 503: None, 507: None}
 """The answers that mean: come back. Of 409 only with these codes."""
 
 Json = dict[str, Any]
@@ -74,6 +74,7 @@ class Caller(threading.Thread):
             (self._train, 6),
             (self._search, 2),
             (self._evaluate, 3),
+            (self._score, 2),
             (self._cancel, 2),
             (self._delete, 1),
         ]
@@ -146,11 +147,17 @@ class Caller(threading.Thread):
 
     def _evaluate(self) -> None:
         if self._models:
-            body = {
-                "model": self._random.choice(self._models),
-                "dataset_id": self._random.choice(self._ready),
-            }
-            self._create("/v1/evaluations", self._key(), json=body)
+            self._create("/v1/evaluations", self._key(), json=self._model_and_dataset())
+
+    def _score(self) -> None:
+        if self._models:
+            self._create("/v1/batch-scores", self._key(), json=self._model_and_dataset())
+
+    def _model_and_dataset(self) -> Json:
+        return {
+            "model": self._random.choice(self._models),
+            "dataset_id": self._random.choice(self._ready),
+        }
 
     def _cancel(self) -> None:
         if self._jobs:
@@ -182,7 +189,9 @@ class Caller(threading.Thread):
         if answer is None or not answer.is_success:
             return None
         made: Json = answer.json()
-        entry = Accepted(key, path.rpartition("/")[2], made["id"], str(made.get("job_id", made["id"])))
+        entry = Accepted(
+            key, path.rpartition("/")[2], made["id"], str(made.get("job_id", made["id"]))
+        )
         with self._ledger.lock:
             self._ledger.accepted.append(entry)
         if self._random.random() < 0.2:
