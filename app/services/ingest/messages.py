@@ -17,7 +17,8 @@ from app.services.ingest.faults import BadTable
 MOST_MESSAGES = 4096
 """Of a table in memory: each costs a visit to every column."""
 
-_MAGIC = b"ARROW1\0\0"
+_MAGIC, _END = b"ARROW1\0\0", b"ARROW1"
+_FOOTER_LENGTH = struct.Struct("<i")
 _NOT_COMPRESSED = -1
 _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3  # the fields of a RecordBatch that count here
 _HEADER = 2  # of a Message
@@ -35,9 +36,18 @@ class Claims:
 
 def stream_of(file: bytes) -> bytes:
     """Return the stream within an Arrow file: its messages, and not what the footer says of them."""
-    if not file.startswith(_MAGIC):
-        raise BadTable("the body cannot be read as an Arrow file: it does not begin with ARROW1")
-    return file[len(_MAGIC) :]
+    for says, what in ((file.startswith(_MAGIC), "begin"), (file.endswith(_END), "end")):
+        if not says:
+            raise BadTable(
+                f"the body cannot be read as an Arrow file: it does not {what} with ARROW1"
+            )
+    at = len(file) - len(_END) - _FOOTER_LENGTH.size
+    (footer,) = _FOOTER_LENGTH.unpack_from(file, at)
+    if not 0 <= footer <= at - len(_MAGIC):
+        raise BadTable(
+            f"the body cannot be read as an Arrow file: its footer claims {footer} bytes"
+        )
+    return file[len(_MAGIC) : at - footer]
 
 
 def read_claims(stream: bytes) -> Claims:

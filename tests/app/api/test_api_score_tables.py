@@ -272,6 +272,7 @@ def test_faults_are_told_with_line_or_row_column_and_value(
         ),
         (ARROW, None, as_arrow(pa.table({"age": [np.inf]})), 422, "invalid_table"),
         (FILE, None, as_arrow(as_table(ROWS)), 422, "invalid_table"),
+        (FILE, None, b"ARROW1\0\0ARROW1", 422, "invalid_table"),
         (PARQUET, None, as_parquet(as_table(ROWS)), 415, "unsupported_media_type"),
         ("text/plain", None, b"age\n1\n", 415, "unsupported_media_type"),
         (f"{CSV}; charset=ebcdic", None, b"age\n1\n", 415, "unsupported_media_type"),

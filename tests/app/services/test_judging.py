@@ -287,7 +287,7 @@ def test_what_is_deleted_meanwhile(bench_on_both: Workbench) -> None:
     asked = ask(bench, first.id, new)
     compared = ask_comparison(bench, [second.id, first.id], new)
     for model in (first, second):
-        with pytest.raises(Conflict, match="is being judged by"):
+        with pytest.raises(Conflict, match="is in use by"):
             models.delete(bench.db, OWNER, model.id)
     with pytest.raises(Conflict, match="in use by 2 unfinished jobs"):
         datasets.delete(bench.db, OWNER, new)
