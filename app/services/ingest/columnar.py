@@ -64,6 +64,8 @@ class ParquetTable:
                 self._done = first
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Parquet: {brief(error)}") from error
+        if first != (said := self._file.metadata.num_rows):
+            raise BadTable(f"the file says that it has {said} rows, but {first} are there")
 
 
 class ArrowTable:
@@ -99,6 +101,8 @@ class ArrowTable:
                         yield rows
                         first += rows.batch.num_rows
                     self._done = position()
+                if file.read(1):  # which also looks at the last bytes of a compressed stream
+                    raise BadTable("the Arrow stream goes on after its end")
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
 

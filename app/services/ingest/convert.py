@@ -17,7 +17,7 @@ from app.services.ingest.categories import CategoryLimits, TextColumn
 from app.services.ingest.decimals import as_doubles
 from app.services.ingest.dialect import with_point
 from app.services.ingest.evidence import TRUTH, Found
-from app.services.ingest.faults import BadTable, Faults, show
+from app.services.ingest.faults import BadTable, Faults, brief, show
 from app.services.ingest.items import ItemNames
 from app.services.ingest.missing import SPACES, MissingTokens
 from app.services.ingest.numerals import NUMBER
@@ -67,7 +67,7 @@ def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
     ):
         allowed = "numeric, boolean, text, dates or times" if text else "numeric or boolean"
         raise BadTable(
-            f"column {show(name)} has the type {kind}; it must be {allowed}",
+            f"column {show(name)} has the type {brief(kind)}; it must be {allowed}",
             column=name,
             code="unsupported_type",
         )

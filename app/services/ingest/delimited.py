@@ -32,6 +32,7 @@ _FOREIGN = {
     b"\xff\xfe\x00\x00": "UTF-32 text; save it as UTF-8",
     b"\x00\x00\xfe\xff": "UTF-32 text; save it as UTF-8",
     b"PAR1": "Parquet; send it as application/vnd.apache.parquet",
+    b"ARROW1\0\0": "an Arrow file; send it as application/vnd.apache.arrow.file",
     b"PK\x03\x04": "a ZIP archive or a spreadsheet; save it as CSV",
     b"%PDF": "PDF; save the table as CSV",
 }
@@ -109,7 +110,7 @@ class Layout:
 def find_codec(upload: Upload, dialect: Dialect) -> Upload:
     """Return the upload with the codec of its text. Raises BadTable for what is no text."""
     with upload.open() as stream:
-        head = stream.read(4)
+        head = stream.read(8)
     if not head:
         raise BadTable("the file is empty: a header line and rows are needed", line=1)
     for magic, what in _FOREIGN.items():

@@ -51,10 +51,13 @@ class Dialect:
         return DECIMALS[self.decimal or "point"]
 
     def codec(self, head: bytes) -> str | None:
-        """Return Python's codec for a file that begins so; None for UTF-8, which needs none."""
+        """Return Python's codec for a file that begins so; None for UTF-8, which needs none.
+
+        The zero bytes of commas and line ends tell which of UTF-16's two orders it is.
+        """
         codec = ENCODINGS[self.encoding] if self.encoding else _sniff_codec(head)
         if codec == "utf-16" and not head.startswith(_UTF16_MARKS):
-            return "utf-16-be" if head[:1] == b"\0" else "utf-16-le"
+            return "utf-16-be" if head[::2].count(0) > head[1::2].count(0) else "utf-16-le"
         return None if codec == "utf-8" else codec
 
 

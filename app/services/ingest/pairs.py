@@ -138,25 +138,27 @@ class _Build:
         return count
 
     def _convert(self, rows: Rows) -> list[npt.NDArray[Any]]:
-        better, worse = self._find(rows, BETTER), self._find(rows, WORSE)
+        texts = [as_text(rows.batch.column(name), _MISSING) for name in (BETTER, WORSE)]
+        better, worse = self._find(rows, BETTER, texts[0]), self._find(rows, WORSE, texts[1])
         same = (better == worse) & (better >= 0)
         if same.any():
-            self._report(
-                rows, WORSE, same, lambda value: f"item {show(value)} cannot be better than itself"
-            )
+
+            def detail(value: str) -> str:
+                return f"item {show(value)} cannot be better than itself"
+
+            self._report(rows, WORSE, texts[1], same, detail)
         columns: list[npt.NDArray[Any]] = [better, worse]
         if self._weighted:
             columns.append(self._weight(rows))
         return columns
 
-    def _find(self, rows: Rows, column: str) -> Numbers:
+    def _find(self, rows: Rows, column: str, text: pa.Array) -> Numbers:
         """Return the row of each item; -1, and a fault, where there is none."""
-        text = as_text(rows.batch.column(column), _MISSING).cast(pa.large_string())
-        found = pc.index_in(text, value_set=self._names, skip_nulls=True)
+        found = pc.index_in(text.cast(pa.large_string()), value_set=self._names, skip_nulls=True)
         number: Numbers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         bad = number < 0
         if bad.any():
-            self._report(rows, column, bad, _what_is_wrong)
+            self._report(rows, column, text, bad, _what_is_wrong)
         self._occurs[number[~bad]] = True
         return number
 
@@ -168,6 +170,7 @@ class _Build:
             self._report(
                 rows,
                 WEIGHT,
+                rows.batch.column(WEIGHT),
                 bad,
                 lambda value: f"a weight must be a finite number of at least 0, got {show(value)}",
             )
@@ -175,8 +178,9 @@ class _Build:
             self._weight_sum += float(values[~bad].sum())
         return values
 
-    def _report(self, rows: Rows, column: str, bad: Mask, detail: _Detail) -> None:
-        values = rows.batch.column(column)
+    def _report(
+        self, rows: Rows, column: str, values: pa.Array, bad: Mask, detail: _Detail
+    ) -> None:
         first = np.flatnonzero(bad)[: self._faults.wanted(column)].tolist()
         described = [rows.fault(row, column, detail(_text(values[row].as_py()))) for row in first]
         self._faults.add_many(column, int(np.count_nonzero(bad)), described)

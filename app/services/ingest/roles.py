@@ -102,6 +102,13 @@ def _check_declared(categorical: Sequence[str], features: Sequence[str]) -> None
             )
 
 
+def _check_features(what: str, features: Sequence[str], names: Sequence[str]) -> None:
+    if not features:
+        raise BadTable(
+            f"{what} at least one feature column, got only {_listed(names)}", code="no_features"
+        )
+
+
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(map(show, names[:_LISTED]))
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
@@ -120,11 +127,7 @@ def _assign_labels(
         label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
     chosen = tuple(labels) if labels else (label,) if label else ()
     features = [name for name in free if name not in chosen]
-    if not chosen or not features:
-        raise BadTable(
-            f"a table needs a label and at least one feature column, got only {_listed(names)}",
-            code="no_features",
-        )
+    _check_features("a table needs a label and", features if chosen else [], names)
     return Roles(chosen, None, weight, group, features)
 
 
@@ -140,11 +143,7 @@ def _assign_item(
             code="no_item",
         )
     features = [name for name in free if name != item]
-    if not features:
-        raise BadTable(
-            f"a table of items needs at least one feature column, got only {_listed(names)}",
-            code="no_features",
-        )
+    _check_features("a table of items needs", features, names)
     return Roles((), item, weight, group, features)
 
 

@@ -1,0 +1,259 @@
+"""The values of a CSV: numbers, booleans, dates, missing values, text, and which of them a column is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from corpus.case import Case, Refused, Table, column_of
+
+NUMBERS: list[tuple[str, float]] = [
+    ("0", 0.0), ("-0", -0.0), ("-0.0", -0.0), ("+5", 5.0), ("007", 7.0), ("00.50", 0.5), ("1.", 1.0), (".5", 0.5),
+    ("-.5", -0.5), ("+.5", 0.5), ("1e3", 1e3), ("1E3", 1e3), ("1e+3", 1e3), ("1.5e-7", 1.5e-7), ("1e0", 1.0),
+    ("5e-324", 5e-324), ("1e-400", 0.0), ("-1e-400", -0.0), ("2.2250738585072014e-308", 2.2250738585072014e-308),
+    ("1.7976931348623157e308", 1.7976931348623157e308), ("9007199254740993", 2.0**53),
+    ("9007199254740995", 2.0**53 + 4), ("18446744073709551616", 2.0**64), ("-9223372036854775809", -(2.0**63)),
+    ("123456789012345678901234567890", 1.2345678901234568e29), ("0.1", 0.1),
+    ("0.30000000000000004", 0.30000000000000004),
+    ("0.1000000000000000055511151231257827", 0.1), ("8.41", 8.41), ("1" + "0" * 300, 1e300),
+    ("0." + "0" * 300 + "1", 1e-301),
+]  # fmt: skip
+SPACED = [(" 3", 3.0), ("3 ", 3.0), ("\t3", 3.0), (" 3\t ", 3.0), ('" 3 "', 3.0)]
+
+TEXTS = [
+    "0x10", "0b1", "1_000", "1 000", "1'000", "12%", "$5", "5€", "1e", "e5", "--5", "+-5", "1.2.3", "٣", "Ⅳ",
+    "½", "１２",
+    "−5", "5-", "1/2", "10:30", "∞", "nan(1)", "1.5f", "1d5", ".", "+", "-", "1e+", "1e5.5", "(5)", "5 5", "1·5",
+    "3 000",
+    "0x1p3", "1.#INF", "infinit", "#N/A",
+]  # fmt: skip
+MEANT: list[tuple[str, str]] = [
+    ("inf", "'inf' is not a finite number"), ("-inf", "'-inf' is not a finite"),
+    ("Infinity", "not a finite number"),
+    ("+INF", "'+INF' is not a finite number"), ("1e400", "'1e400' is beyond the range of a double"),
+    ("-1e400", "'-1e400' is beyond the range of a double"), ("1e999999999", "is beyond the range of a double"),
+    ("9" * 400, "is beyond the range of a double"),
+    ('"1,5"', "write the decimal point: '1.5', or say decimal=comma"),
+    ('"-0,5"', "write the decimal point: '-0.5'"), ('",5"', "write the decimal point: '.5'"),
+    ('"1,000"', "write the decimal point: '1.000'"),
+]  # fmt: skip
+
+FORMULAS = [
+    "=1+1", "=cmd|' /C calc'!A0", "+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "@SUM(A1)", "=HYPERLINK(0)",
+    "'=1", "%0A",
+]  # fmt: skip
+HOSTILE = [
+    "../../etc/passwd", "C:\\Windows\\x", "file:///etc/passwd", "<script>alert(1)</script>", "{{7*7}}",
+    "${jndi:ldap://x}",
+    "'; DROP TABLE datasets; --", "%s%n", "x\x01z", "x\x7fz", "\x1b[31mx", "x\u200bz", "x\u202ez", "x\u2028z",
+    "x\x85z", "x\xa0",
+    "\xa0x", "\ufeffx", "\ufffd", "\ue000x", "\U0001f98a x", "e\u0301", "é x", "ﬁ x", "Ω x", "K x", "שלום x",
+    "ı x", "İ x", "ẞ x", "x" * 255,
+]  # fmt: skip
+ALIKE = [
+    ("é", "e\u0301"), ("a", "а"), ("K", "K"), ("x", "X"), ("x z", "x  z"), ("ß", "ss"), ("x", "x\u200b"),
+    ("ı", "i"),
+]  # fmt: skip
+
+
+def numbers() -> Iterator[Case]:
+    """What is a number, what is none, and what was meant as one."""
+    for cell, value in NUMBERS:
+        expected = Table({"a": [value, 5.25]}, {"a": "numeric"})
+        yield Case(f"the number {cell[:24]}", "numbers", column_of([cell, "5.25"]), expected)
+    for cell, value in SPACED:
+        expected = Table({"a": [value, None, 5.25]}, {"a": "numeric"})
+        body = column_of([cell, " ? ", "5.25"])
+        yield Case(f"the spaced number {cell!r}", "spaces around", body, expected)
+    for cell in TEXTS:
+        expected = Table({"a": [cell, "1", "2"]}, {"a": "categorical"})
+        yield Case(
+            f"the text {cell}", "only numbers are numbers", column_of([cell, "1", "2"]), expected
+        )
+    for cell, detail in MEANT:
+        body = column_of(["1", cell, "2"])
+        yield Case(f"{cell[:24]} is meant", "meant as numbers", body, Refused(detail, 3, "a"))
+    late = [*map(str, range(12)), "1.5"]
+    expected = Table({"a": [float(cell) for cell in late]}, {"a": "numeric"})
+    yield Case("decimals that come late", "numbers", column_of(late), expected)
+    late = ["1", "2", *["x", "z"] * 6]
+    expected = Table({"a": late}, {"a": "categorical"})
+    yield Case("text that comes late", "all rows have a say", column_of(late), expected)
+    late = ["x", *map(str, range(12))]
+    refusal = Refused("'x' is not a number, as nearly all values are", 2, "a")
+    yield Case("numbers that come late", "all rows have a say", column_of(late), refusal)
+
+
+def shares() -> Iterator[Case]:
+    """Both sides of nine in ten."""
+
+    def mixed(name: str, some: Sequence[str], other: str, kind: str, values: list[Any]) -> Case:
+        expected = Table({"a": values}, {"a": kind})
+        return Case(name, "text is no slip", column_of([*some, other]), expected)
+
+    digits = [str(i) for i in range(40)]
+    days = [f"2026-01-{day:02}" for day in range(1, 29)]
+    detail = "'x' is not a number, as nearly all values are: name what stands for a missing value"
+    no_date = "'x' is not an ISO 8601 date"
+    for count in (9, 1, 5):
+        some = digits[:count]
+        yield mixed(f"{count} numbers and a text", some, "x", "categorical", [*some, "x"])
+        some = days[:count]
+        yield mixed(f"{count} dates and a text", some, "x", "categorical", [*some, "x"])
+    for count in (10, 19, 40):
+        body = column_of([*digits[:count], "x"])
+        refusal = Refused(detail, count + 2, "a")
+        yield Case(f"{count} numbers and a text", "slips are faults", body, refusal)
+    for count in (10, 28):
+        body = column_of([*days[:count], "x"])
+        refusal = Refused(no_date, count + 2, "a")
+        yield Case(f"{count} dates and a text", "slips are faults", body, refusal)
+    cells = [*digits[:10], *["?", ""] * 5, "x"]
+    refusal = Refused(detail, 22, "a")
+    yield Case("missing values have no say", "slips are faults", column_of(cells), refusal)
+    cells = [*["1", "2"] * 9, "x", "z"]
+    yield mixed("18 numbers and two texts", cells[:-1], "z", "categorical", list(cells))
+    cells = [*digits[:19], "x", "z"]
+    refusal = Refused(detail, 21, "a", total=2)
+    yield Case("19 numbers and two texts", "slips are faults", column_of(cells), refusal)
+    cells = [*digits[:11], "2026-01-31"]
+    refusal = Refused("'2026-01-31' is not a number", 13, "a")
+    yield Case("a date among numbers", "slips are faults", column_of(cells), refusal)
+    cells = [*days[:11], "5"]
+    refusal = Refused("'5' is not an ISO 8601 date", 13, "a")
+    yield Case("a number among dates", "slips are faults", column_of(cells), refusal)
+    cells = [*days[:3], *digits[:3]]
+    yield mixed("dates and numbers", cells[:-1], cells[-1], "categorical", list(cells))
+
+
+def booleans() -> Iterator[Case]:
+    """Two words in any case."""
+    for yes, no in (("true", "false"), ("True", "False"), ("TRUE", "FALSE"), ("tRuE", "fAlSe")):
+        expected = Table({"a": [1.0, 0.0, None, 1.0]}, {"a": "boolean"})
+        yield Case(f"{yes} and {no}", "booleans", column_of([yes, no, "NA", yes]), expected)
+    expected = Table({"a": [1.0, 0.0]}, {"a": "boolean"})
+    yield Case("spaced booleans", "booleans", column_of([" true ", "false\t"]), expected)
+    yield Case("quoted booleans", "booleans", column_of(['"true"', '"false"']), expected)
+    expected = Table({"a": [1.0, 1.0]}, {"a": "boolean"})
+    yield Case("true alone", "booleans", column_of(["true", "true"]), expected)
+    for words in (["yes", "no"], ["t", "f"], ["on", "off"], ["true", "falsch"], ["T", "true", "f"]):
+        expected = Table({"a": words}, {"a": "categorical"})
+        name = f"{' and '.join(words)} are text"
+        yield Case(name, "booleans are two words", column_of(words), expected)
+    refusal = Refused("'1' is neither true nor false, as the values above are", 3, "a")
+    yield Case("a number after true", "booleans", column_of(["true", "1"]), refusal)
+    refusal = Refused("'true' is not a number, as the values above are", 3, "a")
+    yield Case("true after a number", "booleans", column_of(["1", "true"]), refusal)
+
+
+def missing_values() -> Iterator[Case]:
+    """The usual tokens, and those of the caller."""
+    for token in ("NA", "na", "Na", "N/A", "n/a", "null", "NULL", "Null", "NaN", "nan", "NAN", "?"):
+        expected = Table({"a": [1.0, None, 2.5]}, {"a": "numeric"})
+        yield Case(
+            f"{token} among numbers", "missing tokens", column_of(["1", token, "2.5"]), expected
+        )
+        expected = Table({"a": ["x", None, "z"]}, {"a": "categorical"})
+        body = column_of(["x", f" {token}\t", "z"])
+        yield Case(f"{token} among texts", "missing tokens", body, expected)
+    for name, cell in (
+        ("nothing", ""),
+        ("quotes", '""'),
+        ("a space", " "),
+        ("a tab", "\t"),
+        ("spaced quotes", '"  "'),
+    ):
+        expected = Table({"a": ["x", None, "z"]}, {"a": "categorical"})
+        yield Case(f"{name} is missing", "empty is missing", column_of(["x", cell, "z"]), expected)
+    expected = Table({"a": [1.0, None]}, {"a": "boolean"})
+    yield Case("null among booleans", "missing tokens", column_of(["true", "null"]), expected)
+    expected = Table({"a": [0.0, None]}, {"a": "datetime"})
+    yield Case("null among dates", "missing tokens", column_of(["1970-01-01", "null"]), expected)
+    expected = Table({"a": [None, None]}, {"a": "numeric"})
+    yield Case("nothing but tokens", "missing tokens", column_of(["?", "NA"]), expected)
+    said: list[tuple[str, list[str], list[str], list[Any], str]] = [
+        ("a word", ["unknown"], ["1", "Unknown", "2"], [1.0, None, 2.0], "numeric"),
+        ("words", ["no idea", "-"], ["x", "NO IDEA", "-"], ["x", None, None], "categorical"),
+        ("a number", ["-999"], ["1", "-999", "-999.0"], [1.0, None, None], "numeric"),
+        ("a number among text", ["99"], ["x", "99", "z"], ["x", None, "z"], "categorical"),
+        ("a number otherwise", ["1e3"], ["1", "1000", "2"], [1.0, None, 2.0], "numeric"),
+        ("a date", ["1900-01-01"], ["1970-01-01", "1900-01-01"], [0.0, None], "datetime"),
+        ("nothing else", [], ["x", "NA", "?"], ["x", "NA", "?"], "categorical"),
+        ("another", ["x"], ["x", "NA", "null"], [None, "NA", "null"], "categorical"),
+        ("in other letters", ["Ä"], ["ä", "u", "w"], [None, "u", "w"], "categorical"),
+        ("a boolean", ["false"], ["true", "false"], [1.0, None], "boolean"),
+    ]
+    for name, tokens, cells, values, kind in said:
+        expected = Table({"a": values}, {"a": kind})
+        body = column_of(cells)
+        rule = "what is said to be missing"
+        yield Case(f"{name} is said to be missing", rule, body, expected, said={"missing": tokens})
+    expected = Table({"a": [1000.0, 5.0]}, {"a": "numeric"})
+    given = {"missing": ["1_000", "٥"]}
+    body = column_of(["1000", "5"])
+    yield Case("tokens that Python counts", "a token is no Python", body, expected, said=given)
+
+
+def texts() -> Iterator[Case]:
+    """Text as it stands, whatever it is made of."""
+    for cell in [*FORMULAS, *HOSTILE]:
+        quoted = f'"{cell}"'
+        expected = Table({"a": [cell, "u"]}, {"a": "categorical"})
+        name = f"the text {cell[:24].encode('unicode_escape').decode()}"
+        yield Case(f"{name} is kept", "text is kept", column_of([quoted, "u"]), expected)
+    for one, other in ALIKE:
+        expected = Table({"a": [one, other, one]}, {"a": "categorical"})
+        name = f"{one} and {other.encode('unicode_escape').decode()} differ"
+        yield Case(name, "text is kept", column_of([one, other, one]), expected)
+    expected = Table({"a": ["u", "u", "u", "w"]}, {"a": "categorical"})
+    body = column_of([" u", "u\t", "u", '" w "'])
+    yield Case("spaces around text", "spaces around", body, expected)
+    expected = Table({"a": ["u", "w"]}, {"a": "categorical"})
+    yield Case("words are categories", "text", column_of(["u", "w"]), expected)
+    nul = Refused(
+        "a category must have at most 255 characters without NUL, got 3: 'x\\x00z'", 3, "a"
+    )
+    yield Case("a NUL in text", "no NUL in a category", column_of(["u", "x\0z"]), nul)
+    codes = {
+        "zip codes": ["01234", "1234"],
+        "numbers": ["1", "2"],
+        "007": ["007", "7"],
+        "big ones": ["9007199254740993", "9007199254740992"],
+    }
+    for name, cells in codes.items():
+        expected = Table({"a": cells}, {"a": "categorical"})
+        given = {"categorical": ["a"]}
+        rule = "categorical by declaration"
+        yield Case(f"{name} by declaration", rule, column_of(cells), expected, said=given)
+    expected = Table({"a": ["2026-01-31", None]}, {"a": "categorical"})
+    given = {"categorical": ["a"]}
+    body = column_of(["2026-01-31", "NA"])
+    yield Case("dates by declaration", "categorical by declaration", body, expected, said=given)
+
+
+def identifiers() -> Iterator[Case]:
+    """Text that hardly repeats is no feature, from twenty values on."""
+
+    def names(count: int, distinct: int) -> bytes:
+        rows = [f"{i % 3},n{min(i, distinct - 1)},{i % 2}\n" for i in range(count)]
+        return ("n,a,y\n" + "".join(rows)).encode()
+
+    for count, distinct in ((20, 20), (20, 19), (40, 37)):
+        expected = Table({}, {"a": "categorical"}, {"a": "identifier", "n": "feature"})
+        yield Case(f"{distinct} of {count} differ", "identifiers", names(count, distinct), expected)
+    for count, distinct in ((19, 19), (20, 18), (40, 36), (30, 2)):
+        expected = Table({}, {"a": "categorical"}, {"a": "feature"})
+        name = f"{distinct} of {count} differ"
+        yield Case(name, "categories are no identifiers", names(count, distinct), expected)
+    expected = Table({}, {"a": "categorical"}, {"a": "feature"})
+    given = {"categorical": ["a"]}
+    rule = "categorical by declaration"
+    yield Case("identifiers by declaration", rule, names(20, 20), expected, said=given)
+    body = b"a,y\n" + b"".join(b"n%d,%d\n" % (i, i % 2) for i in range(20))
+    refusal = Refused("nearly every row has its own value in 'a'", None, "a", "no_features")
+    yield Case("nothing but identifiers", "identifiers alone are no table", body, refusal)
+
+
+CASES = [
+    *numbers(), *shares(), *booleans(), *missing_values(), *texts(), *identifiers()
+]  # fmt: skip

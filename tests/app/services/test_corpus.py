@@ -1,0 +1,103 @@
+"""The corpus of crafted files: each comes to what is expected of it, and to something else without its rule.
+
+`make corpus` switches the rule of every case off and spoils every file many times; here one case of each rule has its
+turn, and of the files every sixth.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpus.all_cases import CASES, FAMILIES
+from corpus.case import Case
+from corpus.switches import SWITCHES
+
+from app.services.ingest.faults import BadTable
+
+WHOLE = os.environ.get("RANKWRIGHT_CORPUS") == "whole"
+EVERY = 1 if WHOLE else 6
+TIMES = 50 if WHOLE else 1
+SWITCHED = [case for case in CASES if case.beside is None]
+
+# One test for all cases of a family or a rule: a test of its own costs each more than the reading of its file.
+families = pytest.mark.parametrize("family", FAMILIES)
+
+
+def by_rule() -> dict[str, list[Case]]:
+    """Return the cases of each rule, or of each the one whose turn it is."""
+    ordered = sorted(SWITCHED, key=lambda case: case.rule)
+    rules = {rule: list(cases) for rule, cases in groupby(ordered, key=lambda case: case.rule)}
+    if WHOLE:
+        return rules
+    return {rule: [cases[turn % len(cases)]] for turn, (rule, cases) in enumerate(rules.items())}
+
+
+@families
+def test_a_file_comes_to_what_is_expected(family: str, tmp_path: Path) -> None:
+    wrong = {}
+    for case in FAMILIES[family]:
+        try:
+            case.check(tmp_path)
+        except Exception as error:
+            wrong[f"{case.name} ({case.content_type})"] = repr(error)
+    assert wrong == {}
+
+
+def test_a_case_fails_without_its_rule(tmp_path: Path) -> None:
+    same = {}
+    for rule, cases in by_rule().items():
+        for case in cases:
+            said = dict(case.said)
+            with pytest.MonkeyPatch.context() as patch:
+                SWITCHES[rule](patch, said)
+                try:
+                    case.check(tmp_path, said)
+                except Exception:  # without its rule a file may come to anything else
+                    continue
+            same[f"{case.name} ({case.content_type})"] = rule
+    assert same == {}
+
+
+def test_the_file_beside_is_read(tmp_path: Path) -> None:
+    """Where a rule cannot be switched off alone, it refuses one of two files that are nearly the same."""
+    for case in CASES:
+        if case.beside is not None:
+            case.read(tmp_path, case.beside, case.said)
+
+
+def test_the_corpus_is_large_and_every_rule_has_a_case() -> None:
+    assert len(CASES) >= 300
+    names = [(case.name, case.content_type) for case in CASES]
+    assert len(set(names)) == len(names)
+    assert {case.rule for case in SWITCHED} == set(SWITCHES)
+
+
+def spoilt(body: bytes, rng: np.random.Generator) -> Iterator[bytes]:
+    """Yield the body cut, with a byte that is another, and with a piece of it that comes again."""
+    if not body:
+        return
+    at, other = rng.integers(0, len(body), 2).tolist()
+    yield body[:at]
+    yield body[:at] + bytes([body[at] ^ (1 << other % 8)]) + body[at + 1 :]
+    yield body[:at] + body[other : other + 64] + body[at:]
+
+
+@families
+def test_a_spoilt_file_is_read_or_refused(family: str, tmp_path: Path) -> None:
+    """Whatever the bytes, there is a table or a reason, and no other error."""
+    wrong = {}
+    for case in FAMILIES[family][::EVERY]:
+        rng = np.random.default_rng(sum(case.name.encode()))
+        for body in (body for _ in range(TIMES) for body in spoilt(case.body, rng)):
+            try:
+                with suppress(BadTable):
+                    case.read(tmp_path, body, case.said)
+            except Exception as error:
+                wrong[f"{case.name} ({case.content_type}): {body!r}"] = repr(error)
+    assert wrong == {}
