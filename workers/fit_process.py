@@ -38,7 +38,7 @@ class FitProcess:
                 [sys.executable, "-m", "workers.child", str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=_environment(os.environ, threads),
+                env=environment_of_fit(os.environ, threads),
                 process_group=0,
             )
         self._connection = Connection(ours.detach())
@@ -121,7 +121,7 @@ class FitProcess:
         return (int(fields[1]) - int(fields[2])) * _PAGE
 
 
-def _environment(inherited: Mapping[str, str], threads: int) -> dict[str, str]:
+def environment_of_fit(inherited: Mapping[str, str], threads: int) -> dict[str, str]:
     """The variables that numeric libraries read once, when they are imported."""
     names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     # `omp` kills forked children and `workqueue` aborts when two threads enter: here is one job, no fork.
