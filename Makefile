@@ -46,6 +46,8 @@ bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint;
 	$(BIN)/python -m benchmarks.martirank
 	$(BIN)/python -m benchmarks.auto_time
 	$(BIN)/python -m benchmarks.fan_out
+	$(BIN)/python -m benchmarks.overhead
+	$(BIN)/python -m benchmarks.many_jobs
 
 chaos: $(VENV)/.dev  ## Kill everything the service is made of, KILLS times (1200), and see whether a job is lost; takes hours.
 	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
