@@ -270,9 +270,10 @@ class ExactCsv:
         self, chunk: list[tuple[int, list[str]]], first: int, columns: Sequence[str] | None
     ) -> Rows:
         lines = np.array([line for line, _ in chunk], dtype=np.int64)
-        cells = list(zip(*(record for _, record in chunk), strict=True)) or [()] * len(self.names)
+        values = list(zip(*(record for _, record in chunk), strict=True)) or [()] * len(self.names)
+        cells = dict(zip(self.names, values, strict=True))
         wanted = self.names if columns is None else columns
-        arrays = [pa.array(cells[self.names.index(name)], pa.string()) for name in wanted]
+        arrays = [pa.array(cells[name], pa.string()) for name in wanted]
         return Rows(pa.RecordBatch.from_arrays(arrays, names=list(wanted)), first, lines)
 
     def _report_bytes(

@@ -74,8 +74,9 @@ class ColumnProfile:
             self._values = None
             return
         self._counts[places[~is_new]] += counts[~is_new]
-        self._values = np.insert(before, places[is_new], values[is_new])
-        self._counts = np.insert(self._counts, places[is_new], counts[is_new])
+        if is_new.any():
+            self._values = np.insert(before, places[is_new], values[is_new])
+            self._counts = np.insert(self._counts, places[is_new], counts[is_new])
 
     def summary(self) -> dict[str, Any]:
         """Return the members of a column's profile that come from its values."""
