@@ -7,7 +7,17 @@ def main() -> None:
     """Run the command line."""
     import typer
 
-    from app.cli import client, documents, health, interpret, judge, processes, train
+    from app.cli import (
+        backup,
+        client,
+        doctor,
+        documents,
+        health,
+        interpret,
+        judge,
+        processes,
+        train,
+    )
 
     app = typer.Typer(
         name="rankwright",
@@ -18,6 +28,8 @@ def main() -> None:
     )
     processes.register(app)
     health.register(app)
+    doctor.register(app)
+    backup.register(app)
     client.register(app)
     train.register(app)
     interpret.register(app)

@@ -17,6 +17,11 @@ def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     )
 
 
+def count_usable(session: Session) -> int:
+    """How many keys are neither revoked nor expired, over all owners."""
+    return session.execute(select(func.count()).select_from(ApiKey).where(*_usable())).scalar_one()
+
+
 def find_usable(session: Session, sha256: str) -> ApiKey | None:
     """The key of this hash, unless it is revoked or has expired by the database's clock."""
     return session.scalar(select(ApiKey).where(ApiKey.sha256 == sha256, *_usable()))

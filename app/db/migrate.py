@@ -74,6 +74,12 @@ def head() -> str:
     return revision
 
 
+def is_known(revision: str) -> bool:
+    """Whether this version has the migration that leads to the revision."""
+    known = ScriptDirectory(str(FOLDER)).walk_revisions()
+    return any(script.revision == revision for script in known)
+
+
 def config(connection: Connection | None = None) -> Config:
     """Alembic's configuration, with no file: the connection is handed to `migrations/env.py`."""
     alembic = Config()

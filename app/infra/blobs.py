@@ -67,6 +67,11 @@ class BlobStore:
         """Bytes of a blob that is there."""
         return self.path(key).stat().st_size
 
+    def is_sound(self, key: str) -> bool:
+        """Whether a blob that is there holds the bytes that its name promises; reads all of it."""
+        with self.path(key).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == Path(key).name
+
     def delete(self, key: str) -> None:
         """Remove the blob, or the whole staging entry; one that is gone already is no error."""
         path = self.path(key)

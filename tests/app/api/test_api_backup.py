@@ -1,0 +1,208 @@
+"""A backup taken while the service works is a state of its own: whole, and its models score the same bits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from click.testing import Result
+from live_service import Service, running
+from sqlalchemy import select
+from typer.testing import CliRunner
+
+from app.cli import backup as backup_commands
+from app.cli import doctor as doctor_command
+from app.db.tables import FINAL_STATES, Job
+from app.infra.settings import Settings
+from app.services import backup, queue
+from app.services.backup import BackupError, back_up, restore
+from app.services.doctor import Level, examine
+from app.services.reap import Reaper
+
+ROWS = {"columns": ["age", "income", "score 1"], "data": [[0.5, -1.0, 0.25], [None, 2.0, -0.5]]}
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> Settings:
+    """An embedded state."""
+    folder = tmp_path_factory.mktemp("state")
+    shutil.copy(_sqlite_template, folder / "rankwright.db")
+    return Settings(state_dir=folder)
+
+
+@pytest.fixture(scope="module")
+def made(
+    state: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str, list[float]]:
+    """A backup taken under load, a key, and what a model gave before it."""
+    with running(state) as service:
+        secret = service.key()
+        client = service.client(secret)
+        dataset_id = service.upload(client)
+        service.train(client, dataset_id)
+        (state.state_dir / "api-key").write_text(secret + "\n")
+        scores = client.post("/v1/models/churn/score", json=ROWS).json()["scores"]
+        client.post("/v1/jobs", json={"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}})
+        claimed = queue.claim(service.context.db, state, "wrk_a")  # one runs, while it is taken
+        assert claimed is not None
+        target = tmp_path_factory.mktemp("backups") / "today"
+        with at_work(service, dataset_id):
+            back_up(state, target)
+    return target, secret, scores
+
+
+@contextmanager
+def at_work(service: Service, dataset_id: str) -> Iterator[None]:
+    """Uploads, trainings and deletions go on for the length of a block."""
+    stop = threading.Event()
+    faults: list[BaseException] = []
+    rounds = []
+
+    def work() -> None:
+        client = service.client(service.key())
+        while not stop.is_set():
+            try:
+                other = service.upload(client, name=f"n{len(rounds)}")
+                service.train(client, dataset_id)
+                client.delete(f"/v1/datasets/{other}").raise_for_status()
+            except BaseException as error:
+                faults.append(error)
+                return
+            rounds.append(other)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        while not rounds and thread.is_alive():
+            thread.join(0.01)
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert not faults
+    assert rounds
+
+
+def test_what_is_restored_is_sound_and_scores_the_same_bits(
+    made: tuple[Path, str, list[float]], tmp_path: Path
+) -> None:
+    source, secret, scores = made
+    settings = Settings(
+        state_dir=tmp_path / "restored", lease_seconds=0.01, heartbeat_seconds=0.001
+    )
+    restore(source, settings.state_dir)
+    found = list(
+        examine(settings, {}, broker_url=f"redis+socket://{tmp_path}/none", runs=False, deep=True)
+    )
+    failed = {finding.part for finding in found if finding.level == Level.FAIL}
+    assert failed <= {"queue"}  # jobs wait, and nobody runs them yet
+    assert next(finding for finding in found if finding.part == "keys").level == Level.OK
+    assert settings.state_dir.stat().st_mode & 0o777 == 0o700
+    with running(settings) as service:
+        client = service.client(secret)
+        answer = client.post("/v1/models/churn:1/score", json=ROWS)
+        assert answer.json()["scores"] == scores
+        with service.context.db.read() as session:
+            (running_job,) = session.scalars(select(Job.id).where(Job.state == "running"))
+        reaper = Reaper(service.context.db, settings, iter([0.0, 1.0]).__next__)
+        reaper.reap()
+        assert reaper.reap().requeued == [running_job]
+        service.work()
+        with service.context.db.read() as session:
+            states = set(session.scalars(select(Job.state)))
+        assert states <= set(FINAL_STATES)
+
+
+def test_from_the_shell_by_a_tar_file(
+    made: tuple[Path, str, list[float]], state: Settings, tmp_path: Path
+) -> None:
+    target, restored = tmp_path / "state.tar", tmp_path / "restored"
+    done = rankwright("backup", str(target), state_dir=state.state_dir)
+    assert (done.exit_code, "read back and sound" in done.stdout) == (0, True)
+    assert target.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(target) as tar:
+        assert tar.getnames()[-1] == "manifest.json"
+    assert rankwright("restore", str(target), state_dir=restored).exit_code == 0
+    again = rankwright("restore", str(target), state_dir=restored)
+    assert (again.exit_code, "into an empty folder only" in again.stderr) == (1, True)
+    looked = rankwright("doctor", "--deep", "--json", state_dir=restored)
+    said = json.loads(looked.stdout)
+    assert said["ok"] == (looked.exit_code == 0)
+    assert {found["part"] for found in said["findings"] if found["level"] == "FAIL"} <= {"queue"}
+    nothing = rankwright("doctor", state_dir=tmp_path / "nowhere")
+    assert (nothing.exit_code, "FAIL database" in nothing.stdout) == (1, True)
+    assert rankwright("doctor", "--depe", state_dir=restored).exit_code == 2
+
+
+def rankwright(*words: str, state_dir: Path) -> Result:
+    """Run a command to its end."""
+    app = typer.Typer()
+    backup_commands.register(app)
+    doctor_command.register(app)
+    return CliRunner().invoke(app, words, env={"RANKWRIGHT_STATE_DIR": str(state_dir)})
+
+
+def tampered(source: Path, folder: Path, **changes: Any) -> Path:
+    """A copy of a backup with another manifest."""
+    copy = folder / "copy"
+    shutil.copytree(source, copy)
+    manifest = copy / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | changes))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": 2}, "of another format than 1"),
+        ({"revision": "later"}, "later than this version's"),
+        ({"files": {"rankwright.db": {"bytes": 1, "sha256": "00"}}}, "must have 1 bytes"),
+        ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "names what no backup holds"),
+        ({"files": {}}, "names what no backup holds"),
+        ({"files": []}, "cannot be read"),
+        ({"colour": "red"}, "cannot be read"),
+    ],
+)
+def test_a_manifest_that_lies(
+    made: tuple[Path, str, list[float]], tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    source = tampered(made[0], tmp_path, **changes)
+    with pytest.raises(BackupError, match=words):
+        restore(source, tmp_path / "restored")
+    assert [path.name for path in tmp_path.iterdir()] == ["copy"]  # nothing half-made
+
+
+def test_what_is_no_backup(tmp_path: Path) -> None:
+    (tmp_path / "file.tar").write_bytes(b"this is no tar file" * 100)
+    (tmp_path / "folder").mkdir()
+    for source in ("file.tar", "folder"):
+        with pytest.raises(BackupError, match="is no backup"):
+            restore(tmp_path / source, tmp_path / "restored")
+    with pytest.raises(BackupError, match="there is no state at"):
+        back_up(Settings(state_dir=tmp_path / "nowhere"), tmp_path / "backup")
+    with pytest.raises(BackupError, match="copies an SQLite database"):
+        back_up(Settings.model_validate({"database_url": "postgresql://x/y"}), tmp_path / "backup")
+
+
+def test_blobs_that_are_gone_are_said_to_be(
+    made: tuple[Path, str, list[float]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(state_dir=tmp_path / "restored")
+    restore(made[0], settings.state_dir)
+    (artifact, *_) = sorted((settings.blob_dir / "artifacts").rglob("*/*"))
+    artifact.write_bytes(b"damaged")
+    found = back_up(settings, tmp_path / "again")
+    assert len(found.missing) >= 1
+    assert all(artifact.name in row for row in found.missing)
+    monkeypatch.setattr(backup, "_sha256", lambda path: "0" * 64)  # the copy came out wrong
+    with pytest.raises(BackupError, match=r"rankwright.db must have"):
+        back_up(settings, tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()

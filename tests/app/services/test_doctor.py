@@ -1,0 +1,221 @@
+"""What the doctor says of a sound state, and of each thing that can be wrong with one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from queue_steps import OWNER, add_dataset, change, claimed, submit
+from servers import ValkeyServer
+from sqlalchemy import text, update
+
+from app import __version__
+from app.db import migrate
+from app.db import workers as worker_rows
+from app.db.session import Database
+from app.db.tables import Outbox
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import keys
+from app.services.doctor import Finding, Level, examine
+
+LONG_AGO = 1.5
+
+
+@pytest.fixture
+def state(tmp_path: Path, database_url: str) -> Settings:
+    """An empty state, as it is before anything was accepted."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    BlobStore(folder / "blobs")
+    return Settings(state_dir=folder, database_url=SecretStr(database_url))
+
+
+@pytest.fixture
+def well(state: Settings, db: Database) -> Settings:
+    """The same with a key and a worker."""
+    _, secret = keys.create(db, OWNER, "first", keys.SCOPES)
+    file = state.state_dir / "api-key"
+    file.write_text(secret + "\n")
+    file.chmod(0o600)
+    with db.write() as session:
+        worker_rows.hello(session, "wrk_a", host="here", version=__version__, slots=1)
+    return state
+
+
+class Doctor:
+    """Looks, with a broker that answers."""
+
+    def __init__(self, broker_url: str) -> None:
+        self._broker_url = broker_url
+
+    def __call__(
+        self, settings: Settings, environment: Mapping[str, str] | None = None, **asked: Any
+    ) -> list[Finding]:
+        given: dict[str, Any] = {"broker_url": self._broker_url, "runs": None, "deep": False}
+        return list(examine(settings, environment or {}, **given | asked))
+
+    def finds(self, settings: Settings, *rest: Any, **asked: Any) -> dict[str, tuple[Level, str]]:
+        """What is not well, by part; everything that is not must come with advice."""
+        unwell = [found for found in self(settings, *rest, **asked) if found.level != Level.OK]
+        assert all(found.advice for found in unwell)
+        return {found.part: (found.level, found.detail) for found in unwell}
+
+
+@pytest.fixture
+def doctor(valkey: ValkeyServer) -> Iterator[Doctor]:
+    return Doctor(valkey.broker_url)
+
+
+def put(blobs: BlobStore, kind: str, content: bytes) -> str:
+    with blobs.writer(kind) as writer:
+        writer.write(content)
+        return writer.commit()[0]
+
+
+def test_a_sound_state(well: Settings, db: Database, doctor: Doctor) -> None:
+    submit(db)
+    blobs = BlobStore(well.blob_dir)
+    add_dataset(db, upload_key=put(blobs, "uploads", b"a"), table_key=put(blobs, "tables", b"b"))
+    found = doctor(well, deep=True)
+    assert {finding.level for finding in found} == {Level.OK}
+    said = {finding.part: finding.detail for finding in found}
+    assert said["queue"].startswith("1 queued, 0 running, 0 waiting; the oldest has been due for")
+    assert said["blobs"].startswith("all 2 that rows name are there, and hold")
+    assert said["keys"].startswith("1 can be used, the one in the state folder among them")
+    assert "here (1 slot" in said["workers"]
+    assert list((well.blob_dir / "staging").iterdir()) == []
+
+
+def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
+    blobs = BlobStore(well.blob_dir)
+    upload, table = put(blobs, "uploads", b"upload"), put(blobs, "tables", b"table")
+    dataset = add_dataset(db, upload_key=upload, table_key=table)
+    orphan = blobs.path(put(blobs, "uploads", b"orphan"))
+    then = time.time() - 2 * well.blob_grace_seconds
+    os.utime(orphan, (then, then))
+    level, detail = doctor.finds(well)["orphans"]
+    assert level == Level.WARN
+    assert "1 blobs (6 bytes) that no row names" in detail
+    orphan.unlink()
+    blobs.path(table).write_bytes(b"tabel")
+    assert doctor.finds(well) == {}  # only reading shows it
+    damaged = {"blobs": (Level.FAIL, f"1 of 2 are damaged: table of dataset {dataset.id}")}
+    assert doctor.finds(well, deep=True) == damaged
+    blobs.path(table).unlink()
+    missing = {"blobs": (Level.FAIL, f"1 of 2 are missing: table of dataset {dataset.id}")}
+    assert doctor.finds(well) == missing
+
+
+def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor) -> None:
+    keys.create(db, OWNER, "first", keys.SCOPES)
+    assert set(doctor.finds(state)) == {"workers"}
+    assert set(doctor.finds(state, runs=False)) == set()  # nothing waits
+    job = submit(db)
+    found = doctor.finds(state, runs=False)
+    assert (set(found), found["queue"][0]) == ({"queue"}, Level.FAIL)
+    with db.write() as session:
+        session.execute(update(Outbox).values(created_at=LONG_AGO))
+    assert set(doctor.finds(state)) == {"queue", "workers", "wake-ups"}
+    claim = claimed(db)
+    change(db, job.id, lease_expires_at=LONG_AGO)
+    with db.write() as session:
+        worker_rows.hello(session, claim.job_id, host="there", version="0.0.1", slots=2)
+    found = doctor.finds(state)
+    assert set(found) == {"leases", "workers"}
+    assert found["leases"] == (Level.FAIL, "1 jobs have had no lease for more than 60 s")
+    assert found["workers"][0] == Level.WARN
+    assert "there (2 slots, version 0.0.1)" in found["workers"][1]
+
+
+@pytest.mark.parametrize(
+    ("revision", "words"),
+    [
+        ("0001", "this version works with"),
+        ("later", "which is later than"),
+        (None, "has no tables"),
+    ],
+)
+def test_tables_of_another_version(
+    state: Settings, db: Database, doctor: Doctor, revision: str | None, words: str
+) -> None:
+    head = migrate.head()
+    try:
+        with db.write() as session:
+            session.execute(text("DELETE FROM alembic_version"))
+            if revision is not None:
+                insert = text("INSERT INTO alembic_version VALUES (:revision)")
+                session.execute(insert, {"revision": revision})
+        level, detail = doctor.finds(state)["database"]
+        assert level == Level.FAIL
+        assert words in detail
+    finally:
+        with db.write() as session:
+            session.execute(text("DELETE FROM alembic_version"))
+            session.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": head})
+
+
+class TestOnSqlite:
+    """What has to do with no other database."""
+
+    @pytest.fixture
+    def database_url(self, sqlite_url: str) -> str:
+        return sqlite_url
+
+    def test_folders_and_keys(self, well: Settings, db: Database, doctor: Doctor) -> None:
+        (well.state_dir / "api-key").chmod(0o644)
+        well.state_dir.chmod(0o755)
+        found = doctor.finds(well)
+        assert set(found) == {"state folder", "key file"}
+        assert {level for level, _ in found.values()} == {Level.WARN}
+        well.state_dir.chmod(0o700)
+        (well.state_dir / "api-key").chmod(0o600)
+        (well.state_dir / "api-key").write_text("rw_another")
+        assert "not the one in" in doctor.finds(well)["keys"][1]
+        with db.write() as session:
+            session.execute(text("DELETE FROM api_keys"))
+        assert doctor.finds(well)["keys"] == (Level.WARN, "no key opens the service")
+
+    def test_settings_and_disk(self, well: Settings, doctor: Doctor) -> None:
+        environment = {
+            "RANKWRIGHT_LEESE_SECONDS": "1",
+            "RANKWRIGHT_FAULTS": "join=kill",
+            "HOME": "/",
+        }
+        level, detail = doctor.finds(well, environment)["settings"]
+        assert level == Level.WARN
+        assert "RANKWRIGHT_FAULTS has processes fail on purpose" in detail
+        details = [found.detail for found in doctor(well, environment)]
+        assert "RANKWRIGHT_LEESE_SECONDS is set, and means nothing" in details
+        tight = well.model_copy(update={"lease_seconds": 20.0, "min_free_bytes": 2**62})
+        found = doctor.finds(tight)
+        assert "a lease of 20 s is lost" in found["settings"][1]
+        assert found["disk"][0] == Level.FAIL
+
+    def test_nothing_there(self, tmp_path: Path, doctor: Doctor) -> None:
+        nowhere = Settings(state_dir=tmp_path / "nowhere")
+        found = doctor.finds(nowhere, broker_url=f"redis+socket://{tmp_path}/none", runs=True)
+        assert set(found) == {"state folder", "database", "broker"}
+        assert not nowhere.state_dir.exists()
+        (tmp_path / "nowhere").mkdir(mode=0o700)
+        (tmp_path / "nowhere" / "rankwright.db").write_bytes(b"this is no database" * 100)
+        level, detail = doctor.finds(nowhere)["database"]
+        assert (level, "not a database" in detail) == (Level.FAIL, True)
+
+    def test_a_damaged_file(self, well: Settings, db: Database, doctor: Doctor) -> None:
+        for _ in range(50):
+            add_dataset(db, upload_key=put(BlobStore(well.blob_dir), "uploads", b"a"))
+        db.close()  # the last to go takes the write-ahead log with it
+        file = well.database_file
+        assert file is not None
+        content = bytearray(file.read_bytes())
+        content[-3000:] = b"\xff" * 3000
+        file.write_bytes(content)
+        level, detail = doctor.finds(well, deep=True)["database"]
+        assert level == Level.FAIL
+        assert detail
