@@ -93,6 +93,11 @@ class ApiClient:
             found += page["data"]
         return found
 
+    def profile(self, dataset_id: str, format: str) -> bytes:
+        """What a dataset's columns hold, as a file."""
+        address = f"/v1/datasets/{quote(dataset_id, safe='')}/profile"
+        return self._answer("GET", address, params={"format": format}).content
+
     def compare(
         self, dataset_id: str, path: Path, on_sent: Callable[[int], object]
     ) -> dict[str, Any]:

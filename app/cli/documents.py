@@ -1,4 +1,4 @@
-"""`rankwright report | plot`: what a model is worth, as a file for somebody else."""
+"""`rankwright report | plot | profile`: what a model is worth or a dataset holds, as a file for somebody else."""
 
 from __future__ import annotations
 
@@ -69,6 +69,20 @@ def plot(
         _write(output, client.model_bytes(model, "plot", format=chosen, **asked))
 
 
+def profile(
+    dataset: Annotated[str, typer.Argument(help="Id of a dataset.")],
+    *,
+    format: Annotated[str | None, typer.Option(help="md, the default, html or json.")] = None,
+    output: Output = None,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Write what a dataset's columns hold: distributions, gaps, how each ranks alone, likely leaks, repeated rows."""
+    chosen = _format(format, output, REPORTS, "md")
+    with service(url, key) as client:
+        _write(output, client.profile(dataset, chosen))
+
+
 def _format(given: str | None, output: Path | None, known: dict[str, str], default: str) -> str:
     """What the service calls the format that was asked for, or that the file's ending says."""
     ending = default if output is None else output.suffix.removeprefix(".").lower()
@@ -87,5 +101,5 @@ def _write(output: Path | None, content: bytes) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (report, plot):
+    for command in (report, plot, profile):
         app.command(rich_help_panel="Use the service")(command)

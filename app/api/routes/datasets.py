@@ -14,13 +14,14 @@ from starlette.responses import JSONResponse, Response
 from app.api.context import Context
 from app.api.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
 from app.api.intake import Purpose, SendingDep, shown, take_in
+from app.api.pages import WRITTEN, FormatDep, answer_page
 from app.api.schemas.common import PageOf
 from app.api.schemas.datasets import Dataset, DatasetProfile, Preview, TableCheck
 from app.api.security import GuardedRoute, needs
 from app.api.uploads import Received, body_docs, receive
 from app.db.tables import Dataset as DatasetRow
 from app.db.tables import DatasetStatus
-from app.services import datasets, pairs, previews
+from app.services import datasets, pairs, previews, report
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
@@ -158,15 +159,26 @@ def preview_dataset(
     return Preview(**previews.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
 
 
-@router.get("/{dataset_id}/profile", summary="Look at the columns")
+@router.get(
+    "/{dataset_id}/profile",
+    response_model=DatasetProfile,
+    summary="Look at the columns",
+    responses=WRITTEN,
+)
 @needs("read")
-def profile_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> DatasetProfile:
+def profile_dataset(
+    *, dataset_id: str, context: ContextDep, caller: CallerDep, format: FormatDep
+) -> Response:
     """Quantiles and a histogram of each feature, how well it ranks the label by itself, and the rows that come twice.
+    As Markdown or HTML a page for people, which refers to nothing outside itself.
 
     A column with an AUC of at least 0.99, or of 0.01 at most, has probably seen the label: `leak` says so.
     """
     dataset, found = datasets.profile(context.db, caller.owner, dataset_id)
-    return DatasetProfile.of_rows(dataset, found)
+    if format == "json":
+        return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
+    with context.turn():
+        return answer_page(report.describe_columns(dataset, found), format)
 
 
 @router.put(

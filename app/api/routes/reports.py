@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import CallerDep, ContextDep
+from app.api.pages import WRITTEN, FormatDep, answer_page
 from app.api.routes.interpretation import PICTURE_HEADERS
 from app.api.routes.models import On
 from app.api.schemas.reports import Report, report_of
 from app.api.security import GuardedRoute, needs
-from app.errors import NotAcceptable
 from app.services import plots, report
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
-Format = Literal["json", "markdown", "html"]
-
-_MEDIA_TYPES: dict[str, Format] = {
-    "application/json": "json",
-    "text/markdown": "markdown",
-    "text/html": "html",
-    "text/*": "html",
-    "application/*": "json",
-    "*/*": "json",
-}
 _PICTURES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The picture, or a Vega-Lite specification with its data inside.",
@@ -84,63 +74,16 @@ def read_plot(
     "/{ref}/report",
     response_model=Report,
     summary="The report",
-    responses={
-        200: {
-            "content": {
-                "text/markdown": {"schema": {"type": "string"}},
-                "text/html": {"schema": {"type": "string"}},
-            }
-        }
-    },
+    responses=WRITTEN,
 )
 @needs("read")
-def read_report(
-    *,
-    ref: str,
-    context: ContextDep,
-    caller: CallerDep,
-    format: Annotated[
-        Format | None, Query(description="Before what `Accept` says; `json` by default.")
-    ] = None,
-    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
-) -> Response:
+def read_report(*, ref: str, context: ContextDep, caller: CallerDep, format: FormatDep) -> Response:
     """What an auditor asks for: data, parameters and seed, warnings, every figure with its interval, curves, operating
     points, plain algorithms compared with, importance, lineage, and how to read it. As Markdown and HTML it holds its
     pictures, and refers to nothing outside itself.
     """
-    chosen = format or _accepted(accept)
     facts = report.gather(context.db, caller.owner, ref)
-    if chosen == "json":
+    if format == "json":
         return JSONResponse(report_of(facts).model_dump(mode="json"))
     with context.turn():
-        document = report.document_of(facts)
-        if chosen == "markdown":
-            return Response(report.to_markdown(document), media_type="text/markdown; charset=utf-8")
-        return Response(
-            report.to_html(document),
-            media_type="text/html; charset=utf-8",
-            headers={"Content-Security-Policy": f"{report.POLICY}; sandbox"},
-        )
-
-
-def _accepted(accept: str | None) -> Format:
-    """The format that the caller likes best (RFC 9110, §12.5.1); JSON where it does not care."""
-    best: tuple[float, Format] = (0.0, "json")
-    for entry in (accept or "*/*").split(","):
-        name, *parameters = (part.strip().lower() for part in entry.split(";"))
-        quality = next((_quality(text) for text in parameters if text.startswith("q=")), 1.0)
-        found = _MEDIA_TYPES.get(name)
-        if found is not None and quality > best[0]:
-            best = (quality, found)
-    if best[0] == 0.0:
-        raise NotAcceptable(
-            f"Accept must name one of {', '.join(_MEDIA_TYPES)}, got {(accept or '')[:100]!r}"
-        )
-    return best[1]
-
-
-def _quality(text: str) -> float:
-    try:
-        return min(1.0, max(0.0, float(text.removeprefix("q="))))
-    except ValueError:
-        return 0.0
+        return answer_page(report.document_of(facts), format)

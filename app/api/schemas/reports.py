@@ -88,9 +88,11 @@ class Report(Resource):
                     "data": {
                         "id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
                         "name": "customers-2025",
+                        "version": 1,
                         "created_at": "2026-01-31T11:58:00.000Z",
                         "bytes": 1048576,
                         "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                        "upload_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                         "rows": 8000,
                         "positives": 640,
                         "negatives": 7360,

@@ -19,7 +19,14 @@ class Bar:
     share: float
 
 
-Cell = str | Bar
+@dataclass(frozen=True)
+class Bars:
+    """A distribution, to be seen at a glance: counts side by side."""
+
+    counts: Sequence[int]
+
+
+Cell = str | Bar | Bars
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import hashlib
 from app.services.plots import CurvePlot, to_svg
 from app.services.report.document import (
     Bar,
+    Bars,
     Block,
     Cell,
     Document,
@@ -62,6 +63,7 @@ _SHORT, _SHORT_OF_MANY = (
     12,
 )  # characters that stay on one line, and so in a table of many columns
 _MANY = 7
+_BLUE = "#0b6bcb"
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
@@ -122,14 +124,30 @@ def _table(table: Table) -> str:
 
 
 def _cell(tag: str, cell: Cell, short: int) -> str:
-    if isinstance(cell, Bar):
-        shown = (
-            '<svg class="bar" viewBox="0 0 100 10" width="144" height="12" preserveAspectRatio="none" '
-            f'aria-hidden="true"><rect width="{100 * cell.share:.1f}" height="10" fill="#0b6bcb"/></svg>'
-        )
-        return f"<{tag}>{shown}</{tag[:2]}>"
+    if not isinstance(cell, str):
+        return f"<{tag}>{_drawn(cell)}</{tag[:2]}>"
     kind = " class=short" if len(cell) <= short else ""
     return f"<{tag}{kind}>{escape(cell)}</{tag[:2]}>"
+
+
+def _drawn(cell: Bar | Bars) -> str:
+    """A bar from left to right, or bars from the ground up; the smallest that is anything can be seen."""
+    if isinstance(cell, Bar):
+        return (
+            '<svg class="bar" viewBox="0 0 100 10" width="144" height="12" preserveAspectRatio="none" '
+            f'aria-hidden="true"><rect width="{100 * cell.share:.1f}" height="10" fill="{_BLUE}"/></svg>'
+        )
+    highest, width = max(cell.counts, default=0), 100 / max(len(cell.counts), 1)
+    rects = (
+        f'<rect x="{width * at:.2f}" y="{30 - height:.2f}" width="{0.9 * width:.2f}" height="{height:.2f}" '
+        f'fill="{_BLUE}"/>'
+        for at, count in enumerate(cell.counts)
+        if (height := max(30 * count / highest, 0.7) if count else 0.0)
+    )
+    return (
+        '<svg class="bar" viewBox="0 0 100 30" width="144" height="36" preserveAspectRatio="none" '
+        f'aria-hidden="true">{"".join(rects)}<path d="M0 30H100" stroke="#c3cad2"/></svg>'
+    )
 
 
 def _picture(plot: CurvePlot) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from app.services.plots import to_png, to_svg
 from app.services.report.document import (
     Bar,
+    Bars,
     Block,
     Cell,
     Document,
@@ -21,6 +22,7 @@ from app.services.report.document import (
 
 _PICTURE_WIDTH = 1000
 _BAR = 20
+_BLOCKS = " ▁▂▃▄▅▆▇█"
 
 # What begins something else than words: emphasis, links, code, cells, tags, entities. An underscore does so only at the
 # edge of a word.
@@ -74,7 +76,13 @@ def _row(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    return "█" * round(_BAR * cell.share) if isinstance(cell, Bar) else _plain(cell)
+    match cell:
+        case Bar(share):
+            return "█" * round(_BAR * share)
+        case Bars(counts):
+            highest = max(counts, default=0) or 1
+            return "".join(_BLOCKS[-(-count * (len(_BLOCKS) - 1) // highest)] for count in counts)
+    return _plain(cell)
 
 
 def _plain(words: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 from live_service import STRANGER, Service
-from refusals import refused
+from refusals import CSV, refused
 
 ROWS = 60
 GERMAN = "größe;seit;ergebnis;gekündigt\n" + "".join(
@@ -105,3 +105,49 @@ def test_dialects_that_are_not_known(
     code = "invalid" if status == 422 else "unsupported_media_type"
     refused(answer, status, code, *words)
     assert client.get("/v1/datasets").json()["data"] == []
+
+
+def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:
+    script = "<script>alert(1)</script>"
+    rows = "".join(
+        f"{n},{n % 7}.5,2026-01-{n % 28 + 1:02},{'a' if n % 3 else script},5,{'' if n % 4 else n},x{n},{n % 2}\n"
+        for n in range(80)
+    )
+    text = f"age {script},b|c,day,word,same,few,name,left\n{rows}"
+    dataset_id = service.upload(client, text, name=f"people {script}", positive="1")
+    address = f"/v1/datasets/{dataset_id}/profile"
+    page = client.get(address, headers={"Accept": "text/html,*/*;q=0.5"})
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert script not in page.text
+    assert "&lt;script&gt;" in page.text
+    for outside in ("http://", "https://", "src=", "href=", "<script"):
+        assert outside not in page.text.replace("http://www.w3.org/2000/svg", "")
+    written = client.get(address, params={"format": "markdown"}).text
+    for told in (page.text, written):
+        assert "These features are the same in all rows, or missing in all: same." in told
+        assert "has its own value in these columns, which are left out: name." in told
+        assert "These features are missing in most rows: few." in told
+        assert "2026-01-01, 2026-01-1" in told  # a date is told as one
+    assert r"b\|c" in written
+    assert "▁" in written or "█" in written
+    assert client.get(address, headers={"Accept": "*/*"}).json()["dataset_id"] == dataset_id
+    problem = client.get(address, headers={"Accept": "image/png"})
+    refused(problem, 406, "not_acceptable", "text/html can be made")
+    refused(client.get(address, params={"format": "pdf"}), 422, "invalid", "format")
+
+
+def test_pages_of_other_kinds(service: Service, client: httpx.Client) -> None:
+    def ready(text: str, **said: str) -> str:
+        answer = client.post("/v1/datasets", params=said, content=text, headers=CSV)
+        service.work()
+        dataset_id: str = answer.json()["id"]
+        return dataset_id
+
+    items = ready("item,x\na,1\nb,\n", kind="preferences")
+    days = "x,t,hot,big\n" + "".join(f",{'ab'[n % 2]},{n % 2},{n % 3 // 2}\n" for n in range(9))
+    labels = ready(days, kind="multilabel", labels="hot,big")
+    for dataset_id, words in ((items, "pairs"), (labels, "positives of hot")):
+        page = client.get(f"/v1/datasets/{dataset_id}/profile?format=html").text
+        assert words in page
+        assert "AUC alone" not in page

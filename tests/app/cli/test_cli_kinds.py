@@ -201,6 +201,9 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
     assert f"320 rows, append of {first}, " in shown
     said = run("train", third, "--name", "m", "--set", "n_rounds=5").stdout
     assert f"trained on people, version 3: {third}" in said
+    run("profile", second, "--output", tmp_path / "profile.html")
+    assert "<title>Profile of people, version 2</title>" in (tmp_path / "profile.html").read_text()
+    assert run("profile", second).stdout.startswith("# Profile of people, version 2\n")
     for words, fault in (
         (("upload", people, "--append-to", first), "rows are added to the newest version"),
         (("upload", people, "--append-to", third, "--label", "age"), "label is not known here"),
