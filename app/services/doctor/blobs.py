@@ -27,7 +27,7 @@ def store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
         return
     blobs = BlobStore(root)
     try:
-        blobs.delete(f"staging/{blobs.staging_dir().name}")
+        blobs.staging_dir().rmdir()
     except OSError as error:
         yield fail(
             "blobs", f"{root} cannot be written: {error.strerror}", "see whose it is, and its disk"
