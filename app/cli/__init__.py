@@ -16,6 +16,7 @@ def main() -> None:
         interpret,
         judge,
         processes,
+        score,
         train,
     )
 
@@ -32,6 +33,7 @@ def main() -> None:
     backup.register(app)
     client.register(app)
     train.register(app)
+    score.register(app)
     interpret.register(app)
     judge.register(app)
     documents.register(app)

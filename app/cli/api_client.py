@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 from urllib.parse import quote
 
 import httpx
@@ -15,6 +15,11 @@ import httpx
 CONTENT_TYPES = {
     ".csv": "text/csv",
     ".parquet": "application/vnd.apache.parquet",
+    ".ndjson": "application/x-ndjson",
+    ".jsonl": "application/x-ndjson",
+    ".arrows": "application/vnd.apache.arrow.stream",
+    ".arrow": "application/vnd.apache.arrow.file",
+    ".feather": "application/vnd.apache.arrow.file",
 }
 ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 CHUNK_BYTES = 1 << 20
@@ -111,7 +116,7 @@ class ApiClient:
     def _send(
         self, method: str, address: str, path: Path, on_sent: Callable[[int], object], **kwargs: Any
     ) -> dict[str, Any]:
-        headers = {"Prefer": "wait=1", **_content_headers(path)}
+        headers = {"Prefer": "wait=1", **content_headers(path)}
 
         def chunks() -> Iterator[bytes]:
             with path.open("rb") as file:
@@ -123,6 +128,37 @@ class ApiClient:
             method, address, headers=headers, content=chunks(), **kwargs
         )
         return dataset
+
+    def score_table(self, ref: str, path: Path, accept: str, params: dict[str, str]) -> bytes:
+        """Score the rows of a small file in one request; returns the answer in the media type asked for."""
+        headers = {"Accept": accept, **content_headers(path)}
+        address = _address(ref, "score")
+        return self._answer(
+            "POST", address, headers=headers, params=params, content=path.read_bytes()
+        ).content
+
+    def score_batch(
+        self, ref: str, path: Path, on_sent: Callable[[int], object], params: dict[str, str]
+    ) -> dict[str, Any]:
+        """Stream a file up to be scored by a job, and wait until that has ended."""
+        batch = self._send(
+            "POST", "/v1/batch-scores", path, on_sent, params={"model": ref} | params
+        )
+        while batch["status"] == "processing":
+            time.sleep(POLL_SECONDS)
+            batch = self.request("GET", f"/v1/batch-scores/{batch['id']}")
+        return batch
+
+    def take_result(self, batch_id: str, format: str, file: BinaryIO) -> None:
+        """Stream batch scores into a file, and have the service forget them."""
+        address = f"/v1/batch-scores/{batch_id}"
+        with self._http.stream("GET", f"{address}/result", params={"format": format}) as response:
+            if not response.is_success:
+                response.read()
+                raise ClientError(_explain(response))
+            for chunk in response.iter_bytes():
+                file.write(chunk)
+        self._answer("DELETE", address)
 
     def submit(self, job: dict[str, Any]) -> dict[str, Any]:
         """Hand in a training job; returns it as accepted."""
@@ -172,7 +208,8 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _content_headers(path: Path) -> dict[str, str]:
+def content_headers(path: Path) -> dict[str, str]:
+    """What a table is and how it is compressed, by the name of its file."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     headers = {}
     if suffixes and suffixes[-1] in ENCODINGS:

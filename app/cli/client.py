@@ -1,10 +1,8 @@
-"""`rankwright upload | show | score | algorithms`: the service's API from a shell."""
+"""`rankwright upload | versions | show | algorithms`: the service's API from a shell."""
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,8 +47,6 @@ from app.cli.options import (
     Weight,
 )
 from app.cli.report import curve_of, has_curve, judged_on, provenance, report
-
-ROWS_A_REQUEST = 1000
 
 # Soft wrap: a terminal breaks long lines, a pipe must not.
 out = Console(highlight=False, soft_wrap=True)
@@ -154,18 +150,18 @@ def send_table(
     """Upload a table, as a version of its parent if it has one, and its pairs if there are any; returns the dataset
     once it is ready.
     """
-    with _sending(table) as sent:
+    with sending(table) as sent:
         dataset = client.upload(table, fields, sent, parent)
     _refuse_invalid(table, dataset)
     if pairs is not None:
-        with _sending(pairs) as sent:
+        with sending(pairs) as sent:
             dataset = client.compare(dataset["id"], pairs, sent)
         _refuse_invalid(pairs, dataset["pairs"])
     return dataset
 
 
 @contextmanager
-def _sending(path: Path) -> Iterator[Callable[[int], None]]:
+def sending(path: Path) -> Iterator[Callable[[int], None]]:
     """Show how much of a file has been sent."""
     columns = (TextColumn("uploading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=err, transient=True) as progress:
@@ -271,58 +267,6 @@ def wait_for_job(client: ApiClient, job: dict[str, Any]) -> dict[str, Any]:
     return now
 
 
-def score(
-    model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
-    features: Annotated[
-        list[str] | None, typer.Argument(help="One row as name=value …; a value may be empty.")
-    ] = None,
-    *,
-    file: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="CSV or Parquet of many rows.")
-    ] = None,
-    url: Url = None,
-    key: Key = None,
-) -> None:
-    """Score one row given as name=value, or every row of a file, as CSV.
-
-    The columns are score, fpr and tpr; of a model with several labels a score for each of them, by its name.
-    """
-    if (file is None) == (not features):
-        raise typer.BadParameter("give either features as name=value, or --file")
-    with service(url, key) as client:
-        if file is None:
-            row = dict(split_assignment(text) for text in features or [])
-            out.print_json(data=client.model(model, "score", **row))
-        else:
-            _score_file(client, model, file)
-
-
-def _score_file(client: ApiClient, model: str, file: Path) -> None:
-    """Send the columns that the model wants, a thousand rows at a time; the rest of the file is left out."""
-    from app.cli.rows import read_rows
-
-    asked = client.model(model)
-    table = read_rows(file, asked["features"])
-    labels = asked["labels"]
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([label["name"] for label in labels] if labels else ["score", "fpr", "tpr"])
-    for batch in table.to_batches(max_chunksize=ROWS_A_REQUEST):
-        data = [list(row.values()) for row in batch.to_pylist()]
-        body = {"columns": table.column_names, "data": data}
-        answer = client.request("POST", f"/v1/models/{asked['id']}/score", json=body)
-        writer.writerows(_rows_of(answer))
-
-
-def _rows_of(answer: dict[str, Any]) -> list[list[float | None]]:
-    """The rows of a CSV file: a model that was judged on no curve places no score on it."""
-    scores = answer["scores"]
-    if "labels" in answer:
-        return list(scores)
-    nowhere = [None] * len(scores)
-    columns = (scores, answer["fprs"] or nowhere, answer["tprs"] or nowhere)
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
 def algorithms(
     name: Annotated[str | None, typer.Argument(help="Show one algorithm's parameters.")] = None,
     url: Url = None,
@@ -358,5 +302,5 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (upload, versions, show, score, algorithms):
+    for command in (upload, versions, show, algorithms):
         app.command(rich_help_panel="Use the service")(command)

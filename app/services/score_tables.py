@@ -116,6 +116,8 @@ class RowReader:
                 break
             if not faults.total:
                 kept = [rows.batch.column(name) for name in self._terms.keep]
+                if source.schema is None:  # text, which every reader of a format is to give alike
+                    kept = [self._missing.tidy(column) for column in kept]
                 yield Batch(rows.batch.num_rows, values, kept)
         if faults.total:
             raise faults.summarise()

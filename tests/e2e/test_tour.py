@@ -150,7 +150,7 @@ def test_one_row_is_scored_by_name_in_any_order(rankwright: Rankwright, folder: 
     [
         (["score", "cancer", "mean_radius=abc"], "feature 'mean_radius' must be a finite number"),
         (["score", "nobody", "a=1"], "there is no model 'nobody'"),
-        (["score", "cancer"], "give either features as name=value, or --file"),
+        (["score", "cancer"], "give either features as name=value, or a file"),
         (["score", "cancer", "novalue"], "must read name=value, got 'novalue'"),
         (["train", "ds_00000000000070008000000000000000"], "there is no dataset"),
         (["train", "{dataset}", "--algorithm", "magic"], "magic"),

@@ -12,7 +12,7 @@ from click.testing import Result
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from app.cli import client, documents, interpret, judge, train
+from app.cli import client, documents, interpret, judge, score, train
 from app.infra.settings import Settings
 from tests.app.api.live_service import running
 
@@ -25,6 +25,7 @@ def run(tmp_path: Path, sqlite_url: str) -> Iterator[Run]:
     commands = typer.Typer()
     client.register(commands)
     train.register(commands)
+    score.register(commands)
     interpret.register(commands)
     judge.register(commands)
     documents.register(commands)

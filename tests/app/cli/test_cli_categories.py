@@ -8,14 +8,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-import pytest
 from click.testing import Result
 from raw_table import raw_table
 
-from app.cli.rows import read_rows
 from core.registry import ALGORITHMS
 
 Run = Callable[..., Result]
@@ -50,8 +47,21 @@ def test_a_raw_table(run: Run, tmp_path: Path) -> None:
     parquet = tmp_path / "raw.parquet"
     null = pyarrow.csv.ConvertOptions(null_values=["?"], strings_can_be_null=True)
     tidy = io.BytesIO(raw_table(200).replace(", ", ",").encode())
-    pq.write_table(pyarrow.csv.read_csv(tidy, convert_options=null), parquet)
+    tidied = pyarrow.csv.read_csv(tidy, convert_options=null)
+    pq.write_table(tidied, parquet)
     assert scores_of(run("score", "rich", "--file", parquet)) == scores
+
+    kept = tmp_path / "kept.parquet"
+    run("score", "rich", table, "--keep", "name", "--out", kept)
+    found = pq.read_table(kept)
+    assert found.column_names == ["name", "score", "fpr", "tpr"]
+    assert found.column("score").to_pylist() == list(map(float, scores))
+    assert found.column("name").to_pylist() == tidied.column("name").to_pylist()
+    table.write_text(raw_table(200).replace("39, ", "old, "))
+    for more in ((), ("--keep", "name")):
+        said = run("score", "rich", table, *more, code=1)
+        assert "column age: feature 'age' must be a finite number, got 'old'" in said.output
+    run("score", "rich", table, "--out", "scores.xlsx", code=2)
 
 
 def test_columns_are_declared(run: Run, tmp_path: Path) -> None:
@@ -64,15 +74,3 @@ def test_columns_are_declared(run: Run, tmp_path: Path) -> None:
     assert columns["workclass"]["missing"] > 10
     refused = run("upload", table, "--drop", "town", code=1)
     assert "'town' is not in the table" in refused.output
-
-
-@pytest.mark.parametrize("rest", ["\n7, 2,x\n?,?,y\n", "\n7, two,x\n?,?,y\n"])
-def test_rows_are_read_as_the_model_wants_them(tmp_path: Path, rest: str) -> None:
-    file = tmp_path / "rows.csv"
-    file.write_text("code, n,other\n007, 1.5,x" + rest)
-    features = [{"name": "n", "type": "numeric"}, {"name": "code", "type": "categorical"}]
-    table = read_rows(file, features)
-    assert table.column_names == ["n", "code"]
-    assert table.column("code").to_pylist() == ["007", "7", None]
-    is_number = "two" not in rest
-    assert (table.schema.field("n").type == pa.float64()) == is_number

@@ -1,0 +1,138 @@
+"""`rankwright score`: one row from the command line, or a file of any size."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from app.cli.api_client import ApiClient, ClientError, content_headers, describe_faults
+from app.cli.client import err, out, sending, service, split_assignment
+from app.cli.options import Decimal, Delimiter, Encoding, Key, Missing, Url
+
+IN_ONE_REQUEST = 4 << 20
+"""Bytes up to which a file is scored by one request: within what a service takes by default."""
+
+_STDOUT = "-"
+_FORMATS = {
+    ".csv": ("csv", "text/csv"),
+    ".parquet": ("parquet", "application/vnd.apache.parquet"),
+}
+_PARQUET_FILE = "application/vnd.apache.parquet"
+
+File = Annotated[
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, help="The same as a file given after the model."),
+]
+
+
+def score(
+    model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
+    rows: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A file of rows (CSV, NDJSON, Parquet, Arrow); or one row as name=value …, where a value may be empty."
+        ),
+    ] = None,
+    *,
+    file: File = None,
+    output: Annotated[
+        str, typer.Option("--out", help="Write to this .csv or .parquet file; - prints CSV.")
+    ] = _STDOUT,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns to be carried along, with commas between.")
+    ] = None,
+    missing: Missing = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Score one row given as name=value, or every row of a file.
+
+    Of a file come score, fpr and tpr; of a model with several labels a score for each of them, by its name. Columns
+    that are no feature are passed over, missing values and decimals are read as in the table that the model learnt
+    from. A large file is scored by a job.
+    """
+    path = file if file is not None else _as_file(rows or [])
+    if (file is not None and rows) or (path is None and not rows):
+        raise typer.BadParameter("give either features as name=value, or a file")
+    said = {
+        "keep": keep,
+        "missing": missing,
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "decimal": decimal,
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    with service(url, key) as client:
+        if path is not None:
+            _score_file(client, model, path, output, given)
+            return
+        if given or output != _STDOUT:
+            raise typer.BadParameter("one row is printed as it is; the options are for files")
+        row = dict(split_assignment(text) for text in rows or [])
+        out.print_json(data=client.model(model, "score", **row))
+
+
+def _as_file(words: list[str]) -> Path | None:
+    """The one word that names a file and no feature."""
+    if len(words) != 1 or "=" in words[0]:
+        return None
+    path = Path(words[0])
+    return path if path.is_file() else None
+
+
+def _score_file(
+    client: ApiClient, model: str, path: Path, output: str, given: dict[str, str]
+) -> None:
+    """In one request where the file is small and its rows are all that is wanted, else by a job."""
+    format, media_type = _format_of(output)
+    params = {"ignore": "*"} | given
+    by_workers_alone = content_headers(path)["Content-Type"] == _PARQUET_FILE
+    if "keep" not in given and not by_workers_alone and path.stat().st_size <= IN_ONE_REQUEST:
+        scores = client.score_table(model, path, media_type, params)
+        with _opened(output) as sink:
+            sink.write(scores)
+        return
+    with sending(path) as sent:
+        batch = client.score_batch(model, path, sent, params)
+    if batch["status"] != "ready":
+        problem = batch["error"] or {}
+        reason = problem.get("detail", "no reason was given")
+        faults = describe_faults(problem.get("errors", []))
+        raise ClientError(
+            "\n".join([f"{path} was not scored ({batch['status']}): {reason}", *faults])
+        )
+    with _opened(output) as sink:
+        client.take_result(batch["id"], format, sink)
+    err.print(f"{batch['rows']:,} rows scored by {batch['model_name']}:{batch['model_version']}")
+
+
+def _format_of(output: str) -> tuple[str, str]:
+    """What the service calls the format that a file's ending says."""
+    ending = ".csv" if output == _STDOUT else Path(output).suffix.lower()
+    if ending not in _FORMATS:
+        known = ", ".join(_FORMATS)
+        raise typer.BadParameter(f"--out must end in one of {known}, or be -, got {output!r}")
+    return _FORMATS[ending]
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[BinaryIO]:
+    if output == _STDOUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with Path(output).open("wb") as file:
+            yield file
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(rich_help_panel="Use the service")(score)
