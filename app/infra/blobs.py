@@ -16,7 +16,9 @@ from typing import Self
 from app.infra import faults
 
 _STAGING = "staging"
+_SENT_BYTES = 8 << 20
 _HOLD = "hold-"
+_DOOMED = "doomed-"
 
 
 class BlobStore:
@@ -57,8 +59,8 @@ class BlobStore:
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
         faults.reach("adopt")
+        os.utime(file)  # the grace of an unnamed blob counts from its last publication
         os.replace(file, target)
-        os.utime(target)  # the grace of an unnamed blob counts from its last publication
         _fsync_dir(target.parent)
         faults.reach("adopted")
         return key
@@ -72,13 +74,45 @@ class BlobStore:
         with self.path(key).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == Path(key).name
 
-    def delete(self, key: str) -> None:
-        """Remove the blob, or the whole staging entry; one that is gone already is no error."""
+    def remove_old(self, key: str, age_seconds: float) -> bool:
+        """Remove the blob, or the whole staging entry, last written longer ago than that; whether it was.
+
+        A blob that is published anew at this moment stays: it is moved aside before it is judged for good, so that
+        however long this process stands still in between, what it removes is never what others have published since.
+        """
         path = self.path(key)
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        if not 0 < _newest(path) < time.time() - age_seconds:
+            return False
+        if path.parent.name == _STAGING:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+            return True
+        kind, _, sha256 = key.split("/")
+        aside = self.root / _STAGING / f"{_DOOMED}{kind}-{sha256}"
+        try:
+            os.replace(path, aside)
+            faults.reach("sweep")
+            if aside.stat().st_mtime >= time.time() - age_seconds:
+                self._put_back(aside)
+                return False
+            aside.unlink()
+        except FileNotFoundError:
+            return False  # another sweeper was here
+        return True
+
+    def put_back_doomed(self) -> None:
+        """Put back what a sweeper has moved aside and then died: it is judged anew."""
+        for aside in (self.root / _STAGING).glob(f"{_DOOMED}*"):
+            with contextlib.suppress(FileNotFoundError):
+                self._put_back(aside)
+
+    def _put_back(self, aside: Path) -> None:
+        kind, _, sha256 = aside.name.removeprefix(_DOOMED).rpartition("-")
+        with contextlib.suppress(FileExistsError):  # published once more
+            os.link(aside, self.path(_key(kind, sha256)))
+        aside.unlink()
 
     def older_than(self, age_seconds: float) -> Iterator[str]:
         """Yield the keys of all blobs, and the entries of staging as `staging/…`, last written longer ago than that."""
@@ -88,10 +122,6 @@ class BlobStore:
             for path in entries:
                 if 0 < _newest(path) < horizon:
                     yield str(path.relative_to(self.root))
-
-    def is_older(self, key: str, age_seconds: float) -> bool:
-        """Whether the blob is there and was last written longer ago than that: published anew, it is young again."""
-        return 0 < _newest(self.path(key)) < time.time() - age_seconds
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -119,6 +149,7 @@ class BlobWriter:
         self._file = self._path.open("xb")
         self._hash = hashlib.sha256()
         self.size = 0
+        self._sent = 0
 
     def __enter__(self) -> Self:
         return self
@@ -137,6 +168,18 @@ class BlobWriter:
         self._file.write(chunk)
         self._hash.update(chunk)
         self.size += len(chunk)
+        if self.size - self._sent >= _SENT_BYTES:
+            self._send_to_disk()
+
+    def _send_to_disk(self) -> None:
+        """Have the system begin to write out what is new, so that little is left to wait for in the end."""
+        self._file.flush()
+        if hasattr(
+            os, "posix_fadvise"
+        ):  # Linux writes what is not written yet, and keeps it in memory
+            new = self.size - self._sent
+            os.posix_fadvise(self._file.fileno(), self._sent, new, os.POSIX_FADV_DONTNEED)
+        self._sent = self.size
 
     @property
     def path(self) -> Path:

@@ -39,7 +39,7 @@ POINTS = {
     "reap": "a lost lease is read, and nothing done",
     "take": "a lost lease is taken, and not committed",
     "reaped": "a lost lease is taken, and nobody was told",
-    "sweep": "a blob is found that no row names, and not removed",
+    "sweep": "a blob that no row names is moved aside, and not removed",
 }
 
 

@@ -22,7 +22,6 @@ from app.db import workers as worker_rows
 from app.db.housekeeping import Ended, Owned
 from app.db.session import Database
 from app.errors import Conflict, NotFound, Unavailable
-from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import audit, datasets
@@ -165,6 +164,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     grace = settings.blob_grace_seconds
     with db.read() as session:
         spare_staging = blob_rows.runs_since(session, grace)
+    blobs.put_back_doomed()
     old = list(blobs.older_than(grace))
     staging = [key for key in old if key.startswith("staging/")]
     stored = [key for key in old if not key.startswith("staging/")]
@@ -181,11 +181,5 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
 
 
 def _remove(blobs: BlobStore, keys: Sequence[str], grace: float) -> int:
-    removed = 0
-    for key in keys:
-        # Equal bytes may have been published while the rows were read.
-        if blobs.is_older(key, grace):
-            faults.reach("sweep")
-            blobs.delete(key)
-            removed += 1
-    return removed
+    # Equal bytes may have been published while the rows were read: age is judged once more.
+    return sum(blobs.remove_old(key, grace) for key in keys)

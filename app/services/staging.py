@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from app.infra.blobs import BlobStore
@@ -14,5 +15,6 @@ def publish(blobs: BlobStore, file: Path, kind: str, sha256: str) -> str:
     """
     key = f"{kind}/{sha256[:2]}/{sha256}"
     if not file.exists() and blobs.path(key).exists():
+        os.utime(blobs.path(key))  # its grace begins anew, as if it had been published now
         return key
     return blobs.adopt(file, kind, sha256)

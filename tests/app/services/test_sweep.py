@@ -11,6 +11,7 @@ from queue_steps import OWNER, add_dataset, change, claimed, submit
 
 from app.db.model_tables import Model
 from app.db.session import Database
+from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.settings import Settings
@@ -102,6 +103,33 @@ class TestSweep:
         monkeypatch.setattr(housekeeping.blob_rows, "named", publish_then_ask)
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
         assert blobs.path(key).exists()
+
+    def test_what_is_published_while_a_sweeper_stands_still_stays(
+        self, db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        key, _ = self.put(blobs, "uploads", b"again")
+        self.age(blobs, key)
+        monkeypatch.setattr(
+            faults, "_armed", {"sweep": lambda: self.put(blobs, "uploads", b"again")}
+        )
+        assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 1
+        assert blobs.path(key).read_bytes() == b"again"
+        assert list((blobs.root / "staging").iterdir()) == []
+
+    def test_what_a_dying_sweeper_has_moved_aside_is_judged_anew(
+        self, db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        keys = [self.put(blobs, kind, b"aside")[0] for kind in ("uploads", "out-of-fold")]
+        for key in keys:
+            self.age(blobs, key)
+            monkeypatch.setattr(faults, "_armed", faults.parse("sweep=raise"))
+            with pytest.raises(faults.InjectedFault):
+                blobs.remove_old(key, DAY)
+            assert not blobs.path(key).exists()
+        add_dataset(db, upload_key=keys[0], table_key=None)  # named since
+        assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 1
+        assert [blobs.path(key).exists() for key in keys] == [True, False]
+        assert list((blobs.root / "staging").iterdir()) == []
 
     def test_nothing_named_goes_while_a_backup_holds_the_blobs(
         self, db: Database, blobs: BlobStore
