@@ -20,6 +20,7 @@ Without `Checkpoints` a fit does nothing for any of this, and with them nothing 
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -136,23 +137,31 @@ class Checkpoints:
     def __exit__(self, *_: object) -> None:
         _CURRENT.reset(self._tokens.pop())
 
-    def take(self) -> bytes | None:
+    def take(self, most_bytes: float = math.inf) -> bytes | None:
         """Give a checkpoint of the fit under way; to be called from its callback.
+
+        Parameters
+        ----------
+        most_bytes : float
+            Of the arrays that it holds.
 
         Returns
         -------
         bytes or None
-            None where the fit has nothing to go on from.
+            None where the fit has nothing to go on from, or more than may be kept.
 
         Notes
         -----
-        A hash of the training rows, and a copy of what the checkpoint holds: for boosting 8 to 24 bytes a row.
+        A hash of the training rows, and copies of what the checkpoint holds: for boosting 8 to 24 bytes a row and some
+        hundred a round.
         """
         if self._offer is None:
             return None
         fit, identify = self._offer
         try:
             state = fit.get_state()
+            if sum(array.nbytes for array in state.values()) > most_bytes:
+                return None
             return seal(_with_versions(identify()), state)
         except ArtifactError:
             return None  # it is made of what no file holds, such as a foreign estimator

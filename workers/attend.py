@@ -176,7 +176,7 @@ class Attendance:
             with self._db.read() as session:
                 named = blob_rows.named(session, [key])
             if key not in named:
-                self._blobs.delete(key)
+                self._blobs.path(key).unlink(missing_ok=True)  # no other job has its like
         except (OSError, Unavailable) as error:
             log.warning("%s: %s was not removed: %s", self._claim.job_id, key, error)
 

@@ -22,6 +22,9 @@ KIND = "checkpoints"
 # A checkpoint is made so seldom that all of them together take at most a hundredth of the fit's time.
 LEAST_PAUSE = 100.0
 
+# The parent puts it on disk while the job's heartbeat, and a cancel, wait.
+MOST_BYTES = 512 * 1024**2
+
 Asked = Mapping[str, Any]
 """What the parent says of them in the payload: `job_id`, `resume` (a path or None) and `every` (seconds, 0: never)."""
 
@@ -50,7 +53,7 @@ class Keeper:
         started = time.monotonic()
         made = None
         try:
-            data = self.checkpoints.take()
+            data = self.checkpoints.take(MOST_BYTES)
             if data is not None:
                 made = self._write(data)
         except (MemoryError, OSError) as error:

@@ -184,6 +184,18 @@ def test_other_rows_are_another_fit() -> None:
         )
 
 
+def test_more_than_may_be_kept_is_not() -> None:
+    checkpoints, sizes = Checkpoints(), []
+
+    def callback(step: int, of: int, info: dict[str, float]) -> None:
+        if step == 3:
+            sizes.extend([checkpoints.take(most) for most in (1e9, 1e3)])
+
+    with checkpoints:
+        fit_of("rankboost")(callback)
+    assert [data is None for data in sizes] == [False, True]
+
+
 def test_another_version_is_another_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = stopped(fit_of("rankboost"), 7)
     monkeypatch.setattr("core.checkpoint._VERSIONS", b"another")
