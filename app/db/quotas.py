@@ -68,6 +68,15 @@ def queued_in_all(session: Session, most: int) -> int:
     return session.execute(_QUEUED_IN_ALL, {"most": most}).scalar_one()
 
 
+def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
+    """How many owners have as many jobs in this state as they may; parts count where they run."""
+    jobs = select(Job.owner).where(Job.state == state)
+    if state == JobState.QUEUED:
+        jobs = jobs.where(Job.parent_id.is_(None))
+    owners = jobs.group_by(Job.owner).having(func.count() >= limit).subquery()
+    return session.execute(select(func.count()).select_from(owners)).scalar_one()
+
+
 def stored_bytes(session: Session, owner: str) -> int:
     """Bytes of the owner's uploads, tables, artifacts and scores, each as often as a row names them."""
     return sum(map(int, session.execute(_STORED, {"of_owner": owner}).one()))

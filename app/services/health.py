@@ -37,18 +37,6 @@ def ready(db: Database, blobs: BlobStore, producer: Producer, settings: Settings
     ]
 
 
-def job_counts(db: Database) -> dict[tuple[str, str], int]:
-    """How many jobs of each kind are in each state, over all owners."""
-    with db.read() as session:
-        return rows.job_counts(session)
-
-
-def workers_alive(db: Database, settings: Settings) -> int:
-    """How many workers were heard from lately."""
-    with db.read() as session:
-        return len(worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds))
-
-
 def _check(name: str, look: Callable[[], str]) -> Check:
     try:
         return Check(name, True, look())

@@ -12,7 +12,7 @@ from app.api.dependencies import ContextDep
 from app.api.middleware import Traffic
 from app.api.schemas.common import Resource
 from app.api.security import GuardedRoute, needs
-from app.services import health
+from app.services import figures, health
 
 router = APIRouter(tags=["health"], route_class=GuardedRoute)
 
@@ -66,17 +66,21 @@ def ready(context: ContextDep) -> Response:
 def metrics(context: ContextDep) -> Response:
     """Requests of this process by route and status, jobs by kind and state, workers heard from."""
     lines = _traffic(context.traffic)
-    lines += ["# HELP rankwright_jobs Jobs by kind and state.", "# TYPE rankwright_jobs gauge"]
-    lines += [
-        f'rankwright_jobs{{kind="{kind}",state="{state}"}} {count}'
-        for (kind, state), count in sorted(health.job_counts(context.db).items())
-    ]
-    lines += [
-        "# HELP rankwright_workers Workers heard from lately.",
-        "# TYPE rankwright_workers gauge",
-        f"rankwright_workers {health.workers_alive(context.db, context.settings)}",
-    ]
+    for gauge in figures.gauges(context.db, context.settings):
+        lines += _gauge(gauge)
+    lines += _gauge(
+        figures.Gauge("uploads", "Uploads that this process receives.", {(): context.uploads.taken})
+    )
     return PlainTextResponse("\n".join(lines) + "\n", media_type=PROMETHEUS)
+
+
+def _gauge(gauge: figures.Gauge) -> list[str]:
+    name = f"rankwright_{gauge.name}"
+    lines = [f"# HELP {name} {gauge.help}", f"# TYPE {name} gauge"]
+    for labels, value in gauge.values.items():
+        said = ",".join(f'{label}="{text}"' for label, text in labels)
+        lines.append(f"{name}{{{said}}} {value:.17g}" if said else f"{name} {value:.17g}")
+    return lines
 
 
 def _traffic(traffic: Traffic) -> list[str]:

@@ -63,6 +63,9 @@ def test_figures(service: Service, client: httpx.Client) -> None:
     assert 'rankwright_jobs{kind="train",state="succeeded"} 1' in lines
     assert 'rankwright_jobs{kind="ingest",state="succeeded"} 1' in lines
     assert "rankwright_workers 0" in lines
+    assert "rankwright_queue_oldest_seconds 0" in lines
+    assert "rankwright_uploads 0" in lines
+    assert any(line.startswith("rankwright_disk_free_bytes{disk=") for line in lines)
     labels = '{method="GET",route="/v1/models/{ref}/score",status="200"}'
     assert f"rankwright_http_request_seconds_count{labels} 1" in lines
     labels = '{method="GET",route="unrouted",status="404"}'
