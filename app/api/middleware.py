@@ -73,6 +73,8 @@ class Edge:
         self._body_seconds = settings.body_seconds
         self._traffic = traffic
         self._drain = drain
+        self._most_open = settings.max_requests
+        self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -84,6 +86,7 @@ class Edge:
         scope["request_id"] = request_id
         token = logs.request_id.set(request_id)
         status = 0
+        self._open += 1
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -99,7 +102,7 @@ class Edge:
             await send(message)
 
         try:
-            refusal = _refusal(scope, size)
+            refusal = _refusal(scope, size) or self._overload(scope)
             if refusal is not None:
                 response = problems.of_service_error(Request(scope), refusal)
                 await response(scope, receive, send_with_headers)
@@ -120,8 +123,18 @@ class Edge:
                 raise  # the answer is under way: only the connection's end can tell the caller
             await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
         finally:
+            self._open -= 1
             self._note(scope, status, time.perf_counter() - started)
             logs.request_id.reset(token)
+
+    def _overload(self, scope: Scope) -> ServiceError | None:
+        """What one request more than may be open is told; whoever watches over the service still gets an answer."""
+        if self._open <= self._most_open or scope["path"].startswith("/health/"):
+            return None
+        return Unavailable(
+            f"{self._most_open} requests are open here, which is the most at once: try again soon",
+            code="overloaded",
+        )
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("route")

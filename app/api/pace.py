@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 from app.errors import TooMany
 
+_MOST_BUCKETS = 10_000
+
 
 class Pace:
     """Each request takes a token; so many come back a second, and a bucket holds so many at most.
 
-    Only keys that the database vouches for have a bucket, so there are no more buckets than keys. Not locked: it is
-    asked on the event loop alone.
+    Only keys that the database vouches for have a bucket, and of many those that are full again are forgotten. Not
+    locked: it is asked on the event loop alone.
     """
 
     def __init__(
@@ -36,4 +38,14 @@ class Pace:
                 code="rate_limited",
                 retry_after=math.ceil(wait),
             )
+        if len(self._buckets) >= _MOST_BUCKETS and key_id not in self._buckets:
+            self._forget_full(now)
         self._buckets[key_id] = (tokens - 1.0, now)
+
+    def _forget_full(self, now: float) -> None:
+        refilled_in = self._burst / self._per_second
+        self._buckets = {
+            key_id: bucket
+            for key_id, bucket in self._buckets.items()
+            if now - bucket[1] < refilled_in
+        }

@@ -155,6 +155,10 @@ class Settings(BaseSettings):
     max_queued_jobs: Annotated[int, Ge(1)] = Field(
         default=10_000, description="Jobs of all owners that may be queued."
     )
+    max_requests: Annotated[int, Ge(1)] = Field(
+        default=1000,
+        description="Requests that one API process has open at once, those that wait for jobs among them.",
+    )
     max_uploads: Annotated[int, Ge(1)] = Field(
         default=32, description="Uploads that one API process receives at once."
     )

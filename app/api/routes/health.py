@@ -46,7 +46,7 @@ async def live() -> Health:
     responses={503: {"model": Health, "description": "A part is away; each is named."}},
 )
 def ready(context: ContextDep) -> Response:
-    """Looks at the database, the blob store, the broker, whether a worker was heard from, and whether the process ends."""
+    """Looks at database, blob store and broker, whether a worker was heard from, and whether the process ends."""
     checks = health.ready(context.db, context.blobs, context.producer, context.settings)
     parts = {check.name: Part(ok=check.ok, detail=check.detail) for check in checks}
     if context.drain.begun:

@@ -77,7 +77,7 @@ def disk(given: Settings) -> Iterator[Finding]:
             continue  # the same disk
         seen.add(free)
         said = f"{size(free)} free for {path}"
-        advice = "make room, or have less kept (RANKWRIGHT_KEEP_…)"
+        advice = "make room, or have less kept: docs/settings.md says how"
         if free < given.min_free_bytes:
             least = f"nothing is accepted below {size(given.min_free_bytes)}"
             yield fail("disk", f"{said}; {least}", advice)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from urllib.parse import urlsplit
 
@@ -105,22 +106,39 @@ def test_bytes_are_counted_until_they_are_deleted(tight: Service, client: httpx.
     assert upload(client, body).status_code == 202
 
 
+@contextmanager
+def sending(service: Service) -> Iterator[None]:
+    """An upload that is under way for the length of a block, and never done."""
+    address = urlsplit(service.url)
+    with socket.create_connection((address.hostname or "", address.port or 0)) as slow:
+        slow.sendall(
+            f"POST /v1/datasets?label=left HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\n"
+            f"Authorization: Bearer {service.key()}\r\nContent-Length: 1000\r\n\r\nage".encode()
+        )
+        eventually(lambda: service.context.uploads.taken)
+        yield
+    eventually(lambda: not service.context.uploads.taken)
+
+
 def test_an_upload_too_many_is_refused_before_it_is_sent(
     tight: Service, client: httpx.Client
 ) -> None:
-    address = urlsplit(tight.url)
-    with socket.create_connection((address.hostname or "", address.port or 0)) as slow:
-        secret = tight.key()
-        slow.sendall(
-            f"POST /v1/datasets?label=left HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\n"
-            f"Authorization: Bearer {secret}\r\nContent-Length: 1000\r\n\r\nage".encode()
-        )
-        eventually(lambda: tight.context.uploads.taken)
+    with sending(tight):
         answer = upload(client)
         refused(answer, 503, "too_many_uploads", "1 uploads are being received here")
         assert int(answer.headers["Retry-After"]) > 0
-    eventually(lambda: not tight.context.uploads.taken)
     assert upload(client).status_code == 202
+
+
+def test_a_request_too_many_is_refused_and_health_is_told(settings: Settings) -> None:
+    with running(settings.model_copy(update={"max_requests": 1})) as service:
+        client = service.client(service.key())
+        with sending(service):
+            answer = client.get("/v1/jobs")
+            refused(answer, 503, "overloaded", "1 requests are open here")
+            assert int(answer.headers["Retry-After"]) > 0
+            assert client.get("/health/live").status_code == 200
+        assert client.get("/v1/jobs").status_code == 200
 
 
 def test_a_disk_that_is_nearly_full_refuses_before_the_body(
