@@ -7,7 +7,7 @@ KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test kernels lint audit bench corpus chaos lock clean
+.PHONY: help demo serve test kernels lint audit bench corpus chaos fuzz lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ chaos: $(VENV)/.dev  ## Kill everything the service is made of, KILLS times (120
 
 corpus: $(VENV)/.dev  ## Read every crafted file of the corpus without the rule it is about, and spoilt in many ways; takes minutes.
 	RANKWRIGHT_CORPUS=whole $(BIN)/python -m pytest --timeout 0 tests/app/services/test_corpus.py $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own; some minutes.
+	$(BIN)/python -m fuzz
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \

@@ -43,6 +43,7 @@ _REFUSALS = {
     "401": "No key, or one that is unknown, revoked or expired.",
     "403": "The key lacks the scope.",
     "404": "There is no such thing, or it is another owner's.",
+    "406": "None of the media types in Accept can be made; `errors` names those that can.",
     "409": "The thing is in a state that rules this out.",
     "412": "If-Match names another revision than the current one.",
     "413": "The body is too large.",
@@ -54,6 +55,9 @@ _REFUSALS = {
     "507": "A disk of the service is full, or nearly so.",
     "default": "Any other refusal.",
 }
+
+_WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")
+"""Work on other things: they are named in bodies and may not be there, or are in use."""
 
 
 def install(app: FastAPI) -> None:
@@ -131,25 +135,29 @@ def _restore_examples(app: FastAPI, schemas: dict[str, Any]) -> None:
 
 def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> None:
     responses = operation["responses"]
+    tags, operation_id = set(operation["tags"]), operation["operationId"]
     responses.pop("422", None)
     statuses = ["422"]
     if scope is not None:
         operation["security"] = [{"key": []}]
         operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
         statuses += ["401", "403", "429", "503"]
-    if "{" in path:
+    is_work = path.startswith(_WORKS)
+    if "{" in path or (is_work and "requestBody" in operation):
         statuses.append("404")
     if "requestBody" in operation:
         statuses += ["400", "413", "415", "507"]
-    if not {"datasets", "jobs", "models", "evaluations", "comparisons"}.isdisjoint(
-        operation.get("tags", ())
-    ):
+    if is_work or tags & {"datasets", "models"} or operation_id == "rotate_key":
         statuses.append("409")
-    if operation.get("operationId", "").startswith("put_alias"):
+    if operation_id == "put_alias":
         statuses += ["412", "428"]
+    if any(status[0] == "2" and "content" in response for status, response in responses.items()):
+        statuses.append("406")
     for status in [*statuses, "default"]:
-        name = _problem_name(status)
-        responses.setdefault(status, {"$ref": f"#/components/responses/{name}"})
+        if (
+            status == "406" or status not in responses
+        ):  # a route names the first to say that it negotiates
+            responses[status] = {"$ref": f"#/components/responses/{_problem_name(status)}"}
 
 
 def _problem_name(status: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Literal, TypeVar
 
 from fastapi.routing import APIRoute
@@ -12,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.context import Context, context_of
+from app.api.negotiation import choose
 from app.db.audit import Actor, acting
 from app.errors import Forbidden, Unauthenticated, UnsupportedMedia
 from app.infra.ids import new_id
@@ -71,6 +73,7 @@ class GuardedRoute(APIRoute):
         handle = super().get_route_handler()
         scope = scope_of(self.endpoint)
         takes_json = self.body_field is not None
+        offers = self._offers()
 
         async def guarded(request: Request) -> Response:
             if scope is not None:
@@ -79,11 +82,26 @@ class GuardedRoute(APIRoute):
                 request.state.caller = caller
                 if request.method not in _READING:
                     acting.set(self._actor(request, caller))
+            if offers and "accept" in request.headers:
+                choose(request, offers)
             if takes_json:
                 require_json(request)
             return await handle(request)
 
         return guarded
+
+    def _offers(self) -> list[str]:
+        """What the route's answers can be, by its description; it may choose among them by other signs than Accept."""
+        described = [
+            media_type
+            for status, response in self.responses.items()
+            if str(status).startswith("2")
+            for media_type in response.get("content", ())
+        ]
+        if self.status_code == HTTPStatus.NO_CONTENT:
+            return described
+        of_class = getattr(self.response_class, "value", self.response_class).media_type
+        return [*([of_class] if of_class else []), *described]
 
     def _actor(self, request: Request, caller: Caller) -> Actor:
         return Actor(

@@ -18,6 +18,7 @@ from app.cli.api_client import ApiClient
 from core import RankBoost, load
 from core.metrics import auc
 from examples import demo
+from fuzz.machine import Fuzzer
 
 Rankwright = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -206,3 +207,15 @@ def test_the_demo_walks_through_and_leaves_nothing_running(tmp_path: Path) -> No
         "serve.log",
     }
     assert "Traceback" not in (tmp_path / "demo-output" / "serve.log").read_text()
+
+
+def test_requests_made_from_the_description(client: ApiClient, folder: Path) -> None:
+    """The short form of `make fuzz`: schemathesis asks each operation some times, with what exists and without."""
+    key_id = client.request("GET", "/v1/keys")["data"][0]["id"]
+    secret = (folder / "state" / "api-key").read_text().strip()
+    fuzzer = Fuzzer(client.url, secret, key_id, client.request("GET", "/openapi.json"))
+    fuzzer.begin()
+    fuzzer.ask(2 * len(fuzzer.operations))
+    assert not fuzzer.tally.faults
+    assert fuzzer.tally.statuses.keys() == fuzzer.operations.keys()
+    assert min(fuzzer.tally.created[label] for label in fuzzer.creating) >= 1

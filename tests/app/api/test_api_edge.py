@@ -10,6 +10,7 @@ import httpx
 import pytest
 from live_service import Service, running
 from pydantic import SecretStr
+from refusals import refused
 from servers import PostgresServer
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -38,6 +39,31 @@ def test_every_answer_has_the_safe_headers(service: Service, client: httpx.Clien
         assert answer.headers["X-Frame-Options"] == "DENY"
         assert answer.headers["Referrer-Policy"] == "no-referrer"
         assert "Cache-Control" in answer.headers
+
+
+def test_an_accept_that_cannot_be_met(service: Service, client: httpx.Client) -> None:
+    """One rule for every route, before anything is looked up."""
+    body = {"dataset_id": "ds_x", "algorithm": {"name": "rankboost"}}
+    for accept in ("image/png", "text/html;q=0.9, application/json;q=0", "json"):
+        for answer in (
+            client.get("/v1/jobs", headers={"Accept": accept}),
+            client.post("/v1/jobs", json=body, headers={"Accept": accept}),
+            client.get("/health/live", headers={"Accept": accept}),
+        ):
+            refused(answer, 406, "not_acceptable", "application/json", accept)
+    for accept in ("*/*", "application/*", "text/html, */*;q=0.1", ""):
+        assert client.get("/v1/jobs", headers={"Accept": accept}).status_code == 200
+    for path, accept in (
+        ("/metrics", "text/plain"),
+        ("/docs", "text/html"),
+        ("/v1/models/x/plot", "image/svg+xml"),  # 404, and that is no matter of the picture
+        ("/v1/models/x/roc", "text/csv"),
+        ("/v1/models/x/artifact", "application/octet-stream"),
+        ("/v1/keys/key_x", "text/csv, application/json"),
+    ):
+        assert client.get(path, headers={"Accept": accept}).status_code in {200, 404}, path
+    removal = client.delete("/v1/keys/key_x", headers={"Accept": "image/png"})
+    assert removal.status_code == 404  # it would have no body
 
 
 def test_our_own_fault_is_a_problem_without_a_trace(

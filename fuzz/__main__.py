@@ -1,0 +1,89 @@
+"""`make fuzz`: a service of its own, at least 10,000 requests, at least 50 things made by each route that makes any.
+
+Fails on a 5xx (but a 503 that says when to come back), on an answer that the description does not have, on an error in
+the log, and on a process of the service that had to be started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from examples import demo
+from fuzz.machine import Fuzzer, Tally
+
+CASES, CREATES = 10_000, 50
+MOST_ROUNDS, ROUND = 20, 100  # more requests of the routes that have made too little
+SIGNS = (" ERROR ", " CRITICAL ", "Traceback", "will be restarted")
+
+
+def main() -> None:
+    """Run, and print a table of what was asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=CASES, help="least number of requests")
+    parser.add_argument("--creates", type=int, default=CREATES, help="least number made by a route")
+    given = parser.parse_args()
+    demo.START_SECONDS = 300.0  # a machine may be busy, and kernels may have to be compiled
+    with tempfile.TemporaryDirectory() as name:
+        demo.OUTPUT = Path(name)
+        state = demo.OUTPUT / "state"
+        with demo.running_service(state) as client:
+            before = processes()
+            document = client.request("GET", "/openapi.json")
+            key_id = client.request("GET", "/v1/keys")["data"][0]["id"]
+            secret = (state / "api-key").read_text().strip()
+            fuzzer = Fuzzer((state / "address").read_text().strip(), secret, key_id, document)
+            fuzzer.begin()
+            fuzzer.ask(given.cases)
+            for _ in range(MOST_ROUNDS):
+                if short := too_few(fuzzer, given.creates):
+                    fuzzer.ask(ROUND, short)
+            restarted = before != processes()
+        log = (demo.OUTPUT / "serve.log").read_text()
+    sys.stdout.write(table(fuzzer) + "\n")
+    faults = [f"{label} {status}: {text}" for (label, status), text in fuzzer.tally.faults.items()]
+    faults += [f"log: {line}" for line in log.splitlines() if any(sign in line for sign in SIGNS)]
+    if restarted:
+        faults.append("a process of the service is another one than at the start")
+    if fuzzer.tally.cases < given.cases:
+        faults.append(f"{fuzzer.tally.cases} requests of {given.cases}")
+    faults += [
+        f"{label}: made {fuzzer.tally.created[label]} of {given.creates}"
+        for label in too_few(fuzzer, given.creates)
+    ]
+    sys.exit("\n".join(faults) or None)
+
+
+def too_few(fuzzer: Fuzzer, creates: int) -> list[str]:
+    """The operations that have made less."""
+    return [label for label in fuzzer.creating if fuzzer.tally.created[label] < creates]
+
+
+def processes() -> set[int]:
+    """The pids of broker, worker, dispatcher and API: the children of our only child."""
+    (supervisor,) = _children(os.getpid())
+    return _children(supervisor)
+
+
+def _children(pid: int) -> set[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return {int(child) for task in tasks for child in task.read_text().split()}
+
+
+def table(fuzzer: Fuzzer) -> str:
+    """What was asked of each operation, what it answered, and how much it made."""
+    tally: Tally = fuzzer.tally
+    lines = [f"{'operation':58} {'asked':>6} {'made':>5}  answers"]
+    for label, counts in sorted(tally.statuses.items()):
+        made = str(tally.created[label]) if label in fuzzer.creating else ""
+        answers = "  ".join(f"{status}: {count}" for status, count in sorted(counts.items()))
+        lines.append(f"{label:58} {counts.total():6} {made:>5}  {answers}")
+    lines.append(f"{'all':58} {tally.cases:6} {tally.created.total():5}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Requests made from the service's description by schemathesis, each of which may use what those before it made."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from schemathesis.core.failures import Failure, FailureGroup
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+)
+
+from app.services.ingest import CONTENT_TYPES
+from fuzz.sound import Request, World
+
+SOUND = 0.6  # share of requests that take what is known to work
+WEIGHT = 4  # how much more often something is made than read
+MOST_AT_A_TIME = 10  # requests of one kind in a row, but for that
+MODES = [GenerationMode.POSITIVE] * 3 + [GenerationMode.NEGATIVE]
+CHECKS = [content_type_conformance, response_headers_conformance, response_schema_conformance]
+SECONDS = 60.0
+# Refusals that any route may give, which the description sums up as `default`
+ANYWHERE = {400, 406, 408, 413, 414, 429, 431}
+FIRST = ("POST /v1/datasets",) * 6 + ("POST /v1/jobs",) * 8
+# It says 503 where a part is away, and describes that.
+READY = "GET /health/ready"
+
+
+@schemathesis.serializer(*CONTENT_TYPES)
+def _as_it_is(_context: Any, value: Any) -> bytes:
+    """Tables are sent as the bytes that they are, and what was generated in their stead as its text."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+
+
+def creating(document: dict[str, Any]) -> list[str]:
+    """The operations that make something: their answer may be 201 or 202, and they ask for more than an end."""
+    return [
+        f"{method.upper()} {path}"
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if method in ("post", "put") and {"201", "202"} & operation["responses"].keys()
+        if not path.endswith("/cancel")
+    ]
+
+
+@dataclass
+class Tally:
+    """What was asked, and what came of it, by operation."""
+
+    statuses: defaultdict[str, Counter[int]] = field(
+        default_factory=lambda: defaultdict(Counter[int])
+    )
+    created: Counter[str] = field(default_factory=Counter)
+    faults: dict[tuple[str, int], str] = field(default_factory=dict)  # the first of each kind
+
+    @property
+    def cases(self) -> int:
+        """How many requests were sent."""
+        return sum(counts.total() for counts in self.statuses.values())
+
+
+class Fuzzer:
+    """Sends requests to one service with one key, and holds each answer to its description."""
+
+    def __init__(self, url: str, secret: str, key_id: str, document: dict[str, Any]) -> None:
+        self.tally = Tally()
+        self.creating = creating(document)
+        self._round = 0
+        self._world = World(Random(0), key_id)
+        self._url = url
+        self._session = requests.Session()
+        self._headers = {"Authorization": f"Bearer {secret}"}
+        self._schema = schemathesis.openapi.from_dict(document)
+        self.operations = {
+            result.ok().label: result.ok() for result in self._schema.get_all_operations()
+        }
+        self._described = {
+            f"{method.upper()} {path}": {
+                int(code) for code in operation["responses"] if code.isdigit()
+            }
+            for path, methods in document["paths"].items()
+            for method, operation in methods.items()
+        }
+
+    def begin(self) -> None:
+        """Make one of everything, so that there is something to read."""
+        for label in (*FIRST, *self.creating):
+            operation = self.operations[label]
+            path = {
+                parameter.name: self._world.parameter(label, parameter.name)
+                for parameter in operation.path_parameters
+            }
+            request = self._world.request(label)
+            if request is not None and None not in path.values():
+                self._send(_put_in(operation.Case(path_parameters=path), request))
+
+    def ask(self, cases: int, only: Sequence[str] = ()) -> None:
+        """Send at least so many requests, of all operations unless they are named, those that make something more
+        often; operation by operation, round by round.
+        """
+        labels, until = list(only or self.operations), self.tally.cases + cases
+        weights = [WEIGHT if label in self.creating else 1 for label in labels]
+        each = min(-(-cases // sum(weights)), MOST_AT_A_TIME)
+        while self.tally.cases < until:
+            self._round += 1
+            for label, weight in zip(labels, weights, strict=True):
+                self._ask_for(self.operations[label], each * weight)
+
+    def _ask_for(self, operation: Any, cases: int) -> None:
+        """What is drawn depends on no answer, as hypothesis wants it; what exists is put in afterwards."""
+
+        @seed(self._round)
+        @given(data=st.data())
+        @settings(
+            max_examples=cases,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        def ask_one(data: st.DataObject) -> None:
+            mode = data.draw(st.sampled_from(MODES))
+            case = data.draw(operation.as_strategy(generation_mode=mode))
+            self._make_sound(case)
+            self._send(case)
+
+        ask_one()
+
+    def _make_sound(self, case: Any) -> None:
+        """Most of the time, replace what was generated by what is known to work."""
+        label, world = case.operation.label, self._world
+        for header in (
+            "Accept",
+            "Prefer",
+        ):  # the first may ask for a stream, the second for a minute
+            case.headers.pop(header, None)
+        for name, generated in case.path_parameters.items():
+            known = world.parameter(label, name)
+            if known is not None and world.random.random() < SOUND:
+                case.path_parameters[name] = known
+            elif generated == world.own_key:
+                case.path_parameters[name] = "key_none"
+        request = world.request(label)
+        if request is not None and world.random.random() < SOUND:
+            case.headers.pop("Idempotency-Key", None)
+            case.headers.pop("Content-Encoding", None)
+            _put_in(case, request)
+
+    def _send(self, case: Any) -> None:
+        try:
+            response = case.call(
+                base_url=self._url, session=self._session, headers=self._headers, timeout=SECONDS
+            )
+        except (requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL, UnicodeError):
+            return  # no client could send it
+        label, status = case.operation.label, response.status_code
+        self.tally.statuses[label][status] += 1
+        fault = self._fault(case, response)
+        if fault is not None:
+            self.tally.faults.setdefault((label, status), f"{fault}\n{case.as_curl_command()}")
+        if status in (200, 201, 202) and response.headers["content-type"] == ["application/json"]:
+            answer = response.json()
+            self._world.learn(answer)
+            if label in self.creating and "valid" not in answer:
+                self.tally.created[label] += 1
+        elif status in (204, 404):
+            self._world.forget(case.path_parameters.values(), gone=status == 204)
+
+    def _fault(self, case: Any, response: Any) -> str | None:
+        """What is wrong with the answer."""
+        label, status = case.operation.label, response.status_code
+        if status >= 500 and label != READY:
+            told = status == 503 and "retry-after" in response.headers
+            return None if told else f"our own fault: {response.text[:500]}"
+        if status not in self._described[label] | ANYWHERE:
+            return f"the description has no {status}: {response.text[:500]}"
+        if status < 300 and self._world.is_gone(case.path_parameters.values()):
+            return "what was deleted is there"
+        try:
+            case.validate_response(response, checks=CHECKS)
+        except FailureGroup as group:
+            return "; ".join(
+                f"{type(error).__name__}: {error.message[:500]}"
+                for error in group.exceptions
+                if isinstance(error, Failure)
+            )
+        return None
+
+
+def _put_in(case: Any, request: Request) -> Any:
+    case.query = dict(request.query)
+    case.headers.update(request.headers)
+    if request.body is not None:
+        case.body, case.media_type = request.body, request.media_type
+    return case
