@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,16 +130,31 @@ def _file_format(form: Form) -> tuple[str, str | None]:
 
 
 async def _write(chunks: AsyncIterator[bytes], writer: BlobWriter) -> None:
-    """Write in big pieces and in a thread: hashing and a slow disk must not hold up the loop."""
+    """Write in a thread, one piece while the next comes in: hashing and a slow disk must not hold up the loop."""
+    writing: asyncio.Task[None] | None = None
+    try:
+        async for piece in _pieces(chunks):
+            if writing is not None:
+                await writing
+            writing = asyncio.create_task(run_in_threadpool(writer.write, piece))
+        if writing is not None:
+            await writing
+    finally:
+        if writing is not None:
+            await asyncio.wait([writing])  # before the file is closed
+    if writer.size == 0:
+        raise Invalid("the body must hold a table, it is empty", code="empty_body")
+
+
+async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same bytes in big pieces."""
     pending: list[bytes] = []
     size = 0
     async for chunk in chunks:
         pending.append(chunk)
         size += len(chunk)
         if size >= _WRITE_BYTES:
-            await run_in_threadpool(writer.write, b"".join(pending))
+            yield b"".join(pending)
             pending, size = [], 0
     if size:
-        await run_in_threadpool(writer.write, b"".join(pending))
-    if writer.size == 0:
-        raise Invalid("the body must hold a table, it is empty", code="empty_body")
+        yield b"".join(pending)
