@@ -17,7 +17,6 @@ from app.infra import faults
 
 _STAGING = "staging"
 _SENT_BYTES = 8 << 20
-_SENT_BYTES = 8 << 20
 _HOLD = "hold-"
 _DOOMED = "doomed-"
 
@@ -169,16 +168,6 @@ class BlobWriter:
         self._file.write(chunk)
         self._hash.update(chunk)
         self.size += len(chunk)
-        if self.size - self._sent >= _SENT_BYTES:
-            self._send_to_disk()
-
-    def _send_to_disk(self) -> None:
-        """Have the system begin to write out what is new, so that little is left to wait for in the end."""
-        self._file.flush()
-        if hasattr(os, "posix_fadvise"):  # Linux writes what is not written yet, and keeps it in memory
-            new = self.size - self._sent
-            os.posix_fadvise(self._file.fileno(), self._sent, new, os.POSIX_FADV_DONTNEED)
-        self._sent = self.size
         if self.size - self._sent >= _SENT_BYTES:
             self._send_to_disk()
 
