@@ -142,6 +142,18 @@ class PostgresServer:
         with psycopg.connect(self._dsn("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 
+    def dump(self, name: str, file: Path) -> None:
+        """Write a database to a file."""
+        self._client("pg_dump", "-Fc", "-f", str(file), name)
+
+    def load(self, file: Path, name: str) -> None:
+        """Make what is in a file anew in a database."""
+        self._client("pg_restore", "-d", name, "--clean", "--if-exists", str(file))
+
+    def _client(self, program: str, *words: str) -> None:
+        command = [self._bin / program, "-h", self.folder, "-U", "postgres", *words]
+        subprocess.run(command, check=True, env=self._environment, capture_output=True)
+
     def url(self, name: str) -> str:
         """The SQLAlchemy URL of a database."""
         return f"postgresql+psycopg://postgres@/{name}?host={self.folder}"

@@ -13,7 +13,7 @@ from app.db import session as session_module
 from app.db import workers
 from app.db.session import Database
 from app.db.tables import Idempotency, Worker
-from app.errors import Unavailable
+from app.errors import OutOfSpace, Unavailable
 
 
 def hello(db: Database, worker_id: str) -> None:
@@ -67,6 +67,26 @@ def test_a_database_that_is_away(tmp_path: Path) -> None:
         with pytest.raises(Unavailable, match="the database is away") as caught:
             hello(Database(url), "wrk_a")
         assert caught.value.code == "database_unavailable"
+
+
+def test_a_full_disk(sqlite_url: str) -> None:
+    db = Database(sqlite_url, pool_size=1)
+    with db.read() as session:  # no page more than there are
+        pages = session.execute(text("PRAGMA page_count")).scalar_one()
+        session.execute(text(f"PRAGMA max_page_count = {pages}"))
+    with pytest.raises(OutOfSpace, match="the database's disk is full") as caught:
+        hello(db, "wrk_" + "a" * 100_000)
+    assert (caught.value.status, caught.value.code) == (507, "out_of_space")
+    with db.read() as session:
+        assert session.scalars(select(Worker)).all() == []
+    db.close()
+
+
+def test_a_full_disk_of_postgresql(postgres_url: str) -> None:
+    db = Database(postgres_url)
+    with pytest.raises(OutOfSpace, match="full"), db.write() as session:
+        session.execute(text("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$"))
+    db.close()
 
 
 def test_a_lock_beyond_patience(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,64 @@
+"""docs/deploy.md's backup of PostgreSQL: the database first, the blobs after it, while nothing sweeps."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from queue_steps import OWNER, add_dataset
+from servers import PostgresServer
+
+from app.db.session import Database
+from app.infra.blobs import BlobStore
+from app.infra.settings import Settings
+from app.services import datasets, keys
+from app.services.doctor import Level, examine
+
+
+@pytest.fixture
+def restored(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of a database to restore into."""
+    yield postgres.create("restored")
+    postgres.drop("restored")
+
+
+def upload(db: Database, blobs: BlobStore, content: bytes) -> str:
+    with blobs.writer("uploads") as writer:
+        writer.write(content)
+        key, sha256 = writer.commit()
+    return add_dataset(db, upload_key=key, sha256=sha256, status="ready").id
+
+
+def test_the_order_matters(
+    postgres: PostgresServer, postgres_url: str, restored: str, tmp_path: Path
+) -> None:
+    db, blobs = Database(postgres_url), BlobStore(tmp_path / "blobs")
+    keys.create(db, OWNER, "key", keys.SCOPES)
+    kept, deleted = upload(db, blobs, b"kept"), upload(db, blobs, b"deleted meanwhile")
+    shutil.copytree(blobs.root, tmp_path / "too-early")
+    made_meanwhile = upload(db, blobs, b"made between the early copy and the dump")
+    postgres.dump("migrated", tmp_path / "dump")
+    datasets.delete(db, OWNER, deleted)
+    after = upload(db, blobs, b"made after the dump")
+    shutil.copytree(blobs.root, tmp_path / "copy")
+    db.close()
+    postgres.load(tmp_path / "dump", "restored")
+
+    copy = Database(restored)
+    page = datasets.list_page(copy, OWNER, limit=10, after=None)
+    assert {dataset.id for dataset in page.data} == {kept, deleted, made_meanwhile}
+    assert after not in {dataset.id for dataset in page.data}
+    copy.close()
+    assert trouble(restored, tmp_path / "copy") == {}
+    early = trouble(restored, tmp_path / "too-early")
+    assert early == {"blobs": f"1 of 3 are missing: upload of dataset {made_meanwhile}"}
+
+
+def trouble(url: str, blobs: Path) -> dict[str, str]:
+    """What the doctor finds wrong, beside the broker and the workers that are not there."""
+    settings = Settings(database_url=SecretStr(url), blob_url=f"file://{blobs}")
+    found = examine(settings, {}, broker_url=f"redis+socket://{blobs}/none", runs=False, deep=True)
+    return {finding.part: finding.detail for finding in found if finding.level == Level.FAIL}
