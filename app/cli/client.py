@@ -120,7 +120,11 @@ def upload(
         dataset = send_table(client, table, pairs, fields, parent)
     if as_json:
         out.print_json(data=dataset)
-        return
+    else:
+        _show_dataset(dataset)
+
+
+def _show_dataset(dataset: dict[str, Any]) -> None:
     features = sum(column["role"] == "feature" for column in dataset["columns"])
     out.print(
         f"[bold]{dataset['id']}[/]  {escape(dataset['name'])}{_numbered(dataset)}: {dataset['rows']:,} rows, "
