@@ -115,6 +115,15 @@ def test_bad_requests(small: Service, dataset_id: str) -> None:
     refused(client.get(f"{address}?limit=0"), 422, "invalid")
 
 
+def test_a_large_version_is_checked_by_a_worker_alone(small: Service) -> None:
+    client = small.client(small.key())
+    large = small.upload(
+        client, table(1000)
+    )  # the table that is made of it is beyond a body's bound
+    refused(add(client, large, validate="true"), 413, "too_large", "without being kept")
+    assert add(client, large, validate="true", mode="replace").json()["rows"] == 2
+
+
 def test_what_kinds_of_columns_there_are(service: Service, client: httpx.Client) -> None:
     rows = "".join(
         f"{n}.5,{'true' if n % 3 else 'false'},{n % 4},2026-01-{n % 28 + 1:02},5,,,x{n},z,{n % 2}\n"
