@@ -135,10 +135,10 @@ class Attendance:
         return None
 
     def _give_back(self) -> Ending:
-        """End the fit for another worker to go on with: from where it is, if it can."""
-        made = self._process.stop_job(keep=True, seconds=self._settings.stop_seconds)
-        if made is not None:
-            self._keep_checkpoint(made)
+        """End the fit, for another worker to go on from where it is if it can; unless it ends by itself just now."""
+        for message in self._process.stop_job(keep=True, seconds=self._settings.stop_seconds):
+            if message["type"] != "stopped" and (ending := self._hear(message)) is not None:
+                return ending
         return partial(queue.give_back, self._db, self._claim)
 
     def _ask_for_checkpoints(self) -> dict[str, Any]:

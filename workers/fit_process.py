@@ -69,26 +69,26 @@ class FitProcess:
         """Private memory that the process took since the job began. 0 where the system does not tell."""
         return max(0, self._private_bytes() - self._memory_at_start)
 
-    def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> Message | None:
+    def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> list[Message]:
         """End the running job: ask, wait so long for the answer, then kill. Check `alive` afterwards.
 
-        Asked to `keep` what is done, it makes a checkpoint first if it can; returns its message.
+        Asked to `keep` what is done, it makes a checkpoint first if it can. Returns what it said, but for progress.
         """
         deadline = time.monotonic() + seconds
-        kept = None
+        said: list[Message] = []
         try:
             self._send({"type": "stop", "keep": keep})
             while (left := deadline - time.monotonic()) > 0:
                 message = self.receive(left)
                 if message is None or message["type"] == "progress":
                     continue
+                said.append(message)
                 if message["type"] != "checkpoint":
-                    return kept
-                kept = message
+                    return said
         except FitProcessDied:
             pass
         self.kill()
-        return kept
+        return said
 
     def kill(self) -> None:
         """End the process and its group now, and wait for it."""
