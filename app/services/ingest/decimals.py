@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.services.ingest.faults import BadTable, brief
+
 _EXACT_DIGITS = 15  # whole numbers of so many digits are doubles, and so are powers of ten up to 10²²: one rounding
 _EXACT_SCALE = 22
 
@@ -19,4 +21,7 @@ def as_doubles(column: pa.Array) -> pa.Array:
         whole = column.cast(pa.decimal128(38, kind.scale)).view(pa.decimal128(38, 0))
         digits = whole.cast(pa.int64()).cast(pa.float64())
         return pc.divide(digits, pa.scalar(np.float64(10.0**kind.scale)))
-    return pc.cast(pc.cast(column, pa.string()), pa.float64())
+    try:
+        return pc.cast(pc.cast(column, pa.string()), pa.float64())
+    except pa.ArrowInvalid as error:  # a file may claim any scale
+        raise BadTable(f"a column of {kind} cannot be read: {brief(error)}") from error

@@ -99,6 +99,8 @@ class Faults:
 def brief(said: object) -> str:
     """What a library says of itself or of a type, on one line and cut to a length that a message can bear."""
     text = " ".join(str(said).split())
+    if isinstance(said, MemoryError):
+        text = f"it needs more memory than there is ({text})"
     return text if len(text) <= _BRIEF else text[:_BRIEF] + "…"
 
 

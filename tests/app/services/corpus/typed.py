@@ -271,6 +271,11 @@ def far_times() -> Iterator[Case]:
     body = typed_body(table, PARQUET, use_deprecated_int96_timestamps=True)
     expected = Table({"a": [32503680000.0] * 2}, {"a": "datetime"})
     yield Case("the year 3000 as INT96", "far dates", body, expected, PARQUET)
+    tenths = typed_column(pa.array([Decimal("0.3"), Decimal("0.7")], pa.decimal128(38, 19)), ARROW)
+    forged = tenths.replace(b"\x26\0\0\0\x13\0\0\0", b"\x26\0\0\0\x13\1\1\1")
+    forged = forged.replace(b"\x13\0\0\0\x26\0\0\0", b"\x13\1\1\1\x26\0\0\0")
+    refusal = Refused("a column of decimal128(38, 16843027) cannot be read")
+    yield Case("a forged scale", "", forged, refusal, ARROW, beside=tenths)
     far = pa.array([2**62, 1], pa.timestamp("s"))
     refusal = Refused("a date or time that is taken as text must be of the years 1 to 9999")
     given = {"categorical": ["a"]}
