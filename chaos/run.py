@@ -25,7 +25,8 @@ TICK_SECONDS = 0.1
 DEAL_SECONDS = 1.0
 TELL_SECONDS = 30.0
 HANG_SECONDS = 2.0
-PATIENCE_SECONDS = 30.0
+PATIENCE = 2.0
+"""So many times as long as a start takes an attack waits, at most, for a job to end since the last one."""
 SWEEP_SECONDS = 0.5
 
 
@@ -78,13 +79,16 @@ class Run:
         self._killed: list[tuple[int, float]] = []
         self._began = time.monotonic()
         self._ended = 0
+        self._patience = 0.0
 
     def __call__(self) -> Report:
         """Work and attack, then rest and audit."""
         report = Report(self._deployment.name)
         plan, deployment = self._plan, self._deployment
         self._deal()
+        began = time.monotonic()
         deployment.start()
+        self._patience = PATIENCE * (time.monotonic() - began)
         callers = [
             Caller(deployment.address, deployment.secret, self._ledger, plan.seed * 100 + number)
             for number in range(plan.callers)
@@ -128,7 +132,7 @@ class Run:
             if (
                 self._plan.assaults
                 and now >= attack_at
-                and (self._ended > ended or now > attack_at + PATIENCE_SECONDS)
+                and (self._ended > ended or now > attack_at + self._patience)
             ):
                 attack_at = now + self._random.expovariate(1 / self._plan.every_seconds)
                 ended = self._ended
