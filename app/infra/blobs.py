@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Self
 
 from app.infra import faults
+from app.infra.writeback import Writeback
 
 _STAGING = "staging"
-_SENT_BYTES = 8 << 20
 _HOLD = "hold-"
 _DOOMED = "doomed-"
 
@@ -149,7 +149,7 @@ class BlobWriter:
         self._file = self._path.open("xb")
         self._hash = hashlib.sha256()
         self.size = 0
-        self._sent = 0
+        self._writeback = Writeback(self._file.fileno())
 
     def __enter__(self) -> Self:
         return self
@@ -168,18 +168,7 @@ class BlobWriter:
         self._file.write(chunk)
         self._hash.update(chunk)
         self.size += len(chunk)
-        if self.size - self._sent >= _SENT_BYTES:
-            self._send_to_disk()
-
-    def _send_to_disk(self) -> None:
-        """Have the system begin to write out what is new, so that little is left to wait for in the end."""
-        self._file.flush()
-        if hasattr(
-            os, "posix_fadvise"
-        ):  # Linux writes what is not written yet, and keeps it in memory
-            new = self.size - self._sent
-            os.posix_fadvise(self._file.fileno(), self._sent, new, os.POSIX_FADV_DONTNEED)
-        self._sent = self.size
+        self._writeback.grown_to(self.size)
 
     @property
     def path(self) -> Path:

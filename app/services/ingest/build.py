@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -61,10 +62,17 @@ def ingest(
             _, whole = build.source.progress()
             # All is read, and only the look is left.
             told = partial(callback, whole, whole, {"rows": found["rows"]})
-            profile = survey_table(folder / TABLE_FILE, features, found["label"], told)
+            with ThreadPoolExecutor(1) as aside:
+                sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
+                profile = survey_table(folder / TABLE_FILE, features, found["label"], told)
             (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
-            return found | {"profile": PROFILE_FILE}
+            return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
     raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _roles(names: Sequence[str], payload: Mapping[str, Any]) -> Roles:
@@ -265,8 +273,6 @@ class Build:
     def _result(
         self, converter: Converter, rows: int, identifiers: Collection[str]
     ) -> dict[str, Any]:
-        with self._path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         labels = [
             {
                 "name": label,
@@ -280,7 +286,6 @@ class Build:
         single = labels[0] if self._payload[LABELS] is None and labels else {}
         return {
             "file": TABLE_FILE,
-            "sha256": sha256,
             "rows": rows,
             "negatives": single.get("negatives"),
             "positives": single.get("positives"),

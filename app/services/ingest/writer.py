@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from app.infra.writeback import Writeback
 
 CATEGORIES = pa.dictionary(pa.int32(), pa.string())
 ROW_GROUP = 65_536
@@ -33,14 +36,19 @@ class TableWriter:
             use_byte_stream_split=floats,
             write_statistics=False,
         )
+        self._descriptor = os.open(path, os.O_RDONLY)
+        self._writeback = Writeback(self._descriptor)
 
     def __enter__(self) -> TableWriter:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self._flush(1)
-        self._writer.close()
+        try:
+            if kind is None:
+                self._flush(1)
+            self._writer.close()
+        finally:
+            os.close(self._descriptor)
 
     def write(self, arrays: list[pa.Array]) -> None:
         """Take a batch; a row group is written when it is full."""
@@ -55,6 +63,7 @@ class TableWriter:
             # Batches bring dictionaries of their own; a column of a row group has one.
             table = pa.Table.from_batches(self._waiting, schema=self._schema).unify_dictionaries()
             self._writer.write_table(table.slice(0, self._size), row_group_size=self._size)
+            self._writeback.grown_to(os.fstat(self._descriptor).st_size)
             rest = table.slice(self._size)
             self._waiting = rest.to_batches()
             self._rows = rest.num_rows

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from app.infra import blobs
 from app.infra.blobs import BlobStore
+from app.infra.writeback import Writeback
 
 
 def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blobs, "_SENT_BYTES", 10_000)
+    monkeypatch.setattr(Writeback, "_PART", 10_000)
     store = BlobStore(tmp_path)
     pieces = [bytes([i % 251]) * (7 * i) for i in range(200)]
     whole = b"".join(pieces)
