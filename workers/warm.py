@@ -97,7 +97,8 @@ def _ignore(step: int, of: int, info: object) -> None:
 
 
 if __name__ == "__main__":
-    import app.services.plain_query  # noqa: F401 - the API's own kernel, compiled by importing it
+    import app.services.plain_query  # the API's own kernels, compiled by importing them
+    import app.services.plain_rows  # noqa: F401
 
     if faults := warm_up(Settings()):
         raise ExceptionGroup("the warm-up failed", faults)

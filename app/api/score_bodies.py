@@ -21,6 +21,7 @@ from app.services import score_terms, table_scores
 from app.services.datasets import Format, check_encoding, check_format
 from app.services.ingest.stream import Stream
 from app.services.keys import Caller
+from app.services.plain_rows import read_plain
 from app.services.score_tables import Bounds, Floats
 from app.services.scoring import Served
 from app.services.table_scores import Scores
@@ -139,6 +140,11 @@ def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Serve
 
 def rows_of(served: Served, body: bytes, lenient: bool) -> Floats:
     """The rows of a JSON body, in either form."""
+    features = served.features
+    if features.types.count("numeric") == len(features.types):
+        plain = read_plain(body, features.names)
+        if plain is not None:
+            return plain
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -1,0 +1,234 @@
+"""POST score of many rows in every format: rows a second of the server's CPU, and of the clock.
+
+    python -m benchmarks.http_bulk [--rows 40000] [--requests 12] [--rounds 100]
+
+One uvicorn process with default settings serves a warm model of stumps on 20 features. One keep-alive connection from
+another process sends the same body again and again, and takes the answer in the format named second. CPU is user and
+system time of the server process, by Linux's clock ticks; formats take turns, and the figures are of the best turn.
+Below, the same work in this process without HTTP, stage by stage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.csv
+
+from app.api.score_bodies import rows_of
+from app.db import migrate
+from app.infra.settings import Settings
+from app.main import open_context
+from app.services import datasets, keys, submission
+from app.services.ingest.sources import ARROW, CSV, NDJSON
+from app.services.score_tables import Bounds, read_body, read_with
+from app.services.score_terms import Terms
+from app.services.scoring import Served
+from benchmarks.http_score import HOST, cpu_seconds, free_port, run_jobs
+
+FEATURES, TRAINED_ON, TURNS = 20, 20_000, 3
+JSON = "application/json"
+OWNER = "bench"
+
+
+def as_csv(table: pa.Table) -> bytes:
+    """The table as text."""
+    sink = io.BytesIO()
+    pyarrow.csv.write_csv(table, sink)
+    return sink.getvalue()
+
+
+def as_arrow(table: pa.Table) -> bytes:
+    """The table as a stream of one batch."""
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def draw(rows: int, *, label: bool, seed: int) -> pa.Table:
+    """Rows of numbers with six digits, as tables have them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, FEATURES)).round(5)
+    columns = {f"feature_{j}": X[:, j] for j in range(FEATURES)}
+    if label:
+        columns["label"] = (X[:, :8].sum(axis=1) + rng.normal(size=rows) > 2).astype(np.int8)
+    return pa.table(columns)
+
+
+def bodies(rows: int) -> dict[str, tuple[str, str, bytes]]:
+    """What is sent, by its name: its type, the type of the answer, the bytes."""
+    table = draw(rows, label=False, seed=1)
+    names, lists = table.column_names, [list(row.values()) for row in table.to_pylist()]
+    exact = np.random.default_rng(2).normal(size=(rows // 2, FEATURES)).tolist()
+    lines = b"".join(map(orjson.dumps, table.slice(0, rows // 3).to_pylist())).replace(
+        b"}{", b"}\n{"
+    )
+    return {
+        "Arrow, Arrow back": (ARROW, ARROW, as_arrow(table)),
+        "Arrow, JSON back": (ARROW, JSON, as_arrow(table)),
+        "CSV, JSON back": (CSV, JSON, as_csv(table)),
+        "CSV, CSV back": (CSV, CSV, as_csv(table)),
+        "JSON columns": (JSON, JSON, orjson.dumps({"columns": names, "data": lists})),
+        "JSON columns, 17 digits": (JSON, JSON, orjson.dumps({"columns": names, "data": exact})),
+        "JSON rows": (JSON, JSON, orjson.dumps({"rows": table.slice(0, rows // 3).to_pylist()})),
+        "NDJSON": (NDJSON, NDJSON, lines),
+    }
+
+
+def train(settings: Settings, rounds: int) -> tuple[str, str, Served]:
+    """Train the model in this process; returns its id, a key, and the model as it is served."""
+    context = open_context(settings)
+    _, secret = keys.create(context.db, OWNER, "bench", ["score"])
+    text = as_csv(draw(TRAINED_ON, label=True, seed=0))
+    with context.blobs.writer("uploads") as upload, context.db.write() as session:
+        upload.write(text)
+        key, sha256 = upload.commit()
+        stored = datasets.Upload(key, upload.size, sha256, datasets.Format(CSV, None))
+        said = datasets.describe({"name": "bench", "label": "label"})
+        dataset = datasets.accept(session, settings, OWNER, said, stored)
+    run_jobs(context)
+    request = submission.TrainRequest(
+        dataset.id,
+        {"name": "rankboost", "n_rounds": rounds},
+        {"metric": "auc"},
+        {"method": "holdout", "fraction": 0.25},
+    )
+    with context.db.write() as session:
+        job = submission.submit(session, settings, OWNER, request)
+    run_jobs(context)
+    served = context.models.find(OWNER, job.spec["model_name"])
+    context.db.close()
+    return served.model_id, secret, served
+
+
+def over_http(
+    port: int,
+    server: int,
+    model_id: str,
+    secret: str,
+    sent: dict[str, tuple[str, str, bytes]],
+    requests: int,
+) -> None:
+    """Print rows a second of each format."""
+    headers = {"Authorization": f"Bearer {secret}"}
+    best: dict[str, tuple[float, float, int]] = {}
+    with httpx.Client(base_url=f"http://{HOST}:{port}", headers=headers, timeout=60) as client:
+        address = f"/v1/models/{model_id}/score"
+        for _ in range(TURNS):
+            for name, (kind, answer, body) in sent.items():
+                asked = {"Content-Type": kind, "Accept": answer}
+                for _ in range(2):
+                    client.post(address, content=body, headers=asked).raise_for_status()
+                begun = time.perf_counter(), cpu_seconds(server)
+                for _ in range(requests):
+                    client.post(address, content=body, headers=asked).raise_for_status()
+                cpu = (cpu_seconds(server) - begun[1]) / requests
+                wall = (time.perf_counter() - begun[0]) / requests
+                if name not in best or cpu < best[name][0]:
+                    best[name] = cpu, wall, len(body)
+    print("| sent, and answered | MB | M rows/s of CPU | M rows/s |")
+    print("|---|---|---|---|")
+    for name, (cpu, wall, size) in best.items():
+        rows = ROWS_OF[name]
+        print(f"| {name} | {size / 1e6:.1f} | {rows / cpu / 1e6:.2f} | {rows / wall / 1e6:.2f} |")
+
+
+ROWS_OF: dict[str, int] = {}
+
+
+def within(served: Served, sent: dict[str, tuple[str, str, bytes]]) -> None:
+    """Print the CPU time of each stage, a row."""
+    bounds = Bounds(2_000, 64 << 20)
+
+    def read(name: str) -> Callable[[], object]:
+        kind, _, body = sent[name]
+        if kind == JSON:
+            return lambda: rows_of(served, body, lenient=False)
+
+        def work() -> int:
+            table = datasets.Format(kind, None)
+            reader, found = read_body(body, table, served.features, Terms(), None, bounds)
+            return read_with(
+                found,
+                lambda source: sum(
+                    X.size for batch in reader.batches(source) for X in batch.blocks(FEATURES)
+                ),
+            )
+
+        return work
+
+    X = np.random.default_rng(1).normal(size=(ROWS_OF["CSV, JSON back"], FEATURES))
+    scores = served.ranker.score_rows(X)
+    assert served.curve is not None
+    stages: dict[str, tuple[int, Callable[[], object]]] = {
+        f"read {name.partition(', ')[0] if 'digits' not in name else name}": (
+            ROWS_OF[name],
+            read(name),
+        )
+        for name in sent
+    }
+    stages["score"] = len(X), lambda: served.ranker.score_rows(X)
+    stages["place on the curve"] = len(X), lambda: served.curve.locate(scores)  # type: ignore[union-attr]
+    print("\n| stage | ns a row |")
+    print("|---|---|")
+    for name, (rows, work) in stages.items():
+        work()
+        times = []
+        for _ in range(5):
+            begun = time.process_time()
+            work()
+            times.append(time.process_time() - begun)
+        print(f"| {name} | {min(times) / rows * 1e9:.0f} |")
+
+
+def main() -> None:
+    """Train, serve, measure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--requests", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=100)
+    args = parser.parse_args()
+    sent = bodies(args.rows)
+    parts = {"JSON rows": 3, "NDJSON": 3, "JSON columns, 17 digits": 2}
+    ROWS_OF.update({name: args.rows // parts.get(name, 1) for name in sent})
+    with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder:
+        settings = Settings(state_dir=Path(folder))
+        migrate.upgrade(settings.sqlalchemy_url)
+        model_id, secret, served = train(settings, args.rounds)
+        port = free_port()
+        command = [sys.executable, "-m", "benchmarks.http_score", "--serve", folder, str(port)]
+        with (Path(folder) / "server.log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            wait_for(port, process)
+            over_http(port, process.pid, model_id, secret, sent, args.requests)
+        finally:
+            process.terminate()
+            process.wait()
+        within(served, sent)
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the server answers."""
+    while process.poll() is None:
+        try:
+            httpx.get(f"http://{HOST}:{port}/health/live")
+            return
+        except httpx.HTTPError:
+            time.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+if __name__ == "__main__":
+    main()

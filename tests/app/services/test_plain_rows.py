@@ -1,0 +1,113 @@
+"""Rows of plain JSON, compiled: what is read is what JSON says, to the last bit, and all else is left undone."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+import pytest
+
+from app.services.plain_rows import read_plain
+
+NAMES = ["a", "b c", "d"]
+
+
+def body(rows: list[list[float | None]], names: list[str] = NAMES) -> bytes:
+    return orjson.dumps({"columns": names, "data": rows})
+
+
+def number(text: str) -> float | None:
+    """What one number is read as."""
+    found = read_plain(b'{"columns":["a"],"data":[[' + text.encode() + b"]]}", ["a"])
+    return None if found is None else float(found[0, 0])
+
+
+def same(found: np.ndarray | None, expected: list[list[float | None]]) -> bool:
+    wanted = np.array(expected, dtype=np.float64).reshape(len(expected), -1)
+    return found is not None and np.array_equal(found.view(np.int64), wanted.view(np.int64))
+
+
+def test_doubles_of_every_size_are_read_to_the_last_bit() -> None:
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**64, 30_000, dtype=np.uint64).view(np.float64)
+    usual = np.abs(bits) > 1e-307  # the others are subnormal, or may be
+    values = bits[np.isfinite(bits) & usual]
+    values = np.concatenate([values, rng.normal(size=6_000), rng.normal(size=6_000).round(4)])
+    values = np.concatenate([values, rng.integers(-(10**15), 10**15, 3_000).astype(float)])
+    rows = values[: len(values) // 3 * 3].reshape(-1, 3).tolist()
+    assert same(read_plain(body(rows), NAMES), rows)
+
+
+def test_numbers_of_up_to_19_digits_are_the_nearest_doubles() -> None:
+    rng = np.random.default_rng(1)
+    undecided = 0
+    for digits in rng.integers(1, 20, 4_000).tolist():
+        w, q = int(rng.integers(0, 10**digits, dtype=np.uint64)), int(rng.integers(-340, 300))
+        value = number(f"{w}e{q}")
+        undecided += value is None
+        assert value is None or value == float(f"{w}e{q}"), (w, q)
+    assert undecided < 400
+    for odd in rng.integers(2**52, 2**53, 1_000).tolist():  # halfway between two doubles
+        for tie in (2 * odd + 1, (2 * odd + 1) * 8):
+            assert number(str(tie)) == float(tie)
+        tenths = (2 * (odd >> 1) + 1) * 5
+        assert number(f"{tenths}e-1") == float(f"{tenths}e-1")
+
+
+def test_columns_may_come_in_any_order_and_values_be_missing() -> None:
+    rows = [[1.5, None, -3e-7], [0.0, 12345.678, 1e22]]
+    text = orjson.dumps({"columns": NAMES[::-1], "data": [row[::-1] for row in rows]})
+    assert same(read_plain(text, NAMES), rows)
+    spaced = b'\n{ "columns" :["a","b c","d"] , "data":[ [1.5 , null,\t-3E-7],\r\n [0 ,12345.678,1.0e+22 ] ] }\n'
+    assert same(read_plain(spaced, NAMES), rows)
+    assert read_plain(body([]), NAMES).shape == (0, 3)  # type: ignore[union-attr]
+    assert np.signbit(read_plain(body([[-0.0, 0.0, 1.0]]), NAMES)[0, 0])  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *("[[1,2,3]", "[[1,2,3]]]", "[[1,2]]", "[[1,2,3,4]]", "[[1,2,3],]", "[1,2,3]", "[[]]"),
+        *("[[1,2,3]}", "[[1,2,3]] x", "[[01,2,3]]", "[[.5,2,3]]", "[[1.,2,3]]", "[[+1,2,3]]"),
+        *("[[1e,2,3]]", "[[1e+,2,3]]", "[[-,2,3]]", "[[true,2,3]]", '[["1",2,3]]', "[[nul,2,3]]"),
+        *("[[NaN,2,3]]", "[[1e400,2,3]]", "[[5e-324,2,3]]", "[[1e99999999999,2,3]]", "[[1,,3]]"),
+        *("[[12345678901234567890,2,3]]", "[[null1,2,3]]", "[[1 2,3]]", "[[1,2,3] [1,2,3]]", "[[-"),
+    ],
+)
+def test_what_is_not_plain_is_left_undone(data: str) -> None:
+    assert read_plain(b'{"columns":["a","b c","d"],"data":' + data.encode() + b"}", NAMES) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{}",
+        b'{"columns":["a","b c"],"data":[[1,2]]}',
+        b'{"columns":["a","a","d"],"data":[[1,2,3]]}',
+        b'{"columns":["a","b c",3],"data":[[1,2,3]]}',
+        b'{"columns":["a","b]","d"],"data":[[1,2,3]]}',
+        b'{"columns":["a","b c","d"],"data":[[1,2,3]],"x":1}',
+        b'{"data":[[1,2,3]],"columns":["a","b c","d"]}',
+        b'{"columns":["a","b c","d"],"data":[[1,2,3]]',
+    ],
+)
+def test_other_bodies_are_left_undone(text: bytes) -> None:
+    assert read_plain(text, NAMES) is None
+
+
+def test_damaged_bodies_are_never_read_as_what_they_are_not() -> None:
+    """Where the compiled reader reads something, JSON says the same."""
+    rng = np.random.default_rng(2)
+    whole = body(rng.normal(size=(4, 3)).round(3).tolist())
+    read = 0
+    for _ in range(3_000):
+        text = bytearray(whole)
+        for place in rng.integers(0, len(text), 2):
+            text[place] = b'0123456789.,[]{}eE+-" nul'[rng.integers(25)]
+        found = read_plain(bytes(text), NAMES)
+        if found is not None:
+            said = orjson.loads(bytes(text))
+            assert said["columns"] == NAMES
+            assert same(found, said["data"])
+            read += 1
+    assert 100 < read < 2_500
