@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from xml.etree import ElementTree
 
 import httpx
 import numpy as np
 import pytest
+from harness import children_of, is_running
 
 from app.cli.api_client import ApiClient
 from core import RankBoost, load
@@ -20,6 +24,7 @@ from core.metrics import auc
 from examples import demo
 from fuzz.machine import Fuzzer
 
+MIB = 1024**2
 Rankwright = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -207,6 +212,52 @@ def test_the_demo_walks_through_and_leaves_nothing_running(tmp_path: Path) -> No
         "serve.log",
     }
     assert "Traceback" not in (tmp_path / "demo-output" / "serve.log").read_text()
+
+
+@contextmanager
+def api_memory_limited_to(more: int) -> Iterator[int]:
+    """Let the API process take so many more bytes than it has, for the length of a block; its pid."""
+    (supervisor,) = children_of(os.getpid())
+    (api,) = (
+        pid
+        for pid in children_of(supervisor)
+        if b"\0api\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
+    status = Path(f"/proc/{api}/status").read_text()
+    held = 1024 * int(status.partition("VmData:")[2].split()[0])
+    before = resource.prlimit(api, resource.RLIMIT_DATA, (held + more, resource.RLIM_INFINITY))
+    try:
+        yield api
+    finally:
+        resource.prlimit(api, resource.RLIMIT_DATA, before)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA covers mmap on Linux")
+def test_an_upload_larger_than_memory(client: ApiClient, folder: Path) -> None:
+    """Raw and as a form, 200 MB pass through an API process that may take 48 MB more than it has."""
+    key = (folder / "state" / "api-key").read_text().strip()
+    megabyte = b"1,0\n" * (MIB // 4)
+    part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="t.csv"\r\n\r\n'
+    bodies = {
+        "text/csv": (b"a,y\n", b""),
+        "multipart/form-data; boundary=b": (part + b"a,y\n", b"\r\n--b--\r\n"),
+    }
+    with httpx.Client(
+        base_url=client.url, headers={"Authorization": f"Bearer {key}"}, timeout=120
+    ) as http:
+        http.post(
+            "/v1/datasets?validate=true", content=b"a,y\n", headers={"Content-Type": "text/csv"}
+        )
+        with api_memory_limited_to(48 * MIB) as pid:
+            for media_type, (begin, end) in bodies.items():
+                content = chain([begin], repeat(megabyte, 200), [end])
+                answer = http.post(
+                    "/v1/datasets", content=content, headers={"Content-Type": media_type}
+                )
+                assert answer.status_code == 202, answer.text
+                assert answer.json()["bytes"] == 200 * MIB + 4
+                assert is_running(pid)
+                http.post(f"/v1/jobs/{answer.json()['job_id']}/cancel")  # nobody wants it read
 
 
 def test_requests_made_from_the_description(client: ApiClient, folder: Path) -> None:
