@@ -56,16 +56,25 @@ class Shop:
         self.db = Database(settings.sqlalchemy_url)
         self.blobs = BlobStore(settings.blob_dir)
 
-    def upload(self, table: bytes, *, label: str = "y", positive: str = "1") -> str:
-        """Accept a CSV; returns the id of the ingest job's dataset."""
+    def upload(
+        self,
+        table: bytes,
+        content_type: str = "text/csv",
+        *,
+        label: str = "y",
+        positive: str = "1",
+        **settings: object,
+    ) -> str:
+        """Accept a table, under these settings where they are not the shop's; returns the dataset's id."""
         with self.blobs.writer("uploads") as writer:
             writer.write(table)
             key, sha256 = writer.commit()
-        csv = datasets.Format("text/csv", None)
-        upload = datasets.Upload(key, len(table), sha256, csv)
+        written = datasets.Format(content_type, None)
+        upload = datasets.Upload(key, len(table), sha256, written)
         said = datasets.describe({"name": "table", "label": label, "positive": positive})
         with self.db.write() as session:
-            return datasets.accept(session, self.settings, OWNER, said, upload).id
+            given = self.settings.model_copy(update=settings)
+            return datasets.accept(session, given, OWNER, said, upload).id
 
     def train(
         self,
@@ -137,6 +146,17 @@ class Shop:
         with self.db.read() as session:
             count = select(func.count()).select_from(Model).where(Model.job_id == job_id)
             return session.scalar(count) or 0
+
+    def why_invalid(self, dataset_id: str) -> str:
+        """Wait until the dataset is invalid; returns the first reason."""
+
+        def told() -> str | None:
+            dataset = datasets.get(self.db, OWNER, dataset_id)
+            assert dataset.status != "ready"
+            return str(dataset.errors[0]["detail"]) if dataset.errors else None
+
+        reason: str = eventually(told, seconds=60)
+        return reason
 
     def parts_of(self, job_id: str) -> list[Job]:
         """The job's parts, in order."""

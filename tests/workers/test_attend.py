@@ -8,7 +8,7 @@ from threading import Thread
 from types import SimpleNamespace
 
 import pytest
-from harness import ENDLESS, LONG, OWNER, Crew, is_running
+from harness import ENDLESS, LONG, OWNER, Crew, csv_table, is_running
 from servers import eventually
 from sqlalchemy import update
 
@@ -147,6 +147,27 @@ def test_a_process_that_died_idle_costs_no_attempt(crew: Crew) -> None:
     eventually(lambda: not process.alive)
     assert crew.shop.reaches(crew.shop.train(crew.table, 5), "succeeded").attempt == 1
     assert crew.fit_process() != pid
+
+
+def test_an_upload_whose_parser_hangs_or_crashes_is_invalid(crew: Crew) -> None:
+    """A process that is stopped does nothing, as one in an endless loop; the next upload finds another."""
+    hung = crew.fit_process()
+    os.kill(hung, signal.SIGSTOP)
+    dataset_id = crew.shop.upload(csv_table(200), job_timeout_seconds=0.2)
+    assert "timeout_seconds (0.2)" in crew.shop.why_invalid(dataset_id)
+    assert not is_running(hung)
+
+    crashed = crew.fit_process()
+    os.kill(crashed, signal.SIGSTOP)
+    dataset_id = crew.shop.upload(csv_table(200), job_max_attempts=1)
+    job_id = datasets.get(crew.shop.db, OWNER, dataset_id).job_id
+    assert job_id is not None
+    crew.shop.reaches(job_id, "running")
+    os.kill(crashed, signal.SIGSEGV)
+    os.kill(crashed, signal.SIGCONT)
+    assert f"fit process {crashed} was killed by SIGSEGV" in crew.shop.why_invalid(dataset_id)
+    assert crew.shop.ready_table() != dataset_id
+    eventually(lambda: not any((crew.shop.settings.blob_dir / "staging").iterdir()))
 
 
 def test_the_users_fault_fails_at_once(crew: Crew) -> None:

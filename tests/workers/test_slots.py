@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from harness import ENDLESS, LONG, OWNER, Shop, csv_table, is_running, warm_process
 from servers import eventually
@@ -79,6 +82,15 @@ def test_stopping_gives_the_job_back_as_if_never_claimed(
     assert shop.artifact_of(job_id) == shop.artifact_of(whole)
 
 
+def bomb() -> bytes:
+    """A Parquet file of some kilobytes, whose text takes 320 MB once it is read."""
+    text = pa.array(["x" * (1 << 20)] * 320)
+    sink = io.BytesIO()
+    table = pa.table({"t": text, "y": [i % 2 for i in range(len(text))]})
+    pq.write_table(table, sink, compression="zstd", use_dictionary=False)
+    return sink.getvalue()
+
+
 @on_sqlite
 def test_a_job_over_its_memory_fails_with_the_limit_named(
     make_shop: MakeShop, make_slots: MakeSlots
@@ -99,6 +111,10 @@ def test_a_job_over_its_memory_fails_with_the_limit_named(
     assert str(limit) in job.error["detail"]
     assert tight.ends(tight.train(small, 5)).state == "succeeded"
     assert tight.reaches(neighbour, "succeeded").attempt == 1
+    packed = bomb()
+    assert len(packed) < 100_000
+    dataset_id = tight.upload(packed, "application/vnd.apache.parquet")
+    assert "more memory than" in tight.why_invalid(dataset_id)
 
 
 @on_sqlite
