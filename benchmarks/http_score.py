@@ -36,6 +36,7 @@ from app.api.context import Context
 from app.api.security import authenticate
 from app.db import migrate
 from app.infra.settings import Settings
+from app.api.server import server_config
 from app.main import app_factory, open_context
 from app.services import datasets, execution, keys, queue, submission
 
@@ -74,7 +75,8 @@ def serve(state_dir: Path, port: int) -> None:
     body = b'{"model_id":"mdl_%s","score":1.3721234567890123,"fpr":0.0123,"tpr":0.41}' % (b"0" * 32)
     null = Route(NULL_PATH, Null(app.state.context, body), methods=["GET"])
     app.router.routes.insert(0, null)
-    uvicorn.run(app, host=HOST, port=port, access_log=False, log_config=None)
+    settings = app.state.context.settings
+    uvicorn.Server(server_config(app, settings, host=HOST, port=port, log_config=None)).run()
 
 
 def train(settings: Settings) -> tuple[str, str, list[dict[str, str]]]:

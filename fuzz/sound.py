@@ -91,7 +91,8 @@ class World:
 
     def learn(self, body: Any) -> None:
         """Remember what an answer shows to exist."""
-        for thing in body.get("data", [body]) if isinstance(body, dict) else ():
+        listed = body.get("data") if isinstance(body, dict) else None
+        for thing in listed if isinstance(listed, list) else [body]:
             if not (isinstance(thing, dict) and isinstance(thing.get("id"), str)):
                 continue
             kind = thing["id"].partition("_")[0]
