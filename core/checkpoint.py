@@ -12,18 +12,19 @@ Whoever may have to stop a fit runs it within `Checkpoints`, and asks for one fr
 
 A checkpoint holds what the steps so far have changed: the weights of the rows, the rounds, the scores that are
 followed. Bins and codes are laid out anew, which gives the same ones. It is sealed (`core.sealed`) with a hash of the
-algorithm, its parameters, the rows and the versions of the libraries: any other fit, and any other version, pays it no
-heed and begins at the beginning. Fits that make none (see `offered`) run as if there were no `Checkpoints`.
+algorithm, its parameters, the rows, the versions of the libraries and the text of this one: any other fit, and any
+other code, pays it no heed and begins at the beginning. Fits that make none (see `offered`) run as if there were no
+`Checkpoints`.
 
 Without `Checkpoints` a fit does nothing for any of this, and with them nothing until one is asked for.
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numba
@@ -35,12 +36,6 @@ from core.errors import ArtifactError
 from core.ranker import Arrays
 from core.sealed import seal, unseal
 from core.version import LIBRARY_VERSION
-
-SCHEMA_VERSION = 1
-_VERSIONS = json.dumps(
-    [SCHEMA_VERSION, LIBRARY_VERSION]
-    + [library.__version__ for library in (np, scipy, numba, sklearn)]
-).encode()
 
 Identify = Callable[[], bytes]
 
@@ -162,7 +157,7 @@ class Checkpoints:
             state = fit.get_state()
             if sum(array.nbytes for array in state.values()) > most_bytes:
                 return None
-            return seal(_with_versions(identify()), state)
+            return seal(_with_code(identify()), state)
         except ArtifactError:
             return None  # it is made of what no file holds, such as a foreign estimator
 
@@ -171,7 +166,7 @@ class Checkpoints:
         if self._resume is None:
             return
         try:
-            fit.set_state(unseal("a checkpoint", self._resume, _with_versions(identify())))
+            fit.set_state(unseal("a checkpoint", self._resume, _with_code(identify())))
         except ArtifactError:
             return
         self._resume, self.resumed = None, True
@@ -230,5 +225,19 @@ def _holds_arrays(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], np.ndarray)
 
 
-def _with_versions(fit: bytes) -> bytes:
-    return hashlib.sha256(fit + _VERSIONS).digest()
+def _with_code(fit: bytes) -> bytes:
+    return hashlib.sha256(fit + _CODE).digest()
+
+
+def _identify_code() -> bytes:
+    """Hash what else the bits of a fit depend on: this library's text and the versions of those below it."""
+    found = hashlib.sha256(LIBRARY_VERSION.encode())
+    for library in (np, scipy, numba, sklearn):
+        found.update(f"{library.__name__} {library.__version__}\n".encode())
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        found.update(file.read_bytes())
+    return found.digest()
+
+
+# Now, and not when it is asked for: an upgrade may replace the files under a process that runs.
+_CODE = _identify_code()

@@ -196,9 +196,9 @@ def test_more_than_may_be_kept_is_not() -> None:
     assert [data is None for data in sizes] == [False, True]
 
 
-def test_another_version_is_another_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_code_is_another_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = stopped(fit_of("rankboost"), 7)
-    monkeypatch.setattr("core.checkpoint._VERSIONS", b"another")
+    monkeypatch.setattr("core.checkpoint._CODE", b"another")
     _goes_unused(checkpoint, fit_of("rankboost"))
 
 
