@@ -84,9 +84,8 @@ class Orders:
             chosen = self._random.choices(points, owed, k=n_armed)
             faults = [self._fault(point) for point in chosen]
             faults += [""] * (_ORDERS - n_armed)
-            wrong = (
-                clocks and role == "dispatcher"
-            )  # it judges by the clock what others have written
+            # The dispatcher judges by its clock what others have written.
+            wrong = clocks and role == "dispatcher"
             self._write(role, [{"faults": f, "mutants": self._clock(wrong)} for f in faults])
 
     def call_off(self) -> None:

@@ -102,13 +102,13 @@ class Run:
         finally:
             for caller in callers:
                 caller.stop.set()
+        report.findings += self._audit()
         report.fired = Counter((f.point, f.action) for f in self._logs.firings)
         report.done = self._assaults.done
         report.kills = self._kills()
         report.accepted = len(self._ledger.accepted)
         report.answers = self._ledger.answers
         report.errors = self._logs.errors
-        report.findings += self._audit()
         deaths = [*self._killed, *((death.pid, death.at) for death in self._assaults.deaths)]
         report.recovered = recoveries(self._db, deaths, self._logs.workers)
         self._db.close()
