@@ -69,7 +69,7 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks a public service.
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/pip install --quiet --disable-pip-version-check "pip-audit>=2.9"
-	$(VENV)/audit/bin/pip-audit --require-hashes --disable-pip -r requirements.lock
+	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output

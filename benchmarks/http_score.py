@@ -34,9 +34,9 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.context import Context
 from app.api.security import authenticate
+from app.api.server import server_config
 from app.db import migrate
 from app.infra.settings import Settings
-from app.api.server import server_config
 from app.main import app_factory, open_context
 from app.services import datasets, execution, keys, queue, submission
 
