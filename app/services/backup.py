@@ -86,6 +86,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
     except BaseException:
         archive.remove(target)
         raise
+    os.sync()  # names as well as bytes: the backup outlives a power cut
     return made
 
 
@@ -115,6 +116,7 @@ def restore(source: Path, state_dir: Path) -> Backup:
         except BaseException:
             shutil.rmtree(fresh)
             raise
+    os.sync()
     return made
 
 

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 DAY = 86400.0
 BATCH = 500
 REST_SECONDS = 0.02
+RETRY_SECONDS = 60.0
 ROUNDS_A_GRACE = 24
 _KEYS_A_QUERY = 500
 
@@ -51,15 +52,18 @@ class Housekeeper:
         self._events_pruned = rows.FIRST  # of the jobs that ended before, no event is left to prune
 
     def run(self) -> None:
-        """Work until told to stop. What goes wrong costs a round."""
+        """Work until told to stop. What goes wrong is tried again before long."""
+        interval = self._settings.blob_grace_seconds / ROUNDS_A_GRACE
         while not self._stop.is_set():
+            pause = interval
             try:
                 self.round()
             except Unavailable as error:
                 log.warning("housekeeping waits: %s", error)
+                pause = min(interval, RETRY_SECONDS)
             except Exception:
                 log.exception("housekeeping failed, and goes on with the next round")
-            self._stop.wait(self._settings.blob_grace_seconds / ROUNDS_A_GRACE)
+            self._stop.wait(pause)
 
     def round(self) -> Counter[str]:
         """Remove everything whose time has come; returns how many of what."""

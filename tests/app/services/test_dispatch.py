@@ -16,8 +16,9 @@ from sqlalchemy import select
 
 from app.db import migrate
 from app.db import outbox as outbox_rows
+from app.db import workers as worker_rows
 from app.db.session import Database
-from app.db.tables import Outbox
+from app.db.tables import Outbox, Worker
 from app.infra.blobs import BlobStore
 from app.infra.producer import QUEUE, WAKE_TASK, BrokerAway, Producer
 from app.infra.settings import Settings
@@ -58,6 +59,11 @@ def owed(db: Database) -> int:
     with db.read() as session:
         rows = session.scalars(select(Outbox.job_id).where(Outbox.published_at.is_(None)))
         return len(rows.all())
+
+
+def no_workers(db: Database) -> bool:
+    with db.read() as session:
+        return session.scalars(select(Worker)).first() is None
 
 
 @contextmanager
@@ -264,6 +270,15 @@ class TestDispatcher:
             eventually(lambda: owed(db) == 0)
         assert messages(valkey) == 1
         assert claimed(db).token == stale.token + 1
+
+    def test_it_keeps_house_beside_its_work(
+        self, db: Database, blobs: BlobStore, producer: Producer
+    ) -> None:
+        with db.write() as session:
+            worker_rows.hello(session, "wrk_old", host="h", version="1", slots=1)
+            session.get_one(Worker, "wrk_old").seen_at = 1.0
+        with running(Dispatcher(db, blobs, Settings(), producer)):
+            eventually(lambda: no_workers(db))
 
     def test_it_survives_a_database_that_goes_and_comes(
         self,
