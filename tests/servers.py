@@ -151,7 +151,7 @@ class PostgresServer:
         self._client("pg_restore", "-d", name, "--clean", "--if-exists", str(file))
 
     def _client(self, program: str, *words: str) -> None:
-        command = [self._bin / program, "-h", self.folder, "-U", "postgres", *words]
+        command = [str(self._bin / program), "-h", str(self.folder), "-U", "postgres", *words]
         subprocess.run(command, check=True, env=self._environment, capture_output=True)
 
     def url(self, name: str) -> str:

@@ -16,7 +16,7 @@ _QUEUED_OF_OWNER = (
     select(func.count()).select_from(Job).where(*_QUEUED, Job.owner == bindparam("of_owner"))
 )
 _QUEUED_IN_ALL = select(func.count()).select_from(
-    select(Job.id).where(*_QUEUED).limit(bindparam("most")).subquery()
+    select(Job.state).where(*_QUEUED).limit(bindparam("most")).subquery()
 )
 _PAIRS_OF_OWNER = DatasetPairs.dataset_id.in_(
     select(Dataset.id).where(Dataset.owner == bindparam("of_owner"))
