@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import orjson
@@ -98,7 +98,8 @@ async def answer_rows(
         model = served or context.models.find(caller.owner, ref)
         return model.model_id, make(model, score(model, body)).write(media_type)
 
-    if served is not None and len(body) <= _INLINE_BYTES and is_json(request):
+    plain = is_json(request) and "content-encoding" not in request.headers
+    if served is not None and plain and len(body) <= _INLINE_BYTES:
         model_id, content = work()
     else:
         model_id, content = await run_in_threadpool(work)
@@ -123,13 +124,13 @@ def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Serve
             errors = [{"parameter": name, "detail": detail} for name in said]
             raise Invalid(detail, errors=errors)
         compression = check_encoding(encoding)
-        most = settings.max_body_bytes
+        most, bounds = settings.max_body_bytes, bounds_of(settings)
 
         def score_json(served: Served, body: bytes) -> Scores:
             if compression is not None:
                 with Stream(body, compression, most) as stream:
                     body = stream.read()
-            return table_scores.score_matrix(served, rows_of(served, body, lenient))
+            return table_scores.score_matrix(served, rows_of(served, body, lenient, bounds))
 
         return score_json
     table: Format = check_format(request.headers.get("content-type", ""), encoding)
@@ -138,8 +139,8 @@ def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Serve
     return lambda served, body: table_scores.score_body(served, body, table, terms, bounds)
 
 
-def rows_of(served: Served, body: bytes, lenient: bool) -> Floats:
-    """The rows of a JSON body, in either form."""
+def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Floats:
+    """The rows of a JSON body, in either form; no more than a table may have, for absent features cost no bytes."""
     features = served.features
     if features.types.count("numeric") == len(features.types):
         plain = read_plain(body, features.names)
@@ -151,9 +152,18 @@ def rows_of(served: Served, body: bytes, lenient: bool) -> Floats:
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
     match given:
         case {"rows": list(rows), **rest} if not rest:
+            _check_count(rows, bounds.most_rows(len(features.names)))
             return served.features.matrix_of_rows(rows, lenient=lenient)
         case {"columns": list(columns), "data": list(data), **rest} if not rest:
+            _check_count(data, bounds.most_rows(len(features.names)))
             return served.features.matrix_of_table(columns, data, lenient=lenient)
     raise Invalid(
         'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]} and nothing beside'
     )
+
+
+def _check_count(rows: Sequence[object], most: int) -> None:
+    if len(rows) > most:
+        raise Invalid(
+            f"a body may have at most {most} rows here, got {len(rows)}", code="too_many_rows"
+        )

@@ -160,7 +160,9 @@ def read_plain(body: bytes, names: Sequence[str]) -> Floats | None:
         return None
     if columns != list(names) and set(columns) != set(names):
         return None
-    X = np.empty((body.count(b"[", head.end()), len(names)))
+    # A row has a digit and a comma or bracket for each value: what is no more than brackets gets no room.
+    most_rows = (len(body) - head.end()) // (2 * len(names) + 1)
+    X = np.empty((min(body.count(b"[", head.end()), most_rows), len(names)))
     rows = _read_rows(np.frombuffer(body, dtype=np.uint8), head.end(), X)
     if rows < 0:
         return None

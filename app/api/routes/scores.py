@@ -29,7 +29,7 @@ from app.api.schemas.scores import (
     Scores,
 )
 from app.api.score_answers import Answer, Column
-from app.api.score_bodies import SaidDep, answer_rows, is_lenient, rows_of
+from app.api.score_bodies import SaidDep, answer_rows, bounds_of, is_lenient, rows_of
 from app.api.security import GuardedRoute, authenticate, needs, require_json
 from app.services import scoring
 from app.services.scoring import Served
@@ -255,11 +255,11 @@ async def explain_rows(
     """Each score as a sum: the mean training score and, per feature, how the row differs from it."""
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
-    cached = context.models.cached(caller.owner, ref)
+    cached, bounds = context.models.cached(caller.owner, ref), bounds_of(context.settings)
 
     def work() -> bytes:
         served = cached or context.models.find(caller.owner, ref)
-        explained = scoring.explain(served, rows_of(served, body, lenient), label)
+        explained = scoring.explain(served, rows_of(served, body, lenient, bounds), label)
         return orjson.dumps({"model_id": served.model_id, "explanations": explained})
 
     content = await run_in_threadpool(work)

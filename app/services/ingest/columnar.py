@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.services.ingest.delimited import Upload, check_names
 from app.services.ingest.faults import BadTable, Faults, brief, show
 from app.services.ingest.rows import MAX_NAME, Rows
-from app.services.ingest.stream import DAMAGE, find_compression
+from app.services.ingest.stream import DAMAGE, find_compression, too_long
 from app.services.ingest.text import is_text
 
 _BATCH_ROWS = 65_536
 _BATCH_CELLS = 1 << 22
+_VIEW_BYTES = 16  # of which the first four say how long the text is
 
 
 def _batch_rows(columns: int) -> int:
@@ -96,7 +98,9 @@ class ArrowTable:
         first = 0
         try:
             with _opened(self._upload) as (file, position):
+                viewed = 0
                 for whole in pa.ipc.open_stream(file):
+                    viewed += self._check_views([whole.column(place) for place in places], viewed)
                     for rows in _cut(whole, places, wanted, first):
                         yield rows
                         first += rows.batch.num_rows
@@ -105,6 +109,32 @@ class ArrowTable:
                     raise BadTable("the Arrow stream goes on after its end")
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
+
+    def _check_views(self, columns: Sequence[pa.Array], before: int) -> int:
+        """Return the bytes of the texts that columns of views hold. Raises BadTable if they take more than a table may.
+
+        Any number of views may be of the same bytes, so that one long text is small only in the file. Those of a
+        dictionary are not counted to the batches behind, which may share it.
+        """
+        sizes = [
+            _viewed_bytes(c.dictionary if pa.types.is_dictionary(c.type) else c) for c in columns
+        ]
+        if before + sum(sizes) > self._upload.max_bytes:
+            raise too_long(self._upload.max_bytes)
+        return sum(
+            size
+            for c, size in zip(columns, sizes, strict=True)
+            if not pa.types.is_dictionary(c.type)
+        )
+
+
+def _viewed_bytes(column: pa.Array) -> int:
+    """Bytes of the texts of a column of views, by what these say of themselves; 0 for other columns."""
+    if not pa.types.is_string_view(column.type) or not len(column):
+        return 0
+    views = column.buffers()[1]
+    lengths = np.frombuffer(views, np.int32, count=len(views) // _VIEW_BYTES * 4)[::4]
+    return int(np.sum(np.maximum(lengths, 0), dtype=np.int64))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 
 from app.services.ingest.delimited import MAX_RECORD, Upload, check_names
-from app.services.ingest.faults import BadTable, Fault, Faults, show
+from app.services.ingest.faults import ENOUGH, BadTable, Fault, Faults, show
 from app.services.ingest.rows import Rows
 from app.services.ingest.stream import Stream
 from app.services.ingest.text import spell_number
@@ -45,7 +45,7 @@ class NdjsonTable:
                 self._keys += [key for key in record if key not in known]
                 known.update(record)
                 self.names = check_names(self._keys, max_columns, number)
-        if not self.names:
+        if faults.total >= ENOUGH or not self.names:
             raise faults.summarise() if faults.total else _nothing()
 
     def progress(self) -> tuple[int, int]:
@@ -87,6 +87,8 @@ class NdjsonTable:
         with self._upload.open() as stream:
             self._stream = stream
             for number, line in enumerate(_lines(stream), start=1):
+                if faults.total >= ENOUGH:
+                    return
                 if not line.strip():
                     continue
                 try:

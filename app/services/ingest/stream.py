@@ -118,10 +118,7 @@ class Stream(io.RawIOBase):
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.size += len(data)
         if self.size > self._max_bytes:
-            raise BadTable(
-                f"the table must be at most {self._max_bytes} bytes once decompressed; it is longer",
-                code="too_large",
-            )
+            raise too_long(self._max_bytes)
         if b'"' in data:  # quicker than to count none
             self.quotes += data.count(b'"')
         return data
@@ -161,6 +158,14 @@ class Stream(io.RawIOBase):
             self._plain.close()
             self._file.close()
         super().close()
+
+
+def too_long(max_bytes: int) -> BadTable:
+    """The refusal of a table that is over the limit."""
+    return BadTable(
+        f"the table must be at most {max_bytes} bytes once decompressed; it is longer",
+        code="too_large",
+    )
 
 
 def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:

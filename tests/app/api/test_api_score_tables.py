@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -35,7 +35,9 @@ from score_formats import (
     draw,
     headers,
 )
+from starlette.concurrency import run_in_threadpool
 
+from app.api import score_bodies
 from app.api.score_answers import Answer
 from app.infra.settings import Settings
 
@@ -91,13 +93,24 @@ def test_every_format_gives_the_figures_of_json(
 
 
 def test_json_may_be_compressed(
-    scorer: httpx.Client, address: str, expected: dict[str, Any]
+    scorer: httpx.Client,
+    address: str,
+    expected: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    in_threads: list[object] = []
+
+    async def note(work: Callable[[], Any]) -> Any:
+        in_threads.append(work)
+        return await run_in_threadpool(work)
+
+    monkeypatch.setattr(score_bodies, "run_in_threadpool", note)
     body = json.dumps({"rows": [{name: row[name] for name in FEATURES} for row in ROWS]})
     said = headers("application/json", "gzip")
     sent = gzip.compress(body.encode())
     answer = scorer.post(f"{address}/score", content=sent, headers=said)
     assert answer.json() == expected
+    assert in_threads  # a few bytes may be many
     bomb = gzip.compress(b" " * (9 << 20))
     refused(scorer.post(f"{address}/score", content=bomb, headers=said), 422, "too_large")
 
@@ -314,6 +327,30 @@ def test_what_arrow_claims_is_looked_up_before_it_is_read(
             writer.write_batch(pa.record_batch({"age": [1.0]}))
     answer = scorer.post(f"{address}/score", content=sink.getvalue(), headers=said)
     refused(answer, 422, "too_large", "4096 messages")
+
+
+def test_one_text_under_many_views_is_as_long_as_all_of_them(
+    scorer: httpx.Client, address: str, expected: dict[str, Any]
+) -> None:
+    long = pa.array(["x" * (MOST // 8)], pa.string_view()).buffers()
+    views = pa.py_buffer(long[1].to_pybytes() * len(ROWS))
+    bomb = pa.Array.from_buffers(pa.string_view(), len(ROWS), [None, views, long[2]])
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * len(ROWS), pa.int32()), bomb)
+    table = as_table(ROWS)
+    plan = table["plan"].cast(pa.string())
+    for column, status in ((bomb, 422), (words, 422), (plan.cast(pa.string_view()), 200)):
+        body = as_arrow(table.set_column(table.column_names.index("plan"), "plan", column))
+        answer = scorer.post(f"{address}/score", content=body, headers=headers(ARROW))
+        assert answer.status_code == status, answer.text
+    assert answer.json() == expected
+
+
+def test_rows_without_bytes_are_bounded_in_json_too(scorer: httpx.Client, address: str) -> None:
+    empty = {"rows": [{}] * (MOST // (8 * len(FEATURES)) + 1)}
+    lenient = {"Prefer": "handling=lenient"}
+    for door in ("score", "explain"):
+        answer = scorer.post(f"{address}/{door}", json=empty, headers=lenient)
+        refused(answer, 422, "too_many_rows")
 
 
 @pytest.mark.parametrize("content_type", [CSV, NDJSON, ARROW, FILE])

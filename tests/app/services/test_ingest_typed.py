@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from uploads import read
 
-from app.services.ingest.faults import BadTable
+from app.services.ingest.faults import ENOUGH, BadTable
 
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -272,3 +272,9 @@ def test_unknown_content_type_and_encoding(tmp_path: Path) -> None:
         read(tmp_path, "a,y\n", "image/png")
     with pytest.raises(BadTable, match="must be gzip or zstd, got 'br'"):
         read(tmp_path, "a,y\n", encoding="br")
+
+
+def test_ndjson_is_given_up_after_ten_thousand_faults(tmp_path: Path) -> None:
+    with pytest.raises(BadTable) as refusal:
+        read(tmp_path, "x\n" * 12_000 + '{"y": 1}\n', content_type=NDJSON)
+    assert refusal.value.total == ENOUGH

@@ -77,6 +77,13 @@ def test_what_is_not_plain_is_left_undone(data: str) -> None:
     assert read_plain(b'{"columns":["a","b c","d"],"data":' + data.encode() + b"}", NAMES) is None
 
 
+def test_a_body_gets_room_for_as_many_rows_as_it_can_hold() -> None:
+    names = [f"f{i}" for i in range(2_000)]
+    brackets = b'{"columns":' + orjson.dumps(names) + b',"data":[' + b"[" * 4_000_000
+    assert read_plain(brackets, names) is None  # as rows they would take 64 GB
+    assert same(read_plain(b'{"columns":["a"],"data":[[1],[2]]}', ["a"]), [[1.0], [2.0]])
+
+
 @pytest.mark.parametrize(
     "text",
     [
