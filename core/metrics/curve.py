@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.groups import FloatArray, ScoreGroups, group_by_score, inner
 from core.metrics.hull import upper_hull
+from core.metrics.placing import Guide
 from core.metrics.window import check_window
 
 
@@ -158,12 +159,12 @@ class RocCurve:
 
         Notes
         -----
-        O(n_scores · log n_points).
+        O(n_scores · log n_points) at worst, O(n_scores) where thresholds are spread evenly.
         """
         values = np.asarray(scores, dtype=np.float64)
         if np.isnan(values).any():
             raise InvalidData("scores must not hold NaN")
-        points = np.searchsorted(self._ascending, -values, side="right") - 1
+        points = self._guide.find((-values).ravel()).reshape(values.shape) - 1
         return self.fpr[points], self.tpr[points]
 
     def locate_one(self, score: float) -> tuple[float, float]:
@@ -177,6 +178,10 @@ class RocCurve:
     @cached_property
     def _ascending(self) -> FloatArray:
         return -self.thresholds
+
+    @cached_property
+    def _guide(self) -> Guide:
+        return Guide.to(self._ascending)
 
     @cached_property
     def _lookup(self) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:

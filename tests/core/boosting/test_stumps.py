@@ -11,7 +11,7 @@ import pytest
 
 from core import RankBoost
 from core.boosting.stump_sum import ROUND
-from core.boosting.stumps import fold
+from core.boosting.stumps import BLOCK_ROWS, FEW_ROWS, FEW_THRESHOLDS, StepFunctions, fold
 from core.errors import ArtifactError
 
 
@@ -54,6 +54,24 @@ def test_one_row_scores_as_in_a_batch(ranker):
     batch = ranker.score_rows(X)
     assert [ranker.score_rows(X[i : i + 1])[0] for i in range(50)] == batch.tolist()
     assert ranker.score_rows(X[:0]).shape == (0,)
+
+
+def test_blocks_of_rows_score_as_one_by_one():
+    rng = np.random.default_rng(2)
+    counts = np.array([FEW_THRESHOLDS, FEW_THRESHOLDS + 6, 1])  # counted through, bisected
+    thresholds = [np.sort(rng.normal(size=n).round(2)) for n in counts]
+    starts = np.r_[0, np.cumsum(counts)]
+    values = rng.normal(size=starts[-1] + 2 * len(counts))
+    parts = [np.array([0, 2, 3]), starts, np.concatenate(thresholds), values]
+    for part in parts:
+        part.flags.writeable = False
+    steps = StepFunctions(*parts)
+    X = rng.normal(size=(2 * BLOCK_ROWS + 3, 4)).round(2)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[0], X[1] = np.inf, -np.inf
+    for n in (FEW_ROWS, BLOCK_ROWS, len(X)):
+        one_by_one = [steps.score(X[i : i + 1], 0.5)[0] for i in range(n)]
+        assert steps.score(X[:n], 0.5).tolist() == one_by_one
 
 
 def test_read_only_rows_are_scored(ranker):
