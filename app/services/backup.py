@@ -71,6 +71,8 @@ def back_up(settings: Settings, target: Path) -> Backup:
     if not source.is_file() or not settings.blob_dir.is_dir():
         raise BackupError(f"there is no state at {settings.state_dir.absolute()}")
     target = target.absolute()
+    if not target.parent.is_dir():
+        raise BackupError(f"there is no folder {target.parent} to write {target.name} into")
     blobs = BlobStore(settings.blob_dir)
     with tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder:
         database = Path(folder) / DATABASE

@@ -180,7 +180,7 @@ def test_a_manifest_that_lies(
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]  # nothing half-made
 
 
-def test_what_is_no_backup(tmp_path: Path) -> None:
+def test_what_is_no_backup(state: Settings, tmp_path: Path) -> None:
     (tmp_path / "file.tar").write_bytes(b"this is no tar file" * 100)
     (tmp_path / "folder").mkdir()
     for source in ("file.tar", "folder"):
@@ -188,6 +188,8 @@ def test_what_is_no_backup(tmp_path: Path) -> None:
             restore(tmp_path / source, tmp_path / "restored")
     with pytest.raises(BackupError, match="there is no state at"):
         back_up(Settings(state_dir=tmp_path / "nowhere"), tmp_path / "backup")
+    with pytest.raises(BackupError, match="there is no folder"):
+        back_up(state, tmp_path / "none" / "backup")
     with pytest.raises(BackupError, match="copies an SQLite database"):
         back_up(Settings.model_validate({"database_url": "postgresql://x/y"}), tmp_path / "backup")
 

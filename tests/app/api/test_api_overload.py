@@ -68,6 +68,7 @@ def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.C
         client.post("/v1/jobs", json=job(dataset_id)),
         client.post(f"/v1/jobs/{cancelled}/retry"),
         client.post("/v1/evaluations", json=on),
+        client.post("/v1/batch-scores", json=on),
         client.post(
             "/v1/comparisons", json={"models": [model_id, "churn"], "dataset_id": dataset_id}
         ),
