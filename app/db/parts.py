@@ -36,6 +36,12 @@ def lock_parent(session: Session, parent_id: str) -> Job:
     return session.scalars(select(Job).where(Job.id == parent_id).with_for_update()).one()
 
 
+def try_lock_parent(session: Session, parent_id: str) -> Job | None:
+    """The same; None when another transaction is at it."""
+    statement = select(Job).where(Job.id == parent_id)
+    return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
+
+
 def lock_waiting(session: Session, parent_id: str) -> Job | None:
     """Lock a job that waits for its parts; None when it does not, or when another transaction is at it."""
     statement = select(Job).where(Job.id == parent_id, Job.state == JobState.WAITING)

@@ -255,19 +255,24 @@ def hold(
     token: int,
     parent_id: str | None,
     beats: int | None = None,
+    *,
+    patient: bool = True,
 ) -> Job | None:
     """Lock a running job for the rest of the transaction; None when the token (or the heartbeat) moved on.
 
-    Of a part its parent is locked first: whatever ends the one may end the other.
+    Of a part its parent is locked first: whatever ends the one may end the other. Without patience None, too, when
+    another transaction is at either of them: it may be that of a process that stands still.
     """
     if parent_id is not None:
-        parts.lock_parent(session, parent_id)
+        lock = parts.lock_parent if patient else parts.try_lock_parent
+        if lock(session, parent_id) is None:
+            return None
     statement = select(Job).where(
         Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING
     )
     if beats is not None:
         statement = statement.where(Job.beats == beats)
-    return session.scalars(statement.with_for_update()).one_or_none()
+    return session.scalars(statement.with_for_update(skip_locked=not patient)).one_or_none()
 
 
 def end(session: Session, job: Job, state: JobState, error: Json | None) -> None:

@@ -22,6 +22,7 @@ from app.errors import OutOfSpace, Unavailable
 
 SQLITE_BUSY_SECONDS = 10.0
 POOL_SECONDS = 10.0
+IDLE_SECONDS = 60
 
 
 class Database:
@@ -57,7 +58,7 @@ class Database:
             event.listen(engine, "connect", _sqlite_connect)
             event.listen(engine, "begin", _sqlite_begin)
             return engine
-        return create_engine(
+        engine = create_engine(
             self.url,
             **common,
             pool_pre_ping=True,
@@ -71,6 +72,8 @@ class Database:
                 "application_name": "rankwright",
             },
         )
+        event.listen(engine, "connect", _postgres_connect)
+        return engine
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -150,6 +153,13 @@ def _is_outage(error: BaseException | None) -> bool:
 def _to_json(value: Any) -> str:
     # NaN and infinity become null, which PostgreSQL can store and every reader can read.
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _postgres_connect(connection: Any, _record: Any) -> None:
+    # A process that stands still in the middle of a transaction keeps its locks, and its connection is well: after a
+    # while the server ends it. Our transactions are short, and none of them waits for anything but the database.
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
+    connection.commit()
 
 
 def _sqlite_connect(connection: Any, _record: Any) -> None:

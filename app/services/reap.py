@@ -88,9 +88,12 @@ class Reaper:
     def _take(self, held: Held, reaped: Reaped) -> None:
         faults.reach("reap")
         with self._db.write() as session:
-            job = queue.hold(session, held.job_id, held.token, held.parent_id, held.beats)
+            # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
+            job = queue.hold(
+                session, held.job_id, held.token, held.parent_id, held.beats, patient=False
+            )
             if job is None:
-                return  # it moved since it was read: a heartbeat, an end, another reaper
+                return  # it moved since it was read, or is moving: a heartbeat, an end, another reaper
             # The first loss costs no wait: machines die, and a job should run again within the minute. A job
             # that loses worker after worker may be why.
             delay = 0.0 if job.attempt == 1 else backoff_seconds(job.attempt - 1)

@@ -16,10 +16,10 @@ from queue_steps import (
     seen,
     submit,
 )
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from app.db.session import Database
-from app.db.tables import DatasetStatus, JobState, Outbox
+from app.db.tables import DatasetStatus, Job, JobState, Outbox
 from app.errors import LeaseLost
 from app.infra.settings import Settings
 from app.services import jobs, queue
@@ -55,6 +55,22 @@ def let_lease_run_out(db: Database, reaper: Reaper, clock: Clock, *ids: str) -> 
     for id_ in ids:
         change(db, id_, lease_expires_at=1.0)
     clock.now += SETTINGS.lease_seconds
+
+
+def test_on_postgresql_a_job_that_somebody_stands_still_with_holds_up_no_other(
+    postgres_url: str, clock: Clock
+) -> None:
+    db = Database(postgres_url)
+    frozen, lost = submit(db), submit(db)
+    claimed(db), claimed(db)
+    reaper = Reaper(db, SETTINGS, clock)
+    let_lease_run_out(db, reaper, clock, frozen.id, lost.id)
+    with db.write() as session:
+        session.execute(select(Job).where(Job.id == frozen.id).with_for_update())
+        assert reaper.reap().requeued == [lost.id]
+        assert session.scalar(text("SHOW idle_in_transaction_session_timeout")) == "1min"
+    assert reaper.reap().requeued == [frozen.id]
+    db.close()
 
 
 class TestLostLease:
