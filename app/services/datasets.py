@@ -26,6 +26,7 @@ from app.services.ingest import CONTENT_TYPES
 from app.services.ingest import job as ingest_job
 from app.services.ingest.dialect import CHOICES, encoding_of
 from app.services.ingest.sources import CSV
+from app.services.ingest.unguarded import bounded
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)
@@ -301,7 +302,7 @@ def check_table(
     """Read a table as the worker would, and keep nothing; raises BadTable with every fault.
 
     It runs in the caller's process, and so takes no more than the largest ordinary body, together with the table that
-    it would be added to.
+    it would be added to, and no more decompressed than a table to be scored; Parquet it does not take.
     """
     parent = None if append_to is None else ingest_job.parent_of(blobs, append_to)
     size = upload.stat().st_size
@@ -313,16 +314,14 @@ def check_table(
         )
     workdir = blobs.staging_dir()
     try:
+        table, most = (kind.content_type, kind.content_encoding), settings.max_score_bytes
         payload = {
-            "path": str(upload),
-            "content_type": kind.content_type,
-            "content_encoding": kind.content_encoding,
+            **bounded(upload, *table, ingest_job.limits(settings), most, workdir),
             "dataset_kind": description.kind,
             "labels": description.labels,
             **ingest_job.declared(description),
             "dialect": find_dialect(description, kind),
             "parent": parent,
-            "limits": ingest_job.limits(settings),
             "workdir": str(workdir),
         }
         result = ingest_job.run(payload, lambda step, of, info: None)

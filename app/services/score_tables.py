@@ -236,7 +236,7 @@ def read_body(
     if table.content_type == PARQUET:
         raise UnsupportedMedia(
             f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
-            f"{PARQUET} is read by a worker: send it to POST /v1/batch-scores"
+            f"{PARQUET} is read by a worker alone: send it to POST /v1/batch-scores, without validate"
         )
     missing = terms.tokens(spelling)
     most_rows = bounds.most_rows(len(features.names))

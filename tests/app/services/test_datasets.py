@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from sqlalchemy import select
 from workbench import OWNER, Workbench
@@ -13,6 +17,7 @@ from app.db.tables import Dataset, Job, Outbox
 from app.errors import Conflict, Invalid, NotFound, UnsupportedMedia
 from app.services import datasets, previews
 from app.services.datasets import Description, Format
+from app.services.ingest.sources import ARROW, ARROW_FILE, PARQUET
 
 SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
 
@@ -111,4 +116,36 @@ def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
             bench.blobs, bench.settings, description, upload, Format("text/csv", None)
         )
     assert not any(path.is_file() for path in bench.blobs.root.rglob("*"))
+    assert list((bench.blobs.root / "staging").iterdir()) == []
+
+
+def test_checking_takes_no_more_memory_than_a_small_table_may(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    """Each of these is a few kilobytes."""
+    settings = bench.settings.model_copy(update={"max_score_bytes": 1 << 20})
+    zeros = pa.table({"age": np.zeros(1 << 17), "left": np.zeros(1 << 17)})
+    nulls = pa.Array.from_buffers(pa.null(), 1 << 30, [None])
+    odd = pa.table({"age": nulls, "left": nulls})
+    small = pa.table({"age": [1.0, 2.0, 3.0] * 20, "left": ["yes", "no", "no"] * 20})
+    upload, description = tmp_path / "upload", datasets.describe({"label": "left"})
+
+    def check(kind: Format) -> dict[str, Any]:
+        return datasets.check_table(bench.blobs, settings, description, upload, kind)
+
+    for content_type, new in ((ARROW, pa.ipc.new_stream), (ARROW_FILE, pa.ipc.new_file)):
+        for table, is_small in ((zeros, False), (odd, False), (small, True)):
+            options = pa.ipc.IpcWriteOptions(compression="zstd")
+            with new(upload, table.schema, options=options) as writer:
+                writer.write_table(table)
+            if is_small:
+                assert check(Format(content_type, None))["rows"] == 60
+                continue
+            with pytest.raises(Invalid, match="once decompressed"):
+                check(Format(content_type, None))
+    upload.write_bytes(gzip.compress(b"age,left\n" + b"1,yes\n" * (1 << 18)))
+    with pytest.raises(Invalid, match="once decompressed"):
+        check(Format("text/csv", "gzip"))
+    with pytest.raises(UnsupportedMedia, match="by a worker alone"):
+        check(Format(PARQUET, None))
     assert list((bench.blobs.root / "staging").iterdir()) == []
