@@ -16,23 +16,40 @@ MAX_DISTINCT = 10_000
 _TOP = 10
 
 
+_TINY = 2.0**-64
+
+_TOTAL, _LOST, _SCALED = range(3)
+
+
 @numba.njit(
-    numba.types.Tuple((numba.int64, numba.float64, numba.float64, numba.float64))(
-        numba.types.Array(numba.float64, 1, "C", readonly=True)
+    numba.types.Tuple((numba.int64, numba.float64, numba.float64))(
+        numba.types.Array(numba.float64, 1, "C", readonly=True), numba.float64[::1]
     ),
     nogil=True,
     cache=True,
 )
-def _sum_up(values):  # type: ignore[no-untyped-def]
-    """Count the known values; return also the least, the greatest and their sum."""
+def _sum_up(values, sums):  # type: ignore[no-untyped-def]
+    """Count the known values and return the least and the greatest.
+
+    Add them to `sums`, with what the additions have lost (Neumaier 1974), so that it does not matter how the rows came
+    in batches; and scaled, as the sum of values near the largest double overflows.
+    """
     known = 0
-    low, high, total = np.inf, -np.inf, 0.0
+    low, high = np.inf, -np.inf
+    total, lost, scaled = sums
     for value in values:
         if not np.isnan(value):
             known += 1
             low, high = min(low, value), max(high, value)
-            total += value
-    return known, low, high, total
+            longer = total + value
+            if abs(total) >= abs(value):
+                lost += (total - longer) + value
+            else:
+                lost += (value - longer) + total
+            total = longer
+            scaled += value * _TINY
+    sums[_TOTAL], sums[_LOST], sums[_SCALED] = total, lost, scaled
+    return known, low, high
 
 
 class ColumnProfile:
@@ -43,7 +60,7 @@ class ColumnProfile:
         self.missing = 0
         self._low = math.inf
         self._high = -math.inf
-        self._mean = 0.0
+        self._sums = np.zeros(3)
         self._values: Floats | None = np.empty(0)
         self._counts: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
@@ -54,15 +71,12 @@ class ColumnProfile:
 
     def update(self, values: Floats) -> None:
         """Take a batch of float64 values in."""
-        known, low, high, total = _sum_up(values)
+        known, low, high = _sum_up(values, self._sums)
         self.rows += len(values)
         self.missing += len(values) - known
         if not known:
             return
         self._low, self._high = min(self._low, low), max(self._high, high)
-        # Of a column near the largest double the sum overflows, but not that of the values' shares.
-        share = total / self.known if math.isfinite(total) else np.nansum(values / self.known)
-        self._mean += float(share) - self._mean * (known / self.known)
         if self._values is not None:
             self._count(self._values, values if known == len(values) else values[~np.isnan(values)])
 
@@ -78,6 +92,12 @@ class ColumnProfile:
             self._values = np.insert(before, places[is_new], values[is_new])
             self._counts = np.insert(self._counts, places[is_new], counts[is_new])
 
+    def _mean(self) -> float:
+        total, lost, scaled = self._sums.tolist()
+        if math.isfinite(total):
+            return float((total + lost) / self.known)
+        return float(scaled / self.known / _TINY)
+
     def summary(self) -> dict[str, Any]:
         """Return the members of a column's profile that come from its values."""
         known = self.known > 0
@@ -86,7 +106,7 @@ class ColumnProfile:
             "distinct": MAX_DISTINCT if self._values is None else len(self._values),
             "min": self._low if known else None,
             "max": self._high if known else None,
-            "mean": self._mean if known else None,
+            "mean": self._mean() if known else None,
         }
         if self._values is not None:
             order = np.lexsort((self._values, -self._counts))[:_TOP]

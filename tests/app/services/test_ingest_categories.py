@@ -83,6 +83,20 @@ def test_the_typed_table_keeps_text(
     assert last[-1].as_py() == f"c{2999 % 7}"
 
 
+def test_a_row_group_keeps_no_texts_of_those_before(
+    ready: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "ROW_GROUP", 500)
+    monkeypatch.setattr(fast_csv, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(fast_csv, "_COLUMN_BYTES", 1)
+    names = [f"name-{i}" for i in range(3000)]
+    ready("n,name,y\n" + "".join(f"{i},{name},{i % 2}\n" for i, name in enumerate(names)))
+    file = pq.ParquetFile(tmp_path / "work" / "table.parquet")
+    groups = [file.read_row_group(i).column("name").combine_chunks() for i in range(6)]
+    assert [name for group in groups for name in group.to_pylist()] == names
+    assert max(len(group.dictionary) for group in groups) < 700  # and those of a block cut in two
+
+
 # --- numbers or categories -----------------------------------------------------------------------
 
 
