@@ -10,7 +10,7 @@ from app.db.session import Database
 from app.errors import ServiceError
 from app.infra.settings import Settings
 from app.services.doctor import blobs, database, queue, state
-from app.services.doctor.finding import Finding, fail
+from app.services.doctor.finding import Finding, Level, fail
 
 
 def examine(
@@ -32,7 +32,7 @@ def examine(
     yield queue.broker(broker_url, runs=runs)
     found = database.tables(settings)
     yield found
-    if found.level == "FAIL":
+    if found.level == Level.FAIL:
         return
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
