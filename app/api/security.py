@@ -7,6 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal, TypeVar
 
+from fastapi.datastructures import DefaultPlaceholder
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -100,8 +101,9 @@ class GuardedRoute(APIRoute):
         ]
         if self.status_code == HTTPStatus.NO_CONTENT:
             return described
-        of_class = getattr(self.response_class, "value", self.response_class).media_type
-        return [*([of_class] if of_class else []), *described]
+        chosen = self.response_class
+        of_class = chosen.value if isinstance(chosen, DefaultPlaceholder) else chosen
+        return [*filter(None, [of_class.media_type]), *described]
 
     def _actor(self, request: Request, caller: Caller) -> Actor:
         return Actor(

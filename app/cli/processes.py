@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -179,10 +180,18 @@ def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
         while True:
             page = keys.list_page(db, owner, limit=100, after=after)
             for key in page.data:
-                state = "" if key.revoked_at is None else "  revoked"
-                typer.echo(f"{key.id}  {key.prefix}…  {','.join(key.scopes)}  {key.name}{state}")
+                state = "  revoked" if key.revoked_at is not None else ""
+                if key.expires_at is not None:
+                    state += f"  until {_time(key.expires_at)}"
+                used = "never" if key.last_used_at is None else _time(key.last_used_at)
+                scopes = ",".join(key.scopes)
+                typer.echo(f"{key.id}  {key.prefix}…  {scopes}  {key.name}  used {used}{state}")
             if (after := page.next) is None:
                 return
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def rotate_key(

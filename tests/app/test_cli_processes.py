@@ -76,7 +76,7 @@ def test_a_database_of_a_later_version_is_left_alone(sqlite_url: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_keys_are_made_listed_and_revoked(database_url: str) -> None:
+def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
     made = run(
         *("keys", "create", "--owner", "team", "--name", "ci", "--scope", "read"),
         *("--scope", "score"),
@@ -100,11 +100,16 @@ def test_keys_are_made_listed_and_revoked(database_url: str) -> None:
     foreign = run("keys", "revoke", key_id, "--owner", "other", database_url=database_url)
     assert foreign.returncode == 1
     assert key_id in foreign.stderr
-    revoked = run("keys", "revoke", key_id, "--owner", "team", database_url=database_url)
-    assert revoked.returncode == 0, revoked.stderr
+    rotated = run("keys", "rotate", key_id, "--owner", "team", database_url=database_url)
+    assert rotated.returncode == 0, rotated.stderr
+    assert rotated.stdout.strip() not in ("", secret)
     with db.read() as session:
         assert usable(session) is None
-    assert "revoked" in run("keys", "list", "--owner", "team", database_url=database_url).stdout
+    successor = rotated.stderr.split()[0]
+    revoked = run("keys", "revoke", successor, "--owner", "team", database_url=database_url)
+    assert revoked.returncode == 0, revoked.stderr
+    listed = run("keys", "list", "--owner", "team", database_url=database_url).stdout
+    assert listed.count("used never  revoked") == 2
     db.close()
 
 
