@@ -154,7 +154,7 @@ def within(served: Served, sent: dict[str, tuple[str, str, bytes]]) -> None:
     def read(name: str) -> Callable[[], object]:
         kind, _, body = sent[name]
         if kind == JSON:
-            return lambda: rows_of(served, body, lenient=False)
+            return lambda: rows_of(served, body, lenient=False, bounds=bounds)
 
         def work() -> int:
             table = datasets.Format(kind, None)

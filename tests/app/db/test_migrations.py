@@ -153,7 +153,7 @@ def _generic(type_: TypeEngine[Any]) -> str:
     )  # FLOAT(53) is what PostgreSQL calls double precision
 
 
-def test_what_was_made_before_there_were_versions_learns_its_data(empty_url: str) -> None:
+def test_what_was_made_before_learns_of_its_data(empty_url: str) -> None:
     db = Database(empty_url)
     with migrate.alone(db) as connection:
         command.upgrade(migrate.config(connection), "0012")
@@ -172,7 +172,8 @@ def test_what_was_made_before_there_were_versions_learns_its_data(empty_url: str
         connection.execute(text(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"), row)
 
     with db.engine.connect() as connection, connection.begin():
-        insert(connection, "datasets", id="ds_1", owner="o", name="days", sha256="ab")
+        written = {"missing": '["NA"]', "dialect": '{"decimal": "comma"}'}
+        insert(connection, "datasets", id="ds_1", owner="o", name="days", sha256="ab", **written)
         judged = {"validation": '{"method": "dataset", "dataset_id": "ds_1"}'}
         insert(
             connection,
@@ -193,6 +194,8 @@ def test_what_was_made_before_there_were_versions_learns_its_data(empty_url: str
         models = {model.id: model for model in session.scalars(select(Model))}
         assert (models["m1"].dataset, models["m1"].validation_dataset) == (None, data)
         assert (models["m2"].dataset, models["m2"].validation_dataset) == (data, None)
+        assert models["m1"].spelling is None
+        assert models["m2"].spelling == {"missing": ["NA"], "decimal": "comma"}
         found = session.execute(
             select(Evaluation.id, Evaluation.dataset_version, Evaluation.dataset_sha256)
         )
