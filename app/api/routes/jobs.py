@@ -106,7 +106,10 @@ def list_jobs(
     paging: PagingDep,
     state: Annotated[str | None, Query(description="Only jobs that show this state.")] = None,
     kind: Annotated[
-        str, Query(description="`train`, `ingest`, `ingest_pairs`, `evaluate` or `compare`.")
+        str,
+        Query(
+            description="`train`, `ingest`, `ingest_pairs`, `evaluate`, `compare` or `batch_score`."
+        ),
     ] = submission.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
 ) -> PageOf[Job]:

@@ -27,7 +27,9 @@ _ID, _DATA, _IS_DELTA = 0, 1, 2  # of a DictionaryBatch
 
 @dataclass(frozen=True)
 class Claims:
-    """Rows of all batches, bytes once decompressed, and values of dictionaries, as often as a batch refers to them."""
+    """Rows of all batches, bytes once decompressed, and values of dictionaries; what dictionaries hold is counted as
+    often as a batch refers to them, for so often it is looked at.
+    """
 
     rows: int
     bytes: int
@@ -53,25 +55,29 @@ def stream_of(file: bytes) -> bytes:
 def read_claims(stream: bytes) -> Claims:
     """Add up what the messages of a stream claim. Raises BadTable for what is no stream, or is in too many pieces."""
     rows = size = values = 0
-    dictionaries: dict[int, int] = {}
+    dictionaries: dict[int, tuple[int, int]] = {}  # values and bytes
     try:
         reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(stream))
         for number, message in enumerate(reader):
             if number >= MOST_MESSAGES:
                 detail = f"an Arrow body may have at most {MOST_MESSAGES} messages, it has more"
                 raise BadTable(f"{detail}: write larger batches", code="too_large")
-            size += message.body.size if message.body is not None else 0
+            own = message.body.size if message.body is not None else 0
             header = _Table.root(message.metadata).table(_HEADER)
             if message.type == "dictionary":
                 data = header.table(_DATA)
                 key, length = header.number(_ID, "<q"), data.number(_LENGTH, "<q")
-                before = dictionaries.get(key, 0) if header.number(_IS_DELTA, "<b") else 0
-                dictionaries[key] = before + _natural(length)
-                size += _decompressed(data, message.body)
+                own += _decompressed(data, message.body)
+                is_delta = header.number(_IS_DELTA, "<b")
+                count, taken = dictionaries.get(key, (0, 0)) if is_delta else (0, 0)
+                dictionaries[key] = count + _natural(length), taken + own
             elif message.type == "record batch":
                 rows += _natural(header.number(_LENGTH, "<q"))
-                values += sum(dictionaries.values())
-                size += _decompressed(header, message.body)
+                own += _decompressed(header, message.body)
+                for count, taken in dictionaries.values():
+                    values += count
+                    own += taken
+            size += own
     except (pa.ArrowException, OSError, struct.error) as error:
         raise BadTable(f"the body cannot be read as an Arrow stream: {error}") from error
     return Claims(rows, size, values)

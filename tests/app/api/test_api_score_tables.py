@@ -313,15 +313,15 @@ def test_what_arrow_claims_is_looked_up_before_it_is_read(
         f"{address}/score?ignore=plan", content=as_arrow(text, "zstd"), headers=headers(ARROW)
     )
     refused(answer, 422, "too_large")
-    words = pa.array([f"w{k}" for k in range(2000)])
-    coded = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), words)
-    table = pa.table({"age": np.zeros(100), "plan": coded})
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=1)
     said = headers(ARROW)
-    answer = scorer.post(f"{address}/score", content=sink.getvalue(), headers=said)
-    refused(answer, 422, "too_large")
+    for words in ([f"w{k}" for k in range(2000)], ["x" * (MOST // 50)]):
+        coded = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), pa.array(words))
+        table = pa.table({"age": np.zeros(100), "plan": coded})
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=1)
+        answer = scorer.post(f"{address}/score", content=sink.getvalue(), headers=said)
+        refused(answer, 422, "too_large")
     with pa.ipc.new_stream(sink := io.BytesIO(), pa.schema([("age", pa.float64())])) as writer:
         for _ in range(5000):
             writer.write_batch(pa.record_batch({"age": [1.0]}))
