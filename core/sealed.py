@@ -55,9 +55,12 @@ def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes
 
 
 def seal(fit: bytes, arrays: Arrays) -> bytes:
-    """Write arrays as a file of this fit."""
+    """Write arrays of booleans or numbers as a file of this fit."""
     # safetensors writes an array's memory as it lies, whatever its strides.
     dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    for name, array in dense.items():
+        if array.dtype.kind not in "biuf":
+            raise ArtifactError(f"array {name} must be boolean or a number, got {array.dtype}")
     file: bytes = save_arrays(dense)
     return _hash(fit, file) + file
 

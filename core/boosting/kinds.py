@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CollectingLearner(Learner[Any], Protocol):
-    """A learner that can sum up what the loop has found on it."""
+    """A learner that can sum up what the loop has found on it; a `checkpoint.Resumable`, so that it can go on later."""
 
     def collect(self, path: Path) -> Ensemble:
         """Sum up the weak rankers of a run of the loop."""

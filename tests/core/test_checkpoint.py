@@ -237,6 +237,13 @@ def test_fits_without_anything_to_go_on_from_give_none(fit: Callable[..., object
     assert stopped(fit, 1) is None
 
 
+def test_what_is_no_number_makes_no_checkpoint() -> None:
+    odd = Counter()
+    odd.n = object()  # type: ignore[assignment]
+    with Checkpoints() as checkpoints, offered(odd, lambda: b""):
+        assert checkpoints.take() is None
+
+
 class Counter(Resumable):
     changing = ("n", "sums", "rows")
 
