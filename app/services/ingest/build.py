@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from app.services.ingest.categories import CategoryLimits
 from app.services.ingest.convert import Converter, check_type, holds_text
-from app.services.ingest.evidence import Found, find_types
+from app.services.ingest.evidence import Evidence, Found, find_types
 from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.roles import Roles, assign, label_type, order_pair
@@ -189,7 +189,7 @@ class Build:
         identifiers = []
         for name, column in converter.text.items():
             guessed = self.source.hasty and name not in self._roles.categorical
-            if guessed and not column.evidence.speaks_for_text():
+            if guessed and not self._is_text(column.evidence):
                 raise Doubt  # the first rows misled
             if column.is_identifier():
                 identifiers.append(name)
@@ -198,6 +198,11 @@ class Build:
         if self._faults.total and not self.source.exact:
             raise Doubt
         return identifiers
+
+    def _is_text(self, evidence: Evidence) -> bool:
+        """Tell whether a column that was taken for text is; one whose type says so is, unless it is of dates."""
+        typed = self.source.schema is not None
+        return not evidence.speaks_for_dates() if typed else evidence.speaks_for_text()
 
     def _label_values(self) -> dict[str, tuple[str, ...]]:
         """Return the first two values of each label in the file, or fewer where there are no two."""

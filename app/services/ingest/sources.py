@@ -42,7 +42,9 @@ def open_sources(
                 Path(payload["path"]), upload.encoding, upload.max_bytes, Path(payload["workdir"])
             )
         )
-        yield ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
+        yield from _hastily_first(
+            ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
+        )
     else:
         dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs say nothing of it
         yield from streamed_sources(upload, content_type, dialect, columns, missing, numeric)
@@ -70,14 +72,18 @@ def streamed_sources(
         yield text  # what turns up late, and spellings that only a second look understands
         yield ExactCsv(upload, layout)
     elif content_type == ARROW:
-        yield ArrowTable(upload, max_columns)
+        yield from _hastily_first(ArrowTable(upload, max_columns))
     elif content_type == NDJSON:
-        table = NdjsonTable(upload, max_columns)
-        quick = copy(table)
-        quick.exact, quick.hasty = False, True
-        yield quick
-        yield table
+        yield from _hastily_first(NdjsonTable(upload, max_columns))
     else:
         raise BadTable(
             f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"
         )
+
+
+def _hastily_first(table: ParquetTable | ArrowTable | ArrowFile | NdjsonTable) -> Iterator[Source]:
+    """Yield a table twice: first the types are those of its first rows, and any fault or other type is a doubt."""
+    quick = copy(table)
+    quick.exact, quick.hasty = False, True
+    yield quick
+    yield table

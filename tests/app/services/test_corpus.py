@@ -1,7 +1,7 @@
 """The corpus of crafted files: each comes to what is expected of it, and to something else without its rule.
 
-`make corpus` switches the rule of every case off and spoils every file many times; here one case of each rule has its
-turn, and of the files every sixth.
+`make corpus` switches the rule of every case off, reads every file in small pieces too and spoils it many times; here
+one case of each rule has its turn, and of the files every sixth.
 """
 
 from __future__ import annotations
@@ -18,11 +18,17 @@ from corpus.all_cases import CASES, FAMILIES
 from corpus.case import Case
 from corpus.switches import SWITCHES
 
+from app.services.ingest import columnar, delimited, fast_csv, ndjson, stream
 from app.services.ingest.faults import BadTable
 
 WHOLE = os.environ.get("RANKWRIGHT_CORPUS") == "whole"
 EVERY = 1 if WHOLE else 6
 TIMES = 50 if WHOLE else 1
+PIECES = [
+    *((fast_csv, name, size) for name, size in (("_BLOCK_BYTES", 16), ("_COLUMN_BYTES", 1))),
+    *((delimited, "_EXACT_CELLS", 4), (ndjson, "_CELLS", 4), (columnar, "_BATCH_CELLS", 4)),
+    *((stream, "_PIECE", 7), (stream, "_LEAST_RECODED", 3)),
+]
 SWITCHED = [case for case in CASES if case.beside is None]
 
 # One test for all cases of a family or a rule: a test of its own costs each more than the reading of its file.
@@ -47,6 +53,17 @@ def test_a_file_comes_to_what_is_expected(family: str, tmp_path: Path) -> None:
         except Exception as error:
             wrong[f"{case.name} ({case.content_type})"] = repr(error)
     assert wrong == {}
+
+
+@families
+def test_the_pieces_it_is_read_in_do_not_matter(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file is small, but so are the blocks, batches and pieces here: what comes late comes in another."""
+    for module, name, size in PIECES:
+        monkeypatch.setattr(module, name, size)
+    for case in FAMILIES[family][::EVERY]:
+        case.check(tmp_path)
 
 
 def test_a_case_fails_without_its_rule(tmp_path: Path) -> None:
