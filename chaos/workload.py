@@ -55,7 +55,7 @@ class Caller(threading.Thread):
         self.may_submit = threading.Event()
         self._ledger = ledger
         self._random = random.Random(seed)
-        self._name = f"c{seed}"
+        self._who = f"c{seed}"
         self._count = 0
         self._uploads: list[str] = []
         self._ready: list[str] = []
@@ -76,7 +76,7 @@ class Caller(threading.Thread):
             (self._evaluate, 3),
             (self._score, 2),
             (self._cancel, 2),
-            (self._delete, 1),
+            (self._remove, 1),
         ]
         actions, weights = zip(*doings, strict=True)
         while not self.stop.is_set():
@@ -164,13 +164,13 @@ class Caller(threading.Thread):
             self.stop.wait(self._random.random())
             self._until_answered("POST", f"/v1/jobs/{self._random.choice(self._jobs)}/cancel")
 
-    def _delete(self) -> None:
+    def _remove(self) -> None:
         if len(self._ready) > 2 and self._random.random() < 0.5:
-            self._delete_one(self._ready, "/v1/datasets")
+            self._remove_one(self._ready, "/v1/datasets")
         elif len(self._models) > 2:
-            self._delete_one(self._models, "/v1/models")
+            self._remove_one(self._models, "/v1/models")
 
-    def _delete_one(self, known: list[str], path: str) -> None:
+    def _remove_one(self, known: list[str], path: str) -> None:
         id_ = self._random.choice(known)
         answer = self._until_answered("DELETE", f"{path}/{id_}")
         if answer is not None and answer.status_code in {204, 404}:
@@ -180,7 +180,7 @@ class Caller(threading.Thread):
 
     def _key(self) -> str:
         self._count += 1
-        return f"{self._name}-{self._count}"
+        return f"{self._who}-{self._count}"
 
     def _create(self, path: str, key: str, **request: Any) -> Json | None:
         """POST until there is an answer, and now and then once more: it must be the same one."""
