@@ -120,12 +120,14 @@ def refuse_windows(dataset: Dataset) -> None:
 def seen_before(model: Model, dataset: Dataset) -> str | None:
     """Say what the model has to do with the dataset already: equal content, or rows that versions have in common."""
     name, judged = f"{model.name}:{model.version}", lineage_of(dataset)
-    if shares_rows(model.dataset, judged):
+    # By id as well: a worker of a version without lineage names no more, and works on during an upgrade.
+    if model.dataset_id == dataset.id or shares_rows(model.dataset, judged):
         return (
             f"{name} was trained on rows of this dataset: its figures here flatter it, "
             "and say nothing of rows to come"
         )
-    if shares_rows(model.validation_dataset, judged):
+    validated_on = model.validation.get("dataset_id")
+    if validated_on == dataset.id or shares_rows(model.validation_dataset, judged):
         return f"{name} was validated on rows of this dataset"
     return None
 

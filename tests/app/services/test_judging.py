@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from judged_people import People, ask, ask_comparison, evaluate, interval, train
 from preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
-from sqlalchemy import select
+from sqlalchemy import select, update
 from workbench import OWNER, Workbench
 
 from app.db.evaluation_tables import (
@@ -135,6 +135,11 @@ def test_what_has_no_drift_says_why(bench: Workbench) -> None:
         assert warning.startswith(words)
         told = [event.data for event in jobs.events(bench.db, OWNER, found.job_id)]
         assert {"text": warning} in told
+    with bench.db.write() as session:  # as a worker of a version without lineage writes them
+        session.execute(update(Model).values(dataset=None, validation_dataset=None))
+    for dataset_id, words in ((old, "trained on"), (new, "validated on")):
+        (warning,) = evaluate(bench, "judged", dataset_id).warnings
+        assert warning.startswith(f"judged:1 was {words} rows of this dataset")
 
 
 def test_rows_that_were_there_in_training_are_counted(bench: Workbench) -> None:
