@@ -13,7 +13,6 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from fastapi import APIRouter, Query
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
@@ -23,6 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from app.api.acceptance import Asking, create
 from app.api.csv_text import plain_texts
 from app.api.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep
+from app.api.files import StoredFile
 from app.api.intake import Purpose, Sending, SendingDep, take_in
 from app.api.routes.models import matches
 from app.api.schemas.batch_scores import BatchScore, NewBatchScore, TableCheck, batch_score_of
@@ -230,7 +230,7 @@ def read_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep
 @router.get(
     "/{batch_score_id}/result",
     summary="The scores",
-    response_class=FileResponse,
+    response_class=StoredFile,
     responses={
         200: {
             "content": {
@@ -267,7 +267,7 @@ def read_result(
     headers = {"ETag": tag, "Cache-Control": "private"}
     if matches(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
-    return FileResponse(path, media_type=PARQUET, filename=f"{name}.parquet", headers=headers)
+    return StoredFile(path, media_type=PARQUET, filename=f"{name}.parquet", headers=headers)
 
 
 def _csv(path: Path) -> Iterator[bytes]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
-from fastapi.responses import FileResponse
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.dependencies import CallerDep, ContextDep, PagingDep
+from app.api.files import StoredFile
 from app.api.schemas.common import PageOf
 from app.api.schemas.curves import Part, finite
 from app.api.schemas.metrics import AnyMetrics, metrics_of
@@ -152,7 +152,7 @@ def _margin_rounds(found: margins.Margins, most: int) -> dict[str, Any]:
 
 @router.get(
     "/{ref}/artifact",
-    response_class=FileResponse,
+    response_class=StoredFile,
     summary="Download it",
     responses={
         200: {
@@ -177,7 +177,7 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
         raise Unavailable(
             f"the artifact of model {model.id} is not in the blob store", code="artifact_missing"
         )
-    return FileResponse(
+    return StoredFile(
         path,
         headers=headers | {"X-Content-SHA256": model.artifact_sha256},
         media_type="application/octet-stream",

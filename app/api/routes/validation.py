@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from fastapi import APIRouter, Query
-from fastapi.responses import FileResponse
 from starlette.responses import Response, StreamingResponse
 
 from app.api.dependencies import CallerDep, ContextDep
+from app.api.files import StoredFile
 from app.api.schemas.validation import (
     Controls,
     Leaderboard,
@@ -60,7 +60,7 @@ def read_out_of_fold(
     """
     model, found, path = judgement.read_out_of_fold(context.db, context.blobs, caller.owner, ref)
     if format == "parquet":
-        return FileResponse(
+        return StoredFile(
             path,
             media_type="application/vnd.apache.parquet",
             filename=f"{model.name}-{model.version}-out-of-fold.parquet",

@@ -170,6 +170,12 @@ def test_a_result_is_kept_read_in_ranges_and_as_csv(
     assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
     part = client.get(address, headers={"Range": "bytes=4-9"})
     assert (part.status_code, part.content) == (206, whole.content[4:10])
+    for asked in ("bytes=9-4", "bytes=0-1,3-4", "rows=1-2", "bytes=", "\xff"):
+        answer = client.get(address, headers=[(b"Range", asked.encode("latin-1"))])
+        assert (answer.status_code, answer.content) == (200, whole.content)
+    beyond = client.get(address, headers={"Range": f"bytes={batch['bytes']}-"})
+    refused(beyond, 416, "range_not_satisfiable")
+    assert beyond.headers["Content-Range"] == f"bytes */{batch['bytes']}"
     text = client.get(address, params={"format": "csv"}).content
     assert text.splitlines()[2].startswith(b'"\'=1+1",')
     read = pyarrow.csv.read_csv(pa.BufferReader(text))
