@@ -346,7 +346,7 @@ def test_one_text_under_many_views_is_as_long_as_all_of_them(
 
 
 def test_rows_without_bytes_are_bounded_in_json_too(scorer: httpx.Client, address: str) -> None:
-    empty = {"rows": [{}] * (MOST // (8 * len(FEATURES)) + 1)}
+    empty: dict[str, list[dict[str, float]]] = {"rows": [{}] * (MOST // (8 * len(FEATURES)) + 1)}
     lenient = {"Prefer": "handling=lenient"}
     for door in ("score", "explain"):
         answer = scorer.post(f"{address}/{door}", json=empty, headers=lenient)
