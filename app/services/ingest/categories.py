@@ -95,7 +95,7 @@ class TextColumn:
         wrong = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
         if wrong.any():
             self._describe(rows, coded, wrong)
-            self._complete = False
+            self._let_go()
         present = counts > 0
         self._count(coded.dictionary.filter(pa.array(present)), counts[present])
         return coded
@@ -105,7 +105,7 @@ class TextColumn:
         return (
             not self._declared
             and self._known >= LEAST_IDENTIFIERS
-            and self._distinct.count > MOSTLY * self._known
+            and (len(self._counts) or self._distinct.count) > MOSTLY * self._known
         )
 
     def judge(self, faults: Faults) -> None:
@@ -147,12 +147,21 @@ class TextColumn:
             self._described.append(rows.fault(row, self._name, detail))
 
     def _count(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        if not self._declared:
-            self._distinct.add(values)
+        if self._complete and len(values) > self._limits.number:
+            self._let_go()
         if not self._complete:
+            if not self._declared:
+                self._distinct.add(values)
             return
+        seen = self._counts
         for value, count in zip(values.to_pylist(), counts.tolist(), strict=True):
-            self._counts[value] = self._counts.get(value, 0) + count
-        if len(self._counts) > self._limits.number:
-            self._complete = False
-            self._counts = {}
+            seen[value] = seen.get(value, 0) + count
+        if len(seen) > self._limits.number:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """From now on do no more than to count the distinct values, which takes little memory."""
+        self._complete = False
+        if not self._declared:
+            self._distinct.add(pa.array(list(self._counts), pa.string()))
+        self._counts = {}
