@@ -242,6 +242,18 @@ def test_unclosed_quote_does_not_swallow_the_memory(
     ]
 
 
+def test_unclosed_quote_in_the_header_does_not_swallow_the_memory(
+    refused: Callable[..., BadTable],
+) -> None:
+    before = delimited.csv.field_size_limit(1000)
+    try:
+        error = refused('a,"y\n' + "1,0\n" * 1000)
+    finally:
+        delimited.csv.field_size_limit(before)
+    assert error.errors[0]["line"] == 1
+    assert "is a quote unclosed?" in error.detail
+
+
 def test_endless_line(refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delimited, "MAX_RECORD", 1000)
     error = refused("a,y\n1,0\n2,1\n" + "1," * 1000 + "\n")

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from uploads import read
 
+from app.services.ingest import ndjson
 from app.services.ingest.faults import ENOUGH, BadTable
 
 PARQUET = "application/vnd.apache.parquet"
@@ -265,6 +266,14 @@ def test_ndjson_faults(tmp_path: Path, line: str, column: str | None, detail: st
 def test_ndjson_without_columns(tmp_path: Path, body: str) -> None:
     with pytest.raises(BadTable):
         read(tmp_path, body, NDJSON)
+
+
+def test_an_endless_line_of_ndjson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ndjson, "MAX_RECORD", 1000)
+    body = '{"a": 1, "y": 0}\n{"a": "' + "x" * (3 << 20)
+    with pytest.raises(BadTable, match="a line must be shorter than 1000 bytes") as caught:
+        read(tmp_path, body, NDJSON)
+    assert caught.value.errors[0]["line"] == 2
 
 
 def test_unknown_content_type_and_encoding(tmp_path: Path) -> None:
