@@ -86,7 +86,7 @@ def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
 
 
 def _unneeded() -> ColumnElement[bool]:
-    """A job that ended, and that no model, dataset, evaluation, comparison or batch score names as its own."""
+    """A job that ended, and that no model, dataset, pairs, evaluation, comparison or batch score names as its own."""
     part = aliased(Job)
     return and_(
         Job.state.in_(FINAL_STATES),
@@ -95,7 +95,7 @@ def _unneeded() -> ColumnElement[bool]:
             for table in (Model, Evaluation, Comparison, BatchScore)
         ),
         ~exists().where(Dataset.id == Job.dataset_id, Dataset.job_id == Job.id),
-        ~exists().where(DatasetPairs.dataset_id == Job.dataset_id, DatasetPairs.job_id == Job.id),
+        Job.id.not_in(select(DatasetPairs.job_id)),  # those that a later version took over as well
         ~exists().where(part.parent_id == Job.id),  # its parts go first, by themselves
     )
 

@@ -19,7 +19,16 @@ from app.db.audit_tables import AuditEntry
 from app.db.evaluations import insert_evaluation
 from app.db.model_tables import Model
 from app.db.session import Database
-from app.db.tables import Dataset, DatasetStatus, Idempotency, Job, JobEvent, Outbox, Worker
+from app.db.tables import (
+    Dataset,
+    DatasetPairs,
+    DatasetStatus,
+    Idempotency,
+    Job,
+    JobEvent,
+    Outbox,
+    Worker,
+)
 from app.errors import NotFound
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
@@ -60,7 +69,7 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
     gone, young = ended(db), ended(db, finished_at=None)
     queued = submit(db).id
     running = claimed(db).job_id
-    of_model, of_dataset, of_evaluation = (ended(db) for _ in range(3))
+    of_model, of_dataset, of_evaluation, of_pairs = (ended(db) for _ in range(4))
     add_model(db, "ab" * 32)
     dataset = add_dataset(db, of_dataset, status=DatasetStatus.INVALID)
     change(db, of_dataset, dataset_id=dataset.id)
@@ -81,7 +90,20 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
             level=0.95,
             warnings=[],
         )
-    others = {young, queued, running, of_model, of_dataset, of_evaluation}
+        session.add(
+            DatasetPairs(  # which came along from an earlier version, that was deleted
+                dataset_id=dataset.id,
+                status=DatasetStatus.READY,
+                job_id=of_pairs,
+                content_type="text/csv",
+                upload_key="uploads/cd/" + "cd" * 32,
+                bytes=1,
+                sha256="cd" * 32,
+                errors=[],
+                created_at=LONG_AGO,
+            )
+        )
+    others = {young, queued, running, of_model, of_dataset, of_evaluation, of_pairs}
     assert ids(db) == {gone} | others
     assert tidy(db, blobs)["jobs"] == 1
     assert ids(db) == others
