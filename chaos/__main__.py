@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from app.infra.faults import POINTS
 from chaos.deployments import DEPLOYMENTS, SHORT_LEASES
 from chaos.mutants import MUTANTS
 from chaos.run import Plan, Report, Run
@@ -34,6 +35,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--every", type=float, default=3.0, help="mean seconds between two assaults"
     )
+    parser.add_argument("--minutes", type=float, help="after which a run is given up, and fails")
     parser.add_argument(
         "--looks", type=float, default=1.0, help="seconds between looks at the queue"
     )
@@ -48,10 +50,11 @@ def attack(name: str, kills: int, given: argparse.Namespace) -> Report:
     leases = SHORT_LEASES if given.leases == "short" else {}
     # As long as idle workers look for themselves, nobody misses the outbox.
     looks = {"look_seconds": NEVER if given.mutant == "no-outbox" else given.looks}
+    most = max(kills, len(POINTS) * given.each)
     plan = Plan(
         kills=kills,
         each=given.each,
-        seconds=START_SECONDS + SECONDS_A_KILL * max(kills, 20 * given.each),
+        seconds=60 * given.minutes if given.minutes else START_SECONDS + SECONDS_A_KILL * most,
         quiet_seconds=QUIET_SECONDS,
         every_seconds=given.every,
         seed=given.seed,
