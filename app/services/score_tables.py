@@ -62,12 +62,14 @@ class Batch:
     kept: Sequence[pa.Array]
 
     def blocks(self, n_features: int) -> Iterator[Floats]:
-        """Yield the rows as rankers take them, so many at a time as stay in a cache; what is absent is missing."""
-        size = max(1, _BLOCK_CELLS // n_features)
+        """Yield the rows as rankers take them, so many at a time as stay in a cache; what is absent is missing.
+
+        Each block lies where the one before it did.
+        """
+        size = max(1, min(self.size, _BLOCK_CELLS // n_features))
+        block = np.full((size, n_features), np.nan)
         for start in range(0, self.size, size):
-            X = np.empty((min(size, self.size - start), n_features))
-            if len(self.features) < n_features:
-                X.fill(np.nan)
+            X = block[: self.size - start]
             for place, values in self.features.items():
                 X[:, place] = values[start : start + size]
             yield X
