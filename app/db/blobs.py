@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.db import parts
 from app.db.batch_score_tables import BatchScore
 from app.db.model_tables import Model
-from app.db.tables import Dataset, DatasetPairs, Job, JobState
+from app.db.tables import FINAL_STATES, Dataset, DatasetPairs, Job, JobState
 from app.db.time import db_now
 from app.db.validation_tables import ModelOutOfFold
 
@@ -52,7 +52,10 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
     if any(key.startswith("parts/") for key in keys):
         found |= {key for _, key in of_parts(session)}.intersection(keys)
     if any(key.startswith("checkpoints/") for key in keys):
-        checkpoints = select(Job.checkpoint_key).where(Job.checkpoint_key.in_(keys))
+        checkpoints = select(Job.checkpoint_key).where(
+            Job.checkpoint_key.in_(keys),
+            Job.state.not_in(FINAL_STATES),  # a worker of an earlier version clears nothing
+        )
         found |= {key for key in session.scalars(checkpoints) if key is not None}
     return found
 
