@@ -35,6 +35,7 @@ lint: $(VENV)/.dev  ## Style, types and import rules only.
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
 	$(BIN)/python -m benchmarks.http_score
+	$(BIN)/python -m benchmarks.http_bulk
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.metrics
 	$(BIN)/python -m benchmarks.ingest
