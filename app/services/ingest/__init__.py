@@ -4,6 +4,8 @@ stream     plain bytes: decompressed, counted, limited
 delimited  CSV: the exact reader                     fast_csv  CSV without irregularities, in parallel
 columnar   Parquet, Arrow                           ndjson    JSON lines
 roles      which column is label, weight, group or feature; which label value is positive
+evidence   is a column numbers, dates or text       missing   what stands for no value
+numerals   what is a number                         decimals  typed numbers to the nearest double
 convert    text or typed columns to numbers         profile   what the columns look like
 sources    which of the readers may read a file     build     the way through all of it
 faults     what is wrong, with line and column
