@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.db.tables import Dataset
+from app.services.ingest.decimals import as_doubles
+from app.services.ingest.faults import BadTable, brief
 from app.services.ingest.rows import Source
 from app.services.ingest.text import is_text
 from app.services.ingest.writer import CATEGORIES
@@ -50,16 +52,30 @@ def kept_fields(source: Source, keep: Mapping[str, Json | None]) -> list[pa.Fiel
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """What a column of a typed file is written as: every text alike, and of dictionaries those of text alone."""
-    if pa.types.is_dictionary(kind):
-        return CATEGORIES if is_text(kind.value_type) else kind.value_type
+    """What a column of a typed file is written as: every text alike, of dictionaries those of text alone, times by UTC
+    (a file may claim a zone that nobody knows), and nothing that Parquet has not: whole seconds, negative scales.
+    """
+    types = pa.types
+    if types.is_dictionary(kind):
+        return CATEGORIES if is_text(kind.value_type) else _plain_type(kind.value_type)
+    if types.is_timestamp(kind):
+        unit = "us" if kind.unit == "s" else kind.unit
+        return pa.timestamp(unit, None if kind.tz is None else "UTC")
+    if types.is_decimal(kind) and kind.scale < 0:
+        return pa.float64()
     return pa.string() if is_text(kind) else kind
 
 
 def _plain(column: pa.Array) -> pa.Array:
     kind = _plain_type(column.type)
     if kind != CATEGORIES:
-        return column.cast(kind)
+        values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        if pa.types.is_decimal(values.type) and kind == pa.float64():
+            return as_doubles(values)
+        try:
+            return values.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise BadTable(f"a column that is kept cannot be written: {brief(error)}") from error
     codes, texts = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
     return pa.DictionaryArray.from_arrays(codes, texts)
 

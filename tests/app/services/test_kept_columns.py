@@ -1,0 +1,60 @@
+"""Columns that are carried to the scores: whatever type a file claims can be written, also as CSV, or is refused."""
+
+from __future__ import annotations
+
+import decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from app.api.csv_text import plain_texts
+from app.services.ingest.columnar import ArrowTable
+from app.services.ingest.delimited import Upload
+from app.services.ingest.faults import BadTable, Faults
+from app.services.ingest.writer import TableWriter
+from app.services.kept_columns import keep_as_said, kept_fields
+
+
+def carry(folder: Path, column: pa.Array) -> str:
+    """The column's first value in a result that is read as CSV."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([("a", column.type)])) as writer:
+        writer.write_batch(pa.record_batch([column], names=["a"]))
+    source = ArrowTable(Upload(sink.getvalue().to_pybytes(), None, 1 << 20), 10)
+    fields = kept_fields(source, {"a": None})
+    with TableWriter(folder / "kept", fields) as table:
+        for rows in source.batches(Faults()):
+            table.write([keep_as_said(rows.batch.column(0), None)])
+    text = pa.BufferOutputStream()
+    with pq.ParquetFile(folder / "kept") as file:
+        (batch,) = file.iter_batches()
+        pyarrow.csv.write_csv(
+            plain_texts(batch), text, pyarrow.csv.WriteOptions(include_header=False)
+        )
+    return text.getvalue().to_pybytes().decode().strip()
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1], pa.timestamp("us", "No/Where")), "1970-01-01 00:00:00.000001Z"),
+        (pa.array([3600], pa.timestamp("s", "Europe/Paris")), "1970-01-01 01:00:00.000000Z"),
+        (pa.array([1], pa.timestamp("ns")), "1970-01-01 00:00:00.000000001"),
+        (pa.array([1], pa.timestamp("s")).dictionary_encode(), "1970-01-01 00:00:01.000000"),
+        (pa.array([decimal.Decimal(700)], pa.decimal128(5, -2)), "700"),
+        (pa.array([decimal.Decimal("1.5")], pa.decimal256(60, 2)), "1.50"),
+        (pa.array(["=x"], pa.string_view()), '"\'=x"'),
+        (pa.array([2.5]).dictionary_encode(), "2.5"),
+        (pa.nulls(1), ""),
+    ],
+)
+def test_every_type_can_be_carried(tmp_path: Path, column: pa.Array, expected: str) -> None:
+    assert carry(tmp_path, column) == expected
+
+
+def test_times_beyond_what_can_be_written_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadTable, match="a column that is kept cannot be written"):
+        carry(tmp_path, pa.array([2**62], pa.timestamp("s")))
