@@ -150,15 +150,21 @@ class ApiClient:
         return batch
 
     def take_result(self, batch_id: str, format: str, file: BinaryIO) -> None:
-        """Stream batch scores into a file, and have the service forget them."""
-        address = f"/v1/batch-scores/{batch_id}"
-        with self._http.stream("GET", f"{address}/result", params={"format": format}) as response:
-            if not response.is_success:
-                response.read()
-                raise ClientError(_explain(response))
-            for chunk in response.iter_bytes():
-                file.write(chunk)
-        self._answer("DELETE", address)
+        """Stream batch scores into a file."""
+        address = f"/v1/batch-scores/{batch_id}/result"
+        try:
+            with self._http.stream("GET", address, params={"format": format}) as response:
+                if not response.is_success:
+                    response.read()
+                    raise ClientError(_explain(response))
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+        except httpx.HTTPError as error:
+            raise ClientError(f"the scores did not come whole: {error}") from error
+
+    def forget_batch(self, batch_id: str) -> None:
+        """Have the service forget batch scores that have ended, and the rows that were sent for them."""
+        self._answer("DELETE", f"/v1/batch-scores/{batch_id}")
 
     def submit(self, job: dict[str, Any]) -> dict[str, Any]:
         """Hand in a training job; returns it as accepted."""

@@ -106,11 +106,13 @@ def _score_file(
         problem = batch["error"] or {}
         reason = problem.get("detail", "no reason was given")
         faults = describe_faults(problem.get("errors", []))
+        client.forget_batch(batch["id"])
         raise ClientError(
             "\n".join([f"{path} was not scored ({batch['status']}): {reason}", *faults])
         )
     with _opened(output) as sink:
         client.take_result(batch["id"], format, sink)
+    client.forget_batch(batch["id"])
     err.print(f"{batch['rows']:,} rows scored by {batch['model_name']}:{batch['model_version']}")
 
 

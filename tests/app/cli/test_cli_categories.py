@@ -12,7 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from click.testing import Result
 from raw_table import raw_table
+from sqlalchemy import select
 
+from app.db.batch_score_tables import BatchScore
+from app.db.session import Database
 from core.registry import ALGORITHMS
 
 Run = Callable[..., Result]
@@ -28,7 +31,7 @@ def scores_of(result: Result) -> list[str]:
     return [row["score"] for row in csv.DictReader(io.StringIO(result.stdout))]
 
 
-def test_a_raw_table(run: Run, tmp_path: Path) -> None:
+def test_a_raw_table(run: Run, tmp_path: Path, sqlite_url: str) -> None:
     table = tmp_path / "raw.csv"
     table.write_text(raw_table(200))
     said = run("upload", table, "--label", "income", "--positive", ">50K")
@@ -62,6 +65,10 @@ def test_a_raw_table(run: Run, tmp_path: Path) -> None:
         said = run("score", "rich", table, *more, code=1)
         assert "column age: feature 'age' must be a finite number, got 'old'" in said.output
     run("score", "rich", table, "--out", "scores.xlsx", code=2)
+    db = Database(sqlite_url)
+    with db.read() as session:  # nothing is left behind, whether it could be scored or not
+        assert session.scalars(select(BatchScore)).all() == []
+    db.close()
 
 
 def test_columns_are_declared(run: Run, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def carry(folder: Path, column: pa.Array) -> str:
         pyarrow.csv.write_csv(
             plain_texts(batch), text, pyarrow.csv.WriteOptions(include_header=False)
         )
-    return text.getvalue().to_pybytes().decode().strip()
+    return str(text.getvalue().to_pybytes(), "utf-8").strip()
 
 
 @pytest.mark.parametrize(
