@@ -28,6 +28,7 @@ BY_ANOTHER_SECRET = {
     ("keys.py", "touch"): "by the id of the key that was found so",
     ("jobs.py", "states"): "the watcher asks for ids that were found with their owner",
     ("batch_scores.py", "take_over"): "the retry of a job that was found with its owner",
+    ("quotas.py", "owners_at_limit"): "a count for who runs the service",
 }
 OWNED = {mapper.class_.__name__ for mapper in Base.registry.mappers if "owner" in mapper.columns}
 

@@ -253,22 +253,27 @@ def roles() -> Iterator[Case]:
             expected = Table({"a": values}, {"a": "numeric"})
             rule = "a token is a number"
             yield Case(f"-999 among {name}", rule, body, expected, content_type, given_token)
-        beyond = pa.array([2**31 - 1, 0], pa.int32()).cast(pa.date32())
-        body = typed_column(beyond, content_type)
-        expected = Table({"a": [(2.0**31 - 1) * 86400, 0.0]}, {"a": "datetime"})
-        yield Case("a day beyond all years", "typed dates", body, expected, content_type)
-        days = [f"2026-01-{day:02}" for day in range(1, 25)]
-        body = typed_column(pa.array(["x", *days]), content_type)
-        refusal = Refused("row 1: 'x' is not an ISO 8601 date", None, "a")
-        yield Case("texts of dates that come late", "texts of dates", body, refusal, content_type)
-        few = [*days[:3], "x", "z", "x"]
-        body = typed_column(pa.array(few), content_type)
-        expected = Table({"a": few}, {"a": "categorical"})
-        yield Case("dates, then text", "text is no slip", body, expected, content_type)
+        yield from _dates(content_type)
         dotted = pa.table({"a.b": [1.0, 2.0], "a": [3.0, 4.0], ".": [5.0, 6.0], "y": [0, 1]})
         expected = Table({"a.b": [1.0, 2.0], "a": [3.0, 4.0], ".": [5.0, 6.0]})
         body = typed_body(dotted, content_type)
         yield Case("dots in names", "names are kept", body, expected, content_type)
+
+
+def _dates(content_type: str) -> Iterator[Case]:
+    """Dates by their type, and by what texts look like."""
+    beyond = pa.array([2**31 - 1, 0], pa.int32()).cast(pa.date32())
+    body = typed_column(beyond, content_type)
+    expected = Table({"a": [(2.0**31 - 1) * 86400, 0.0]}, {"a": "datetime"})
+    yield Case("a day beyond all years", "typed dates", body, expected, content_type)
+    days = [f"2026-01-{day:02}" for day in range(1, 25)]
+    body = typed_column(pa.array(["x", *days]), content_type)
+    refusal = Refused("row 1: 'x' is not an ISO 8601 date", None, "a")
+    yield Case("texts of dates that come late", "texts of dates", body, refusal, content_type)
+    few = [*days[:3], "x", "z", "x"]
+    body = typed_column(pa.array(few), content_type)
+    expected = Table({"a": few}, {"a": "categorical"})
+    yield Case("dates, then text", "text is no slip", body, expected, content_type)
 
 
 def far_times() -> Iterator[Case]:
