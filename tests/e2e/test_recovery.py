@@ -137,6 +137,7 @@ def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
         first.send_signal(signal.SIGTERM)
         given_back = shop.reaches(job_id, "queued")
         assert given_back.attempt == 0
+        assert given_back.checkpoint_key is not None
         assert first.wait(30) == 0
         assert not any(map(is_running, fits))
     with shop.db.read() as session:
@@ -144,6 +145,8 @@ def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
     with worker(shop.settings, tmp_path):
         assert shop.reaches(job_id, "succeeded").attempt == 1
     assert shop.models_of(job_id) == 1
+    begun, gone_on = shop.first_steps_of(job_id)
+    assert begun == 1 < gone_on
 
 
 def test_messages_wake_workers_and_are_counted(shop: Shop, tmp_path: Path) -> None:
