@@ -21,7 +21,7 @@ from app.services.ingest.stream import Stream
 
 _BLOCK_BYTES = 1 << 21
 _COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
-_MAX_BLOCK_BYTES = 1 << 24
+_MAX_BLOCK_BYTES = 1 << 23
 
 
 class FastCsv:
