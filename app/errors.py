@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_MOST_SHOWN = 100
+
+
+def shown(value: object) -> str:
+    """A caller's value in the words of a refusal: as Python writes it, cut short."""
+    try:
+        text = repr(value)
+    except RecursionError:  # read by a library that goes deeper than Python does
+        return "a value of many levels"
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
+
 
 class ServiceError(Exception):
     """A refusal with a stable `code`, an HTTP `status` and a `title`; `detail` names the thing, the rule and the value.

@@ -15,14 +15,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
-from app.errors import Malformed, ServiceError
+from app.errors import Malformed, ServiceError, shown
 from app.infra import space
 from core.errors import CoreError
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-_SHOWN_VALUE = 100
 _CODES = {
     400: ("malformed", "Malformed request"),
     404: ("not_found", "Not found"),
@@ -159,7 +158,7 @@ def _fault(fault: Mapping[str, Any], body: Any) -> dict[str, str]:
         return {key: place, "detail": message.removeprefix("Value error, ")}
     else:
         rule = "is not valid: " + message[:1].lower() + message[1:]
-    got = "" if kind in ("missing", "extra_forbidden") else f", got {_shown(fault.get('input'))}"
+    got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(fault.get('input'))}"
     return {key: place, "detail": f"{name} {rule}{got}"}
 
 
@@ -178,17 +177,18 @@ def _pointer(path: Sequence[Any], body: Any) -> str:
     return pointer
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN_VALUE else text[: _SHOWN_VALUE - 1] + "…"
-
-
 def of_os_error(request: Request, error: OSError) -> Response:
     """A full disk, which passes; whatever else the system refuses is our own fault."""
     if not space.is_full(error):
         raise error
     log.error("a disk is full: %s", error)
     return of_service_error(request, space.refusal())
+
+
+def of_recursion(request: Request, error: RecursionError) -> Response:
+    """What the caller sent has too many levels: the reader let pass what something behind it cannot follow."""
+    detail = "the body has too many levels, one within the other"
+    return of_service_error(request, Malformed(detail, code="malformed_json"))
 
 
 def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
@@ -228,4 +228,5 @@ def install(app: FastAPI) -> None:
     register(HTTPException, of_http_exception)
     register(RequestValidationError, of_validation_error)
     register(ClientDisconnect, of_disconnect)
+    register(RecursionError, of_recursion)
     register(OSError, of_os_error)

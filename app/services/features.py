@@ -19,7 +19,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from app.errors import Invalid
+from app.errors import Invalid, shown
 from app.services.category_index import MISSING, CategoryIndex
 from app.services.plain_query import PlainQuery
 from app.services.times import DATE, parse_dates, seconds_of
@@ -27,7 +27,6 @@ from app.services.times import DATE, parse_dates, seconds_of
 Floats = npt.NDArray[np.float64]
 
 _ABSENT = object()
-_SHOWN = 100
 _MOST_FAULTS = 100
 _LARGEST = sys.float_info.max
 _NUMBER, _BOOLEAN, _TEXT = "a finite number", "true or false", "text in UTF-8"
@@ -109,7 +108,7 @@ class FeatureIndex:
             if i is None:
                 faults.append(_fault("parameter", name, self.unknown(name), "unknown_feature"))
             elif row[i] is not _ABSENT:
-                detail = f"feature {_shown(name)} must be given once"
+                detail = f"feature {shown(name)} must be given once"
                 faults.append(_fault("parameter", name, detail, "duplicate_feature"))
             else:
                 row[i], fault = self._parse(i, raw_value)
@@ -157,7 +156,7 @@ class FeatureIndex:
         for number, given in enumerate(rows):
             pointer = f"/rows/{number}"
             if not isinstance(given, dict):
-                detail = f"a row must be an object of features, got {_shown(given)}"
+                detail = f"a row must be an object of features, got {shown(given)}"
                 faults.append(_fault("pointer", pointer, detail, "invalid"))
                 continue
             for name in given.keys() - self._position.keys():
@@ -182,7 +181,7 @@ class FeatureIndex:
             if not isinstance(name, str) or name not in self._position:
                 faults.append(_fault("pointer", place, self.unknown(name), "unknown_feature"))
             elif columns.index(name) != number:
-                detail = f"feature {_shown(name)} must be given once"
+                detail = f"feature {shown(name)} must be given once"
                 faults.append(_fault("pointer", place, detail, "duplicate_feature"))
         if not faults:
             given = set(columns)
@@ -190,7 +189,7 @@ class FeatureIndex:
             self._fill(row, lenient, "pointer", "/columns", faults, refuse=False)
         for number, values in enumerate(data):
             if not isinstance(values, list) or len(values) != len(columns):
-                got = f"{len(values)} values" if isinstance(values, list) else _shown(values)
+                got = f"{len(values)} values" if isinstance(values, list) else shown(values)
                 detail = f"a row must be a list of {len(columns)} values, as there are columns, got {got}"
                 faults.append(_fault("pointer", f"/data/{number}", detail, "invalid"))
                 if len(faults) >= _MOST_FAULTS:
@@ -299,13 +298,13 @@ class FeatureIndex:
 
     def absent(self, i: int) -> str:
         """Say that a feature should be there."""
-        shown = _shown(self.names[i])
-        return f"feature {shown} is absent, and was never missing in training: send it, empty if unknown"
+        name = shown(self.names[i])
+        return f"feature {name} is absent, and was never missing in training: send it, empty if unknown"
 
     def unknown(self, name: object) -> str:
         """Say that there is no such feature, and which there are."""
-        shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
-        return f"feature {_shown(name)} is unknown; the model has {shown}"
+        known = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
+        return f"feature {shown(name)} is unknown; the model has {known}"
 
     def wrong_type(self, i: int, value: object) -> str:
         """Say what a value of a feature must be."""
@@ -314,7 +313,7 @@ class FeatureIndex:
             rule = _TEXT
         if self._dated[i]:
             rule = DATE
-        return f"feature {_shown(self.names[i])} must be {rule}, got {_shown(value)}"
+        return f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
 
 
 def _read_dates(cells: Sequence[Any]) -> Floats:
@@ -365,8 +364,3 @@ def _refuse(faults: list[dict[str, str]]) -> None:
 
 def _escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

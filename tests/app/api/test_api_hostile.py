@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -263,6 +264,39 @@ def test_who_never_comes_to_the_end(hurried: Service, key: bytes, name: str) -> 
     lives(hurried)
 
 
+PART = b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
+FILE = PART % (b"file", b'; filename="t.csv"', b"a,y\n1,0")
+FORMS: dict[str, tuple[str, bytes, int]] = {
+    "no boundary": ("", FILE + b"--b--\r\n", 400),
+    "a long boundary": ("; boundary=" + "b" * 300, FILE + b"--b--\r\n", 400),
+    "another boundary": ("; boundary=c", FILE + b"--b--\r\n", 400),
+    "no last boundary": ("; boundary=b", FILE, 400),
+    "many parts": (
+        "; boundary=b",
+        b"".join(PART % (b"f%d" % i, b"", b"1") for i in range(33)) + FILE + b"--b--\r\n",
+        413,
+    ),
+    "a part's header without end": ("; boundary=b", FILE + b"--b\r\nx: " + TOO_LONG, 400),
+    "many headers of a part": ("; boundary=b", FILE + b"--b\r\n" + b"x: y\r\n" * 99, 400),
+    "a form within the form": (
+        "; boundary=b",
+        PART % (b"file", b'; filename="t"\r\nContent-Type: multipart/mixed; boundary=c', FILE)
+        + b"--b--\r\n",
+        415,
+    ),
+    "a long field": ("; boundary=b", PART % (b"name", b"", TOO_LONG) + FILE + b"--b--\r\n", 413),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_that_no_browser_sends(patient: Service, name: str) -> None:
+    boundary, content, status = FORMS[name]
+    client = patient.client(patient.key(), **{"Content-Type": f"multipart/form-data{boundary}"})
+    answer = client.post("/v1/datasets", content=content)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
 def test_a_second_head_that_never_ends(hurried: Service) -> None:
     """The clock runs for each head, not for the connection's first alone."""
     heard = say(hurried, [b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/jobs HTTP/1.1\r\n"])
@@ -308,7 +342,7 @@ MADE_OF = {
         f"{depth} levels": lambda name, depth=depth: (
             f'{{"{name}": {"[" * depth}{"]" * depth}}}'.encode()
         )
-        for depth in (500, 990)
+        for depth in (500, 940, 990)
     },
     "a number of 5,000 digits": lambda name: f'{{"{name}": {"9" * 5000}}}'.encode(),
     "a number beyond float64": lambda name: f'{{"{name}": 1e999}}'.encode(),
@@ -333,11 +367,14 @@ MADE_OF = {
 
 def test_json_that_nobody_means(patient: Service) -> None:
     """Each kind on each route that takes JSON; what is deep at each name of the body."""
-    client = patient.client(patient.key(), **{"Content-Type": "application/json"})
+    client = patient.client(patient.key())
+    model_id = patient.train(client, patient.upload(client))["model_id"]
+    known = defaultdict(lambda: "none", ref=model_id)
+    client.headers["Content-Type"] = "application/json"
     operations = list(json_operations(patient))
     assert len(operations) > 8
     for method, path, names in operations:
-        address = path.replace("{", "").replace("}", "")
+        address = path.format_map(known)
         for kind, made in MADE_OF.items():
             for name in names if "levels" in kind else names[:1]:
                 answer = client.request(method, address, content=made(name))
@@ -345,3 +382,16 @@ def test_json_that_nobody_means(patient: Service) -> None:
                 assert answer.headers["Content-Type"] == "application/problem+json"
                 answer.json()
     lives(patient)
+
+
+def test_as_many_levels_as_can_be_read(patient: Service) -> None:
+    """What the reader still takes, something behind it may not: each depth around that bound is refused like others."""
+    client = patient.client(patient.key(), **{"Content-Type": "application/json"})
+    for depth in range(860, 1000, 7):
+        deep = "[" * depth + "]" * depth
+        for body in (
+            f'{{"dataset_id": "x", "algorithm": {{"name": "rankboost", "n_rounds": {deep}}}}}',
+            f'{{"dataset_id": "x", "algorithm": {{"name": "logistic"}}, "search": {{"space": {deep}}}}}',
+        ):
+            answer = client.post("/v1/jobs", content=body)
+            assert 400 <= answer.status_code < 500, (depth, answer.text)
