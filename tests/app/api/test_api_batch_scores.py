@@ -119,6 +119,8 @@ def test_rows_of_their_own_get_the_figures_of_post_score(
     assert {name: table.column(name).to_pylist() for name in expected} == expected
     assert table.column("id").to_pylist() == [row["id"] for row in ROWS]
     assert table.column("plan").to_pylist() == [row["plan"] for row in ROWS]
+    job = shared.client(shared.key()).get(f"/v1/jobs/{batch['job_id']}").json()
+    assert (job["kind"], job["state"], job["dataset_id"]) == ("batch_score", "succeeded", None)
     again = scored(shared, client, ask(client, body, kind, model=model_id, keep="id,plan"))
     assert again["sha256"] == batch["sha256"]  # the same bits
 

@@ -65,6 +65,14 @@ def test_from_a_table_to_a_score_for_each_label(service_on_both: Service, algori
     many = client.post("/v1/models/both/score", json=rows).json()
     assert many["labels"] == ["hot", "big"]
     assert many["scores"][1] == [one["scores"]["hot"], one["scores"]["big"]]
+    table = {"content": "b,a\n0,-2\n3,2\n", "headers": CSV | {"Accept": "text/csv"}}
+    text = client.post("/v1/models/both/score", **table).text.splitlines()
+    assert text[0] == "hot,big"
+    assert list(map(float, text[2].split(","))) == many["scores"][1]
+    table["headers"] = CSV
+    batch = client.post("/v1/batch-scores?model=both", **table).json()["id"]
+    service.work()
+    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
     ranked = client.post("/v1/models/both/rank?label=hot", json=rows).json()
     assert ranked["indices"] == [1, 0]
     assert ranked["scores"][0] == one["scores"]["hot"]

@@ -100,6 +100,13 @@ def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
     scores = client.post("/v1/models/films/score", json={"rows": rows}).json()
     assert scores["scores"][1] == score["score"] > scores["scores"][0]
     assert (scores["fprs"], scores["tprs"]) == (None, None)
+    table = {"content": "age,length\n0,2\n", "headers": CSV | {"Accept": "text/csv"}}
+    text = client.post("/v1/models/films/score", **table).text.splitlines()
+    assert text == ["score,fpr,tpr", f"{text[1].split(',')[0]},,"]
+    table["headers"] = CSV
+    batch = client.post("/v1/batch-scores?model=films", **table).json()["id"]
+    service.work()
+    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
     ranked = client.post("/v1/models/films/rank", json={"rows": rows}).json()
     assert ranked["indices"] == [1, 0]
     explained = client.post("/v1/models/films/explain", json={"rows": rows})
