@@ -1,0 +1,84 @@
+"""The short form of `make chaos`: one embedded service under attack, and two mutants that the audit must notice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import queue_story
+
+from app.db.session import Database
+from app.infra.blobs import BlobStore
+from chaos import inside, mutants
+from chaos.audit import audit
+from chaos.deployments import SHORT_LEASES, Embedded
+from chaos.orders import KILL
+from chaos.run import Plan, Run
+from chaos.workload import Ledger
+
+SEAMS = ("mark", "finish")
+
+
+def test_killed_at_seams_an_embedded_service_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    deployment = Embedded(tmp_path / "service", SHORT_LEASES, None)
+    plan = Plan(
+        kills=len(SEAMS),
+        each=1,
+        seconds=150,
+        quiet_seconds=100,
+        seams=SEAMS,
+        assaults=False,
+        most_open=2,
+        callers=1,
+    )
+    try:
+        report = Run(deployment, plan)()
+    finally:
+        deployment.close()
+    assert report.findings == []
+    assert report.fired.keys() == {(seam, KILL) for seam in SEAMS}
+    assert report.accepted > 0
+    assert report.recovered
+
+
+def test_the_audit_notices_a_service_without_fencing_and_without_outbox(
+    tmp_path: Path, sqlite_url: str, broker_url: str
+) -> None:
+    assert _findings(sqlite_url, tmp_path) == []
+    subprocess.run(
+        [sys.executable, queue_story.__file__, sqlite_url, broker_url],
+        env=os.environ | inside.environment(tmp_path, "no-fencing,no-outbox"),
+        check=True,
+        timeout=240,
+    )
+    told_of_nothing, fenceless = _findings(sqlite_url, tmp_path)
+    assert fenceless.endswith("was ended by attempt 1, while attempt 2 owned it")
+    assert told_of_nothing.endswith("(compare) is queued and nobody is at it")
+
+
+def test_the_audit_is_content_with_the_service_as_it_is(
+    tmp_path: Path, sqlite_url: str, broker_url: str
+) -> None:
+    queue_story.tell(sqlite_url, broker_url)
+    assert _findings(sqlite_url, tmp_path) == []
+
+
+@pytest.mark.parametrize("name", mutants.MUTANTS)
+def test_every_mutant_finds_its_text(name: str) -> None:
+    root = Path(mutants.__file__).parents[1]
+    for module, n in Counter(change.module for change in mutants.MUTANTS[name]).items():
+        source = (root / module.replace(".", "/")).with_suffix(".py").read_text()
+        changes = [change for change in mutants.MUTANTS[name] if change.module == module]
+        assert len(changes) == n
+        assert mutants.mutate(source, changes) != source
+
+
+def _findings(url: str, folder: Path) -> list[str]:
+    db = Database(url)
+    found = audit(db, BlobStore(folder / "blobs"), Ledger())
+    db.close()
+    return found
