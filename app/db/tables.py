@@ -66,6 +66,7 @@ class ApiKey(Base):
     expires_at: Mapped[float | None]
     last_used_at: Mapped[float | None]
     revoked_at: Mapped[float | None]
+    successor_id: Mapped[str | None]
 
 
 class Dataset(Base):

@@ -87,6 +87,7 @@ def create_within(
         expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
         last_used_at=None,
         revoked_at=None,
+        successor_id=None,
     )
     session.add(key)
     session.flush()
@@ -104,7 +105,8 @@ def rotate_within(
 ) -> tuple[ApiKey, str]:
     """Make the key's successor, of the same name, scopes and lifetime, and let the key end after the grace.
 
-    The grace never makes a key last longer than it would have by itself.
+    The grace never makes a key last longer than it would have by itself. A key has one successor: a caller that asks
+    twice would otherwise leave a key that nobody knows of.
     """
     if not 0.0 <= grace_seconds <= LONGEST_GRACE:
         raise Invalid(f"grace_seconds must be from 0 to {LONGEST_GRACE:g}, got {grace_seconds:g}")
@@ -116,8 +118,14 @@ def rotate_within(
     if old.revoked_at is not None or end <= now:
         how = "has expired" if old.revoked_at is None else "is revoked"
         raise Conflict(f"only a usable key can be rotated; {key_id} {how}", code="key_not_usable")
+    if old.successor_id is not None:
+        raise Conflict(
+            f"a key is rotated once; {key_id} has the successor {old.successor_id}",
+            code="key_rotated",
+        )
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
     made = create_within(session, owner, old.name, old.scopes, expires_in_seconds=lifetime)
+    old.successor_id = made[0].id
     if grace_seconds > 0.0:
         old.expires_at = min(end, now + grace_seconds)
     else:

@@ -44,6 +44,7 @@ class Key(Resource):
     expires_at: Timestamp | None
     last_used_at: Timestamp | None
     revoked_at: Timestamp | None
+    successor_id: str | None = Field(description="The key that it was rotated to.")
 
 
 class KeyWithSecret(Key):

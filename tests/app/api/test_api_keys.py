@@ -79,7 +79,7 @@ def test_rotating_a_key(service_on_both: Service) -> None:
     assert second["expires_at"] >= first["expires_at"]  # it has the same time before it
     old = admin.get(f"/v1/keys/{first['id']}").json()
     assert old["expires_at"] < first["expires_at"]
-    assert old["revoked_at"] is None
+    assert (old["revoked_at"], old["successor_id"]) == (None, second["id"])
     for secret in (first["secret"], second["secret"]):  # the grace
         assert service.client(secret).get("/v1/jobs").status_code == 200
     again = admin.post(address, json={"grace_seconds": 600}, headers=headers)
@@ -88,6 +88,8 @@ def test_rotating_a_key(service_on_both: Service) -> None:
     entry = admin.get("/v1/audit").json()["data"][0]
     assert (entry["action"], entry["path"]) == ("POST /v1/keys/{key_id}/rotate", address)
     assert entry["made"] == [second["id"]]
+
+    refused(admin.post(address, json={}), 409, "key_rotated", second["id"])  # and not a third
 
     third = admin.post(f"/v1/keys/{second['id']}/rotate", json={}).json()  # no grace
     assert service.client(second["secret"]).get("/v1/jobs").status_code == 401
