@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.context import Context
 from app.api.dependencies import CallerDep, ContextDep
+from app.api.negotiation import choose
 from app.api.routes.models import matches
 from app.api.schemas.scores import (
     ROWS_BODY,
@@ -38,6 +39,7 @@ from app.services.table_scores import Scores as Rows
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
 
 SCORE_PATH = "/v1/models/{ref}/score"
+_ANYTHING = (b"*/*", b"application/json")  # what nearly all clients accept
 LabelQuery = Annotated[
     str | None, Query(description="Which label's scores, of a model with several.")
 ]
@@ -58,7 +60,7 @@ class ScoreRow:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
         scope["route"] = self
-        authorization, if_none_match, prefer = None, None, None
+        authorization, if_none_match, prefer, picky = None, None, None, False
         for name, value in scope["headers"]:
             if name == b"authorization":
                 authorization = value
@@ -66,7 +68,11 @@ class ScoreRow:
                 if_none_match = value
             elif name == b"prefer":
                 prefer = value
+            elif name == b"accept" and value not in _ANYTHING:
+                picky = True
         caller = await authenticate(self._context, authorization, "score")
+        if picky:
+            choose(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
         served = self._context.models.cached(caller.owner, ref)
         if served is None:

@@ -49,6 +49,7 @@ def test_an_accept_that_cannot_be_met(service: Service, client: httpx.Client) ->
             client.get("/v1/jobs", headers={"Accept": accept}),
             client.post("/v1/jobs", json=body, headers={"Accept": accept}),
             client.get("/health/live", headers={"Accept": accept}),
+            client.get("/v1/models/x/score", headers={"Accept": accept}),
         ):
             refused(answer, 406, "not_acceptable", "application/json", accept)
     for accept in ("*/*", "application/*", "text/html, */*;q=0.1", ""):

@@ -144,6 +144,8 @@ def test_a_warm_score_asks_nobody(shared: Service, scorer: httpx.Client, model_i
     shared.context.keys.memory.seconds = shared.context.models.memory.seconds = (
         600.0  # the machine may be slow
     )
+    shared.context.keys.memory.clear()  # what an earlier test left is asked for again too soon
+    shared.context.models.forget(OWNER, model_id)
     scorer.get(address, params=ROW)
     eventually(lambda: key_use_is_noted(shared, secret))  # in the background, once a minute
     queries: list[str] = []
