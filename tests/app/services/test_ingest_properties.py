@@ -65,7 +65,7 @@ soup = st.lists(rows, max_size=6).map("".join)
 @example(body='1,c,a"b,0\n1,c,x,"1', broken=False)
 @example(body='1,c,"a",0\n1,"d\n","b\n",1\n', broken=False)
 @settings(
-    max_examples=250,
+    max_examples=120,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
