@@ -35,6 +35,12 @@ def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> 
     return session.scalars(statement).one_or_none()
 
 
+def keep(session: Session, owner: str, model_id: str) -> bool:
+    """Whether the model is there, and then until the transaction ends: others may keep it too, nobody deletes it."""
+    statement = select(Model.id).where(Model.owner == owner, Model.id == model_id)
+    return session.scalar(statement.with_for_update(read=True)) is not None
+
+
 def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
     """One version of a name."""
     return session.scalars(

@@ -18,8 +18,9 @@ from app.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.ids import Prefix, is_id, new_id
 from app.infra.settings import Settings
-from app.services import datasets, jobs, models
+from app.services import datasets, jobs
 from app.services.ingest.faults import show
+from app.services.model_use import find_named, find_to_use
 from app.services.score_tables import Bounds, read_body, read_with
 from app.services.score_terms import Terms, check_said
 from app.services.scoring import ModelCache
@@ -69,7 +70,7 @@ def submit(
     keep: tuple[str, ...],
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
-    model = _find_model(session, owner, ref, {"pointer": "/model"})
+    model = find_to_use(session, owner, ref, {"pointer": "/model"})
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
     if (lack := find_lack(model.features, dataset)) is not None:
         detail = f"dataset {dataset.id} {lack}, which {model.name}:{model.version} takes"
@@ -91,7 +92,7 @@ def accept(
     upload: datasets.Upload,
 ) -> BatchScore:
     """The same for an upload whose bytes will be durable when the transaction ends."""
-    model = find_model(session, owner, request.model)
+    model = find_to_use(session, owner, request.model, {"parameter": "model"})
     terms = check_said(Terms.from_json(request.terms), upload.format)
     _check_keep(model, terms.keep, "parameter", "keep")
     return _insert(session, settings, model, terms, upload=upload)
@@ -99,14 +100,7 @@ def accept(
 
 def find_model(session: Session, owner: str, ref: str) -> Model:
     """The model that an upload is to be scored by; raises NotFound."""
-    return _find_model(session, owner, ref, {"parameter": "model"})
-
-
-def _find_model(session: Session, owner: str, ref: str, place: Json) -> Model:
-    try:
-        return models.find(session, owner, ref)
-    except NotFound as error:
-        raise NotFound(error.detail, errors=[place | {"detail": error.detail}]) from error
+    return find_named(session, owner, ref, {"parameter": "model"})
 
 
 def _check_keep(model: Model, keep: tuple[str, ...], key: str, place: str) -> None:

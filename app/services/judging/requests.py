@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from app.db.model_tables import Model
 from app.db.tables import Dataset, DatasetKind
-from app.errors import Invalid, NotFound
-from app.services import models
+from app.errors import Invalid
 from app.services.lineage import lineage_of, shares_rows
+from app.services.model_use import find_to_use
 from app.services.objectives import Window
 from app.services.submission import (
     check_pairs_ready,
@@ -47,7 +47,7 @@ def find_judged(
 ) -> Judged:
     """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid."""
     found = [
-        _find_model(session, owner, ref, pointer)
+        find_to_use(session, owner, ref, {"pointer": pointer})
         for ref, pointer in zip(refs, pointers, strict=True)
     ]
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
@@ -55,14 +55,6 @@ def find_judged(
         _check_fits(model, dataset)
     check_pairs_ready(dataset, "/dataset_id")
     return Judged(found, dataset)
-
-
-def _find_model(session: Session, owner: str, ref: str, pointer: str) -> Model:
-    try:
-        return models.find(session, owner, ref)
-    except NotFound as error:
-        faults = [{"pointer": pointer, "detail": error.detail}]
-        raise NotFound(error.detail, errors=faults) from error
 
 
 def _check_fits(model: Model, dataset: Dataset) -> None:
