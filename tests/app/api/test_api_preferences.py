@@ -54,6 +54,17 @@ def put(client: httpx.Client, dataset_id: str, body: str | bytes, **headers: str
     return client.put(f"/v1/datasets/{dataset_id}/pairs", content=body, headers=CSV | headers)
 
 
+def rows_have_no_places(service: Service, client: httpx.Client, scores: dict[str, Any]) -> None:
+    assert (scores["fprs"], scores["tprs"]) == (None, None)
+    table = {"content": "age,length\n0,2\n", "headers": CSV | {"Accept": "text/csv"}}
+    text = client.post("/v1/models/films/score", **table).text.splitlines()
+    assert text == ["score,fpr,tpr", f"{text[1].split(',')[0]},,"]
+    table["headers"] = CSV
+    batch = client.post("/v1/batch-scores?model=films", **table).json()["id"]
+    service.work()
+    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
+
+
 def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
@@ -99,14 +110,7 @@ def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
     rows = [{"length": length, "age": 0.0} for length in (-1.0, 2.0)]
     scores = client.post("/v1/models/films/score", json={"rows": rows}).json()
     assert scores["scores"][1] == score["score"] > scores["scores"][0]
-    assert (scores["fprs"], scores["tprs"]) == (None, None)
-    table = {"content": "age,length\n0,2\n", "headers": CSV | {"Accept": "text/csv"}}
-    text = client.post("/v1/models/films/score", **table).text.splitlines()
-    assert text == ["score,fpr,tpr", f"{text[1].split(',')[0]},,"]
-    table["headers"] = CSV
-    batch = client.post("/v1/batch-scores?model=films", **table).json()["id"]
-    service.work()
-    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
+    rows_have_no_places(service, client, scores)
     ranked = client.post("/v1/models/films/rank", json={"rows": rows}).json()
     assert ranked["indices"] == [1, 0]
     explained = client.post("/v1/models/films/explain", json={"rows": rows})
