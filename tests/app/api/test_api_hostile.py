@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -64,13 +65,12 @@ def say(service: Service, pieces: Iterable[bytes]) -> bytes:
     heard = b""
     with connect(service) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
+        with suppress(ConnectionError):  # it may hang up on what is still being sent
             for piece in pieces:
                 line.sendall(piece)
+        with suppress(ConnectionError):
             while more := line.recv(1 << 16):
                 heard += more
-        except ConnectionError:  # it hung up on what was still being sent
-            pass
     return heard
 
 
