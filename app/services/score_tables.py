@@ -21,7 +21,7 @@ from app.services.features import FeatureIndex
 from app.services.ingest.columnar import ArrowTable
 from app.services.ingest.convert import Parsed, check_type, parse
 from app.services.ingest.delimited import Upload
-from app.services.ingest.faults import ENOUGH, MAX_FAULTS, BadTable, Faults, show
+from app.services.ingest.faults import ENOUGH, MAX_FAULTS, BadTable, Faults, show, too_many_rows
 from app.services.ingest.messages import read_claims, stream_of
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Doubt, Rows, Source
@@ -110,7 +110,7 @@ class RowReader:
         for rows in source.batches(faults, wanted):
             count += rows.batch.num_rows
             if count > self._most_rows:
-                raise self.too_many_rows()
+                raise too_many_rows(self._most_rows)
             values = {place[n]: self._read(rows, n, place[n], source, faults) for n in found}
             if faults.total and not source.exact:
                 raise Doubt
@@ -123,13 +123,6 @@ class RowReader:
                 yield Batch(rows.batch.num_rows, values, kept)
         if faults.total:
             raise faults.summarise()
-
-    def too_many_rows(self) -> BadTable:
-        """The refusal of a table that is too long."""
-        return BadTable(
-            f"a table may have at most {self._most_rows} rows here, it has more",
-            code="too_many_rows",
-        )
 
     def _check_columns(self, names: Sequence[str]) -> None:
         """Every column has a use or is passed over; every feature is there or may be absent; what is named is there."""
@@ -248,7 +241,7 @@ def read_body(
         stream = plain if table.content_type == ARROW else stream_of(plain)
         claims = read_claims(stream)
         if claims.rows > most_rows:
-            raise reader.too_many_rows()
+            raise too_many_rows(most_rows)
         if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
             raise BadTable(
                 f"a table may take at most {bounds.bytes} bytes once decompressed, it takes more",
@@ -258,7 +251,7 @@ def read_body(
     upload = Upload(body, table.content_encoding, bounds.bytes)
     dialect = terms.dialect_of(spelling)
     found = streamed_sources(
-        upload, table.content_type, dialect, bounds.columns, missing, reader.numeric
+        upload, table.content_type, dialect, bounds.columns, most_rows, missing, reader.numeric
     )
     return reader, found
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from app.services.ingest.categories import CategoryLimits
 from app.services.ingest.convert import Converter, check_type, holds_text
 from app.services.ingest.evidence import Evidence, Found, find_types
-from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
+from app.services.ingest.faults import ENOUGH, BadTable, Faults, show, too_many_rows
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.roles import Roles, assign, label_type, order_pair
 from app.services.ingest.rows import MAX_NAME, Doubt, Source
@@ -242,9 +242,7 @@ class Build:
                 if self._faults.total and not self.source.exact:
                     raise Doubt
                 if count > limit:
-                    raise BadTable(
-                        f"a table must have at most {limit} rows; it has more", code="too_many_rows"
-                    )
+                    raise too_many_rows(limit)
                 if self._faults.total >= ENOUGH:
                     break
                 if not self._faults.total:

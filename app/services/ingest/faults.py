@@ -107,3 +107,8 @@ def brief(said: object) -> str:
 def show(value: str) -> str:
     """Quote a value for a message, cut to a length that a message can bear."""
     return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
+
+
+def too_many_rows(most: int) -> BadTable:
+    """The refusal of a table that is too long."""
+    return BadTable(f"a table must have at most {most} rows; it has more", code="too_many_rows")

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 
 from app.services.ingest.delimited import MAX_RECORD, Upload, check_names
-from app.services.ingest.faults import ENOUGH, BadTable, Fault, Faults, show
+from app.services.ingest.faults import ENOUGH, BadTable, Fault, Faults, show, too_many_rows
 from app.services.ingest.rows import Rows
 from app.services.ingest.stream import Stream
 from app.services.ingest.text import spell_number
@@ -31,7 +31,7 @@ class NdjsonTable:
     hasty = False
     decimal = "."
 
-    def __init__(self, upload: Upload, max_columns: int) -> None:
+    def __init__(self, upload: Upload, max_columns: int, max_rows: int) -> None:
         self.exact = True
         self._upload = upload
         self._stream: Stream | None = None
@@ -39,7 +39,9 @@ class NdjsonTable:
         self.names: list[str] = []
         faults = Faults()
         known: set[str] = set()
-        for number, line, record in self._objects(faults):
+        for row, (number, line, record) in enumerate(self._objects(faults)):
+            if row == max_rows:
+                raise too_many_rows(max_rows)
             _check_doubled(number, line, record)
             if not record.keys() <= known:
                 self._keys += [key for key in record if key not in known]

@@ -47,7 +47,9 @@ def open_sources(
         )
     else:
         dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs say nothing of it
-        yield from streamed_sources(upload, content_type, dialect, columns, missing, numeric)
+        yield from streamed_sources(
+            upload, content_type, dialect, columns, limits["rows"], missing, numeric
+        )
 
 
 def streamed_sources(
@@ -55,6 +57,7 @@ def streamed_sources(
     content_type: str,
     dialect: Dialect,
     max_columns: int,
+    max_rows: int,
     missing: MissingTokens,
     numeric: Numeric,
 ) -> Iterator[Source]:
@@ -74,7 +77,7 @@ def streamed_sources(
     elif content_type == ARROW:
         yield from _hastily_first(ArrowTable(upload, max_columns))
     elif content_type == NDJSON:
-        yield from _hastily_first(NdjsonTable(upload, max_columns))
+        yield from _hastily_first(NdjsonTable(upload, max_columns, max_rows))
     else:
         raise BadTable(
             f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"

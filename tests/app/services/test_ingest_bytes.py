@@ -163,6 +163,13 @@ def test_too_many_rows(refused: Callable[..., BadTable]) -> None:
     assert error.detail == "a table must have at most 2 rows; it has more"
 
 
+def test_lines_beyond_the_last_row_are_not_looked_at(refused: Callable[..., BadTable]) -> None:
+    """A line of NDJSON is short, and its object takes time: not for all of them, where none can be used."""
+    body = '{"a":1,"y":0}\n{"a":2,"y":1}\n{"a":3,"y":0}\nno JSON\n'
+    error = refused(body, content_type="application/x-ndjson", rows=2)
+    assert (error.code, error.errors[0].get("line")) == ("too_many_rows", None)
+
+
 def test_names_with_dots_and_commas_survive(ready: Read) -> None:
     table = ready('a.b,"c,d",ä,y\n1,2,3,0\n4,5,6,1\n')
     assert table.columns == {"a.b": [1, 4], "c,d": [2, 5], "ä": [3, 6], "y": [0, 1]}
