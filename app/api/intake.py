@@ -92,10 +92,10 @@ async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
         return purpose.describe({name: given[name] for name in given if name != "validate"})
 
     with _alone(sending), context.blobs.writer("uploads") as writer:
-        table = await receive(sending.request, writer, describe)
+        table = await receive(sending.request, writer, describe, check_only=sending.validate)
         if sending.validate:
             writer.flush()
-            return JSONResponse(await run_in_threadpool(purpose.check, table))
+            return JSONResponse(await run_in_threadpool(_check, context, purpose, table))
         answer = await run_in_threadpool(_accept, sending, purpose, table)
 
     def look(dataset_id: str) -> tuple[Json, bool]:
@@ -103,6 +103,11 @@ async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
         return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
     return await accepted(context, answer, sending.patience, purpose.path, purpose.look or look)
+
+
+def _check(context: Context, purpose: Purpose[Said], table: Received[Said]) -> Json:
+    with context.turn():  # it takes memory that nothing but its bounds limits
+        return purpose.check(table)
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from app.services.scoring import Served
 from app.services.table_scores import Scores
 
 _INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start
+_LARGE_BYTES = 1 << 20  # what takes memory, on the way to scores: only a few are there at once
 
 Said = Mapping[str, str]
 Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
@@ -98,11 +99,16 @@ async def answer_rows(
         model = served or context.models.find(caller.owner, ref)
         return model.model_id, make(model, score(model, body)).write(media_type)
 
+    def work_in_turn() -> tuple[str, bytes]:
+        with context.turn():
+            return work()
+
     plain = is_json(request) and "content-encoding" not in request.headers
     if served is not None and plain and len(body) <= _INLINE_BYTES:
         model_id, content = work()
     else:
-        model_id, content = await run_in_threadpool(work)
+        small = len(body) <= _LARGE_BYTES and "content-encoding" not in request.headers
+        model_id, content = await run_in_threadpool(work if small else work_in_turn)
     headers = {"X-Model-ID": model_id, "Vary": "Accept"}
     if is_lenient(request):
         headers["Preference-Applied"] = "handling=lenient"

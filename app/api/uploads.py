@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from app.api.context import Context, context_of
 from app.api.multipart import Form, FormReader
-from app.errors import Invalid
+from app.errors import Invalid, TooLarge
 from app.infra import space
 from app.infra.blobs import BlobWriter
 from app.services import datasets, quotas
@@ -65,9 +65,15 @@ def body_docs(example: str, fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def receive(
-    request: Request, writer: BlobWriter, describe: Callable[[Mapping[str, str]], Said]
+    request: Request,
+    writer: BlobWriter,
+    describe: Callable[[Mapping[str, str]], Said],
+    *,
+    check_only: bool = False,
 ) -> Received[Said]:
     """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
+
+    What is checked and not kept may be no larger than an ordinary body, and is given up where it is.
 
     `describe` checks the fields of the address and the form. Where there is no room for an upload, or the owner has no
     quota left for it, that is said before the body is read as well.
@@ -75,7 +81,8 @@ async def receive(
     context = context_of(request)
     with context.uploads.take():
         await run_in_threadpool(_admit, context, request)
-        return await _receive(request, writer, describe)
+        most = context.settings.max_body_bytes if check_only else None
+        return await _receive(request, _up_to(request.stream(), most), writer, describe)
 
 
 def _admit(context: Context, request: Request) -> None:
@@ -88,7 +95,10 @@ def _admit(context: Context, request: Request) -> None:
 
 
 async def _receive(
-    request: Request, writer: BlobWriter, describe: Callable[[Mapping[str, str]], Said]
+    request: Request,
+    body: AsyncIterator[bytes],
+    writer: BlobWriter,
+    describe: Callable[[Mapping[str, str]], Said],
 ) -> Received[Said]:
     given = _query_fields(request)
     content_type = request.headers.get("content-type", "")
@@ -96,10 +106,10 @@ async def _receive(
         description = describe(given)
         encoding = request.headers.get("content-encoding")
         table = Received(writer, description, datasets.check_format(content_type, encoding))
-        await _write(request.stream(), writer)
+        await _write(body, writer)
         return table
     reader = FormReader(content_type)
-    await _write(reader.file(request.stream()), writer)
+    await _write(reader.file(body), writer)
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
         raise Invalid(f"{twice[0]} must be given once, in the address or in the form")
@@ -127,6 +137,18 @@ def _file_format(form: Form) -> tuple[str, str | None]:
     if stated in CONTENT_TYPES:
         return stated, encoding
     return _SUFFIXES.get(suffix, stated), encoding
+
+
+async def _up_to(chunks: AsyncIterator[bytes], most: int | None) -> AsyncIterator[bytes]:
+    """The same bytes; raises TooLarge as soon as they are more than that."""
+    seen = 0
+    async for chunk in chunks:
+        seen += len(chunk)
+        if most is not None and seen > most:
+            raise TooLarge(
+                f"a table is checked without being kept up to {most} bytes, this one has more"
+            )
+        yield chunk
 
 
 async def _write(chunks: AsyncIterator[bytes], writer: BlobWriter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from app.infra import faults, space
 from app.infra.settings import Settings
 
 BODY = table(30).encode()
+JSON = {"Content-Type": "application/json"}
 QUOTA_BYTES = 50_000
 _OWNERS = count(1)
 
@@ -172,3 +174,42 @@ def test_a_disk_that_fills_up_while_an_upload_comes(
     left = everything(tight)[1] - before[1]
     assert all((tight.context.blobs.root / name).is_dir() for name in left)
     assert upload(client).status_code == 202
+
+
+def test_what_takes_memory_here_is_done_a_few_at_a_time(
+    tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.api.context.LONGEST_TURN_WAIT", 0.01)
+    turns = tight.context.turns
+    taken = 0
+    while turns.acquire(blocking=False):
+        taken += 1
+    rows = b'{"columns":["age"],"data":[[1]]}'
+    asked = (
+        ("/v1/datasets?label=left&validate=true", BODY, CSV),
+        ("/v1/models/none/score", rows + b" " * 2**20, JSON),
+        ("/v1/models/none/score", gzip.compress(rows), JSON | {"Content-Encoding": "gzip"}),
+    )
+    for path, body, headers in asked:
+        answer = client.post(path, content=body, headers=headers)
+        refused(answer, 429, "too_many")
+    assert client.post("/v1/models/none/score", content=rows, headers=JSON).status_code == 404
+    turns.release(taken)
+    assert [client.post(path, content=body, headers=h).status_code for path, body, h in asked] == [
+        *(200, 404, 404)
+    ]
+
+
+def test_what_is_only_checked_is_given_up_where_it_is_too_large(
+    tight: Service, client: httpx.Client
+) -> None:
+    address = urlsplit(tight.url)
+    head = (
+        "POST /v1/datasets?label=left&validate=true HTTP/1.1\r\nHost: here\r\nContent-Type: text/csv\r\n"
+        f"Authorization: {client.headers['Authorization']}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    most = tight.settings.max_body_bytes
+    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+        connection.sendall(head.encode() + b"%x\r\n" % (most + 1) + b"a" * (most + 1) + b"\r\n")
+        answer = connection.recv(4096)  # though more might come
+    assert answer.startswith(b"HTTP/1.1 413 ")
