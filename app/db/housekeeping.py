@@ -33,6 +33,8 @@ class Ended(NamedTuple):
 
 FIRST = Ended(0.0, "")
 
+Conditions = tuple[ColumnElement[bool], ...]
+
 
 class Owned(NamedTuple):
     """A dataset and whose it is."""
@@ -100,48 +102,47 @@ def _unneeded() -> ColumnElement[bool]:
     )
 
 
-def invalid_datasets(
-    session: Session, age_seconds: float, after: str, limit: int
-) -> Sequence[Owned]:
-    """Datasets that were refused that long ago, in the order of their ids."""
-    return _datasets(
-        session, after, limit, Dataset.status == DatasetStatus.INVALID, _old(age_seconds)
-    )
+def is_invalid(age_seconds: float) -> Conditions:
+    """Datasets that were refused that long ago."""
+    return (Dataset.status == DatasetStatus.INVALID, *_at_rest(age_seconds))
 
 
-def unused_datasets(
-    session: Session, age_seconds: float, after: str, limit: int
-) -> Sequence[Owned]:
-    """Datasets of which nothing was made, and with which no job has had to do for that long, in the order of ids."""
-    recent = exists().where(
-        Job.dataset_id == Dataset.id,
-        or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds),
-    )
+def is_unused(age_seconds: float) -> Conditions:
+    """Datasets of which nothing was made, and with which no job has had to do for that long."""
     used = (
         select(table.dataset_id).where(table.dataset_id.is_not(None))
         for table in (Model, Evaluation, Comparison, BatchScore)
     )
     judged_on = Model.validation["dataset_id"].as_string()
     child = aliased(Dataset)
-    return _datasets(
-        session,
-        after,
-        limit,
+    return (
         Dataset.status == DatasetStatus.READY,
-        _old(age_seconds),
-        ~recent,
+        *_at_rest(age_seconds),
         *(Dataset.id.not_in(made) for made in used),
         Dataset.id.not_in(select(judged_on).where(judged_on.is_not(None))),
         ~exists().where(or_(child.parent_id == Dataset.id, child.base_id == Dataset.id)),
     )
 
 
-def _old(age_seconds: float) -> ColumnElement[bool]:
-    return Dataset.created_at < db_now() - age_seconds
+def _at_rest(age_seconds: float) -> Conditions:
+    """Made that long ago, and no job that reads it, learns from it or judges by it has ended since."""
+    recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
+    judges_by = Job.spec["validation"]["dataset_id"].as_string()
+    return (
+        Dataset.created_at < db_now() - age_seconds,
+        ~exists().where(Job.dataset_id == Dataset.id, recent),
+        Dataset.id.not_in(select(judges_by).where(judges_by.is_not(None), recent)),
+    )
 
 
-def _datasets(
-    session: Session, after: str, limit: int, *conditions: ColumnElement[bool]
+def find_datasets(
+    session: Session, conditions: Conditions, after: str, limit: int
 ) -> Sequence[Owned]:
+    """So many datasets of which that is true, in the order of their ids."""
     statement = select(Dataset.id, Dataset.owner).where(Dataset.id > after, *conditions)
     return [Owned(*row) for row in session.execute(statement.order_by(Dataset.id).limit(limit))]
+
+
+def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
+    """Whether it is true of this dataset now."""
+    return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False

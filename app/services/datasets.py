@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -380,13 +380,17 @@ def profile(db: Database, owner: str, dataset_id: str) -> tuple[Dataset, Dataset
     return dataset, found
 
 
-def delete(db: Database, owner: str, dataset_id: str) -> None:
+def delete(
+    db: Database, owner: str, dataset_id: str, check: Callable[[Session], None] | None = None
+) -> None:
     """Forget the dataset, unless a job that is queued or running uses it. Its models stay.
 
-    The bytes go when the dispatcher next sweeps what no row names.
+    The bytes go when the dispatcher next sweeps what no row names. `check` may refuse once nothing of it can change.
     """
     with db.write() as session:
         dataset = find(session, owner, dataset_id, lock=True)
+        if check is not None:
+            check(session)
         busy = rows.unfinished_jobs(session, owner, dataset.id)
         if busy:
             raise Conflict(

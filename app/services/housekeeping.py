@@ -19,7 +19,7 @@ from app.db import idempotency as idempotency_rows
 from app.db import outbox
 from app.db import parts as part_rows
 from app.db import workers as worker_rows
-from app.db.housekeeping import Ended, Owned
+from app.db.housekeeping import Conditions, Ended, Owned
 from app.db.session import Database
 from app.errors import Conflict, NotFound, Unavailable
 from app.infra.blobs import BlobStore
@@ -35,8 +35,6 @@ REST_SECONDS = 0.02
 RETRY_SECONDS = 60.0
 ROUNDS_A_GRACE = 24
 _KEYS_A_QUERY = 500
-
-Find = Callable[[Session, float, str, int], Sequence[Owned]]
 
 
 class Housekeeper:
@@ -77,8 +75,8 @@ class Housekeeper:
                 "batch scores": self._each(rows.prune_batch_scores, self._days("scores")),
                 "events": self._prune_events(),
                 "jobs": self._prune_jobs(),
-                "invalid datasets": self._prune_datasets(rows.invalid_datasets, "invalid_datasets"),
-                "unused datasets": self._prune_datasets(rows.unused_datasets, "unused_datasets"),
+                "invalid datasets": self._prune_datasets(rows.is_invalid, "invalid_datasets"),
+                "unused datasets": self._prune_datasets(rows.is_unused, "unused_datasets"),
             }
         )
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
@@ -140,24 +138,28 @@ class Housekeeper:
             lambda session: rows.prune_events(session, job_ids, BATCH, spare_last=spare_last)
         )
 
-    def _prune_datasets(self, find: Find, what: str) -> int:
+    def _prune_datasets(self, which: Callable[[float], Conditions], what: str) -> int:
         """Delete datasets as their owners would, which is refused where one is in use after all."""
         age = self._days(what)
         total, after = 0, ""
         while age is not None and not self._stop.wait(REST_SECONDS):
             with self._db.read() as session:
-                page = find(session, age, after, BATCH)
+                page = rows.find_datasets(session, which(age), after, BATCH)
             if not page:
                 break
             after = page[-1].id
             for dataset in page:
-                total += self._delete(dataset)
+                total += self._delete(dataset, which(age))
         return total
 
-    def _delete(self, dataset: Owned) -> int:
+    def _delete(self, dataset: Owned, conditions: Conditions) -> int:
+        def check(session: Session) -> None:
+            if not rows.is_still_so(session, conditions, dataset.id):  # a job came and went
+                raise Conflict(f"dataset {dataset.id} was used meanwhile", code="dataset_in_use")
+
         try:
             with audit.by_command(dataset.owner, "housekeeping"):
-                datasets.delete(self._db, dataset.owner, dataset.id)
+                datasets.delete(self._db, dataset.owner, dataset.id, check)
         except (Conflict, NotFound):
             return 0
         return 1

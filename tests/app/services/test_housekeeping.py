@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sqlalchemy import func, select, update
 from test_sweep import add_model
 
 from app.db import audit as audit_rows
+from app.db import housekeeping as housekeeping_rows
 from app.db import idempotency as idempotency_rows
 from app.db import workers as worker_rows
 from app.db.audit_tables import AuditEntry
@@ -199,20 +201,42 @@ def test_the_audit_log_is_kept_for_so_many_days(db: Database, blobs: BlobStore) 
 
 def test_datasets_go_only_where_that_is_asked_for(db: Database, blobs: BlobStore) -> None:
     invalid = add_dataset(db, status=DatasetStatus.INVALID).id
-    unused, trained_on, busy, lately = (
-        add_dataset(db, status=DatasetStatus.READY).id for _ in range(4)
+    unused, trained_on, busy, lately, judged_by = (
+        add_dataset(db, status=DatasetStatus.READY).id for _ in range(5)
     )
+    retried = add_dataset(db, status=DatasetStatus.INVALID).id
     young = add_dataset(db, status=DatasetStatus.INVALID, created_at=4e9).id
     add_model(db, "ab" * 32)
     with db.write() as session:
         session.execute(update(Model).values(dataset_id=trained_on))
     submit(db, dataset_id=busy)
     ended(db, dataset_id=lately, finished_at=None)
+    ended(db, dataset_id=retried, finished_at=None)
+    ended(db, spec={"validation": {"dataset_id": judged_by}}, finished_at=None)
     assert not tidy(db, blobs)
     assert tidy(db, blobs, keep_invalid_datasets_days=1) == {"invalid datasets": 1}
     assert tidy(db, blobs, keep_unused_datasets_days=1) == {"unused datasets": 1}
     with db.read() as session:
-        assert set(session.scalars(select(Dataset.id))) == {trained_on, busy, lately, young}
+        assert set(session.scalars(select(Dataset.id))) == {
+            *(trained_on, busy, lately, judged_by, retried, young)
+        }
         log = audit_rows.list_page(session, OWNER, limit=10, after=None)
     assert [entry.action for entry in log.data] == ["housekeeping"] * 2
     assert find_dataset(db, busy).id not in {invalid, unused}
+
+
+def test_a_dataset_that_is_used_meanwhile_stays(
+    db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unused = add_dataset(db, status=DatasetStatus.READY).id
+    find = housekeeping_rows.find_datasets
+
+    def find_and_dawdle(*asked: Any) -> Sequence[housekeeping_rows.Owned]:
+        found = find(*asked)
+        if found:
+            ended(db, dataset_id=unused, finished_at=None)
+        return found
+
+    monkeypatch.setattr(housekeeping_rows, "find_datasets", find_and_dawdle)
+    assert not tidy(db, blobs, keep_unused_datasets_days=1)
+    assert find_dataset(db, unused)
