@@ -15,6 +15,7 @@ from sqlalchemy import (
     Float,
     ScalarSelect,
     Select,
+    Subquery,
     bindparam,
     case,
     exists,
@@ -61,17 +62,18 @@ def _known(kinds: Collection[str] | None) -> dict[str, Any]:
     return {"any_kind": kinds is None, "known_kinds": sorted(kinds or ())}
 
 
+def _busy_owners() -> Subquery:
+    """Owners with jobs that run, and how many."""
+    running = aliased(Job)
+    counts = select(running.owner, func.count().label("jobs"))
+    return counts.where(running.state == JobState.RUNNING).group_by(running.owner).subquery()
+
+
 def _next_id(*, capped: bool) -> ScalarSelect[str]:
     # Priority, then the owner with the fewest running jobs, then age; where a quota caps them, owners who have as many
     # are passed over. On PostgreSQL a row that another claim is just taking is skipped, not waited for; SQLite's
     # writers are alone and its dialect leaves the clause out.
-    job, running = aliased(Job), aliased(Job)
-    busy = (
-        select(running.owner, func.count().label("jobs"))
-        .where(running.state == JobState.RUNNING)
-        .group_by(running.owner)
-        .subquery()
-    )
+    job, busy = aliased(Job), _busy_owners()
     already = func.coalesce(busy.c.jobs, 0)
     statement = (
         select(job.id)
@@ -103,14 +105,9 @@ _HAS_WORK = select(exists().where(*_DUE))
 
 
 def _has_work_capped() -> Select[tuple[bool]]:
-    running = aliased(Job)
-    already = (
-        select(func.count())
-        .where(running.state == JobState.RUNNING, running.owner == Job.owner)
-        .correlate(Job)
-        .scalar_subquery()
-    )
-    return select(exists().where(*_DUE, already < bindparam("most_running")))
+    busy = _busy_owners()  # counted once, not for each of ten thousand jobs in the queue
+    due = select(Job.id).outerjoin(busy, busy.c.owner == Job.owner).where(*_DUE)
+    return select(due.where(func.coalesce(busy.c.jobs, 0) < bindparam("most_running")).exists())
 
 
 _HAS_WORK_CAPPED = _has_work_capped()
