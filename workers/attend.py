@@ -73,12 +73,12 @@ class Attendance:
                 ending = self._failure(error)
             self._write(ending)
             faults.reach("finished")
-            self._drop_checkpoint(self._checkpoint_key)
         except LeaseLost:
             log.warning("%s: the lease was lost, its work is dropped", self._claim.job_id)
         finally:
             if workdir := payload.get("workdir"):
                 shutil.rmtree(workdir, ignore_errors=True)
+            self._drop_checkpoint(self._checkpoint_key)
 
     def _attempt(self, payload: dict[str, Any]) -> Ending:
         """Run the fit under watch and say how it ended. The fit process is idle or dead afterwards."""

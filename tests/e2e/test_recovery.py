@@ -146,7 +146,7 @@ def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
         assert shop.reaches(job_id, "succeeded").attempt == 1
     assert shop.models_of(job_id) == 1
     begun, gone_on = shop.first_steps_of(job_id)
-    assert begun == 1 < gone_on
+    assert begun < gone_on
 
 
 def test_messages_wake_workers_and_are_counted(shop: Shop, tmp_path: Path) -> None:
