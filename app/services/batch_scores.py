@@ -16,11 +16,12 @@ from app.db.session import Database
 from app.db.tables import FINAL_STATES, Dataset, JobState
 from app.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
 from app.infra.blobs import BlobStore
-from app.infra.ids import Prefix, is_id, new_id
+from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
 from app.services import datasets, jobs
 from app.services.ingest.faults import show
 from app.services.model_use import find_named, find_to_use
+from app.services.refusals import check_id
 from app.services.score_tables import Bounds, read_body, read_with
 from app.services.score_terms import Terms, check_said
 from app.services.scoring import ModelCache
@@ -206,14 +207,8 @@ def list_page(
     after: str | None,
 ) -> Page[BatchScore]:
     """The owner's, newest first, of one model or dataset if one is given."""
-    given: tuple[tuple[str, str | None, Prefix], ...] = (
-        ("model_id", model_id, "mdl"),
-        ("dataset_id", dataset_id, "ds"),
-    )
-    for name, value, prefix in given:
-        if value is not None and not is_id(value, prefix):
-            detail = f"{name} must be an id such as {prefix}_…, got {value[:100]!r}"
-            raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
+    check_id("model_id", model_id, "mdl")
+    check_id("dataset_id", dataset_id, "ds")
     with db.read() as session:
         return rows.list_page(
             session, owner, model_id=model_id, dataset_id=dataset_id, limit=limit, after=after
@@ -242,7 +237,7 @@ def delete(db: Database, owner: str, batch_id: str) -> None:
         batch = find(session, owner, batch_id, lock=True)
         if status_of(batch) == PROCESSING:
             raise Conflict(
-                f"batch scores {batch_id} have the unfinished job {batch.job_id}: cancel it first",
+                f"batch scores {batch_id} have the unfinished job {batch.job_id}: wait for its end or cancel it",
                 code="batch_score_in_use",
             )
         rows.delete(session, owner, batch_id)

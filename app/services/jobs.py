@@ -28,6 +28,7 @@ from app.infra import faults
 from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
 from app.services import quotas, series
+from app.services.refusals import check_id
 
 INGEST = "ingest"
 INGEST_PAIRS = "ingest_pairs"
@@ -104,8 +105,7 @@ def list_page(
         raise Invalid(f"state must be one of {', '.join(_SHOWN_STATES)}, got {state[:100]!r}")
     if kind is not None and not (kind.isascii() and kind.isprintable()):
         raise Invalid(f"kind must be a name such as train or ingest, got {kind[:100]!r}")
-    if dataset_id is not None and not is_id(dataset_id, "ds"):
-        raise Invalid(f"dataset_id must be an id such as ds_…, got {dataset_id[:100]!r}")
+    check_id("dataset_id", dataset_id, "ds")
     with db.read() as session:
         return rows.list_page(
             session,

@@ -10,8 +10,9 @@ from app.db.evaluations import Judgement
 from app.db.page import Page
 from app.db.session import Database
 from app.db.tables import FINAL_STATES, JobState
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, NotFound
 from app.infra.ids import Prefix, is_id
+from app.services.refusals import check_id
 
 PROCESSING, READY = "processing", "ready"
 
@@ -56,14 +57,8 @@ def list_page(
     after: str | None,
 ) -> Page[Judgement]:
     """The owner's evaluations or comparisons, newest first, of one model or dataset if one is given."""
-    given: tuple[tuple[str, str | None, Prefix], ...] = (
-        ("model_id", model_id, "mdl"),
-        ("dataset_id", dataset_id, "ds"),
-    )
-    for name, value, prefix in given:
-        if value is not None and not is_id(value, prefix):
-            detail = f"{name} must be an id such as {prefix}_…, got {value[:100]!r}"
-            raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
+    check_id("model_id", model_id, "mdl")
+    check_id("dataset_id", dataset_id, "ds")
     with db.read() as session:
         return rows.list_page(
             session,
@@ -83,7 +78,7 @@ def delete(db: Database, table: type[Judgement], owner: str, id_: str) -> None:
         if status_of(found) == PROCESSING:
             name = _NAMES[table][1]
             raise Conflict(
-                f"{name} {id_} has the unfinished job {found.job_id}: cancel it first",
+                f"{name} {id_} has the unfinished job {found.job_id}: wait for its end or cancel it",
                 code=f"{name}_in_use",
             )
         rows.delete(session, table, owner, id_)
