@@ -161,7 +161,9 @@ class TestBothKinds:
     def test_deleting(self, world: World, kind: str) -> None:
         answer = world.ask(kind, {})
         path = answer.headers["Location"]
-        refused(world.client.delete(path), 409, f"{kind[:-1]}_in_use", "wait for its end or cancel it")
+        refused(
+            world.client.delete(path), 409, f"{kind[:-1]}_in_use", "wait for its end or cancel it"
+        )
         world.client.post(f"/v1/jobs/{answer.json()['job_id']}/cancel")
         assert world.client.get(path).json()["status"] == "cancelled"
         assert world.client.delete(path).status_code == 204

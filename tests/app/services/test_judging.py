@@ -296,7 +296,9 @@ def test_what_is_deleted_meanwhile(bench_on_both: Workbench) -> None:
             models.delete(bench.db, OWNER, model.id)
     with pytest.raises(Conflict, match="in use by 2 unfinished jobs"):
         datasets.delete(bench.db, OWNER, new)
-    with pytest.raises(Conflict, match=r"has the unfinished job job_\w+: wait for its end or cancel it"):
+    with pytest.raises(
+        Conflict, match=r"has the unfinished job job_\w+: wait for its end or cancel it"
+    ):
         judgements.delete(bench.db, Evaluation, OWNER, asked.id)
     bench.work(), bench.work()
     # What was found stays, whatever becomes of whom it was found of.
