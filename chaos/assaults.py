@@ -25,6 +25,8 @@ STORM_SECONDS = (1.0, 12.0)
 """How long another process holds SQLite's lock: also longer than the busy timeout."""
 AWAY_SECONDS = (1.0, 8.0)
 FORGED = 30
+LONGER_SECONDS = 5.0
+"""How much longer than its lease a worker stands still, unless another has its job before."""
 RUBBISH = (
     b"",
     b"\xff\xfe",
@@ -43,19 +45,30 @@ class Death(NamedTuple):
     at: float
 
 
+class Frozen(NamedTuple):
+    """A worker that was stopped, and the job that it had."""
+
+    pid: int
+    job_id: str | None
+
+
 class Assaults:
     """Attacks now this, now that. What lasts for a while is ended by `tend`, at the latest by `relent`."""
 
-    def __init__(self, deployment: Deployment, seed: int) -> None:
+    def __init__(
+        self, deployment: Deployment, busy: Callable[[], dict[int, str]], seed: int
+    ) -> None:
+        self._busy = busy  # the workers that have a job
         self.deaths: list[Death] = []
         self.done: Counter[str] = Counter()
         self._deployment = deployment
         self._random = random.Random(seed)
         self._later: list[tuple[float, Callable[[], None]]] = []
-        self._stopped: set[int] = set()
+        self._frozen: Frozen | None = None
         kills = ["api", "dispatcher", "worker", "worker", "child", "child"]
         self._assaults: list[Callable[[], None]] = [
             *(partial(self.kill, role) for role in kills * 2),
+            self._stop_worker,
             self._stop_worker,
             self._wipe_broker,
             self._hang_broker,
@@ -86,6 +99,10 @@ class Assaults:
         self._later = [(at, end) for at, end in self._later if at > now]
         for end in due:
             end()
+        if (frozen := self._frozen) is not None and frozen.job_id is not None:
+            others = {job for pid, job in self._busy().items() if pid != frozen.pid}
+            if frozen.job_id in others:
+                self._thaw(frozen.pid)
 
     def relent(self) -> None:
         """End everything that lasts."""
@@ -116,19 +133,28 @@ class Assaults:
         self._later.append((time.monotonic() + seconds, end))
 
     def _stop_worker(self) -> None:
-        """Stop a worker until its lease is over, and let it go on as if nothing had been."""
-        found = [p.pid for p in self._deployment.running() if p.role == "worker"]
-        if not found or self._stopped:
+        """Stop a worker, one that has a job if there is one, until its lease is over.
+
+        It goes on as if nothing had been, at the moment when another has its job, if that comes soon.
+        """
+        found = {p.pid for p in self._deployment.running() if p.role == "worker"}
+        if not found or self._frozen is not None:
             return
-        pid = self._random.choice(found)
+        busy = {pid: job for pid, job in self._busy().items() if pid in found}
+        pid = self._random.choice(sorted(busy or found))
         if processes.send(pid, signal.SIGSTOP):
-            self._stopped.add(pid)
+            self._frozen = Frozen(pid, busy.get(pid))
             self.deaths.append(Death(pid, "worker", time.time()))
             self.done["stop a worker past its lease"] += 1
-            self._in(self._deployment.settings.lease_seconds + 2.0, partial(self._resume, pid))
+            seconds = self._deployment.settings.lease_seconds + LONGER_SECONDS
+            self._in(seconds, partial(self._thaw, pid))
+
+    def _thaw(self, pid: int) -> None:
+        if self._frozen is not None and self._frozen.pid == pid:
+            self._frozen = None
+            processes.send(pid, signal.SIGCONT)
 
     def _resume(self, pid: int) -> None:
-        self._stopped.discard(pid)
         processes.send(pid, signal.SIGCONT)
 
     def _wipe_broker(self) -> None:
@@ -157,7 +183,7 @@ class Assaults:
     def _lose_broker(self) -> None:
         assert isinstance(self._deployment, Split)
         valkey = self._deployment.valkey
-        if not valkey.running or self._stopped:
+        if not valkey.running:
             return
         processes.send(valkey.pid, signal.SIGCONT)
         valkey.stop()

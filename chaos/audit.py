@@ -39,6 +39,15 @@ def count_jobs(db: Database) -> tuple[int, int]:
     return sum(counts.values()) - ended, ended
 
 
+def owners_of_jobs(db: Database) -> dict[str, str]:
+    """The workers that have a job, no part of one, and which."""
+    running = select(Job.worker_id, Job.id).where(
+        Job.state == JobState.RUNNING, Job.parent_id.is_(None)
+    )
+    with db.read() as session:
+        return {worker_id: job_id for worker_id, job_id in session.execute(running) if worker_id}
+
+
 def audit(db: Database, blobs: BlobStore, ledger: Ledger) -> list[str]:
     """What is wrong, a sentence each. The deployment is at rest, and was swept since."""
     with db.read() as session:

@@ -14,7 +14,7 @@ from app.infra.blobs import BlobStore
 from app.infra.faults import POINTS
 from app.services.housekeeping import sweep
 from chaos.assaults import Assaults
-from chaos.audit import audit, count_jobs
+from chaos.audit import audit, count_jobs, owners_of_jobs
 from chaos.deployments import Deployment
 from chaos.logs import Firing, Logs
 from chaos.orders import KILL, PASSED_BY, Orders
@@ -73,7 +73,7 @@ class Run:
         self._random = random.Random(plan.seed)
         self._logs = Logs(deployment.logs)
         self._orders = Orders(deployment.folder, plan.seams, plan.each, plan.seed)
-        self._assaults = Assaults(deployment, plan.seed)
+        self._assaults = Assaults(deployment, self._busy, plan.seed)
         self._ledger = Ledger()
         self._db = Database(deployment.settings.sqlalchemy_url, pool_size=1)
         self._killed: list[tuple[int, float]] = []
@@ -206,6 +206,14 @@ class Run:
         time.sleep(2 * SWEEP_SECONDS)
         sweep(self._db, blobs, settings)
         return audit(self._db, blobs, self._ledger)
+
+    def _busy(self) -> dict[int, str]:
+        """The workers that have a job, by their pids."""
+        try:
+            owners = owners_of_jobs(self._db)
+        except Unavailable:
+            return {}
+        return {pid: owners[id_] for pid, id_ in self._logs.workers.items() if id_ in owners}
 
     def _kills(self) -> int:
         return self._assaults.kills + len(self._killed)
