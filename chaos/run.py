@@ -25,6 +25,7 @@ TICK_SECONDS = 0.1
 DEAL_SECONDS = 1.0
 TELL_SECONDS = 30.0
 HANG_SECONDS = 2.0
+GIVEN_UP = "given up"
 PATIENCE = 2.0
 """So many times as long as a start takes an attack waits, at most, for a job to end since the last one."""
 SWEEP_SECONDS = 0.5
@@ -97,7 +98,7 @@ class Run:
             caller.start()
         try:
             if not self._attack(callers):
-                report.findings.append(f"given up after {plan.seconds:g} s: {self._owed()}")
+                report.findings.append(f"{GIVEN_UP} after {plan.seconds:g} s: {self._owed()}")
             report.findings += self._rest(callers)
         finally:
             for caller in callers:
