@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -177,15 +178,18 @@ class Supervisor:
         ready = threading.Event()
         # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
         threading.Thread(target=_await_ready, args=(address, ready), daemon=True).start()
-        deadline = time.monotonic() + START_SECONDS
+        patience = time.monotonic() + START_SECONDS
         while not ready.is_set():
             if not self._tend(TICK_SECONDS):
                 return False
             for service in self._all():
                 if service.deaths >= DEATHS_AT_START:
                     raise ServeError(f"the {service.name} does not start")
-            if time.monotonic() > deadline:
-                raise ServeError(f"the service was not ready after {START_SECONDS:.0f} s")
+            if time.monotonic() > patience:  # to give up would only have a slow machine begin again
+                say(
+                    f"not ready after {START_SECONDS:.0f} s, still waiting; see `rankwright doctor`"
+                )
+                patience = math.inf
         return True
 
     def watch(self) -> None:

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,10 @@ import httpx
 import pytest
 from harness import children_of, is_running
 from servers import eventually
+
+from app.infra.settings import Settings
+from app.infra.signals import Signals
+from app.supervisor import serve as supervision
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 
@@ -214,3 +219,24 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"127.0.0.1 port {port}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_slow_start_is_told_and_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def be_ready_at_last(address: str, ready: threading.Event) -> None:
+        eventually(lambda: said)
+        ready.set()
+
+    monkeypatch.setattr(supervision, "START_SECONDS", 0.0)
+    monkeypatch.setattr(supervision, "say", said.append)
+    monkeypatch.setattr(supervision, "_await_ready", be_ready_at_last)
+    with socket.socket() as listener, Signals([signal.SIGTERM, signal.SIGCHLD]) as signals:
+        supervisor = supervision.Supervisor(
+            tmp_path, Settings(), listener, signals, {signal.SIGTERM}
+        )
+        assert supervisor.watch_until_ready("http://nowhere")
+        supervisor.stop()
+    assert said == ["not ready after 0 s, still waiting; see `rankwright doctor`"]
