@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# Processes of the tests: more than there are cores, for many tests wait for other processes.
+WORKERS ?= 3
 KILLS ?= 1200
 EACH ?= 20
 

@@ -139,7 +139,7 @@ def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Serve
             return table_scores.score_matrix(served, rows_of(served, body, lenient, bounds))
 
         return score_json
-    table: Format = check_format(request.headers.get("content-type", ""), encoding)
+    table: Format = check_format(request.headers.get("content-type", ""), encoding, also=JSON)
     terms = score_terms.check_said(score_terms.describe(said, lenient=lenient), table)
     bounds = bounds_of(settings)
     return lambda served, body: table_scores.score_body(served, body, table, terms, bounds)

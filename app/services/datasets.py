@@ -211,8 +211,8 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
 
 
-def check_format(content_type: str, content_encoding: str | None) -> Format:
-    """The media type without parameters and the encoding, if both can be read."""
+def check_format(content_type: str, content_encoding: str | None, also: str = "a form") -> Format:
+    """The media type without parameters and the encoding, if both can be read. `also` is what else may be sent."""
     media_type = content_type.partition(";")[0].strip().lower()
     charset = None
     if media_type == CSV:
@@ -223,7 +223,7 @@ def check_format(content_type: str, content_encoding: str | None) -> Format:
     if media_type not in CONTENT_TYPES:
         known = ", ".join(CONTENT_TYPES)
         got = repr(media_type[:100]) if media_type else "none"
-        raise UnsupportedMedia(f"Content-Type must be one of {known}, or a form; got {got}")
+        raise UnsupportedMedia(f"Content-Type must be one of {known}, or {also}; got {got}")
     return Format(media_type, check_encoding(content_encoding), charset)
 
 

@@ -20,7 +20,7 @@ from chaos.orders import KILL
 from chaos.run import Plan, Run
 from chaos.workload import Ledger
 
-SEAMS = ("mark", "finish")
+SEAMS = ("finish",)
 
 
 def test_killed_at_seams_an_embedded_service_loses_and_doubles_nothing(tmp_path: Path) -> None:

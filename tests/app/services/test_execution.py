@@ -84,7 +84,7 @@ def test_bad_upload_becomes_invalid(
 
 
 def test_groups_of_odd_text_are_kept(bench: Workbench) -> None:
-    odd = ["\0", "\u2028", "'; --", "😀", "\\u0000"]
+    odd = ["\x01", "\u2028", "'; --", "😀", "\\u0000"]
     rows = "".join(f'{i},"{text}",{i % 2}\n' for i, text in enumerate(odd))
     dataset = bench.ready("a,g,y\n" + rows, group="g")
     top = next(column["top"] for column in dataset.columns if column["name"] == "g")

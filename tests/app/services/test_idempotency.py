@@ -124,5 +124,5 @@ def test_answers_are_kept_for_a_day(db: Database) -> None:
             .where(Idempotency.key == "old")
             .values(created_at=Idempotency.created_at - KEPT_SECONDS)
         )
-        rows.prune(session, KEPT_SECONDS)
+        rows.prune(session, KEPT_SECONDS, 10)
         assert session.scalars(select(Idempotency.key)).all() == ["new"]
