@@ -44,6 +44,7 @@ COMMON = {
     "job_threads": 1,
     "log_format": "json",
     "log_level": "INFO",
+    "warm_up": False,  # a process that lives until its next death need not be quick
 }
 
 

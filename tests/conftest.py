@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from app.db.schema import Base
 from app.db.session import Database
 
 LONGEST = ("deploy", "e2e", "workers")
+
+os.environ["RANKWRIGHT_WARM_UP"] = "false"  # two seconds for each of the many fit processes
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -231,7 +231,7 @@ def environment(settings: Settings) -> dict[str, str]:
     }
     ours = {f"RANKWRIGHT_{name.upper()}": value for name, value in values.items()}
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
-    return kept | ours
+    return kept | {"RANKWRIGHT_WARM_UP": "false"} | ours
 
 
 @contextmanager

@@ -54,9 +54,14 @@ def _allowed(field: FieldInfo) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(kind))
     bounds = [*field.metadata, *getattr(kind, "__metadata__", ())]
-    word = {int: "whole number", float: "number", Path: "path", str: "URL", SecretStr: "URL"}[
-        getattr(kind, "__origin__", kind)
-    ]
+    word = {
+        int: "whole number",
+        float: "number",
+        bool: "true or false",
+        Path: "path",
+        str: "URL",
+        SecretStr: "URL",
+    }[getattr(kind, "__origin__", kind)]
     return " ".join([word, *map(_bound, bounds)])
 
 

@@ -185,7 +185,7 @@ def main(arguments: list[str]) -> None:
 
     settings = Settings()
     configure_logging(settings)
-    for fault in warm_up(settings):
+    for fault in warm_up(settings) if settings.warm_up else ():
         log.warning("a fit process starts cold in part", exc_info=fault)
     inbox = Inbox(connection)
     send({"type": "ready"})

@@ -13,6 +13,7 @@ from app.db.batch_score_tables import BatchScore
 from app.db.batches import delete_some
 from app.db.evaluation_tables import Comparison, Evaluation
 from app.db.model_tables import Model
+from app.db.series_tables import DatasetSeries
 from app.db.tables import (
     FINAL_STATES,
     Dataset,
@@ -55,6 +56,12 @@ def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
     going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
     old = BatchScore.created_at < db_now() - age_seconds
     return delete_some(session, BatchScore, old, ~going_on, limit=limit)
+
+
+def prune_series(session: Session, limit: int) -> int:
+    """Remove so many counters of series of which no version is left; returns how many."""
+    of_it = or_(Dataset.first_id == DatasetSeries.first_id, Dataset.id == DatasetSeries.first_id)
+    return delete_some(session, DatasetSeries, ~exists().where(of_it), limit=limit)
 
 
 def ended_jobs(

@@ -70,6 +70,10 @@ class Settings(BaseSettings):
         default=1,
         description="Jobs that one worker process runs at once, each in a process of its own.",
     )
+    warm_up: bool = Field(
+        default=True,
+        description="Whether a fit process does a tiny job of each kind before its first real one, so that none waits.",
+    )
     job_threads: Annotated[int, Ge(1)] | None = Field(
         default=None, description="Threads of one fit. Default: the cores divided by the slots."
     )

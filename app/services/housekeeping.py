@@ -24,7 +24,7 @@ from app.db.session import Database
 from app.errors import Conflict, NotFound, Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import audit, datasets
+from app.services import audit
 from app.services.idempotency import KEPT_SECONDS
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ class Housekeeper:
                 "parts of jobs": self._each(part_rows.prune, DAY),
                 "wake-ups": self._each(outbox.prune, DAY),
                 "audit entries": self._each(rows.prune_audit, self._days("audit")),
+                "series": self._in_batches(lambda session: rows.prune_series(session, BATCH)),
                 "batch scores": self._each(rows.prune_batch_scores, self._days("scores")),
                 "events": self._prune_events(),
                 "jobs": self._prune_jobs(),
@@ -153,6 +154,10 @@ class Housekeeper:
         return total
 
     def _delete(self, dataset: Owned, conditions: Conditions) -> int:
+        from app.services import (
+            datasets,
+        )  # with all that reads tables, which a dispatcher needs for nothing else
+
         def check(session: Session) -> None:
             if not rows.is_still_so(session, conditions, dataset.id):  # a job came and went
                 raise Conflict(f"dataset {dataset.id} was used meanwhile", code="dataset_in_use")

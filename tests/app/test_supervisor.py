@@ -36,6 +36,7 @@ class Serve:
             "RANKWRIGHT_HEARTBEAT_SECONDS": "0.3",
             "RANKWRIGHT_LEASE_SECONDS": "2",
             "RANKWRIGHT_REAP_SECONDS": "0.3",
+            "RANKWRIGHT_WARM_UP": "false",
         }
         with log.open("ab") as out:
             self.process = subprocess.Popen(

@@ -214,15 +214,20 @@ def test_the_demo_walks_through_and_leaves_nothing_running(tmp_path: Path) -> No
     assert "Traceback" not in (tmp_path / "demo-output" / "serve.log").read_text()
 
 
+def child_that_runs(command: str, parent: int) -> int:
+    """The pid of the process's child that runs `rankwright <command>`; it may have others, such as servers of tests."""
+    word = f"\0{command}\0".encode()
+    (found,) = (
+        pid for pid in children_of(parent) if word in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
+    return found
+
+
 @contextmanager
 def api_memory_limited_to(more: int) -> Iterator[int]:
     """Let the API process take so many more bytes than it has, for the length of a block; its pid."""
-    (supervisor,) = children_of(os.getpid())
-    (api,) = (
-        pid
-        for pid in children_of(supervisor)
-        if b"\0api\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
+    supervisor = child_that_runs("serve", os.getpid())
+    api = child_that_runs("api", supervisor)
     status = Path(f"/proc/{api}/status").read_text()
     held = 1024 * int(status.partition("VmData:")[2].split()[0])
     before = resource.prlimit(api, resource.RLIMIT_DATA, (held + more, resource.RLIM_INFINITY))

@@ -20,6 +20,7 @@ from app.db import workers as worker_rows
 from app.db.audit_tables import AuditEntry
 from app.db.evaluations import insert_evaluation
 from app.db.model_tables import Model
+from app.db.series_tables import DatasetSeries
 from app.db.session import Database
 from app.db.tables import (
     Dataset,
@@ -223,6 +224,17 @@ def test_datasets_go_only_where_that_is_asked_for(db: Database, blobs: BlobStore
         log = audit_rows.list_page(session, OWNER, limit=10, after=None)
     assert [entry.action for entry in log.data] == ["housekeeping"] * 2
     assert find_dataset(db, busy).id not in {invalid, unused}
+
+
+def test_a_series_of_which_no_version_is_left_goes(db: Database, blobs: BlobStore) -> None:
+    first = add_dataset(db, status=DatasetStatus.READY).id
+    add_dataset(db, status=DatasetStatus.READY, first_id="ds_gone", version=2)
+    with db.write() as session:
+        for first_id in (first, "ds_gone", "ds_long_gone"):
+            session.add(DatasetSeries(owner=OWNER, first_id=first_id, last_version=2))
+    assert tidy(db, blobs) == {"series": 1}
+    with db.read() as session:
+        assert set(session.scalars(select(DatasetSeries.first_id))) == {first, "ds_gone"}
 
 
 def test_a_dataset_that_is_used_meanwhile_stays(
