@@ -8,7 +8,7 @@ KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test kernels lint audit bench corpus chaos fuzz lock clean
+.PHONY: help demo serve test kernels lint audit bench corpus chaos fuzz lock clean upgrade
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	    --no-header --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
+
+upgrade: $(VENV)/.dev  ## Replace older processes by today's, one by one, under load: a minute or two.
+	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py
 
 audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks a public service.
 	$(PYTHON) -m venv $(VENV)/audit

@@ -112,9 +112,7 @@ class Host:
             if one.name == "RUN":
                 subprocess.run(
                     [*as_user(uid, gid), "/bin/sh", "-c", self.here(one.text)],
-                    # Every kernel, though not as fast as an image would have it: that takes twice as long.
-                    env={name: self.here(value) for name, value in self.image.environment.items()}
-                    | {"NUMBA_OPT": "0"},
+                    env={name: self.here(value) for name, value in self.image.environment.items()},
                     cwd=self.path(self.image.workdir),
                     check=True,
                 )

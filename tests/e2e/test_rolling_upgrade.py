@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -23,6 +24,11 @@ from app.infra.settings import Settings
 from app.services import keys
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(
+    "UPGRADE" not in os.environ,
+    reason="a minute and more: `make upgrade` (test_expanding_migrations.py is the short form)",
+)
 FIRST_NEW_TABLES = "0013"
 """The first migration that the last release does not have: to be raised with each release."""
 
