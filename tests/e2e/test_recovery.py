@@ -21,8 +21,6 @@ from app.services import jobs
 from app.services.dispatch import Dispatcher
 
 ROWS = 500
-ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-"""For what is the same on both, and slow."""
 
 
 @pytest.fixture
@@ -130,7 +128,6 @@ def busy_with(shop: Shop, job_id: str) -> set[str | None]:
     return {part.worker_id for part in shop.parts_of(job_id) if part.state == "running"}
 
 
-@ON_POSTGRESQL
 def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
     with worker(shop.settings, tmp_path) as first:
         dataset_id = shop.ready_table(ROWS)
@@ -152,7 +149,6 @@ def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
     assert begun < gone_on
 
 
-@ON_POSTGRESQL
 def test_messages_wake_workers_and_are_counted(shop: Shop, tmp_path: Path) -> None:
     patient = shop.settings.model_copy(update={"look_seconds": 600.0})
     with worker(patient, tmp_path):
