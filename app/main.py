@@ -44,6 +44,7 @@ from app.infra.settings import Settings
 from app.services import jobs as job_service
 from app.services.keys import KeyRing
 from app.services.scoring import ModelCache
+from core.kernel import load_all
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -133,6 +134,9 @@ def app_factory() -> FastAPI:
     settings = Settings()
     configure_logging(settings)
     app = create_app(settings)
+    load_all(
+        "app.services"
+    )  # or the first callers would wait for the reading of their rows to be compiled
     # The libraries' hundreds of thousands of objects stay for good: the collector need not visit them again and
     # again, each time between two answers.
     gc.collect()

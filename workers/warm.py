@@ -1,6 +1,7 @@
 """Warming up a fit process: a tiny job of each kind and algorithm, before the first real one.
 
-`python -m workers.warm` does it once and ends: the image is built with it, to hold numba's cache.
+`python -m workers.warm` does it once, compiles what no such job has called, too, and ends: the image is built with it,
+to hold numba's cache.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from app.services import execution
 from app.services.ingest.job import limits
 from app.services.jobs import INGEST
 from app.services.submission import TRAIN
+from core.kernel import load_all
 from core.registry import ALGORITHMS
 
 _TABLE = "x,y\n" + "".join(f"{i % 7 or ''},{i % 2}\n" for i in range(40))
@@ -34,7 +36,7 @@ def warm_up(settings: Settings) -> list[Exception]:
             return [error]
         for name, algorithm in ALGORITHMS.items():
             if algorithm.target != "binary":
-                continue  # its kernels are loaded on import, and there is no upload of that kind here
+                continue  # there is no upload of that kind here
             parameters = algorithm().get_params(deep=False)
             try:
                 execution.run(_training(name, parameters, table, folder), _ignore)
@@ -97,8 +99,9 @@ def _ignore(step: int, of: int, info: object) -> None:
 
 
 if __name__ == "__main__":
-    import app.services.plain_query  # the API's own kernels, compiled by importing them
+    import app.services.plain_query  # the API's own kernels
     import app.services.plain_rows  # noqa: F401
 
+    load_all()
     if faults := warm_up(Settings()):
         raise ExceptionGroup("the warm-up failed", faults)

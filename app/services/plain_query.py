@@ -14,6 +14,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 _MAX_DIGITS = 18  # as many always fit int64; more may have wrapped around
 _EXACT = 1 << 53  # every integer up to here is a float64, and so is every power of ten up to 10**22
 _POWERS = 10.0 ** np.arange(_MAX_DIGITS + 1)
@@ -119,11 +121,7 @@ def _place_word(word, length, text, starts, low, high):  # type: ignore[no-untyp
     return np.nan
 
 
-@numba.njit(
-    numba.boolean(_BYTES, _BYTES, _INTS, numba.int64[:, ::1], numba.float64[:, ::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.boolean(_BYTES, _BYTES, _INTS, numba.int64[:, ::1], numba.float64[:, ::1]))
 def _read_row(query, text, starts, features, row):  # type: ignore[no-untyped-def]
     """Read name=value for each name in order, joined by &, into the row; false if the query is of another kind.
 

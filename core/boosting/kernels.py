@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
 from core.scan import WIDTHS, Codes, Peak, missing_code
 
 Floats = npt.NDArray[np.float64]
@@ -46,16 +47,14 @@ def divide(column: Codes, peak: Peak) -> Sides:
     return Sides(column, Interval(first, width), below)
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.types.Tuple((numba.float64, numba.float64, numba.int64))(
             code[::1], code, code, numba.float64[::1]
         )
         for code in WIDTHS
     ],
-    nogil=True,
-    cache=True,
-    fastmath={"reassoc", "nsz", "nnan", "ninf"},  # lets the compiler add in vector lanes
+    fastmath={"reassoc", "nsz", "nnan", "ninf"},
 )
 def sum_sides(column, first, width, weights):  # type: ignore[no-untyped-def]
     """Sum the weights inside and outside an interval, and count the rows inside."""
@@ -71,13 +70,11 @@ def sum_sides(column, first, width, weights):  # type: ignore[no-untyped-def]
     return inside, outside, n_inside
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(code[::1], code, code, numba.float64, numba.float64, numba.float64[::1])
         for code in WIDTHS
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def rescale_sides(column, first, width, inside, outside, weights):  # type: ignore[no-untyped-def]
     """Multiply the weights inside an interval by one factor and those outside by another."""
@@ -85,8 +82,8 @@ def rescale_sides(column, first, width, inside, outside, weights):  # type: igno
         weights[i] *= inside if column.dtype.type(column[i] - first) <= width else outside
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.int64(
             code[::1],
             code,
@@ -98,9 +95,7 @@ def rescale_sides(column, first, width, inside, outside, weights):  # type: igno
             numba.float64[::1],
         )
         for code in WIDTHS
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def rescale_and_list(column, first, width, factor, weights, start, rows, changes):  # type: ignore[no-untyped-def]
     """Multiply the weights inside an interval, and list those rows with the change of each.

@@ -8,15 +8,13 @@ and factors come in that order.
 import numba
 import numpy as np
 
+from core.kernel import kernel
+
 _CELLS = numba.types.Array(numba.boolean, 2, "C")
 _SIDES = (numba.boolean[::1], numba.int8[::1])
 
 
-@numba.njit(
-    numba.float64[::1](numba.float64[:, ::1], _CELLS, *_SIDES),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.float64[::1](numba.float64[:, ::1], _CELLS, *_SIDES))
 def sum_sorts(v, has, is_above, votes):  # type: ignore[no-untyped-def]
     """Sum the weights of each sort."""
     sums = np.zeros(4)
@@ -27,11 +25,7 @@ def sum_sorts(v, has, is_above, votes):  # type: ignore[no-untyped-def]
     return sums
 
 
-@numba.njit(
-    numba.void(numba.float64[:, ::1], _CELLS, *_SIDES, numba.float64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.float64[:, ::1], _CELLS, *_SIDES, numba.float64[::1]))
 def rescale_sorts(v, has, is_above, votes, factors):  # type: ignore[no-untyped-def]
     """Multiply the weights of each sort by its factor."""
     for i in range(v.shape[0]):
@@ -40,7 +34,7 @@ def rescale_sorts(v, has, is_above, votes, factors):  # type: ignore[no-untyped-
             v[i, k] *= factors[(0 if has[i, k] else 2) + (0 if is_high else 1)]
 
 
-@numba.njit(numba.float64[::1](numba.float64[:, ::1], numba.boolean[::1]), nogil=True, cache=True)
+@kernel(numba.float64[::1](numba.float64[:, ::1], numba.boolean[::1]))
 def sum_edges(signed, is_above):  # type: ignore[no-untyped-def]
     """Give per label the signed mass above the cut less that below it."""
     edges = np.zeros(signed.shape[1])

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
 from core.scan import PARALLEL_LOCK, WIDTHS, Codes, slot
 
 Rows = npt.NDArray[np.uint32]
@@ -60,8 +61,8 @@ def fill_masses(
         _fill_parallel(*arguments)
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(
             code[::1],
             numba.uint32[::1],
@@ -70,9 +71,7 @@ def fill_masses(
             numba.float64[:, ::1],
         )
         for code in WIDTHS
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def _add_differences(column, better, worse, weights, differences):  # type: ignore[no-untyped-def]
     """Enter each pair at both ends of its interval of cuts.
@@ -95,11 +94,7 @@ def _add_differences(column, better, worse, weights, differences):  # type: igno
         differences[row, high] -= weight
 
 
-@numba.njit(
-    numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, :, ::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, :, ::1]))
 def _sum_differences(differences, n_bins, masses):  # type: ignore[no-untyped-def]
     """Write d+ and d- of the cuts -1 to n_bins - 2 to masses[missing above?, wrongly?, cut + 1]."""
     right = wrong = better_missing = worse_missing = 0.0
@@ -133,7 +128,7 @@ _FILL = [
 ]
 
 
-@numba.njit(_FILL, nogil=True, cache=True)
+@kernel(*_FILL)
 def _fill_serial(codes, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
     differences = np.empty((4, masses.shape[3]))
     for j in range(codes.shape[0]):
@@ -141,7 +136,7 @@ def _fill_serial(codes, better, worse, weights, n_bins, masses):  # type: ignore
         _sum_differences(differences, n_bins[j], masses[j])
 
 
-@numba.njit(_FILL, nogil=True, cache=True, parallel=True)
+@kernel(*_FILL, parallel=True)
 def _fill_parallel(codes, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
     for j in numba.prange(codes.shape[0]):
         differences = np.empty((4, masses.shape[3]))
@@ -149,15 +144,13 @@ def _fill_parallel(codes, better, worse, weights, n_bins, masses):  # type: igno
         _sum_differences(differences, n_bins[j], masses[j])
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.types.UniTuple(numba.float64, 4)(
             code[::1], numba.uint32[::1], numba.uint32[::1], numba.float64[::1], code, code
         )
         for code in WIDTHS
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-untyped-def]
     """Sum the weights of pairs by where they stand to an interval of codes, each from its own.
@@ -181,8 +174,8 @@ def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-
     return right, wrong, inside, outside
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(
             code[::1],
             numba.uint32[::1],
@@ -193,9 +186,7 @@ def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-
             numba.types.UniTuple(numba.float64, 3),
         )
         for code in WIDTHS
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def rescale_pairs(column, better, worse, weights, first, width, factors):  # type: ignore[no-untyped-def]
     """Multiply the weights of pairs with the better item alone inside, the worse alone, or else."""
@@ -206,16 +197,14 @@ def rescale_pairs(column, better, worse, weights, first, width, factors):  # typ
         weights[p] *= tied if a == b else (right if a else wrong)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.boolean[:, ::1],
         numba.int64,
         numba.int64,
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _write_gains(masses, possible, n_bins, criterion, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut, as `core.scan.Criterion` defines it."""
@@ -230,7 +219,7 @@ def _write_gains(masses, possible, n_bins, criterion, gains):  # type: ignore[no
             gains[k] = (plus - minus) ** 2 / root
 
 
-@numba.njit(
+@kernel(
     numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64))(
         numba.float64[:, :, :, ::1],
         numba.boolean[:, :, :, ::1],
@@ -238,9 +227,7 @@ def _write_gains(masses, possible, n_bins, criterion, gains):  # type: ignore[no
         numba.boolean[::1],
         numba.int64,
         numba.float64,
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: ignore[no-untyped-def]
     """Find the best cut of all features: feature (-1 for none), cut, missing above?, gain.

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
 from core.scan.category_sets import Words, unpack
 
 from .cuts import Integers
@@ -167,11 +168,7 @@ _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _STEPS = (_INTEGERS, _INTEGERS, _FLOATS, _FLOATS)
 
 
-@numba.njit(
-    numba.float64(numba.float64, numba.int64, numba.int64, numba.int64, _FLOATS, _FLOATS),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.float64(numba.float64, numba.int64, numba.int64, numba.int64, _FLOATS, _FLOATS))
 def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-def]
     """Give the u-th step function's value at x."""
     if np.isnan(x):
@@ -186,13 +183,9 @@ def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-
     return values[low + 2 * u]
 
 
-@numba.njit(
-    [
-        numba.float64[::1](_MATRIX, numba.float64, *_STEPS),
-        numba.float64[::1](_READ_ONLY_MATRIX, numba.float64, *_STEPS),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.float64[::1](_MATRIX, numba.float64, *_STEPS),
+    numba.float64[::1](_READ_ONLY_MATRIX, numba.float64, *_STEPS),
 )
 def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
     scores = np.empty(X.shape[0])
@@ -205,13 +198,9 @@ def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-
     return scores
 
 
-@numba.njit(
-    [
-        numba.float64[::1](_MATRIX, numba.float64, *_STEPS),
-        numba.float64[::1](_READ_ONLY_MATRIX, numba.float64, *_STEPS),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.float64[::1](_MATRIX, numba.float64, *_STEPS),
+    numba.float64[::1](_READ_ONLY_MATRIX, numba.float64, *_STEPS),
 )
 def _score_blocks(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
     """Score many rows, a block at a time and feature by feature."""
@@ -241,7 +230,7 @@ def _score_blocks(X, offset, features, starts, thresholds, values):  # type: ign
     return scores
 
 
-@numba.njit(numba.void(_READ_ONLY_MATRIX, *_STEPS, _MATRIX), nogil=True, cache=True)
+@kernel(numba.void(_READ_ONLY_MATRIX, *_STEPS, _MATRIX))
 def _contribute(X, features, starts, thresholds, values, parts):  # type: ignore[no-untyped-def]
     for i in range(X.shape[0]):
         for u in range(len(features)):

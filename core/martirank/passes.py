@@ -13,6 +13,8 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
+from core.kernel import kernel
+
 POSITIONS = 4  # in a block: the doubles of a vector register
 ROWS = 1 << 13  # whose masses, one block of them, stay in a core's own cache
 
@@ -99,22 +101,18 @@ def _take_step(first, step, n_pieces, codes, features, rises, masses):  # type: 
 _CODES = (numba.uint8[:, ::1], numba.uint16[:, ::1])
 _I8 = numba.int64
 
-add_layer = numba.njit(
-    [
+add_layer = kernel(
+    *[
         numba.void(_I8, _I8, _I8, codes, numba.float64[:, ::1], _I8, numba.float64[:, :, :, ::1])
         for codes in _CODES
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )(_add_layer)
 
-take_step = numba.njit(
-    [
+take_step = kernel(
+    *[
         numba.void(
             _I8, _I8, _I8, codes, numba.int64[::1], numba.float64[:, ::1], numba.float64[:, ::1]
         )
         for codes in _CODES
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )(_take_step)

@@ -6,6 +6,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 Floats = npt.NDArray[np.float64]
 
 ROWS = 64  # walk together: their masses at all positions stay in the first-level cache
@@ -43,7 +45,7 @@ _NODES = numba.types.NamedTuple(
 )
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[::1],
         numba.float64,
@@ -51,9 +53,7 @@ _NODES = numba.types.NamedTuple(
         numba.float64,
         numba.float64,
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-untyped-def]
     """Write each row's probability of rising at a cut of numbers."""
@@ -62,7 +62,7 @@ def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-unt
         rises[r] = known if x[r] == x[r] else missing
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[::1],
         _array(numba.uint64),
@@ -70,9 +70,7 @@ def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-unt
         numba.float64,
         numba.float64,
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _look_up(x, words, above, below, missing, rises):  # type: ignore[no-untyped-def]
     """Write each row's probability of rising at a set of categories."""
@@ -85,9 +83,7 @@ def _look_up(x, words, above, below, missing, rises):  # type: ignore[no-untyped
             rises[r] = above if above_it else below
 
 
-@numba.njit(
-    numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]), nogil=True, cache=True
-)
+@kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]))
 def _move(here, up, rises):  # type: ignore[no-untyped-def]
     """Move each row's share of its mass one position up."""
     for r in range(len(rises)):
@@ -138,13 +134,11 @@ def _walk_block(nodes, n_layers, by_vote, columns, mass, rises, ends):  # type: 
             ends[r] += mass[position, r] * end
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(matrix, _NODES, numba.int64, numba.boolean, numba.float64[::1])
         for matrix in (numba.float64[:, ::1], _array(numba.float64, 2))
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def walk(X, nodes, n_layers, by_vote, scores):  # type: ignore[no-untyped-def]
     """Write each row's expected position over T, or its expected vote."""

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InvalidParameter
+from core.kernel import kernel
 from core.metrics.groups import FloatArray, Rows, group_rows
 from core.metrics.influence import NOTHING, Areas, area_values, effective_units
 from core.metrics.window import Window
@@ -122,11 +123,7 @@ def _strata(
     return units, np.searchsorted(holds[units], [1, 2, 3, 4])
 
 
-@numba.njit(
-    numba.void(numba.uint64[::1], numba.uint64, numba.uint64, numba.uint64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.uint64[::1], numba.uint64, numba.uint64, numba.uint64[::1]))
 def philox(key, high, low, words):  # type: ignore[no-untyped-def]
     """Fill four words of 32 bits: Philox4x32-10 of a key of two words at the counter (low, high)."""
     a, b = low & _MASK, low >> _HALF
@@ -139,12 +136,10 @@ def philox(key, high, low, words):  # type: ignore[no-untyped-def]
     words[0], words[1], words[2], words[3] = a, b, c, d
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.uint64[::1], numba.uint64, numba.int64[::1], numba.int64[::1], numba.int32[::1]
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _draw(key, replicate, units, starts, counts):  # type: ignore[no-untyped-def]
     """Count how often each unit is drawn, as often in each stratum as it has units."""
@@ -169,7 +164,7 @@ def _draw(key, replicate, units, starts, counts):  # type: ignore[no-untyped-def
                 drawn += np.uint64(1)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.float64[::1],
@@ -177,9 +172,7 @@ def _draw(key, replicate, units, starts, counts):  # type: ignore[no-untyped-def
         numba.boolean[::1],
         numba.float64[:, ::1],
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _walk(drawn, totals, order, last, windows, areas):  # type: ignore[no-untyped-def]
     """Walk down the ranking, tie by tie, and add up the area over each window."""
@@ -206,7 +199,7 @@ def _walk(drawn, totals, order, last, windows, areas):  # type: ignore[no-untype
         areas[j] /= (ends[j, 1] - ends[j, 0]) * totals[0]
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.int64,
         numba.int64,
@@ -221,9 +214,7 @@ def _walk(drawn, totals, order, last, windows, areas):  # type: ignore[no-untype
         numba.boolean[:, ::1],
         numba.float64[:, ::1],
         numba.float64[:, :, ::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _draw_and_walk(  # type: ignore[no-untyped-def]
     start,

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
 from core.metrics.groups import FloatArray
 from core.metrics.intervals import Interval, logit_interval, wilson_interval
 
@@ -158,16 +159,14 @@ def _histogram(
     return tuple(edges.tolist()), tuple(counts.tolist())
 
 
-@numba.njit(
+@kernel(
     numba.int64(
         numba.float64[::1],
         numba.float64[::1],
         numba.int64[::1],
         numba.float64[::1],
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _merge(positives, negatives, ranks, quantiles, sums):  # type: ignore[no-untyped-def]
     """Walk through both sorted classes at once, tie group by tie group.

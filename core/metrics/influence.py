@@ -43,6 +43,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from core.kernel import kernel
 from core.metrics.area import area_of
 from core.metrics.groups import FloatArray, Rows, ScoreGroups, group_rows, inner
 from core.metrics.window import Window
@@ -208,11 +209,7 @@ def _of_rows(
 _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
-@numba.njit(
-    numba.float64(_PREFIX_SUMS, _PREFIX_SUMS, numba.float64),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.float64(_PREFIX_SUMS, _PREFIX_SUMS, numba.float64))
 def _middle_height(negative, positive, fpr):  # type: ignore[no-untyped-def]
     """Height at a rate of the curve through prefix sums; the middle of a vertical step."""
     n_points = len(negative)
@@ -231,7 +228,7 @@ def _middle_height(negative, positive, fpr):  # type: ignore[no-untyped-def]
     return (positive[right] + positive[top]) / 2.0 / positive[-1]
 
 
-@numba.njit(
+@kernel(
     numba.void(
         _PREFIX_SUMS,
         _PREFIX_SUMS,
@@ -239,9 +236,7 @@ def _middle_height(negative, positive, fpr):  # type: ignore[no-untyped-def]
         numba.float64,
         numba.float64[::1],
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _influences(negative, positive, fpr_min, fpr_max, placement, height):  # type: ignore[no-untyped-def]
     """Fill `influences` from the prefix sums of both classes."""

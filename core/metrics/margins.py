@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import InvalidData, InvalidParameter
+from core.kernel import kernel
 from core.metrics.curve import RocCurve
 from core.metrics.groups import FloatArray, group_by_score
 
@@ -275,11 +276,7 @@ def _check_norm(l1_norm: float) -> None:
         raise InvalidParameter(f"l1_norm must be finite and above 0, got {l1_norm}")
 
 
-@numba.njit(
-    numba.void(*[numba.float64[::1]] * 6),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(*[numba.float64[::1]] * 6))
 def _count_within(positive, rises, negative, fpr, thetas, fractions):  # type: ignore[no-untyped-def]
     """Share of pairs within each theta.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from core.kernel import kernel
 
-@numba.njit(
+
+@kernel(
     numba.int64(
         numba.float64[::1],
         numba.float64[::1],
@@ -15,9 +17,7 @@ import numpy as np
         numba.float64[::1],
         numba.float64[::1],
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def merge(  # type: ignore[no-untyped-def]
     positives, negatives, of_positives, of_negatives, distinct, above_positives, above_negatives

@@ -8,6 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
 
@@ -71,11 +73,7 @@ class Guide:
         return found
 
 
-@numba.njit(
-    numba.int64[::1](_FLOATS, _FLOATS, numba.float64, numba.float64, _INDICES),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64[::1](_FLOATS, _FLOATS, numba.float64, numba.float64, _INDICES))
 def _find(points, values, low, scale, starts):  # type: ignore[no-untyped-def]
     counts = np.empty(len(values), dtype=np.int64)
     last = len(starts) - 2

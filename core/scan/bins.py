@@ -19,6 +19,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 from .edges import edges_of_sorted, fit_edges
 
 Codes = npt.NDArray[Any]
@@ -252,13 +254,9 @@ def share_out(task: Callable[[int], None], items: Sequence[int], n_cells: int) -
 _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 
 
-@numba.njit(
-    [
-        numba.void(_READ_ONLY_MATRIX, numba.int64[::1], numba.int64, numba.float64[:, ::1]),
-        numba.void(_READ_ONLY_MATRIX, numba.uint32[::1], numba.int64, numba.float64[:, ::1]),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.void(_READ_ONLY_MATRIX, numba.int64[::1], numba.int64, numba.float64[:, ::1]),
+    numba.void(_READ_ONLY_MATRIX, numba.uint32[::1], numba.int64, numba.float64[:, ::1]),
 )
 def gather_columns(X, rows, first, columns):  # type: ignore[no-untyped-def]
     """Copy some columns of X, rows in the given order: few rows at a time, which the cache holds for all columns."""
@@ -269,11 +267,7 @@ def gather_columns(X, rows, first, columns):  # type: ignore[no-untyped-def]
                 columns[j, i] = X[rows[i], first + j]
 
 
-@numba.njit(
-    numba.int64(numba.float64[::1], numba.int64, numba.float64),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64(numba.float64[::1], numba.int64, numba.float64))
 def _count_below(padded, step, value):  # type: ignore[no-untyped-def]
     """Count the edges below a value: a binary search without branches to mispredict."""
     count = 0
@@ -283,13 +277,9 @@ def _count_below(padded, step, value):  # type: ignore[no-untyped-def]
     return count
 
 
-@numba.njit(
-    [
-        numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint8[::1]),
-        numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint16[::1]),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint8[::1]),
+    numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint16[::1]),
 )
 def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
     """Write the code of each value, its number of edges below, and return whether one is NaN."""
@@ -312,13 +302,9 @@ def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
     return has_missing
 
 
-@numba.njit(
-    [
-        numba.boolean(numba.float64[::1], numba.int64[::1], numba.int64, numba.uint8[::1]),
-        numba.boolean(numba.float64[::1], numba.int64[::1], numba.int64, numba.uint16[::1]),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.boolean(numba.float64[::1], numba.int64[::1], numba.int64, numba.uint8[::1]),
+    numba.boolean(numba.float64[::1], numba.int64[::1], numba.int64, numba.uint16[::1]),
 )
 def encode_categories(column, bins, missing, codes):  # type: ignore[no-untyped-def]
     """Write the bin of each category, and return whether one is NaN."""

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from core.kernel import kernel
+
 from .bins import N_CODES
 
 COLUMNS = 32  # in a block
@@ -62,7 +64,7 @@ def by_row(codes: npt.NDArray[np.uint8]) -> Words:
     return words
 
 
-@numba.njit(numba.void(numba.uint8[:, ::1], numba.uint8[::1]), nogil=True, cache=True)
+@kernel(numba.void(numba.uint8[:, ::1], numba.uint8[::1]))
 def transpose(codes, words):  # type: ignore[no-untyped-def]
     """Write the codes of up to 32 columns row by row, 32 bytes each."""
     n_rows = codes.shape[1]

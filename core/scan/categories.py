@@ -37,6 +37,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 # Observed scatter must exceed that of chance by more than rounding.
 ROUNDING = 1e-9
 
@@ -104,7 +106,7 @@ def measure_spread(
     )
 
 
-@numba.njit(
+@kernel(
     numba.int64(
         numba.float64[:, ::1],
         numba.int64,
@@ -114,8 +116,6 @@ def measure_spread(
         numba.int64[::1],
         numba.float64[:, ::1],
     ),
-    nogil=True,
-    cache=True,
     error_model="numpy",
 )
 def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type: ignore[no-untyped-def]
@@ -164,7 +164,7 @@ def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type
     return n
 
 
-@numba.njit(numba.boolean(numba.float64[:, ::1], numba.int64), nogil=True, cache=True)
+@kernel(numba.boolean(numba.float64[:, ::1], numba.int64))
 def are_alike(mixed, n):  # type: ignore[no-untyped-def]
     """Say whether all bins have one believed share, so that their order means nothing."""
     if n < 2:

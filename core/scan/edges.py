@@ -4,6 +4,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 
 def fit_edges(
     column: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, max_bins: int
@@ -39,11 +41,7 @@ def edges_of_sorted(
     return edges[: cut_ordered(ordered, cumulative, edges)] + 0.0  # so that no edge is -0.0
 
 
-@numba.njit(
-    numba.int64(numba.float64[::1], numba.float64, numba.int64),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64(numba.float64[::1], numba.float64, numba.int64))
 def _upper_bound(ordered, value, start):  # type: ignore[no-untyped-def]
     """Find the first position from `start` on that holds more than the value, or NaN."""
     n = len(ordered)
@@ -63,11 +61,7 @@ def _upper_bound(ordered, value, start):  # type: ignore[no-untyped-def]
     return start
 
 
-@numba.njit(
-    numba.int64(numba.float64[::1], numba.float64[::1], numba.float64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64(numba.float64[::1], numba.float64[::1], numba.float64[::1]))
 def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
     """Write the edges of a sorted column and return their number.
 

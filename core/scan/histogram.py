@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
 
+from core.kernel import kernel
+
 from .bins import N_CODES, Codes
 
 # Sharing features out to threads costs some 20 microseconds; this many cells repay it.
@@ -117,11 +119,7 @@ def _overload_slots_of(codes, n_slots):  # type: ignore[no-untyped-def]
 WIDTHS = (numba.uint8, numba.uint16)
 
 
-@numba.njit(
-    [numba.void(width[::1], numba.float64[::1], numba.float64[::1]) for width in WIDTHS],
-    nogil=True,
-    cache=True,
-)
+@kernel(*[numba.void(width[::1], numba.float64[::1], numba.float64[::1]) for width in WIDTHS])
 def _fill(codes, weights, histogram):  # type: ignore[no-untyped-def]
     n_rows = np.uint64(len(codes))
     last = np.uint64(len(histogram) - 1)
@@ -153,27 +151,25 @@ _SIGNATURES = [
 ]
 
 
-@numba.njit(_SIGNATURES, nogil=True, cache=True)
+@kernel(*_SIGNATURES)
 def _fill_serial(codes, weights, n_positives, histograms):  # type: ignore[no-untyped-def]
     for j in range(codes.shape[0]):
         _fill(codes[j, :n_positives], weights[:n_positives], histograms[j, 0])
         _fill(codes[j, n_positives:], weights[n_positives:], histograms[j, 1])
 
 
-@numba.njit(_SIGNATURES, nogil=True, cache=True, parallel=True)
+@kernel(*_SIGNATURES, parallel=True)
 def _fill_parallel(codes, weights, n_positives, histograms):  # type: ignore[no-untyped-def]
     for j in numba.prange(codes.shape[0]):
         _fill(codes[j, :n_positives], weights[:n_positives], histograms[j, 0])
         _fill(codes[j, n_positives:], weights[n_positives:], histograms[j, 1])
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(width[::1], numba.uint32[::1], numba.float64[::1], numba.float64[::1])
         for width in WIDTHS
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def _change(codes, rows, changes, histogram):  # type: ignore[no-untyped-def]
     part = np.zeros((4, len(histogram)))
@@ -205,14 +201,14 @@ _CHANGE = [
 ]
 
 
-@numba.njit(_CHANGE, nogil=True, cache=True)
+@kernel(*_CHANGE)
 def _change_serial(codes, rows, changes, n_positives, histograms):  # type: ignore[no-untyped-def]
     for j in range(codes.shape[0]):
         _change(codes[j], rows[:n_positives], changes[:n_positives], histograms[j, 0])
         _change(codes[j], rows[n_positives:], changes[n_positives:], histograms[j, 1])
 
 
-@numba.njit(_CHANGE, nogil=True, cache=True, parallel=True)
+@kernel(*_CHANGE, parallel=True)
 def _change_parallel(codes, rows, changes, n_positives, histograms):  # type: ignore[no-untyped-def]
     for j in numba.prange(codes.shape[0]):
         _change(codes[j], rows[:n_positives], changes[:n_positives], histograms[j, 0])

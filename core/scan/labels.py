@@ -12,6 +12,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 from .bins import N_CODES, Codes, share_out
 from .histogram import WIDTHS, slot, slots_of
 from .label_categories import (
@@ -123,7 +125,7 @@ def _cut_categories(
 _MATRIX = numba.float64[:, ::1]
 
 
-@numba.njit([_MATRIX(width[::1], _MATRIX, numba.int64) for width in WIDTHS], nogil=True, cache=True)
+@kernel(*[_MATRIX(width[::1], _MATRIX, numba.int64) for width in WIDTHS])
 def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
     """Sum the rows of each bin, the missing last: (n_slots, n_labels)."""
     n_labels = signed.shape[1]
@@ -137,11 +139,7 @@ def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
     return histogram
 
 
-@numba.njit(
-    numba.void(_MATRIX, numba.int64, numba.boolean, numba.float64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(_MATRIX, numba.int64, numba.boolean, numba.float64[::1]))
 def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
     """Write the greatest edge, its cut, whether the missing are above, and the edge of no cut."""
     n_labels = histogram.shape[1]
@@ -173,8 +171,8 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
             best[0], best[1], best[2] = edge_high, cut, 1.0
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(
             numba.int64,
             numba.int64,
@@ -188,9 +186,7 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
             _MATRIX,
         )
         for width in WIDTHS
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def _scan_numeric(first, step, n, codes, signed, n_slots, n_bins, has_missing, categorical, best):  # type: ignore[no-untyped-def]
     """Cut every step-th feature, those without order apart."""

@@ -17,6 +17,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 from .categories import NO_SPREAD, Spread, are_alike, order_bins
 
 
@@ -124,9 +126,7 @@ def bins_after(
     return above
 
 
-@numba.njit(
-    numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, ::1]), nogil=True, cache=True
-)
+@kernel(numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, ::1]))
 def _sum_from_both_ends(histogram, n_bins, sums):  # type: ignore[no-untyped-def]
     """Write the mass below cut c to sums[:2, c + 1], above it to sums[2:, c + 1]; p, then n."""
     below_p = below_n = above_p = above_n = 0.0
@@ -142,7 +142,7 @@ def _sum_from_both_ends(histogram, n_bins, sums):  # type: ignore[no-untyped-def
         sums[3, other] = above_n
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.int64,
@@ -151,8 +151,6 @@ def _sum_from_both_ends(histogram, n_bins, sums):  # type: ignore[no-untyped-def
         numba.float64,
         numba.float64[::1],
     ),
-    nogil=True,
-    cache=True,
     error_model="numpy",
 )
 def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ignore[no-untyped-def]
@@ -181,7 +179,7 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
             gains[c] = scale * (plus - minus) ** 2 / root
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.int64,
@@ -190,9 +188,7 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
         numba.float64,
         numba.float64[:, ::1],
         numba.float64[:, ::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1."""
@@ -207,7 +203,7 @@ def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gain
         gains[1, 0] = 0.0
 
 
-@numba.njit(numba.float64(numba.float64[::1]), nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@kernel(numba.float64(numba.float64[::1]), fastmath={"nnan", "nsz"})
 def _greatest(values):  # type: ignore[no-untyped-def]
     """Give the maximum; apart, so that the compiler may turn it into vector code."""
     greatest = 0.0
@@ -216,7 +212,7 @@ def _greatest(values):  # type: ignore[no-untyped-def]
     return greatest
 
 
-@numba.njit(
+@kernel(
     numba.int64(
         numba.float64[:, ::1],
         numba.int64,
@@ -224,9 +220,7 @@ def _greatest(values):  # type: ignore[no-untyped-def]
         numba.float64,
         numba.int64[::1],
         numba.float64[:, ::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # type: ignore[no-untyped-def]
     """Write a categorical feature's bins in order, and their histogram; returns how many have mass.
@@ -251,7 +245,7 @@ def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # ty
     return -n
 
 
-@numba.njit(
+@kernel(
     numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64, numba.int64))(
         numba.float64[:, :, ::1],
         numba.int64[::1],
@@ -262,9 +256,7 @@ def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # ty
         numba.float64,
         numba.float64,
         numba.int64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _find_peak(  # type: ignore[no-untyped-def]
     histograms, n_bins, has_missing, is_categorical, criterion, share_p, spread_p, spread_n, order

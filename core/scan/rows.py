@@ -8,6 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 from .by_row import COLUMNS, prefetch
 
 # Rows between asking for a row and using it: about the time that memory takes. Adding a row takes
@@ -18,7 +20,7 @@ AHEAD_OF_DIVIDING = 256
 _COLUMNS = np.uint64(COLUMNS)
 
 
-@numba.njit(numba.types.Tuple((numba.uint32[::1], numba.int64))(numba.boolean[:]), cache=True)
+@kernel(numba.types.Tuple((numba.uint32[::1], numba.int64))(numba.boolean[:]))
 def positives_first(positive):  # type: ignore[no-untyped-def]
     """List the rows of the positives, then those of the others; return how many are positive."""
     rows = np.empty(len(positive), dtype=np.uint32)
@@ -56,7 +58,7 @@ def add_codes(words, row, weight, n_words, per_word, histogram):  # type: ignore
             histogram[code * _COLUMNS + np.uint64(per_word * q + k)] += weight
 
 
-@numba.njit(
+@kernel(
     numba.int64(
         numba.uint64[::1],
         numba.int64,
@@ -66,9 +68,7 @@ def add_codes(words, row, weight, n_words, per_word, histogram):  # type: ignore
         numba.int64,
         numba.uint32[::1],
         numba.uint32[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def divide_rows(words, per_word, column, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
     """Divide rows[start:stop] by the codes of a column of a block; return how many lie above.
@@ -98,7 +98,7 @@ def divide_rows(words, per_word, column, above, start, stop, rows, divided):  # 
     return np.int64(low) - start
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.uint32[::1],
         numba.int64,
@@ -107,9 +107,7 @@ def divide_rows(words, per_word, column, above, start, stop, rows, divided):  # 
         numba.uint32[::1],
         numba.int64,
         numba.int64,
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def gather_rows(divided, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
     """Copy divided[start:middle] to rows[above:] and divided[middle:stop], reversed, to rows[below:]."""

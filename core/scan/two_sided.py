@@ -6,6 +6,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 Floats = npt.NDArray[np.float64]
 
 TIE = 1e-12  # differences so close are equal
@@ -104,11 +106,7 @@ def youden_threshold(
     return Threshold(float(values[k]), float(p_plus[k]), float(p_minus[k]))
 
 
-@numba.njit(
-    numba.types.UniTuple(numba.float64, 3)(numba.float64[::1], numba.float64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.types.UniTuple(numba.float64, 3)(numba.float64[::1], numba.float64[::1]))
 def _best_cut(positives, negatives):  # type: ignore[no-untyped-def]
     """Find the cut of `youden_threshold` from the ascending scores of each class, all of one weight.
 

@@ -14,11 +14,13 @@ search or two for each positive, and no matrix of pairs.
 import numba
 import numpy as np
 
+from core.kernel import kernel
+
 _F = numba.float64
 _FLOATS = numba.float64[::1]
 
 
-@numba.njit(numba.int64(_FLOATS, _F), nogil=True, cache=True)
+@kernel(numba.int64(_FLOATS, _F))
 def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
     """Count the leading values of a falling array that are not below a bound."""
     first, last = 0, len(z)
@@ -31,9 +33,7 @@ def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
     return first
 
 
-@numba.njit(
-    numba.types.Tuple((_F, numba.int64))(_FLOATS, _FLOATS, _FLOATS, _F), nogil=True, cache=True
-)
+@kernel(numba.types.Tuple((_F, numba.int64))(_FLOATS, _FLOATS, _FLOATS, _F))
 def _sum_to(z, above, sums, mass):  # type: ignore[no-untyped-def]
     """Sum the scores of so much mass from the top; tell the row in which it ends."""
     row = 0
@@ -42,7 +42,7 @@ def _sum_to(z, above, sums, mass):  # type: ignore[no-untyped-def]
     return sums[row] + (mass - above[row]) * z[row], row
 
 
-@numba.njit(numba.void(_FLOATS, _FLOATS, _FLOATS), nogil=True, cache=True)
+@kernel(numba.void(_FLOATS, _FLOATS, _FLOATS))
 def _share_among_ties(z, q, crossed):  # type: ignore[no-untyped-def]
     """Share what negatives of one score have got among them, in proportion to their weights."""
     first = 0
@@ -57,10 +57,8 @@ def _share_among_ties(z, q, crossed):  # type: ignore[no-untyped-def]
         first = last
 
 
-@numba.njit(
-    numba.types.Tuple((_F, _F))(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _F, _F, _F, _FLOATS, _FLOATS),
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.types.Tuple((_F, _F))(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _F, _F, _F, _FLOATS, _FLOATS)
 )
 def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[no-untyped-def]
     """Find the run of negatives that each positive pays most for.

@@ -7,6 +7,8 @@ or an enormous value takes a plainer one. Which of them a row takes follows from
 import numba
 import numpy as np
 
+from core.kernel import kernel
+
 _OUT = numba.float64[::1]
 # what a caller gives may be read-only
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
@@ -18,7 +20,7 @@ SANE = 1e300
 FARTHEST = 1e308
 
 
-@numba.njit(numba.float64(_FLOATS, _FLOATS), nogil=True, cache=True)
+@kernel(numba.float64(_FLOATS, _FLOATS))
 def sum_products(a, b):  # type: ignore[no-untyped-def]
     """Sum a · b; not by BLAS, whose sums depend on its threads."""
     total = 0.0
@@ -27,14 +29,14 @@ def sum_products(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(numba.void(_FLOATS, _FLOATS, numba.float64, _OUT), nogil=True, cache=True)
+@kernel(numba.void(_FLOATS, _FLOATS, numba.float64, _OUT))
 def move_toward(start, end, t, moved):  # type: ignore[no-untyped-def]
     """Write start + t (end - start)."""
     for i in range(len(start)):
         moved[i] = start[i] + t * (end[i] - start[i])
 
 
-@numba.njit(numba.boolean(_FLOATS), nogil=True, cache=True)
+@kernel(numba.boolean(_FLOATS))
 def _is_plain(row):  # type: ignore[no-untyped-def]
     """Whether no value is missing or beyond SANE."""
     plain = True
@@ -43,11 +45,7 @@ def _is_plain(row):  # type: ignore[no-untyped-def]
     return plain
 
 
-@numba.njit(
-    numba.float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS))
 def _score_any(row, center, reach, slope, missing, first, table):  # type: ignore[no-untyped-def]
     total = 0.0
     for j in range(len(row)):
@@ -61,11 +59,7 @@ def _score_any(row, center, reach, slope, missing, first, table):  # type: ignor
     return total
 
 
-@numba.njit(
-    numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT))
 def score_rows(X, center, reach, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
     """Score each row by what its values are worth.
 
@@ -105,11 +99,7 @@ def score_rows(X, center, reach, slope, missing, first, table, scores):  # type:
         scores[i] = total
 
 
-@numba.njit(
-    numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT))
 def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
     """Sum rows, each times its share: what `score_rows` is the transpose of.
 
@@ -145,7 +135,7 @@ def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignor
                 sums[j] += weight * (min(max(x - center[j], -FARTHEST), FARTHEST) * unit[j])
 
 
-@numba.njit(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT), nogil=True, cache=True)
+@kernel(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT))
 def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
     """Add up the weight of each column's numbers and of its missing values; find its least and greatest number."""
     p = X.shape[1]
@@ -166,9 +156,7 @@ def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
                 high[j] = max(high[j], row[j])
 
 
-@numba.njit(
-    numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64), nogil=True, cache=True
-)
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64))
 def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
     """Add up Σ weight · (½ (x - center) · scale)^order over each column's numbers; order is 1 or 2.
 

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from core.kernel import kernel
 from core.ranker import Floats
 
 from .cutting_planes import Solution
@@ -95,11 +96,7 @@ class SigmoidSurrogate(Surrogate):
         return Violations(value, value - slope, rows, crossed, pushed)
 
 
-@numba.njit(
-    numba.float64(_FLOATS, _FLOATS, _FLOATS, _OUT, _OUT),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.float64(_FLOATS, _FLOATS, _FLOATS, _OUT, _OUT))
 def sum_sigmoids(s, p, thresholds, pushed, pulled):  # type: ignore[no-untyped-def]
     """Give Σ_i p_i (2/B) Σ_b σ(θ_b - s_i), its slopes in the s_i written to `pushed` and in the θ_b to `pulled`."""
     scale = 2.0 / len(thresholds)

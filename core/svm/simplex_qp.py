@@ -3,6 +3,8 @@
 import numba
 import numpy as np
 
+from core.kernel import kernel
+
 _F = numba.float64
 _FLOATS = numba.float64[::1]
 _MATRIX = numba.float64[:, ::1]
@@ -13,7 +15,7 @@ TOLERANCE = 1e-15
 MAX_STEPS = 80
 
 
-@numba.njit(numba.void(_MATRIX, _FLOATS, _MATRIX), nogil=True, cache=True)
+@kernel(numba.void(_MATRIX, _FLOATS, _MATRIX))
 def _factor(H, diagonal, L):  # type: ignore[no-untyped-def]
     """Factor H + diag(diagonal) = L L' in place; a pivot lost to rounding is made very large: its row moves no more."""
     for i in range(len(H)):
@@ -29,7 +31,7 @@ def _factor(H, diagonal, L):  # type: ignore[no-untyped-def]
                 L[i, j] = total / L[j, j]
 
 
-@numba.njit(numba.void(_MATRIX, _FLOATS, _FLOATS), nogil=True, cache=True)
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS))
 def _solve(L, right, x):  # type: ignore[no-untyped-def]
     """Solve L L' x = right."""
     n = len(L)
@@ -45,7 +47,7 @@ def _solve(L, right, x):  # type: ignore[no-untyped-def]
         x[i] = total / L[i, i]
 
 
-@numba.njit(_F(_FLOATS, _FLOATS), nogil=True, cache=True)
+@kernel(_F(_FLOATS, _FLOATS))
 def _longest(x, dx):  # type: ignore[no-untyped-def]
     """How far x may go along dx before a part of it is 0."""
     step = np.inf
@@ -55,7 +57,7 @@ def _longest(x, dx):  # type: ignore[no-untyped-def]
     return step
 
 
-@numba.njit(numba.void(_MATRIX, _FLOATS, _FLOATS), nogil=True, cache=True)
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS))
 def _multiply(H, u, out):  # type: ignore[no-untyped-def]
     for i in range(len(u)):
         total = 0.0
@@ -64,7 +66,7 @@ def _multiply(H, u, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@numba.njit(_FLOATS(_MATRIX, _FLOATS), nogil=True, cache=True)
+@kernel(_FLOATS(_MATRIX, _FLOATS))
 def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
     """Minimise ½ u'Hu + q'u over the simplex.
 

@@ -3,6 +3,8 @@
 import numba
 import numpy as np
 
+from core.kernel import kernel
+
 _OUT = numba.float64[::1]
 # what a caller gives may be read-only
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
@@ -11,11 +13,7 @@ _INDICES = tuple(
 )
 
 
-@numba.njit(
-    [numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _OUT) for kind in _INDICES],
-    nogil=True,
-    cache=True,
-)
+@kernel(*[numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _OUT) for kind in _INDICES])
 def add_sparse_scores(data, indices, starts, slope, absent, scores):  # type: ignore[no-untyped-def]
     """Add slope · x for each stored number and `absent` for each stored NaN to the row's score."""
     for i in range(len(starts) - 1):
@@ -26,11 +24,7 @@ def add_sparse_scores(data, indices, starts, slope, absent, scores):  # type: ig
         scores[i] += total
 
 
-@numba.njit(
-    [numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _OUT, _OUT) for kind in _INDICES],
-    nogil=True,
-    cache=True,
-)
+@kernel(*[numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _OUT, _OUT) for kind in _INDICES])
 def sum_sparse_rows(data, indices, starts, share, unit, sums, absent):  # type: ignore[no-untyped-def]
     """Add share · x · unit of each stored number to its column's sum, and the share of each NaN to `absent`."""
     for i in range(len(share)):
@@ -44,11 +38,7 @@ def sum_sparse_rows(data, indices, starts, share, unit, sums, absent):  # type: 
                 sums[j] += share[i] * (x * unit[j])
 
 
-@numba.njit(
-    [numba.void(_FLOATS, kind, kind, _FLOATS, _OUT, _OUT, _OUT, _OUT) for kind in _INDICES],
-    nogil=True,
-    cache=True,
-)
+@kernel(*[numba.void(_FLOATS, kind, kind, _FLOATS, _OUT, _OUT, _OUT, _OUT) for kind in _INDICES])
 def survey_sparse(data, indices, starts, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
     """Do over the stored values what `kernels.survey` does over all."""
     for i in range(len(starts) - 1):
@@ -61,13 +51,11 @@ def survey_sparse(data, indices, starts, weight, mass, absent, low, high):  # ty
                 low[j], high[j] = min(low[j], x), max(high[j], x)
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64)
         for kind in _INDICES
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def add_sparse_moments(data, indices, starts, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
     """Do over the stored values what `kernels.add_moments` does over all."""

@@ -8,6 +8,7 @@ a row or two a bin, can never be told apart.
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan import MISSING, N_CODES
 from core.scan.by_row import COLUMNS
 from core.scan.categories import order_bins
@@ -19,7 +20,7 @@ TIE = 1e-11
 DUST = 1e-12
 
 
-@numba.njit(
+@kernel(
     numba.int64(
         numba.float64[:, ::1],
         numba.int64,
@@ -28,9 +29,7 @@ DUST = 1e-12
         numba.float64[::1],
         numba.int64[::1],
         numba.float64[:, ::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ignore[no-untyped-def]
     """Write the bins that hold enough by their believed share of positives, the lowest first.
@@ -46,7 +45,7 @@ def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ig
     return order_bins(masses, n_bins, 0.0, classes[2], classes[3], order, mixed)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.int64,
@@ -54,9 +53,7 @@ def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ig
         numba.types.UniTuple(numba.float64, 3),
         numba.float64[::1],
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: ignore[no-untyped-def]
     """Find a column's best cut: write its gain, cut, side of the missing, mass above and mass missing.
@@ -95,7 +92,7 @@ def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: i
     way[0] *= classes[0] * classes[1]
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.int64,
@@ -105,9 +102,7 @@ def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: i
         numba.float64,
         numba.float64[::1],
         numba.uint8[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def write_above(  # type: ignore[no-untyped-def]
     histogram, column, n_unordered, cut, missing_above, least, classes, above

@@ -14,6 +14,7 @@ of threads.
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan import MISSING
 from core.scan.by_row import CELLS, COLUMNS, NARROW
 from core.scan.rows import divide_rows, gather_rows
@@ -56,11 +57,7 @@ from .workspace import (
 ADD, FIND, DIVIDE, GATHER, SETTLE = range(5)
 
 
-@numba.njit(
-    numba.void(numba.float64[::1], numba.float64[::1], numba.float64, numba.int64),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64, numba.int64))
 def _change(histogram, other, sign, n_cells):  # type: ignore[no-untyped-def]
     """Add or subtract a histogram: the bins in use, and the missing one."""
     for cell in range(n_cells):
@@ -69,9 +66,7 @@ def _change(histogram, other, sign, n_cells):  # type: ignore[no-untyped-def]
         histogram[cell] += sign * other[cell]
 
 
-@numba.njit(
-    numba.void(numba.int64[::1], numba.int64, numba.float64, WORK_TYPE), nogil=True, cache=True
-)
+@kernel(numba.void(numba.int64[::1], numba.int64, numba.float64, WORK_TYPE))
 def _find(pair, block, least_mass, work):  # type: ignore[no-untyped-def]
     """Finish a block of the histograms of two siblings and find the best cut of each."""
     own = work.histograms[work.leaves[pair[ADDED], PLACE], block]
@@ -99,7 +94,7 @@ def _find(pair, block, least_mass, work):  # type: ignore[no-untyped-def]
             work.found[leaf, block, 1] += block * COLUMNS
 
 
-@numba.njit(numba.void(numba.int64, WORK_TYPE), nogil=True, cache=True)
+@kernel(numba.void(numba.int64, WORK_TYPE))
 def _gather(r, work):  # type: ignore[no-untyped-def]
     """Put the parts of a divided run in their places, and add up their mass."""
     run = work.runs[r]
@@ -110,16 +105,14 @@ def _gather(r, work):  # type: ignore[no-untyped-def]
     work.run_masses[r, 1] = sum_rows(work.rows, work.weights, run[BELOW], run[BELOW] + n_below)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.int64,
         numba.int64,
         numba.types.UniTuple(numba.int64, 2),
         numba.float64,
         WORK_TYPE,
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _do(phase, t, sizes, least_mass, work):  # type: ignore[no-untyped-def]
     """Do one piece of a phase. No two pieces write to the same place."""
@@ -155,7 +148,7 @@ def _do(phase, t, sizes, least_mass, work):  # type: ignore[no-untyped-def]
         settle(t, sizes, work)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.int64,
         numba.int64,
@@ -164,9 +157,7 @@ def _do(phase, t, sizes, least_mass, work):  # type: ignore[no-untyped-def]
         numba.types.UniTuple(numba.int64, 2),
         numba.float64,
         WORK_TYPE,
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def do_pieces(first, step, n, phase, sizes, least_mass, work):  # type: ignore[no-untyped-def]
     """Do every step-th piece of a phase; sizes: how many leaves and splits there are."""
@@ -174,7 +165,7 @@ def do_pieces(first, step, n, phase, sizes, least_mass, work):  # type: ignore[n
         _do(phase, t, sizes, least_mass, work)
 
 
-@numba.njit(numba.int64(numba.int64, numba.int64, WORK_TYPE, numba.int64), nogil=True, cache=True)
+@kernel(numba.int64(numba.int64, numba.int64, WORK_TYPE, numba.int64))
 def _list_runs(leaf, half, work, n):  # type: ignore[no-untyped-def]
     """List the runs of a class of a leaf from the n-th on; return how many there are then."""
     start, stop = work.leaves[leaf, START + half], work.leaves[leaf, START + half + 1]
@@ -188,7 +179,7 @@ def _list_runs(leaf, half, work, n):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(numba.int64(WORK_TYPE, numba.int64), nogil=True, cache=True)
+@kernel(numba.int64(WORK_TYPE, numba.int64))
 def list_additions(work, n_pairs):  # type: ignore[no-untyped-def]
     """List the runs of the leaf to add up of each pair; return how many."""
     n = n_spare = 0
@@ -211,7 +202,7 @@ def list_additions(work, n_pairs):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(numba.void(numba.int64, WORK_TYPE), nogil=True, cache=True)
+@kernel(numba.void(numba.int64, WORK_TYPE))
 def _choose(leaf, work):  # type: ignore[no-untyped-def]
     """Take the best of the blocks' cuts, the lowest block among equals; its gain goes last."""
     found, last = work.found[leaf], len(work.blocks)
@@ -224,11 +215,7 @@ def _choose(leaf, work):  # type: ignore[no-untyped-def]
         work.leaves[leaf, FEATURE + k] = np.int64(found[last, 1 + k])
 
 
-@numba.njit(
-    numba.int64(WORK_TYPE, numba.int64, numba.int64, numba.int64, numba.int64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64(WORK_TYPE, numba.int64, numba.int64, numba.int64, numba.int64[::1]))
 def _list_batch(work, n_pairs, n_leaves, n_cells, batch):  # type: ignore[no-untyped-def]
     """List the leaves to split: all, or with n_cells > 0 of each cell the best; return how many."""
     last = len(work.blocks)
@@ -256,7 +243,7 @@ def _list_batch(work, n_pairs, n_leaves, n_cells, batch):  # type: ignore[no-unt
     return n
 
 
-@numba.njit(
+@kernel(
     numba.types.UniTuple(numba.int64, 2)(
         WORK_TYPE,
         numba.int64,
@@ -264,9 +251,7 @@ def _list_batch(work, n_pairs, n_leaves, n_cells, batch):  # type: ignore[no-unt
         numba.int64,
         numba.float64,
         numba.int64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def list_divisions(work, n_pairs, sizes, n_cells, least_mass, batch):  # type: ignore[no-untyped-def]
     """Choose the leaves to split and note their splits; return how many, and of how many runs."""
@@ -298,7 +283,7 @@ def list_divisions(work, n_pairs, sizes, n_cells, least_mass, batch):  # type: i
     return n, n_runs
 
 
-@numba.njit(numba.void(WORK_TYPE, numba.int64, numba.int64[::1]), nogil=True, cache=True)
+@kernel(numba.void(WORK_TYPE, numba.int64, numba.int64[::1]))
 def place_divisions(work, n_leaves, batch):  # type: ignore[no-untyped-def]
     """Give each part of a divided run its place, and the parts below to leaves from n_leaves on."""
     for b in range(len(batch)):
@@ -320,11 +305,7 @@ def place_divisions(work, n_leaves, batch):  # type: ignore[no-untyped-def]
             below[half] += run[TO] - run[FROM] - run[N_ABOVE]
 
 
-@numba.njit(
-    numba.int64(WORK_TYPE, numba.int64, numba.int64[::1], numba.int64, numba.float64),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64(WORK_TYPE, numba.int64, numba.int64[::1], numba.int64, numba.float64))
 def pair_up(work, n_leaves, batch, max_depth, least_mass):  # type: ignore[no-untyped-def]
     """Sum up the children just made, and list the pairs of which one may be split; return how many."""
     n_pairs = 0

@@ -8,13 +8,14 @@ instead of shares, the Youden index of the cut times P N. For columns of categor
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan import MISSING
 from core.scan.by_row import COLUMNS
 
 from .category_peaks import DUST, TIE, scan_categories
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.types.UniTuple(numba.int64, 2),
@@ -22,8 +23,6 @@ from .category_peaks import DUST, TIE, scan_categories
         numba.types.UniTuple(numba.float64, 3),
         numba.float64[:, ::1],
     ),
-    nogil=True,
-    cache=True,
     fastmath={"nnan", "ninf", "nsz"},
 )
 def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: ignore[no-untyped-def]
@@ -51,7 +50,7 @@ def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: igno
             best[j] = max(best[j], gain if enough else -1.0)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.int64,
@@ -59,9 +58,7 @@ def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: igno
         numba.types.UniTuple(numba.float64, 3),
         numba.float64,
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _locate(histogram, column, n_bins, limits, target, found):  # type: ignore[no-untyped-def]
     """Write the first cut of a column whose gain is the target but for rounding: cut, side, mass above."""
@@ -80,7 +77,7 @@ def _locate(histogram, column, n_bins, limits, target, found):  # type: ignore[n
                 return
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.float64[:, ::1],
         numba.int64[::1],
@@ -90,9 +87,7 @@ def _locate(histogram, column, n_bins, limits, target, found):  # type: ignore[n
         numba.float64,
         numba.float64[::1],
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def find_cut(  # type: ignore[no-untyped-def]
     histogram, block, n_unordered, allowed, masses, least_mass, classes, found

@@ -8,6 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
@@ -22,7 +24,7 @@ def are_trees(is_leaf: Booleans) -> bool:
     return len(total) > 0 and bool(total[-1] < total[:-1].min(initial=0))
 
 
-@numba.njit(numba.void(_FLAGS, numba.int64[::1], numba.int64[::1]), nogil=True, cache=True)
+@kernel(numba.void(_FLAGS, numba.int64[::1], numba.int64[::1]))
 def link(is_leaf, parent, second):  # type: ignore[no-untyped-def]
     """Write each node's parent and its second child, -1 where there is none."""
     n = len(is_leaf)
@@ -41,7 +43,7 @@ def link(is_leaf, parent, second):  # type: ignore[no-untyped-def]
             n_waiting += 1
 
 
-@numba.njit(numba.void(_LINKS, _LINKS, numba.int64[::1], numba.int64[::1]), nogil=True, cache=True)
+@kernel(numba.void(_LINKS, _LINKS, numba.int64[::1], numba.int64[::1]))
 def place(parent, second, depth, k):  # type: ignore[no-untyped-def]
     """Write each node's depth, and its place from the first among 2**depth of its level."""
     for node in range(len(parent)):
@@ -51,7 +53,7 @@ def place(parent, second, depth, k):  # type: ignore[no-untyped-def]
             k[node] = 2 * k[parent[node]] + (second[parent[node]] == node)
 
 
-@numba.njit(numba.void(_LINKS, numba.float64[::1]), nogil=True, cache=True)
+@kernel(numba.void(_LINKS, numba.float64[::1]))
 def sum_up(second, mass):  # type: ignore[no-untyped-def]
     """Make the mass of each inside node the sum of its children's."""
     for node in range(len(second) - 1, -1, -1):  # children come after their parents

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.ranker import Floats
 
 from .preorder import Booleans, Integers
@@ -69,7 +70,7 @@ def critical_penalties(tree: Tree) -> Floats:
     return critical
 
 
-@numba.njit(numba.void(_LINKS, _LINKS, _GAINS, numba.float64[::1]), nogil=True, cache=True)
+@kernel(numba.void(_LINKS, _LINKS, _GAINS, numba.float64[::1]))
 def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untyped-def]
     n = len(parent)
     is_inside = second >= 0

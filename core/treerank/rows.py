@@ -3,6 +3,7 @@
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan.by_row import NARROW, WORDS, prefetch
 from core.scan.rows import AHEAD_OF_ADDING, add_codes
 
@@ -22,7 +23,7 @@ def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: i
         add_codes(words, row, weight, n_words, NARROW, histogram)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.uint64[::1],
         numba.uint32[::1],
@@ -31,9 +32,7 @@ def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: i
         numba.int64,
         numba.int64,
         numba.float64[::1],
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
     """Add the weights of rows[start:stop] to histogram[code * 32 + column] of a block."""
@@ -48,11 +47,7 @@ def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ig
         _add_rows(words, rows, weights, start, stop, 1, histogram)
 
 
-@numba.njit(
-    numba.float64(numba.uint32[::1], numba.float64[::1], numba.int64, numba.int64),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.float64(numba.uint32[::1], numba.float64[::1], numba.int64, numba.int64))
 def sum_rows(rows, weights, start, stop):  # type: ignore[no-untyped-def]
     """Add up the weights of rows[start:stop], in order."""
     if len(weights) == 0:

@@ -3,6 +3,8 @@
 import numba
 import numpy as np
 
+from core.kernel import kernel
+
 from .category_peaks import TIE
 from .workspace import (
     ASKED,
@@ -17,7 +19,7 @@ from .workspace import (
 )
 
 
-@numba.njit(numba.void(numba.int64, numba.int64[::1], WORK_TYPE), nogil=True, cache=True)
+@kernel(numba.void(numba.int64, numba.int64[::1], WORK_TYPE))
 def _regroup(cell, own, work):  # type: ignore[no-untyped-def]
     """Put the rows of the leaves that go to the top before the others, positives first in each."""
     start = work.leaves[own, START].min()
@@ -35,9 +37,7 @@ def _regroup(cell, own, work):  # type: ignore[no-untyped-def]
     work.rows[start:at] = work.divided[start:at]
 
 
-@numba.njit(
-    numba.void(numba.int64, numba.int64[::1], numba.int64, WORK_TYPE), nogil=True, cache=True
-)
+@kernel(numba.void(numba.int64, numba.int64[::1], numba.int64, WORK_TYPE))
 def _write_down(cell, own, n_splits, work):  # type: ignore[no-untyped-def]
     """Write a cell's cut tree in preorder, without cuts both of whose sides go the same way."""
     n = len(own)
@@ -79,11 +79,7 @@ def _write_down(cell, own, n_splits, work):  # type: ignore[no-untyped-def]
     work.cells[cell, N_CUT_LEAVES] = n_leaves
 
 
-@numba.njit(
-    numba.void(numba.int64, numba.types.UniTuple(numba.int64, 2), WORK_TYPE),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.int64, numba.types.UniTuple(numba.int64, 2), WORK_TYPE))
 def settle(cell, sizes, work):  # type: ignore[no-untyped-def]
     """Merge a cell's leaves to the two sides that gain most, and put its rows in their order.
 

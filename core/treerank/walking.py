@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.ranker import Floats
 from core.scan.team import Team
 
@@ -213,11 +214,7 @@ def _walk_rows(X, links, with_sets, tree, low, high, at):  # type: ignore[no-unt
         at[i - low] = a
 
 
-@numba.njit(
-    numba.void(_MATRIX, _LINKS, numba.int64, numba.int64, numba.int64, numba.int64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(_MATRIX, _LINKS, numba.int64, numba.int64, numba.int64, numba.int64[::1]))
 def _walk(X, links, tree, low, high, at):  # type: ignore[no-untyped-def]
     """Write the node of a tree in which each of the rows low:high ends."""
     if len(links.words) > 0:
@@ -226,7 +223,7 @@ def _walk(X, links, tree, low, high, at):  # type: ignore[no-untyped-def]
         _walk_rows(X, links, False, tree, low, high, at)
 
 
-@numba.njit(numba.void(*_PIECES, numba.int64[::1]), nogil=True, cache=True)
+@kernel(numba.void(*_PIECES, numba.int64[::1]))
 def _find_leaves(first, step, n, X, links, leaf):  # type: ignore[no-untyped-def]
     """Walk every step-th piece of the rows."""
     at = np.empty(ROWS_AT_ONCE, dtype=np.int64)
@@ -239,7 +236,7 @@ def _find_leaves(first, step, n, X, links, leaf):  # type: ignore[no-untyped-def
                 leaf[low + i] = at[i] - links.first_leaf[0]
 
 
-@numba.njit(numba.void(*_PIECES, numba.float64[::1], numba.float64[::1]), nogil=True, cache=True)
+@kernel(numba.void(*_PIECES, numba.float64[::1], numba.float64[::1]))
 def _sum_values(first, step, n, X, links, value, total):  # type: ignore[no-untyped-def]
     """Walk every step-th piece of the rows through all trees."""
     at = np.empty(ROWS_PER_TREE, dtype=np.int64)

@@ -66,7 +66,7 @@ def kernels(folder: Path) -> set[str]:
         for path in folder.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
-        and any("cache=True" in ast.unparse(decorator) for decorator in node.decorator_list)
+        and any(ast.unparse(decorator).startswith("kernel(") for decorator in node.decorator_list)
     }
 
 

@@ -9,6 +9,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 Floats = npt.NDArray[np.float64]
 
 MAX_DISTINCT = 10_000
@@ -21,12 +23,10 @@ _TINY = 2.0**-64
 _TOTAL, _LOST, _SCALED = range(3)
 
 
-@numba.njit(
+@kernel(
     numba.types.Tuple((numba.int64, numba.float64, numba.float64))(
         numba.types.Array(numba.float64, 1, "C", readonly=True), numba.float64[::1]
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def _sum_up(values, sums):  # type: ignore[no-untyped-def]
     """Count the known values and return the least and the greatest.

@@ -10,6 +10,8 @@ import math
 import numba
 import numpy as np
 
+from core.kernel import kernel
+
 # Cells on either side in which the kernel is not yet 0: 13 halves of the unit, e^{-6.5²} = 4e-19.
 REACH = 13
 
@@ -22,7 +24,7 @@ _FLAGS = numba.boolean[::1]
 _CODES = numba.uint8[::1]
 
 
-@numba.njit(numba.void(_LINE, _TABLE, numba.float64, numba.float64, _BLOCK), nogil=True, cache=True)
+@kernel(numba.void(_LINE, _TABLE, numba.float64, numba.float64, _BLOCK))
 def sum_powers(scores, factors, origin, width, sums):  # type: ignore[no-untyped-def]
     """Sum factor · u^p by cell, u in [-1, 1) a score's place within its cell."""
     for i in range(len(scores)):
@@ -37,7 +39,7 @@ def sum_powers(scores, factors, origin, width, sums):  # type: ignore[no-untyped
                     value *= u
 
 
-@numba.njit(numba.void(_LINE, numba.float64, numba.float64, _TABLE, _LINE), nogil=True, cache=True)
+@kernel(numba.void(_LINE, numba.float64, numba.float64, _TABLE, _LINE))
 def evaluate(scores, origin, width, coefficients, values):  # type: ignore[no-untyped-def]
     """Evaluate the polynomial of each score's cell."""
     degree = coefficients.shape[1] - 1
@@ -51,7 +53,7 @@ def evaluate(scores, origin, width, coefficients, values):  # type: ignore[no-un
         values[i] = value
 
 
-@numba.njit(numba.void(_LINE, _CELLS, _TABLE, _BLOCK, _FLAGS, _BLOCK), nogil=True, cache=True)
+@kernel(numba.void(_LINE, _CELLS, _TABLE, _BLOCK, _FLAGS, _BLOCK))
 def smooth(targets, cells, nodes, weights, used, sums):  # type: ignore[no-untyped-def]
     """Sum weight · k(node - target) and weight · k'(node - target), k(x) = e^{-x²}/√π.
 
@@ -70,7 +72,7 @@ def smooth(targets, cells, nodes, weights, used, sums):  # type: ignore[no-untyp
                     sums[1, s, t] -= 2.0 * x * term
 
 
-@numba.njit(numba.void(_LINE, _CELLS, _TABLE, _TABLE, _LINE, _LINE), nogil=True, cache=True)
+@kernel(numba.void(_LINE, _CELLS, _TABLE, _TABLE, _LINE, _LINE))
 def smooth_tail(targets, cells, nodes, weights, above, tails):  # type: ignore[no-untyped-def]
     """Sum weight · Φ(√2 (node - target)); above[b] is the weight of all cells from b on."""
     for t in range(len(targets)):
@@ -82,7 +84,7 @@ def smooth_tail(targets, cells, nodes, weights, above, tails):  # type: ignore[n
         tails[t] = tail
 
 
-@numba.njit(numba.void(_CODES, _LINE, _LINE, _LINE, _LINE, _TABLE), nogil=True, cache=True)
+@kernel(numba.void(_CODES, _LINE, _LINE, _LINE, _LINE, _TABLE))
 def sum_piece_powers(codes, column, left, slope, weight, sums):  # type: ignore[no-untyped-def]
     """Sum weight · u^p by piece, u = (x - left) slope; the last row of sums is of the missing."""
     missing = sums.shape[0] - 1
@@ -100,9 +102,7 @@ def sum_piece_powers(codes, column, left, slope, weight, sums):  # type: ignore[
             value *= u
 
 
-@numba.njit(
-    numba.void(_CODES, _LINE, _LINE, _LINE, _TABLE, numba.float64, _LINE), nogil=True, cache=True
-)
+@kernel(numba.void(_CODES, _LINE, _LINE, _LINE, _TABLE, numba.float64, _LINE))
 def piece_values(codes, column, left, slope, pieces, missing, values):  # type: ignore[no-untyped-def]
     """Evaluate the cubic piece of each value."""
     for i in range(len(codes)):
@@ -121,7 +121,7 @@ _READ_ONLY_TABLE = numba.types.Array(numba.float64, 2, "C", readonly=True)
 _READ_ONLY_CELLS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         _READ_ONLY_TABLE,
         _READ_ONLY_CELLS,
@@ -131,9 +131,7 @@ _READ_ONLY_CELLS = numba.types.Array(numba.int64, 1, "C", readonly=True)
         _READ_ONLY_TABLE,
         _READ_ONLY_LINE,
         _TABLE,
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def contribute(X, starts, breaks, left, slope, pieces, missing, parts):  # type: ignore[no-untyped-def]
     """Write the value of each feature's piecewise cubic at each row.

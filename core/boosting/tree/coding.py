@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
 from core.ranker import Floats
 from core.scan import Bins, Team
 from core.scan.bins import MAX_NARROW, RUN_ROWS, learn_bins
@@ -128,10 +129,8 @@ def _tables(bins: Bins) -> _Tables:
 _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 
 
-@numba.njit(
-    numba.void(numba.float64[::1], numba.float64[::1], numba.int64, numba.int64, numba.int64[::1]),
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.void(numba.float64[::1], numba.float64[::1], numba.int64, numba.int64, numba.int64[::1])
 )
 def find_bins(values, table, n_steps, missing, found):  # type: ignore[no-untyped-def]
     """Write the bin of each value of a column."""
@@ -157,13 +156,9 @@ _ENCODE = (
 )
 
 
-@numba.njit(
-    [
-        numba.void(numba.int64[::1], numba.int64, *_ENCODE, numba.uint8[:, ::1]),
-        numba.void(numba.int64[::1], numba.int64, *_ENCODE, numba.uint16[:, ::1]),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.void(numba.int64[::1], numba.int64, *_ENCODE, numba.uint8[:, ::1]),
+    numba.void(numba.int64[::1], numba.int64, *_ENCODE, numba.uint16[:, ::1]),
 )
 def _encode(queue, n_runs, X, rows, tables, starts, n_steps, n_codes, codes):  # type: ignore[no-untyped-def]
     """Code runs of rows, as they come from the queue."""

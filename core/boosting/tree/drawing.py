@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
 from core.ranker import Floats
 from core.scan.team import take
 
@@ -61,7 +62,7 @@ def find_threshold(weights: Floats, share: float) -> float:
     return float(sums[k] / drawn_of_light[k])
 
 
-@numba.njit(numba.float64(numba.uint64, numba.uint64), nogil=True, cache=True)
+@kernel(numba.float64(numba.uint64, numba.uint64))
 def uniform(key, counter):  # type: ignore[no-untyped-def]
     """Draw from [0, 1) by a number: splitmix64 (Steele, Lea & Flood 2014) at key + counter."""
     z = key + (counter + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -80,7 +81,7 @@ _DRAW_RUN = (
 )
 
 
-@numba.njit(numba.void(numba.int64, *_DRAW_RUN), nogil=True, cache=True)
+@kernel(numba.void(numba.int64, *_DRAW_RUN))
 def _draw_run(r, runs, weights, threshold, key, rows, counts):  # type: ignore[no-untyped-def]
     n = np.uint64(runs[r, 0])
     for i in range(runs[r, 0], runs[r, 1]):
@@ -90,7 +91,7 @@ def _draw_run(r, runs, weights, threshold, key, rows, counts):  # type: ignore[n
     counts[r] = np.int64(n) - runs[r, 0]
 
 
-@numba.njit(numba.void(numba.int64[::1], numba.int64, *_DRAW_RUN), nogil=True, cache=True)
+@kernel(numba.void(numba.int64[::1], numba.int64, *_DRAW_RUN))
 def draw(queue, n, runs, weights, threshold, key, rows, counts):  # type: ignore[no-untyped-def]
     """For runs from the queue write the rows that are kept, from the run's start on, and their number."""
     r = take(queue)
@@ -99,11 +100,7 @@ def draw(queue, n, runs, weights, threshold, key, rows, counts):  # type: ignore
         r = take(queue)
 
 
-@numba.njit(
-    numba.void(numba.int64[::1], numba.int64, numba.int64[:, ::1], numba.uint32[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.int64[::1], numba.int64, numba.int64[:, ::1], numba.uint32[::1]))
 def list_all(queue, n, runs, rows):  # type: ignore[no-untyped-def]
     """List the rows of runs from the queue."""
     r = take(queue)

@@ -11,6 +11,7 @@ of fixed length and are added in order, so that the tree is the same whatever th
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan.by_row import COLUMNS
 from core.scan.rows import divide_rows, gather_rows
 from core.scan.team import take
@@ -45,7 +46,7 @@ from .workspace import (
 )
 
 
-@numba.njit(numba.float64[:, ::1](WORK_TYPE, numba.int64, numba.int64), nogil=True, cache=True)
+@kernel(numba.float64[:, ::1](WORK_TYPE, numba.int64, numba.int64))
 def histogram_of(work, leaf, block):  # type: ignore[no-untyped-def]
     """Give a block's part of a leaf's histogram: (2, n_codes * 32)."""
     n_cells, first = work.blocks[block, N_CODES] * COLUMNS, 2 * work.blocks[block, FIRST_CELL]
@@ -53,14 +54,14 @@ def histogram_of(work, leaf, block):  # type: ignore[no-untyped-def]
     return part.reshape(2, n_cells)
 
 
-@numba.njit(numba.float64[::1](WORK_TYPE, numba.int64[::1], numba.int64), nogil=True, cache=True)
+@kernel(numba.float64[::1](WORK_TYPE, numba.int64[::1], numba.int64))
 def _spare_of(work, run, block):  # type: ignore[no-untyped-def]
     """Give a block's part of the spare histogram that takes a run's sum."""
     first = work.blocks[block, FIRST_CELL]
     return work.spare[run[SPARE], first : first + work.blocks[block, N_CODES] * COLUMNS]
 
 
-@numba.njit(numba.uint8[::1](WORK_TYPE, numba.int64, numba.int64), nogil=True, cache=True)
+@kernel(numba.uint8[::1](WORK_TYPE, numba.int64, numba.int64))
 def _codes_above(work, at, n_codes):  # type: ignore[no-untyped-def]
     """Give a 1 for each code above a leaf's cut."""
     leaf = work.leaves[at]
@@ -72,7 +73,7 @@ def _codes_above(work, at, n_codes):  # type: ignore[no-untyped-def]
     return above
 
 
-@numba.njit(numba.void(numba.int64[::1], numba.int64, WORK_TYPE, RULE_TYPE), nogil=True, cache=True)
+@kernel(numba.void(numba.int64[::1], numba.int64, WORK_TYPE, RULE_TYPE))
 def _finish(pair, block, work, rule):  # type: ignore[no-untyped-def]
     """Finish the histograms of two siblings and find the best cut of each."""
     own = histogram_of(work, pair[ADDED], block)
@@ -104,16 +105,14 @@ def _finish(pair, block, work, rule):  # type: ignore[no-untyped-def]
             found[3] = missing_above
 
 
-@numba.njit(
-    numba.void(WORK_TYPE, numba.int64[::1], numba.int64, numba.int64), nogil=True, cache=True
-)
+@kernel(numba.void(WORK_TYPE, numba.int64[::1], numba.int64, numba.int64))
 def _gather(work, run, above, below):  # type: ignore[no-untyped-def]
     """Put the two parts of a divided run in their places."""
     middle = run[FROM] + run[N_ABOVE]
     gather_rows(work.divided, run[FROM], middle, run[TO], work.rows, above, below)
 
 
-@numba.njit(numba.void(numba.int64, numba.int64, WORK_TYPE, RULE_TYPE), nogil=True, cache=True)
+@kernel(numba.void(numba.int64, numba.int64, WORK_TYPE, RULE_TYPE))
 def _do(phase, t, work, rule):  # type: ignore[no-untyped-def]
     """Do one piece of a phase. No two pieces write to the same place."""
     n_blocks = len(work.blocks)
@@ -159,11 +158,7 @@ def _do(phase, t, work, rule):  # type: ignore[no-untyped-def]
         _finish(work.pairs[t // n_blocks], t % n_blocks, work, rule)
 
 
-@numba.njit(
-    numba.void(numba.int64[::1], numba.int64, numba.int64, WORK_TYPE, RULE_TYPE),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.int64[::1], numba.int64, numba.int64, WORK_TYPE, RULE_TYPE))
 def do_pieces(queue, n, phase, work, rule):  # type: ignore[no-untyped-def]
     """Do pieces of a phase, as they come from the queue."""
     t = take(queue)
@@ -172,7 +167,7 @@ def do_pieces(queue, n, phase, work, rule):  # type: ignore[no-untyped-def]
         t = take(queue)
 
 
-@numba.njit(
+@kernel(
     numba.types.UniTuple(numba.int64, 2)(
         numba.int64,
         numba.int64,
@@ -182,9 +177,7 @@ def do_pieces(queue, n, phase, work, rule):  # type: ignore[no-untyped-def]
         numba.boolean,
         STATE_TYPE,
         numba.int64,
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def do_small_phases(phase, n_pieces, work, rule, max_depth, best_first, state, few_cells):  # type: ignore[no-untyped-def]
     """Do phases one after the other until one has so many cells that threads should share it, or END_TREE.

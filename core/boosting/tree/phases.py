@@ -7,6 +7,7 @@ between them, is quick.
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan.by_row import COLUMNS
 
 from .workspace import (
@@ -45,11 +46,7 @@ DIVIDING_A_ROW = 6
 FINISHING_A_CELL = 2
 
 
-@numba.njit(
-    numba.int64(numba.int64, numba.int64, numba.int64, numba.int64, numba.int64[:, ::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64(numba.int64, numba.int64, numba.int64, numba.int64, numba.int64[:, ::1]))
 def _list_runs(leaf, start, stop, length, runs):  # type: ignore[no-untyped-def]
     """Cut rows[start:stop] of a leaf into runs of about equal length; return how many."""
     size = stop - start
@@ -61,7 +58,7 @@ def _list_runs(leaf, start, stop, length, runs):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(numba.int64(WORK_TYPE, numba.int64[::1]), nogil=True, cache=True)
+@kernel(numba.int64(WORK_TYPE, numba.int64[::1]))
 def _list_divisions(work, batch):  # type: ignore[no-untyped-def]
     """List the runs of leaves that are to be divided; return how many.
 
@@ -77,7 +74,7 @@ def _list_divisions(work, batch):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(numba.boolean(WORK_TYPE, numba.int64[::1], numba.int64), nogil=True, cache=True)
+@kernel(numba.boolean(WORK_TYPE, numba.int64[::1], numba.int64))
 def _place_divisions(work, batch, next_leaf):  # type: ignore[no-untyped-def]
     """Give each part of a divided run its place, and those below to leaves from next_leaf on.
 
@@ -104,7 +101,7 @@ def _place_divisions(work, batch, next_leaf):  # type: ignore[no-untyped-def]
     return moves
 
 
-@numba.njit(numba.void(WORK_TYPE, numba.int64), nogil=True, cache=True)
+@kernel(numba.void(WORK_TYPE, numba.int64))
 def _choose(work, at):  # type: ignore[no-untyped-def]
     """Take the best of the blocks' cuts, the lowest block among equals; it goes last."""
     leaf, found, sides = work.leaves[at], work.found[at], work.sides[at]
@@ -121,7 +118,7 @@ def _choose(work, at):  # type: ignore[no-untyped-def]
     found[last, 0] = gain
 
 
-@numba.njit(numba.int64(WORK_TYPE, numba.int64), nogil=True, cache=True)
+@kernel(numba.int64(WORK_TYPE, numba.int64))
 def _list_additions(work, n_pairs):  # type: ignore[no-untyped-def]
     """List the runs of the leaf to add up of each pair; return how many."""
     two_weights = len(work.weights) == 2
@@ -150,11 +147,7 @@ def _list_additions(work, n_pairs):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(
-    numba.int64(WORK_TYPE, numba.int64, numba.int64, numba.boolean, numba.int64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64(WORK_TYPE, numba.int64, numba.int64, numba.boolean, numba.int64[::1]))
 def _list_batch(work, n_leaves, max_depth, best_first, batch):  # type: ignore[no-untyped-def]
     """List the leaves to divide next; return how many."""
     n = 0
@@ -172,12 +165,12 @@ def _list_batch(work, n_leaves, max_depth, best_first, batch):  # type: ignore[n
     return n
 
 
-@numba.njit(numba.int64(numba.int64[::1]), nogil=True, cache=True)
+@kernel(numba.int64(numba.int64[::1]))
 def _count_rows(leaf):  # type: ignore[no-untyped-def]
     return leaf[STOP] - leaf[START] + leaf[STOP + 2] - leaf[START + 2]
 
 
-@numba.njit(numba.void(WORK_TYPE, numba.int64[::1], numba.int64), nogil=True, cache=True)
+@kernel(numba.void(WORK_TYPE, numba.int64[::1], numba.int64))
 def _pair_up(work, batch, next_leaf):  # type: ignore[no-untyped-def]
     """List the siblings just made, the smaller to be added up."""
     for b, leaf in enumerate(batch):
@@ -192,11 +185,7 @@ def _pair_up(work, batch, next_leaf):  # type: ignore[no-untyped-def]
             work.pairs[b, SIBLING] = leaf
 
 
-@numba.njit(
-    numba.void(WORK_TYPE, numba.int64[::1], numba.int64, STATE_TYPE),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(WORK_TYPE, numba.int64[::1], numba.int64, STATE_TYPE))
 def _split_leaves(work, batch, n_leaves, state):  # type: ignore[no-untyped-def]
     """Note the splits of some leaves, and make their new leaves."""
     last = len(work.blocks)
@@ -212,7 +201,7 @@ def _split_leaves(work, batch, n_leaves, state):  # type: ignore[no-untyped-def]
         work.found[at, last, 0] = work.found[n_leaves + b, last, 0] = 0.0
 
 
-@numba.njit(numba.int64(numba.int64, numba.int64, WORK_TYPE), nogil=True, cache=True)
+@kernel(numba.int64(numba.int64, numba.int64, WORK_TYPE))
 def count_cells(phase, n_pieces, work):  # type: ignore[no-untyped-def]
     """Say how much work a phase is, in cells added to a histogram."""
     n_blocks = len(work.blocks)
@@ -227,12 +216,10 @@ def count_cells(phase, n_pieces, work):  # type: ignore[no-untyped-def]
     return n_rows * per_row
 
 
-@numba.njit(
+@kernel(
     numba.types.UniTuple(numba.int64, 2)(
         numba.int64, WORK_TYPE, numba.int64, numba.boolean, STATE_TYPE
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def next_phase(done, work, max_depth, best_first, state):  # type: ignore[no-untyped-def]
     """Prepare what follows a phase; return it and its number of pieces.

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.boosting.cuts import NO_SET
+from core.kernel import kernel
 from core.scan import Team
 from core.scan.category_sets import unpack
 
@@ -136,14 +137,12 @@ _MATRIX = numba.float64[:, ::1]
 _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(matrix, numba.int64, _FOREST, codes[:, ::1], _F1, _I1)
         for matrix in (_MATRIX, _READ_ONLY_MATRIX)
         for codes in (numba.uint8, numba.uint16)
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def _code_rows(X, low, forest, codes, column, found):  # type: ignore[no-untyped-def]
     """Write the codes of a block of rows, column by column."""
@@ -164,14 +163,12 @@ def _code_rows(X, low, forest, codes, column, found):  # type: ignore[no-untyped
                 codes[u, i] = missing if np.isnan(column[i]) else np.int64(column[i])
 
 
-@numba.njit(
-    [
+@kernel(
+    *[
         numba.void(numba.int64, numba.int64, numba.int64, matrix, _FOREST, codes[::1], _F1)
         for matrix in (_MATRIX, _READ_ONLY_MATRIX)
         for codes in (numba.uint8, numba.uint16)
-    ],
-    nogil=True,
-    cache=True,
+    ]
 )
 def _add_scores(first, step, n_blocks, X, forest, no_codes, scores):  # type: ignore[no-untyped-def]
     """Add the trees' values to the scores of every step-th block of rows.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan.by_row import COLUMNS, NARROW, prefetch
 from core.scan.team import take
 
@@ -21,13 +22,9 @@ _RUNS = numba.int64[:, ::1]
 _LEAVES = numba.uint8[::1]
 
 
-@numba.njit(
-    [
-        numba.void(numba.uint8[::1], numba.int64, numba.int64, numba.uint8, numba.uint8, _LEAVES),
-        numba.void(numba.uint16[::1], numba.int64, numba.int64, numba.uint8, numba.uint8, _LEAVES),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.void(numba.uint8[::1], numba.int64, numba.int64, numba.uint8, numba.uint8, _LEAVES),
+    numba.void(numba.uint16[::1], numba.int64, numba.int64, numba.uint8, numba.uint8, _LEAVES),
 )
 def move(codes, first, width, leaf, new, leaves):  # type: ignore[no-untyped-def]
     """Move the rows of a leaf whose code is not within `width` of `first` to a new one."""
@@ -37,13 +34,9 @@ def move(codes, first, width, leaf, new, leaves):  # type: ignore[no-untyped-def
         leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
 
 
-@numba.njit(
-    [
-        numba.void(numba.uint8[::1], numba.uint8[::1], numba.uint8, numba.uint8, _LEAVES),
-        numba.void(numba.uint16[::1], numba.uint8[::1], numba.uint8, numba.uint8, _LEAVES),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.void(numba.uint8[::1], numba.uint8[::1], numba.uint8, numba.uint8, _LEAVES),
+    numba.void(numba.uint16[::1], numba.uint8[::1], numba.uint8, numba.uint8, _LEAVES),
 )
 def move_by_sides(codes, above, leaf, new, leaves):  # type: ignore[no-untyped-def]
     """Move the rows of a leaf whose code has no 1 in `above` to a new one."""
@@ -52,11 +45,7 @@ def move_by_sides(codes, above, leaf, new, leaves):  # type: ignore[no-untyped-d
         leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
 
 
-@numba.njit(
-    numba.void(numba.uint64[::1], numba.uint64[::1], numba.uint64, numba.uint64),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.uint64[::1], numba.uint64[::1], numba.uint64, numba.uint64))
 def _exchange(first, second, shift, low):  # type: ignore[no-untyped-def]
     """Exchange the high parts of the first words and the low parts of the second."""
     for i in range(len(first)):
@@ -82,11 +71,7 @@ def _spread(words, start, n_rows, per_word, row_words, turned):  # type: ignore[
             turned[k, whole // per_word * row_words + q] = word
 
 
-@numba.njit(
-    numba.void(numba.uint64[::1], numba.int64, numba.int64, numba.int64, numba.uint64[:, ::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.uint64[::1], numba.int64, numba.int64, numba.int64, numba.uint64[:, ::1]))
 def turn(words, start, n_rows, per_word, turned):  # type: ignore[no-untyped-def]
     """Turn a block of rows of codes into columns of codes.
 
@@ -151,10 +136,8 @@ ROUTE_TYPE = numba.types.NamedTuple(
 )
 
 
-@numba.njit(
-    numba.void(ROUTE_TYPE, numba.int64, numba.int64, numba.uint64[:, ::1], numba.uint64[:, ::1]),
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.void(ROUTE_TYPE, numba.int64, numba.int64, numba.uint64[:, ::1], numba.uint64[:, ::1])
 )
 def _take_columns(route, low, n_rows, turned, columns):  # type: ignore[no-untyped-def]
     """Write the codes of the features asked for, of a block of rows."""
@@ -171,13 +154,9 @@ def _take_columns(route, low, n_rows, turned, columns):  # type: ignore[no-untyp
             columns[u, i] = codes[i * row_words + at]
 
 
-@numba.njit(
-    [
-        numba.void(numba.uint8[:, ::1], ROUTE_TYPE, _LEAVES),
-        numba.void(numba.uint16[:, ::1], ROUTE_TYPE, _LEAVES),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.void(numba.uint8[:, ::1], ROUTE_TYPE, _LEAVES),
+    numba.void(numba.uint16[:, ::1], ROUTE_TYPE, _LEAVES),
 )
 def _ask(columns, route, at):  # type: ignore[no-untyped-def]
     """Let a block of rows meet each split once: those in its leaf and below its cut move on."""
@@ -193,7 +172,7 @@ def _ask(columns, route, at):  # type: ignore[no-untyped-def]
             move(codes, first, width, np.uint8(split[0]), new, at)
 
 
-@numba.njit(numba.void(ROUTE_TYPE, numba.int64, numba.int64, _LEAVES), nogil=True, cache=True)
+@kernel(numba.void(ROUTE_TYPE, numba.int64, numba.int64, _LEAVES))
 def send(route, start, stop, leaves):  # type: ignore[no-untyped-def]
     """Write the leaf of each row in start:stop.
 
@@ -224,7 +203,7 @@ _SUM_RUN = (
 )
 
 
-@numba.njit(numba.void(numba.int64, *_SUM_RUN), nogil=True, cache=True)
+@kernel(numba.void(numba.int64, *_SUM_RUN))
 def _sum_run(r, runs, route, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
     start, stop, in_class = runs[r, 0], runs[r, 1], runs[r, 2]
     send(route, start, stop, leaves)
@@ -240,7 +219,7 @@ def _sum_run(r, runs, route, weights, sample_weight, leaves, sums):  # type: ign
         counts[leaf] += sample_weight[i] if weighted else 1.0
 
 
-@numba.njit(numba.void(numba.int64[::1], numba.int64, *_SUM_RUN), nogil=True, cache=True)
+@kernel(numba.void(numba.int64[::1], numba.int64, *_SUM_RUN))
 def sum_leaves(queue, n, runs, route, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
     """For runs from the queue write each row's leaf, and sums of weights to sums[run, half, leaf].
 
@@ -263,12 +242,7 @@ _RESCALE_RUN = (
 )
 
 
-@numba.njit(
-    numba.void(numba.int64, *_RESCALE_RUN),
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-)
+@kernel(numba.void(numba.int64, *_RESCALE_RUN), error_model="numpy")
 def _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
     start, stop = runs[r, 0], runs[r, 1]
     factor = factors[runs[r, 2]]
@@ -281,7 +255,7 @@ def _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares):  # 
     squares[r] = total
 
 
-@numba.njit(numba.void(numba.int64[::1], numba.int64, *_RESCALE_RUN), nogil=True, cache=True)
+@kernel(numba.void(numba.int64[::1], numba.int64, *_RESCALE_RUN))
 def rescale(queue, n, runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
     """For runs from the queue multiply weights by factors[class, leaf], and write Σ weight² / w to squares.
 
@@ -304,7 +278,7 @@ _LOGISTIC_RUN = (
 )
 
 
-@numba.njit(numba.void(numba.int64, *_LOGISTIC_RUN), nogil=True, cache=True)
+@kernel(numba.void(numba.int64, *_LOGISTIC_RUN))
 def _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
     sign = 1.0 if runs[r, 2] == 0 else -1.0
     loss = curvature = square = 0.0
@@ -327,7 +301,7 @@ def _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums)
     sums[r, 2] = square
 
 
-@numba.njit(numba.void(numba.int64[::1], numba.int64, *_LOGISTIC_RUN), nogil=True, cache=True)
+@kernel(numba.void(numba.int64[::1], numba.int64, *_LOGISTIC_RUN))
 def step_logistic(queue, n, runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
     """For runs from the queue add each row's leaf value to its score, and write gradient and curvature.
 

@@ -3,6 +3,7 @@
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan.by_row import COLUMNS, prefetch
 from core.scan.rows import AHEAD_OF_ADDING, add_codes
 
@@ -21,7 +22,7 @@ def _add_rows(words, rows, weights, sizes, least, start, stop, n_words, per_word
         add_codes(words, row, weight, n_words, per_word, histogram)
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.uint64[::1],
         numba.int64,
@@ -34,8 +35,6 @@ def _add_rows(words, rows, weights, sizes, least, start, stop, n_words, per_word
         numba.int64,
         numba.float64[::1],
     ),
-    nogil=True,
-    cache=True,
     error_model="numpy",
 )
 def add_rows(words, per_word, rows, weights, sizes, least, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]

@@ -25,6 +25,7 @@ import math
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan.by_row import COLUMNS
 
 from .workspace import RULE_TYPE
@@ -33,9 +34,7 @@ from .worth import DUST, GRADIENT, TIE, worth_of
 _F1, _I1 = numba.float64[::1], numba.int64[::1]
 
 
-@numba.njit(
-    numba.int64(numba.float64[:, ::1], numba.int64, RULE_TYPE, _F1, _I1), nogil=True, cache=True
-)
+@kernel(numba.int64(numba.float64[:, ::1], numba.int64, RULE_TYPE, _F1, _I1))
 def _order(histogram, column, rule, share, order):  # type: ignore[no-untyped-def]
     """Write the codes that take part by falling share, equal ones by code; return how many."""
     n = 0
@@ -57,12 +56,10 @@ def _order(histogram, column, rule, share, order):  # type: ignore[no-untyped-de
     return n
 
 
-@numba.njit(
+@kernel(
     numba.types.Tuple((numba.float64, numba.int64))(
         _F1, _F1, numba.int64, numba.int64, RULE_TYPE, _F1
     ),
-    nogil=True,
-    cache=True,
     error_model="numpy",
 )
 def _best_prefix(above_p, above_q, first, last, rule, total):  # type: ignore[no-untyped-def]
@@ -83,7 +80,7 @@ def _best_prefix(above_p, above_q, first, last, rule, total):  # type: ignore[no
     return best, at
 
 
-@numba.njit(
+@kernel(
     numba.types.Tuple((numba.float64, numba.boolean))(
         numba.float64[:, ::1],
         numba.int64,
@@ -93,8 +90,6 @@ def _best_prefix(above_p, above_q, first, last, rule, total):  # type: ignore[no
         numba.float64,
         numba.uint8[::1],
     ),
-    nogil=True,
-    cache=True,
     error_model="numpy",
 )
 def find_sides(histogram, column, rule, total, worth, to_beat, sides):  # type: ignore[no-untyped-def]

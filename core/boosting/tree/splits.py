@@ -7,6 +7,7 @@ see `sides`.
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.scan.by_row import COLUMNS
 
 from .sides import find_sides
@@ -60,10 +61,8 @@ def _scan_cuts(objective, histogram, missing_above, rule, lanes):  # type: ignor
             lanes[_ABOVE + j] = above if better else lanes[_ABOVE + j]
 
 
-@numba.njit(
+@kernel(
     numba.void(numba.float64[::1], numba.boolean, RULE_TYPE, numba.float64[::1]),
-    nogil=True,
-    cache=True,
     error_model="numpy",
     fastmath={"nnan", "ninf", "nsz"},
 )
@@ -80,7 +79,7 @@ def scan_cuts(histogram, missing_above, rule, lanes):  # type: ignore[no-untyped
         _scan_cuts(GRADIENT, histogram, missing_above, rule, lanes)
 
 
-@numba.njit(
+@kernel(
     numba.types.Tuple((numba.float64, numba.int64, numba.int64, numba.boolean))(
         numba.float64[:, ::1],
         numba.boolean,
@@ -89,8 +88,6 @@ def scan_cuts(histogram, missing_above, rule, lanes):  # type: ignore[no-untyped
         RULE_TYPE,
         numba.uint8[::1],
     ),
-    nogil=True,
-    cache=True,
     error_model="numpy",
 )
 def find_cut(histogram, has_missing, categorical, allowed, rule, sides):  # type: ignore[no-untyped-def]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.boosting.cuts import NO_SET
+from core.kernel import kernel
 from core.scan.category_sets import WORD_BITS
 
 from .layout import Floats, Integers
@@ -59,7 +60,7 @@ _NODES = numba.types.NamedTuple(
 )
 
 
-@numba.njit(
+@kernel(
     numba.void(
         numba.int64,
         numba.int64,
@@ -68,8 +69,6 @@ _NODES = numba.types.NamedTuple(
         _F1,
         _NODES,
     ),
-    nogil=True,
-    cache=True,
     error_model="numpy",
 )
 def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[no-untyped-def]
@@ -144,7 +143,7 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 _READ_ONLY_ROW = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
-@numba.njit(numba.int64(numba.float64, numba.int64, _NODES), nogil=True, cache=True)
+@kernel(numba.int64(numba.float64, numba.int64, _NODES))
 def _next(x, node, nodes):  # type: ignore[no-untyped-def]
     first = nodes.set[node]
     if first == NO_SET:
@@ -158,24 +157,16 @@ def _next(x, node, nodes):  # type: ignore[no-untyped-def]
     return nodes.child[np.uint64(2 * node + np.int64(above))]
 
 
-@numba.njit(
-    [numba.int64(row, numba.int64, _NODES) for row in (_F1, _READ_ONLY_ROW)],
-    nogil=True,
-    cache=True,
-)
+@kernel(*[numba.int64(row, numba.int64, _NODES) for row in (_F1, _READ_ONLY_ROW)])
 def _find_leaf(x, node, nodes):  # type: ignore[no-untyped-def]
     while nodes.child[np.uint64(2 * node)] != node:
         node = _next(x[nodes.feature[node]], node, nodes)
     return node
 
 
-@numba.njit(
-    [
-        numba.void(_MATRIX, _NODES, numba.int64, numba.int64, _F1),
-        numba.void(_READ_ONLY_MATRIX, _NODES, numba.int64, numba.int64, _F1),
-    ],
-    nogil=True,
-    cache=True,
+@kernel(
+    numba.void(_MATRIX, _NODES, numba.int64, numba.int64, _F1),
+    numba.void(_READ_ONLY_MATRIX, _NODES, numba.int64, numba.int64, _F1),
 )
 def add_scores(X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
     """Add the values of trees first:last to the scores, tree by tree, a block of rows at a time."""
@@ -197,11 +188,7 @@ def add_scores(X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
                 scores[low + i] += nodes.mean[at[i]]
 
 
-@numba.njit(
-    [numba.void(_MATRIX, _NODES, _MATRIX), numba.void(_READ_ONLY_MATRIX, _NODES, _MATRIX)],
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(_MATRIX, _NODES, _MATRIX), numba.void(_READ_ONLY_MATRIX, _NODES, _MATRIX))
 def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
     """Add to parts[row, feature] what the mean changes by where that feature is asked."""
     for i in range(X.shape[0]):

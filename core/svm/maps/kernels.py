@@ -5,6 +5,7 @@ import math
 import numba
 import numpy as np
 
+from core.kernel import kernel
 from core.svm.kernels import FARTHEST
 
 _OUT = numba.float64[::1]
@@ -19,14 +20,12 @@ _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 FAR = 1e100
 
 
-@numba.njit(numba.float64(numba.float64, numba.float64, numba.float64), nogil=True, cache=True)
+@kernel(numba.float64(numba.float64, numba.float64, numba.float64))
 def _coordinate(x, center, unit):  # type: ignore[no-untyped-def]
     return min(max(min(max(x - center, -FARTHEST), FARTHEST) * unit, -FAR), FAR)
 
 
-@numba.njit(
-    numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _INTS, _MATRIX, _OUT_2), nogil=True, cache=True
-)
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _INTS, _MATRIX, _OUT_2))
 def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[no-untyped-def]
     """Write the cosine and the sine of each row along each frequency, divided by √K.
 
@@ -64,11 +63,7 @@ def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[n
             out[i, n_waves + k] = size * math.sin(angles[k])
 
 
-@numba.njit(
-    numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _FLOATS, _MATRIX, _MATRIX, _OUT_2),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _FLOATS, _MATRIX, _MATRIX, _OUT_2))
 def fill_squares(X, center, unit, categorical, counts, points, gaps, out):  # type: ignore[no-untyped-def]
     """Write the squared distance of each row to each of some points.
 
@@ -109,7 +104,7 @@ def fill_squares(X, center, unit, categorical, counts, points, gaps, out):  # ty
                     squares[d] += (missing - gap[d]) * (missing - gap[d])
 
 
-@numba.njit(numba.void(_OUT_2, numba.float64), nogil=True, cache=True)
+@kernel(numba.void(_OUT_2, numba.float64))
 def to_gaussian(squares, bandwidth):  # type: ignore[no-untyped-def]
     """Turn squared distances into exp(-square / 2 bandwidth²)."""
     factor = -0.5 / (bandwidth * bandwidth)
@@ -118,7 +113,7 @@ def to_gaussian(squares, bandwidth):  # type: ignore[no-untyped-def]
             squares[i, d] = math.exp(factor * squares[i, d])
 
 
-@numba.njit(numba.void(_CODES, _INTS, _FLOATS, _OUT), nogil=True, cache=True)
+@kernel(numba.void(_CODES, _INTS, _FLOATS, _OUT))
 def score_codes(codes, first, worth, scores):  # type: ignore[no-untyped-def]
     """Add worth[first + code] of each column to each row's score; codes are column by column."""
     for j in range(len(codes)):
@@ -126,7 +121,7 @@ def score_codes(codes, first, worth, scores):  # type: ignore[no-untyped-def]
             scores[i] += worth[first[j] + np.int64(codes[j, i])]
 
 
-@numba.njit(numba.void(_CODES, _INTS, _FLOATS, _INTS, _OUT), nogil=True, cache=True)
+@kernel(numba.void(_CODES, _INTS, _FLOATS, _INTS, _OUT))
 def sum_codes(codes, rows, share, first, sums):  # type: ignore[no-untyped-def]
     """Add the share of each of some rows to the sum of each of its codes."""
     for j in range(len(codes)):
