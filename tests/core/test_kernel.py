@@ -1,0 +1,86 @@
+"""Kernels: compiled for the types they declare, when they are first called."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import numba
+import numpy as np
+import pytest
+
+from core.kernel import kernel, load_all
+
+
+def _scaled(x, by):  # type: ignore[no-untyped-def]
+    return x[0] * by
+
+
+def _double(x):  # type: ignore[no-untyped-def]
+    return _callee(x, 2)
+
+
+_WIDE = numba.float64(numba.float64[::1], numba.int64)
+_NARROW = numba.float64(numba.float32[::1], numba.int64)
+_callee = kernel(_WIDE, _NARROW)(_scaled)
+
+
+def test_it_is_loaded_for_all_its_types_by_the_first_call_and_for_no_others() -> None:
+    scaled = kernel(_WIDE, _NARROW)(_scaled)
+    assert scaled.signatures == []
+    assert scaled(np.full(1, 3.0), 2) == 6.0
+    assert len(scaled.signatures) == 2
+    assert (
+        scaled(np.full(1, 3.0, dtype=np.float32), np.int32(2)) == 6.0
+    )  # as numba converts scalars
+    for wrong in (np.full(1, 3), np.full(4, 3.0)[::2], np.full((1, 1), 3.0)):
+        with pytest.raises(TypeError, match="No matching definition"):
+            scaled(wrong, 2)
+    assert len(scaled.signatures) == 2
+
+
+def test_wrong_types_in_the_first_call_compile_nothing_for_them() -> None:
+    scaled = kernel(_WIDE)(_scaled)
+    with pytest.raises(TypeError, match="No matching definition"):
+        scaled(np.full(1, 3), 2)
+    assert scaled(np.full(1, 3.0), 2) == 6.0
+
+
+def test_a_kernel_may_call_another_that_was_not_loaded_yet() -> None:
+    double = kernel(numba.float64(numba.float64[::1]))(_double)
+    assert double(np.full(1, 3.0)) == 6.0
+
+
+def test_threads_may_call_it_first_at_once() -> None:
+    scaled = kernel(_WIDE, _NARROW)(_scaled)
+    ready = Barrier(4)
+
+    def call(i: int) -> float:
+        ready.wait()
+        return float(scaled(np.full(1, float(i), dtype=[np.float64, np.float32][i % 2]), 2))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(call, range(4))) == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_options_are_numbas() -> None:
+    inverse = kernel(numba.float64(numba.float64), error_model="numpy")(lambda x: 1.0 / x)
+    assert inverse(0.0) == np.inf
+
+
+def test_all_of_a_package_are_loaded_and_nothing_else() -> None:
+    scaled = kernel(_WIDE)(_scaled)
+    load_all("app.services")
+    assert scaled.signatures == []
+    load_all(__name__)
+    assert len(scaled.signatures) == 1
+
+
+@pytest.mark.parametrize("package", ["core", "app"])
+def test_every_cached_function_of_the_house_is_a_kernel(package: str) -> None:
+    root = Path(__file__).parents[2]
+    texts = {path: path.read_text() for path in (root / package).rglob("*.py")}
+    assert [path for path, text in texts.items() if "cache=True" in text] == (
+        [root / "core" / "kernel.py"] if package == "core" else []
+    )
