@@ -5,16 +5,20 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from app.cli.processes import MANAGE, settings_of
+from app.cli.processes import MANAGE, SettingsError, read_settings
 from app.infra.settings import Settings
+
+if TYPE_CHECKING:  # it brings the science along, which takes its time to import
+    from app.services.doctor import Finding
 
 _COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red"}
 _PART_WIDTH = 13
@@ -34,18 +38,10 @@ def doctor(
     ] = None,
 ) -> None:
     """Examine the state, whether the service runs or not: settings, disk, database, queue, workers, broker, blobs."""
-    from app.services.doctor import Level, examine
+    from app.services.doctor import Level
 
-    settings = settings_of(state_dir)
-    pid = _holder(settings)
     findings = []
-    for finding in examine(
-        settings,
-        os.environ,
-        broker_url=_broker_url(settings),
-        runs=None if settings.broker_url is not None else pid is not None,
-        deep=deep,
-    ):
+    for finding in _findings(state_dir, deep=deep):
         findings.append(finding)
         if not as_json:
             _print(finding.level, finding.part, finding.detail, finding.advice)
@@ -56,6 +52,18 @@ def doctor(
     elif failed:
         out.print(f"\n[red]{failed} of {len(findings)} findings are trouble[/]")
     raise typer.Exit(1 if failed else 0)
+
+
+def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
+    from app.services.doctor import Finding, Level, examine
+
+    try:
+        settings = read_settings(state_dir)
+    except SettingsError as error:  # nothing else can be looked at
+        yield Finding("settings", Level.FAIL, str(error), "see docs/settings.md for its rule")
+        return
+    runs = None if settings.broker_url is not None else _holder(settings) is not None
+    yield from examine(settings, os.environ, broker_url=_broker_url(settings), runs=runs, deep=deep)
 
 
 def _print(level: str, part: str, detail: str, advice: str | None) -> None:

@@ -44,8 +44,12 @@ def reason(error: Exception) -> str:
     return str(error)
 
 
-def settings_of(state_dir: Path | None = None) -> Settings:
-    """The settings from the environment; one that breaks its rule ends the command with a sentence that names it."""
+class SettingsError(Exception):
+    """Settings that break their rules, each named in a sentence."""
+
+
+def read_settings(state_dir: Path | None = None) -> Settings:
+    """The settings from the environment. Raises `SettingsError`."""
     try:
         return Settings() if state_dir is None else Settings(state_dir=state_dir)
     except ValidationError as error:
@@ -53,7 +57,15 @@ def settings_of(state_dir: Path | None = None) -> Settings:
             f"RANKWRIGHT_{str(found['loc'][0]).upper()}: {found['msg'].removeprefix('Value error, ')}"
             for found in error.errors()
         ]
-        fault("; ".join(faults))
+        raise SettingsError("; ".join(faults)) from error
+
+
+def settings_of(state_dir: Path | None = None) -> Settings:
+    """The settings from the environment; one that breaks its rule ends the command with a sentence that names it."""
+    try:
+        return read_settings(state_dir)
+    except SettingsError as error:
+        fault(str(error))
 
 
 def serve(

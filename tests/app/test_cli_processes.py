@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -139,6 +140,16 @@ def test_a_fault_is_one_sentence(
     assert named in done.stderr
     assert "Traceback" not in done.stderr
     assert "secret" not in done.stderr
+
+
+def test_the_doctor_tells_programs_of_a_faulty_setting_too(tmp_path: Path) -> None:
+    done = run("doctor", "--json", worker_slots="0", state_dir=str(tmp_path))
+    assert done.returncode == 1, done.stderr
+    said = json.loads(done.stdout)
+    assert not said["ok"]
+    (finding,) = said["findings"]
+    assert (finding["part"], finding["level"]) == ("settings", "FAIL")
+    assert "RANKWRIGHT_WORKER_SLOTS" in finding["detail"]
 
 
 def test_the_dispatcher_ends_when_told(database_url: str, broker_url: str, tmp_path: Path) -> None:
