@@ -1,4 +1,4 @@
-"""`python -m chaos`: attack both deployments, and end with 1 if anything was found."""
+"""`python -m chaos`: attack both deployments, and end with 1 if anything was found; hunt a mutant, and the reverse."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import tempfile
 from pathlib import Path
 
 from app.infra.faults import POINTS
-from chaos.deployments import DEPLOYMENTS, SHORT_LEASES
-from chaos.mutants import MUTANTS
+from chaos.aims import AIMS
+from chaos.deployments import DEPLOYMENTS, SHORT_LEASES, Split
 from chaos.run import GIVEN_UP, Plan, Report, Run
 from chaos.table import print_reports
 
 QUIET_SECONDS = 240.0
 SECONDS_A_KILL = 15.0
-START_SECONDS = 300.0
+START_SECONDS = 600.0
+LONG = 100
+"""So many kills make a run long enough for outages of minutes."""
 NEVER = 86400.0
 
 
@@ -30,16 +32,22 @@ def arguments() -> argparse.Namespace:
         "--each", type=int, default=1, help="faults at every seam, in each deployment"
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--deployment", choices=[*DEPLOYMENTS, "both"], default="both")
+    parser.add_argument(
+        "--deployment",
+        choices=[*DEPLOYMENTS, "both"],
+        help=f"by default both; {Split.name} for a mutant, where more than one worker may have a job",
+    )
     parser.add_argument("--leases", choices=["short", "production"], default="short")
     parser.add_argument(
-        "--every", type=float, default=3.0, help="mean seconds between two assaults"
+        "--every", type=float, default=1.0, help="mean seconds between two assaults, if jobs end"
     )
     parser.add_argument("--minutes", type=float, help="after which a run is given up, and fails")
     parser.add_argument(
         "--looks", type=float, default=1.0, help="seconds between looks at the queue"
     )
-    parser.add_argument("--mutant", choices=[n for n in MUTANTS if n.startswith("no-")])
+    parser.add_argument(
+        "--mutant", choices=list(AIMS), help="attack round by round until it is caught"
+    )
     parser.add_argument("--keep", action="store_true", help="leave state and logs behind")
     return parser.parse_args()
 
@@ -50,13 +58,18 @@ def attack(name: str, kills: int, given: argparse.Namespace) -> Report:
     leases = SHORT_LEASES if given.leases == "short" else {}
     # As long as idle workers look for themselves, nobody misses the outbox.
     looks = {"look_seconds": NEVER if given.mutant == "no-outbox" else given.looks}
-    most = max(kills, len(POINTS) * given.each)
+    aim = AIMS.get(given.mutant)
+    seams = POINTS if aim is None else ()
+    most = max(kills, len(seams) * given.each)
     plan = Plan(
         kills=kills,
         each=given.each,
         seconds=60 * given.minutes if given.minutes else START_SECONDS + SECONDS_A_KILL * most,
         quiet_seconds=QUIET_SECONDS,
         every_seconds=given.every,
+        seams=tuple(seams),
+        outages=aim is None and kills >= LONG,
+        aim=aim,
         seed=given.seed,
     )
     deployment = DEPLOYMENTS[name](folder, {**leases, **looks}, given.mutant)
@@ -74,7 +87,8 @@ def attack(name: str, kills: int, given: argparse.Namespace) -> Report:
 def main() -> int:
     """Print the tables; 1 when a run found something, and the other way round for a mutant."""
     given = arguments()
-    names = list(DEPLOYMENTS) if given.deployment == "both" else [given.deployment]
+    chosen = given.deployment or (Split.name if given.mutant else "both")
+    names = list(DEPLOYMENTS) if chosen == "both" else [chosen]
     reports = [attack(name, given.kills // len(names), given) for name in names]
     print_reports(reports)
     found = any(report.findings for report in reports)

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ import psycopg
 import redis
 
 from app.infra.producer import QUEUE
-from chaos import processes
-from chaos.deployments import Deployment, Split
+from chaos import inside, processes
+from chaos.deployments import Deployment, Embedded, Split
 
 STORM_SECONDS = (1.0, 12.0)
 """How long another process holds SQLite's lock: also longer than the busy timeout."""
@@ -35,6 +35,23 @@ RUBBISH = (
     b'{"body": "W10=", "headers": {"task": "os.system", "id": "x"}, "properties": {}}',
     b'{"body": 7, "headers": null, "properties": {"delivery_tag": null}}',
 )
+
+
+# Of those that are soon back the most: a worker takes seconds, and its fit process after it.
+_ROLES = ("api", "dispatcher", "dispatcher", "worker", "child", "child", "child")
+_OFTEN = [f"kill {role}" for role in _ROLES]
+ASSAULTS = {
+    Embedded.name: [*_OFTEN * 2, "kill serve", "kill broker", "hold SQLite's lock"],
+    Split.name: [*_OFTEN * 2, "kill broker", "kill database", "kill database backend"],
+}
+for _names in ASSAULTS.values():
+    _names += ["stop a worker past its lease"] * 2
+    _names += ["wipe the broker", "hang the broker", "forge messages"]
+TOUCHES = {
+    "broker": {"kill broker", "wipe the broker", "hang the broker", "forge messages", "kill serve"},
+    "database": {"kill database", "kill database backend"},
+}
+"""What would end an outage of a server, or has nothing to strike meanwhile."""
 
 
 class Death(NamedTuple):
@@ -56,41 +73,54 @@ class Assaults:
     """Attacks now this, now that. What lasts for a while is ended by `tend`, at the latest by `relent`."""
 
     def __init__(
-        self, deployment: Deployment, busy: Callable[[], dict[int, str]], seed: int
+        self,
+        deployment: Deployment,
+        busy: Callable[[], dict[int, str]],
+        seed: int,
+        names: Sequence[str] = (),
     ) -> None:
         self._busy = busy  # the workers that have a job
+        self._names = list(names) or ASSAULTS[deployment.name]
         self.deaths: list[Death] = []
         self.done: Counter[str] = Counter()
         self._deployment = deployment
         self._random = random.Random(seed)
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._frozen: Frozen | None = None
-        kills = ["api", "dispatcher", "worker", "worker", "child", "child"]
-        self._assaults: list[Callable[[], None]] = [
-            *(partial(self.kill, role) for role in kills * 2),
-            self._stop_worker,
-            self._stop_worker,
-            self._wipe_broker,
-            self._hang_broker,
-            self._forge,
-        ]
+        self._assaults: dict[str, Callable[[], None]] = {
+            **{f"kill {role}": partial(self.kill, role) for role in inside.ROLES},
+            "stop a worker past its lease": self._stop_worker,
+            "wipe the broker": self._wipe_broker,
+            "hang the broker": self._hang_broker,
+            "forge messages": self._forge,
+        }
         if isinstance(deployment, Split):
-            self._assaults += [self._crash_database, self._kill_backend, self._lose_broker]
+            self._assaults["kill broker"] = self._lose_broker
+            self._assaults["kill database"] = self._crash_database
+            self._assaults["kill database backend"] = self._kill_backend
         else:
-            self._assaults += [
-                self._storm,
-                partial(self.kill, "serve"),
-                partial(self.kill, "broker"),
-            ]
+            self._assaults["kill broker"] = partial(self.kill, "broker")
+            self._assaults["hold SQLite's lock"] = self._storm
 
     @property
     def kills(self) -> int:
         """How many processes were ended by a signal from here."""
         return sum(n for what, n in self.done.items() if what.startswith("kill "))
 
-    def attack(self) -> None:
-        """Do one thing, whatever comes to mind."""
-        self._random.choice(self._assaults)()
+    @property
+    def known(self) -> set[str]:
+        """The names of what can be done to this deployment."""
+        return set(self._assaults)
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing lasts at present."""
+        return not self._later
+
+    def attack(self, away: str | None = None) -> None:
+        """Do one thing, whatever comes to mind; nothing to a server that is away as it is."""
+        names = [name for name in self._names if name not in TOUCHES.get(away or "", ())]
+        self._assaults[self._random.choice(names)]()
 
     def tend(self) -> None:
         """End what has lasted long enough."""
@@ -112,7 +142,8 @@ class Assaults:
 
     def kill(self, role: str) -> None:
         """Kill a process of this role."""
-        found = [process.pid for process in self._deployment.running() if process.role == role]
+        stopped = self._frozen.pid if self._frozen is not None else None
+        found = [p.pid for p in self._deployment.running() if p.role == role and p.pid != stopped]
         if found:
             self.kill_process(self._random.choice(found), role)
 
@@ -142,8 +173,16 @@ class Assaults:
             return
         busy = {pid: job for pid, job in self._busy().items() if pid in found}
         pid = self._random.choice(sorted(busy or found))
+        self._stop(pid, busy.get(pid))
+
+    def stop_at_seam(self, pid: int) -> None:
+        """Stop this worker past its lease, between two steps of its job."""
+        if self._frozen is None and (job_id := self._busy().get(pid)) is not None:
+            self._stop(pid, job_id)
+
+    def _stop(self, pid: int, job_id: str | None) -> None:
         if processes.send(pid, signal.SIGSTOP):
-            self._frozen = Frozen(pid, busy.get(pid))
+            self._frozen = Frozen(pid, job_id)
             self.deaths.append(Death(pid, "worker", time.time()))
             self.done["stop a worker past its lease"] += 1
             seconds = self._deployment.settings.lease_seconds + LONGER_SECONDS

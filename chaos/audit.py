@@ -6,9 +6,9 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from app.db import blobs as blob_rows
@@ -17,6 +17,7 @@ from app.db.evaluation_tables import Evaluation
 from app.db.model_tables import Model
 from app.db.session import Database
 from app.db.tables import FINAL_STATES, Dataset, Idempotency, Job, JobEvent, JobState
+from app.db.time import db_now
 from app.infra.blobs import BlobStore
 from chaos.workload import Ledger
 
@@ -30,13 +31,28 @@ FOLLOWS: dict[str, set[str]] = {
 """Which state may come after which, by a job's events."""
 
 
-def count_jobs(db: Database) -> tuple[int, int]:
-    """How many jobs have yet to end, and how many have ended; their parts are not counted."""
-    states = select(Job.state, func.count()).where(Job.parent_id.is_(None)).group_by(Job.state)
+class Counts(NamedTuple):
+    """Jobs that have yet to end, those of them that do not wait for their next attempt, and those that have ended."""
+
+    left: int
+    due: int
+    ended: int
+    parts_ended: int
+
+
+def count_jobs(db: Database) -> Counts:
+    """How far the jobs are."""
+    own, ended = Job.parent_id.is_(None), Job.state.in_(FINAL_STATES)
+    waits = and_(Job.state == JobState.QUEUED, Job.not_before > db_now())
+    conditions = (
+        and_(own, ~ended),
+        and_(own, ~ended, ~waits),
+        and_(own, ended),
+        and_(~own, ended),
+    )
+    counts = select(*(func.count().filter(condition) for condition in conditions))
     with db.read() as session:
-        counts: dict[str, int] = dict(iter(session.execute(states)))
-    ended = sum(counts.get(state, 0) for state in FINAL_STATES)
-    return sum(counts.values()) - ended, ended
+        return Counts._make(session.execute(counts.select_from(Job)).one())
 
 
 def owners_of_jobs(db: Database) -> dict[str, str]:

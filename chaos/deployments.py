@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import redis
@@ -30,6 +31,8 @@ from tests.servers import PostgresServer, ValkeyServer
 OWNER = "default"
 START_SECONDS = 900.0
 RESTART_SECONDS = 0.2
+BROKER_AWAY_SECONDS = 150.0
+DATABASE_AWAY_SECONDS = 120.0
 
 SHORT_LEASES = {
     "lease_seconds": 3.0,
@@ -38,7 +41,7 @@ SHORT_LEASES = {
     "resend_seconds": 3.0,
 }
 COMMON = {
-    "blob_grace_seconds": 30.0,
+    "blob_grace_seconds": 20.0,
     "fan_out_cells": 0,
     "job_max_attempts": 10_000,
     "job_threads": 1,
@@ -48,10 +51,21 @@ COMMON = {
 }
 
 
+class Outage(NamedTuple):
+    """A server that is away for minutes: how to have it go, and come back."""
+
+    what: str
+    seconds: float
+    begin: Callable[[], object]
+    end: Callable[[], object]
+
+
 class Deployment(ABC):
     """A running service in a folder of its own, and what can be done to it."""
 
     name: str
+    changes: tuple[str, ...] = ()
+    """The changes of `chaos.mutants` that all its processes have, mutants or not."""
 
     def __init__(self, folder: Path, given: Mapping[str, object], mutant: str | None) -> None:
         self.folder = folder
@@ -88,7 +102,8 @@ class Deployment(ABC):
             for name, value in given.items()
         }
         kept = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
-        return kept | ours | dict(inside.environment(self.folder, mutant))
+        mutants = [*self.changes, *([mutant] if mutant else [])]
+        return kept | ours | dict(inside.environment(self.folder, mutants))
 
     def start(self) -> None:
         """Start everything, and wait until it is ready."""
@@ -135,9 +150,9 @@ class Deployment(ABC):
         """Its processes."""
         return processes.running(self.folder)
 
-    def can_stop_database(self) -> bool:
-        """Whether there is a database server to stop."""
-        return False
+    @abstractmethod
+    def outages(self) -> list[Outage]:
+        """What a long run has go away, each once."""
 
     def end_processes(self) -> None:
         """End the processes in good order; database and blobs stay."""
@@ -162,6 +177,7 @@ class Embedded(Deployment):
     """`rankwright serve`: SQLite and a private broker, watched by one process."""
 
     name = "embedded"
+    changes = ("restart-at-once",)
 
     def _places(self) -> Mapping[str, object]:
         return {"state_dir": self.folder / "state"}
@@ -174,6 +190,19 @@ class Embedded(Deployment):
         """Start it, and take the key that it makes for its first user."""
         super().start()
         self.secret = (self.folder / "state" / "api-key").read_text().strip()
+
+    def outages(self) -> list[Outage]:
+        """The broker, which hangs: were it killed, `serve` would start another at once."""
+        stop, resume = (
+            functools.partial(self._send_broker, number)
+            for number in (signal.SIGSTOP, signal.SIGCONT)
+        )
+        return [Outage("broker", BROKER_AWAY_SECONDS, stop, resume)]
+
+    def _send_broker(self, number: signal.Signals) -> None:
+        for found in self.running():
+            if found.role == "broker":
+                processes.send(found.pid, number)
 
     @property
     def broker(self) -> redis.Redis:
@@ -221,9 +250,13 @@ class Split(Deployment):
         """The broker's own door."""
         return _door(self.valkey.socket)
 
-    def can_stop_database(self) -> bool:
-        """Whether there is a database server to stop."""
-        return True
+    def outages(self) -> list[Outage]:
+        """The broker, which comes back empty, and the database, which crashes."""
+        crash = functools.partial(self.postgres.stop, signal.SIGQUIT)
+        return [
+            Outage("broker", BROKER_AWAY_SECONDS, self.valkey.stop, self.valkey.start),
+            Outage("database", DATABASE_AWAY_SECONDS, crash, self.postgres.start),
+        ]
 
     def close(self) -> None:
         """End everything in good order, the servers last."""

@@ -32,13 +32,13 @@ def role_of(command: Sequence[str]) -> str | None:
     return role if role in ROLES else None
 
 
-def environment(folder: Path, mutant: str | None) -> Mapping[str, str]:
+def environment(folder: Path, changes: Sequence[str]) -> Mapping[str, str]:
     """The variables that have a process, and all that it starts, take orders from the folder."""
     root = Path(__file__).parents[1]
     return {
         "PYTHONPATH": os.pathsep.join([str(root / "chaos" / "site"), str(root)]),
         FOLDER: str(folder),
-        MUTANTS: mutant or "",
+        MUTANTS: ",".join(changes),
     }
 
 

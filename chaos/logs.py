@@ -37,6 +37,8 @@ class Logs:
         """Read on; returns the faults that are new."""
         before = len(self.firings)
         for path in sorted(self._folder.glob("*.log")):
+            if path.stat().st_size == self._read_to.get(path, 0):
+                continue  # most of a long run's processes have said their last
             with path.open("rb") as file:
                 file.seek(self._read_to.get(path, 0))
                 text = file.read()

@@ -1,4 +1,5 @@
-"""Mutants: the service with one safeguard taken out, which the audit must notice; and processes with a wrong clock.
+"""Mutants: the service with one safeguard taken out, which the audit must notice; and what makes attacks better: a
+wrong clock, less patience.
 
 A mutant is a change of a module's text, made as a process of a deployment imports it. One that no longer finds its text
 ends the process, so that it cannot survive as a mutant in name only.
@@ -37,6 +38,10 @@ MUTANTS: dict[str, list[Change]] = {
             1,
         ),
         Change("app.db.outbox", "if owed.one_or_none() is None:", "if False:", 1),
+    ],
+    # What dies once in five seconds would else be started once in fifteen.
+    "restart-at-once": [
+        Change("app.supervisor.service", "LONGEST_BACKOFF = 10.0", "LONGEST_BACKOFF = 0.2", 1)
     ],
     "clock-ahead": [
         Change(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.infra.faults import POINTS
@@ -42,24 +42,24 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "beat": ("raise", "slow"),
     "fit": ("raise", "slow", "full", "hang"),
     "adopt": ("full", "slow"),
-    "adopted": ("hang", "slow"),
+    "adopted": ("hang", "slow", "slow"),
     "finish": ("raise", "hang", "full"),
     "join": ("raise", "hang"),
     "take": ("raise", "hang"),
     "sweep": ("full", "raise"),
 }
 """What may happen at a seam beside death; at those not named `raise` and `slow`."""
+STOPPED_AT = ("adopted", "slow")
+"""A worker that dawdles there, its work done and its job not, is stopped past its lease."""
 _ANYWHERE = ("raise", "slow")
 _SHARE_OF_DEATHS = 0.75
 _SHARE_OF_CLOCKS = 0.3
-_PASSINGS = 5
+_PASSINGS = 3
 _RARE = {"fan_out", "join", "reap", "take", "reaped", "sweep"}  # struck at the first passing
 _EXTRA = 0.05  # how much a seam that has had its faults weighs beside one that lacks one
 _ORDERS = 8
-_ARMED, _ARMED_STILL = 5, 2
-"""Of so many orders a process takes one. The others leave it in peace, so that work gets done: of a process whose
-seams have all had their faults the most.
-"""
+_ARMED_STILL = 2
+"""Of so many orders a process takes one. The others leave it in peace, once its seams have all had their faults."""
 
 assert PASSED_BY.keys() == POINTS.keys(), PASSED_BY.keys() ^ POINTS.keys()
 
@@ -79,14 +79,22 @@ class Orders:
             points = [point for point in self._seams if role in PASSED_BY[point]]
             if not points:
                 continue
-            owed = [max(self._each - fired[point], 0) + _EXTRA for point in points]
-            n_armed = _ARMED if max(owed) > 1 else _ARMED_STILL
-            chosen = self._random.choices(points, owed, k=n_armed)
+            owed = [max(self._each - fired[point], 0) for point in points]
+            n_armed = _ORDERS if any(owed) else _ARMED_STILL
+            weights = [
+                n**2 + _EXTRA for n in owed
+            ]  # squared: the last ones are what a run waits for
+            chosen = self._random.choices(points, weights, k=n_armed)
             faults = [self._fault(point) for point in chosen]
             faults += [""] * (_ORDERS - n_armed)
             # The dispatcher judges by its clock what others have written.
             wrong = clocks and role == "dispatcher"
             self._write(role, [{"faults": f, "mutants": self._clock(wrong)} for f in faults])
+
+    def arm(self, armed: Mapping[str, str]) -> None:
+        """Have each process of these roles armed with just that."""
+        for role, faults in armed.items():
+            self._write(role, [{"faults": faults}])
 
     def call_off(self) -> None:
         """Have processes that start from now on be left in peace."""

@@ -1,4 +1,4 @@
-"""One run: a deployment under work and under attack, then at rest, then audited."""
+"""One run: a deployment under work and under attack, then at rest, then audited; a hunted mutant round by round."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from app.errors import Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.faults import POINTS
 from app.services.housekeeping import sweep
+from chaos.aims import Aim
 from chaos.assaults import Assaults
-from chaos.audit import audit, count_jobs, owners_of_jobs
+from chaos.audit import Counts, audit, count_jobs, owners_of_jobs
 from chaos.deployments import Deployment
 from chaos.logs import Firing, Logs
-from chaos.orders import KILL, PASSED_BY, Orders
+from chaos.orders import KILL, PASSED_BY, STOPPED_AT, Orders
+from chaos.outages import Outages
 from chaos.recovery import Recovery, recoveries
 from chaos.workload import Caller, Ledger
 
 TICK_SECONDS = 0.1
-DEAL_SECONDS = 1.0
+DEAL_SECONDS = 0.5
 TELL_SECONDS = 30.0
 HANG_SECONDS = 2.0
 GIVEN_UP = "given up"
@@ -39,11 +41,14 @@ class Plan:
     each: int  # faults at every seam
     seconds: float  # after which it is given up, and fails
     quiet_seconds: float  # in which every job must then end
-    every_seconds: float = 3.0  # between two assaults, in the mean
+    every_seconds: float = 1.0  # between two assaults, in the mean
     seams: Sequence[str] = tuple(POINTS)
     assaults: bool = True  # at random moments, and more than deaths at the seams
-    most_open: int = 8  # jobs at any moment: always one to kill, and soon ended
+    most_due: int = 8  # jobs at any moment: always one to kill, and soon ended
+    most_open: int = 60  # with those that wait for their next attempt
     callers: int = 2
+    outages: bool = False  # of minutes
+    aim: Aim | None = None
     seed: int = 0
 
 
@@ -52,6 +57,7 @@ class Report:
     """What a run did and found."""
 
     deployment: str
+    minutes: float = 0.0
     fired: Counter[tuple[str, str]] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     kills: int = 0
@@ -74,38 +80,27 @@ class Run:
         self._random = random.Random(plan.seed)
         self._logs = Logs(deployment.logs)
         self._orders = Orders(deployment.folder, plan.seams, plan.each, plan.seed)
-        self._assaults = Assaults(deployment, self._busy, plan.seed)
+        names = plan.aim.assaults if plan.aim else ()
+        self._assaults = Assaults(deployment, self._busy, plan.seed, names)
+        planned = deployment.outages() if plan.outages else ()
+        self._outages = Outages(planned, plan.kills, plan.seed)
         self._ledger = Ledger()
         self._db = Database(deployment.settings.sqlalchemy_url, pool_size=1)
         self._killed: list[tuple[int, float]] = []
         self._began = time.monotonic()
-        self._ended = 0
+        self._ended = self._progress = 0
         self._patience = 0.0
 
     def __call__(self) -> Report:
-        """Work and attack, then rest and audit."""
+        """Work and attack, then rest and audit; with an aim again and again, until there were enough kills."""
         report = Report(self._deployment.name)
-        plan, deployment = self._plan, self._deployment
-        self._deal()
-        began = time.monotonic()
-        deployment.start()
-        self._patience = PATIENCE * (time.monotonic() - began)
-        callers = [
-            Caller(deployment.address, deployment.secret, self._ledger, plan.seed * 100 + number)
-            for number in range(plan.callers)
-        ]
-        for caller in callers:
-            caller.start()
-        try:
-            if not self._attack(callers):
-                report.findings.append(f"{GIVEN_UP} after {plan.seconds:g} s: {self._owed()}")
-            report.findings += self._rest(callers)
-        finally:
-            for caller in callers:
-                caller.stop.set()
-        report.findings += self._audit()
+        number = 0
+        while not report.findings and not self._enough():
+            report.findings = self._round(number)
+            number += 1
+        report.minutes = (time.monotonic() - self._began) / 60
         report.fired = Counter((f.point, f.action) for f in self._logs.firings)
-        report.done = self._assaults.done
+        report.done = self._assaults.done + self._outages.done
         report.kills = self._kills()
         report.accepted = len(self._ledger.accepted)
         report.answers = self._ledger.answers
@@ -115,16 +110,49 @@ class Run:
         self._db.close()
         return report
 
-    def _attack(self, callers: list[Caller]) -> bool:
-        """Go on until there were enough kills, and faults at every seam; whether there were in time."""
+    def _round(self, number: int) -> list[str]:
+        """Start, work, attack, rest and audit; returns what was found."""
+        plan, deployment = self._plan, self._deployment
+        found: list[str] = []
+        self._deal()
         began = time.monotonic()
-        deal_at = tell_at = began
-        attack_at, ended = began, self._ended
-        while self._kills() < self._plan.kills or self._orders.missing(self._logs.fired()):
+        deployment.start()
+        self._patience = PATIENCE * (time.monotonic() - began)
+        first = (plan.seed * 1000 + number) * plan.callers  # a caller's number is in its keys
+        callers = [
+            Caller(deployment.address, deployment.secret, self._ledger, first + n)
+            for n in range(plan.callers)
+        ]
+        for caller in callers:
+            caller.start()
+        try:
+            if not self._attack(callers):
+                found.append(f"{GIVEN_UP} after {plan.seconds:g} s: {self._owed()}")
+            found += self._rest(callers)
+        finally:
+            for caller in callers:
+                caller.stop.set()
+        return found + self._audit()
+
+    def _enough(self) -> bool:
+        """Whether there were enough kills, faults at every seam, and the outages."""
+        done = self._kills() >= self._plan.kills and not self._orders.missing(self._logs.fired())
+        return done and not self._outages.left
+
+    def _attack(self, callers: list[Caller]) -> bool:
+        """Go on until there was enough of it, or the round is over; whether there was in time."""
+        began = time.monotonic()
+        deal_at = tell_at = attack_at = began
+        progress = self._progress
+        aim = self._plan.aim
+        while not self._enough():
             now = time.monotonic()
-            if now > began + self._plan.seconds:
+            if now > self._began + self._plan.seconds:
                 return False
+            if aim is not None and now > began + aim.round_seconds:
+                break
             self._tend()
+            self._outages.tend(self._kills(), calm=self._assaults.calm)
             if now >= deal_at:
                 deal_at = now + DEAL_SECONDS
                 self._deal()
@@ -133,11 +161,11 @@ class Run:
             if (
                 self._plan.assaults
                 and now >= attack_at
-                and (self._ended > ended or now > attack_at + self._patience)
+                and (self._progress > progress or now > attack_at + self._patience)
             ):
                 attack_at = now + self._random.expovariate(1 / self._plan.every_seconds)
-                ended = self._ended
-                self._assaults.attack()
+                progress = self._progress
+                self._assaults.attack(self._outages.away)
             if now >= tell_at:
                 tell_at = now + TELL_SECONDS
                 self._tell()
@@ -146,7 +174,9 @@ class Run:
 
     def _deal(self) -> None:
         fired = self._logs.fired()
-        if self._plan.assaults:
+        if self._plan.aim is not None:
+            self._orders.arm(self._plan.aim.armed)
+        elif self._plan.assaults:
             self._orders.deal(fired, clocks=self._deployment.name == "embedded")
         else:
             self._orders.deal_deaths(fired)
@@ -160,16 +190,17 @@ class Run:
     def _see(self, firing: Firing) -> None:
         if firing.action == KILL:
             self._killed.append((firing.pid, firing.at))
+        elif (firing.point, firing.action) == STOPPED_AT:
+            self._assaults.stop_at_seam(firing.pid)
         elif firing.action == "hang":
             self._assaults.kill_soon(firing.pid, PASSED_BY[firing.point][-1], HANG_SECONDS)
 
     def _throttle(self, callers: list[Caller]) -> None:
-        """Have the callers hand in no more than is done."""
-        try:
-            n_open, self._ended = count_jobs(self._db)
-        except Unavailable:
+        """Have the callers hand in no more than is done. What waits for its next attempt holds nobody up."""
+        counts = self._count()
+        if counts is None:
             return
-        few = n_open < self._plan.most_open
+        few = counts.due < self._plan.most_due and counts.left < self._plan.most_open
         for caller in callers:
             caller.may_submit.set() if few else caller.may_submit.clear()
 
@@ -177,24 +208,34 @@ class Run:
         """End all attacks and all work, and wait until every job has ended."""
         self._orders.call_off()
         self._assaults.relent()
+        self._outages.relent()
         for caller in callers:
             caller.stop.set()
-        deadline = time.monotonic() + self._plan.quiet_seconds
-        left: int | None = None
+        aim = self._plan.aim
+        quiet_seconds = self._plan.quiet_seconds if aim is None else aim.quiet_seconds
+        deadline = time.monotonic() + quiet_seconds
+        counts: Counts | None = None
         while time.monotonic() < deadline:
             self._tend()
             if not any(caller.is_alive() for caller in callers):
-                try:
-                    left, self._ended = count_jobs(self._db)
-                except Unavailable:
-                    left = None
-                if left == 0:
+                counts = self._count()
+                if counts is not None and counts.left == 0:
                     break
             time.sleep(TICK_SECONDS)
         self._assaults.relent()
+        left = "?" if counts is None else counts.left
         self._say(f"{self._deployment.name}: at rest, {left} jobs have not ended")
         waiting = [caller.name for caller in callers if caller.is_alive()]
-        return [f"{name} got no answer within {self._plan.quiet_seconds:g} s" for name in waiting]
+        return [f"{name} got no answer within {quiet_seconds:g} s" for name in waiting]
+
+    def _count(self) -> Counts | None:
+        """How far the jobs are; None while the database is away."""
+        try:
+            counts = count_jobs(self._db)
+        except Unavailable:
+            return None
+        self._ended, self._progress = counts.ended, counts.ended + counts.parts_ended
+        return counts
 
     def _audit(self) -> list[str]:
         """End the deployment's processes, sweep with no grace, and look."""
@@ -223,7 +264,8 @@ class Run:
         missing = self._orders.missing(self._logs.fired())
         fired = self._logs.fired()
         owed = ", ".join(f"{point} {fired[point]}" for point in missing) or "no seam"
-        return f"{self._kills()} of {self._plan.kills} kills; behind: {owed}"
+        away = f"; the {self._outages.away} is away" if self._outages.away else ""
+        return f"{self._kills()} of {self._plan.kills} kills; behind: {owed}{away}"
 
     def _tell(self) -> None:
         minutes = (time.monotonic() - self._began) / 60

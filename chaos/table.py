@@ -29,12 +29,13 @@ def print_reports(reports: Sequence[Report]) -> None:
     for what in sorted({what for report in reports for what in report.done}):
         print(f"| {what} | {' | '.join(str(report.done[what]) for report in reports)} |")
     print(
-        "\n| deployment | kills | accepted | lost | doubled | other findings"
+        "\n| deployment | minutes | kills | accepted | lost | doubled | other findings"
         " | seconds to the next claim | after the first loss |"
     )
-    print("|---|---|---|---|---|---|---|---|")
+    print(f"|{'---|' * 9}")
     for report in reports:
-        print(f"| {report.deployment} | {report.kills} | {report.accepted} | {_outcome(report)} |")
+        counts = f"{report.minutes:.0f} | {report.kills} | {report.accepted}"
+        print(f"| {report.deployment} | {counts} | {_outcome(report)} |")
     for report in reports:
         answers = ", ".join(f"{answer} {n}" for answer, n in sorted(report.answers.items()))
         print(f"\n{report.deployment}, answers that callers got: {answers}")

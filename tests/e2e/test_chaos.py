@@ -32,7 +32,7 @@ def test_killed_at_seams_an_embedded_service_loses_and_doubles_nothing(tmp_path:
         quiet_seconds=100,
         seams=SEAMS,
         assaults=False,
-        most_open=2,
+        most_due=2,
         callers=1,
     )
     try:
@@ -51,7 +51,7 @@ def test_the_audit_notices_a_service_without_fencing_and_without_outbox(
     assert _findings(sqlite_url, tmp_path) == []
     subprocess.run(
         [sys.executable, queue_story.__file__, sqlite_url, broker_url],
-        env=os.environ | inside.environment(tmp_path, "no-fencing,no-outbox"),
+        env=os.environ | inside.environment(tmp_path, ["no-fencing", "no-outbox"]),
         check=True,
         timeout=240,
     )

@@ -1,0 +1,91 @@
+"""What the chaos harness decides by itself: who is armed with what, and when an outage begins."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from app.infra import faults
+from chaos import inside
+from chaos.aims import AIMS
+from chaos.assaults import ASSAULTS, TOUCHES, Assaults
+from chaos.deployments import Embedded, Outage
+from chaos.mutants import MUTANTS
+from chaos.orders import PASSED_BY, Orders
+from chaos.outages import Outages
+
+SEAMS = tuple(faults.POINTS)
+
+
+def test_a_seam_that_is_behind_is_armed_more_often_than_all_others_together(tmp_path: Path) -> None:
+    orders = Orders(tmp_path, SEAMS, each=20, seed=1)
+    fired = Counter(dict.fromkeys(SEAMS, 18) | {"finished": 10})
+    dealt: Counter[str] = Counter()
+    for _ in range(50):
+        orders.deal(fired, clocks=False)
+        dealt.update(order["faults"].partition("=")[0] for order in _orders(tmp_path, "worker"))
+    assert dealt.pop("finished") > sum(n for point, n in dealt.items() if point)
+    assert all("worker" in PASSED_BY[point] for point in dealt if point)
+
+
+def test_who_has_had_all_its_faults_is_mostly_left_in_peace(tmp_path: Path) -> None:
+    orders = Orders(tmp_path, SEAMS, each=2, seed=1)
+    orders.deal(Counter(dict.fromkeys(SEAMS, 2)), clocks=False)
+    armed = [order["faults"] for order in _orders(tmp_path, "worker")]
+    assert 0 < sum(map(bool, armed)) < len(armed) / 2
+    orders.call_off()
+    assert not inside.orders_path(tmp_path, "worker").exists()
+
+
+def test_every_fault_that_is_dealt_is_one_that_a_process_understands(tmp_path: Path) -> None:
+    orders = Orders(tmp_path, SEAMS, each=1, seed=1)
+    for aim in AIMS.values():
+        orders.arm(aim.armed)
+    orders.deal(Counter(), clocks=True)
+    for role in ("api", "dispatcher", "worker", "child"):
+        for order in _orders(tmp_path, role):
+            assert len(faults.parse(order["faults"])) == bool(order["faults"])
+
+
+def test_outages_come_one_after_the_other_each_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    planned = [
+        Outage(what, 0.0, lambda: told.append("begins"), lambda: told.append("ends"))
+        for what in ("broker", "database")
+    ]
+    outages = Outages(planned, kills=100, seed=1)
+    outages.tend(9, calm=True)
+    outages.tend(80, calm=False)
+    assert outages.away is None
+    for _ in range(4):
+        assert outages.left
+        outages.tend(80, calm=True)
+    assert not outages.left
+    assert told == ["begins", "ends"] * 2
+    assert outages.done == {"broker away for 0 s": 1, "database away for 0 s": 1}
+
+
+def test_an_outage_that_is_cut_short_is_not_counted() -> None:
+    outages = Outages([Outage("broker", 60.0, list, list)], kills=0, seed=1)
+    outages.tend(0, calm=True)
+    assert outages.away == "broker"
+    outages.relent()
+    assert outages.away is None
+    assert not outages.done
+
+
+def test_what_an_attack_may_do_has_a_name_that_is_known(tmp_path: Path) -> None:
+    assaults = Assaults(Embedded(tmp_path / "service", {}, None), dict, seed=1)
+    assert set(ASSAULTS["embedded"]) <= assaults.known
+    split = {"kill database", "kill database backend"}
+    assert set(ASSAULTS["split"]) | TOUCHES["broker"] <= assaults.known | split
+    assert AIMS.keys() <= MUTANTS.keys()
+    for aim in AIMS.values():
+        assert set(aim.assaults) <= assaults.known
+        assert set(aim.armed) <= set(inside.ROLES)
+
+
+def _orders(folder: Path, role: str) -> list[dict[str, str]]:
+    orders: list[dict[str, str]] = json.loads(inside.orders_path(folder, role).read_text())
+    return orders
