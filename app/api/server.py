@@ -107,7 +107,9 @@ class BoundedProtocol(HttpToolsProtocol):
                 "title": phrase,
                 "status": status,
                 "detail": detail,
+                "instance": None,  # there is no request yet
                 "code": code,
+                "request_id": None,
             }
             body = json.dumps(problem).encode()
             head = (

@@ -86,7 +86,10 @@ class Problem(BaseModel):
         description="Names the thing, the rule and the value.",
         examples=["n_rounds must be greater than or equal to 1, got 0"],
     )
-    instance: str = Field(examples=["/v1/jobs"])
+    instance: str | None = Field(
+        description="The path; none if what came was not understood as a request.",
+        examples=["/v1/jobs"],
+    )
     code: str = Field(description="Stable, for programs.", examples=["invalid"])
     request_id: str | None = Field(examples=["req_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
     errors: list[dict[str, Any]] | None = Field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from live_service import Service, running
 from pydantic import SecretStr
 
 from app.api.middleware import LONGEST_ADDRESS, LONGEST_HEADERS, MOST_HEADERS
+from app.api.schemas.common import Problem
 from app.api.server import LONGEST_HEAD, MOST_PIPELINED
 from app.infra.settings import Settings
 
@@ -25,6 +27,7 @@ CSV = b"Content-Type: text/csv"
 JSON = b"Content-Type: application/json"
 CHUNKED = b"Transfer-Encoding: chunked"
 CLOSED = 0
+FIELDS = {name for name, field in Problem.model_fields.items() if field.is_required()}
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +109,7 @@ HEADS: dict[str, tuple[bytes, set[int]]] = {
         request(b"GET /v1/jobs?after=" + b"a" * LONGEST_ADDRESS + b" HTTP/1.1", b"KEY"),
         {414},
     ),
+    "an address beyond counting": (request(b"GET /" + b"a" * (1 << 16) + b" HTTP/1.1"), {400}),
     "a folded header": (request(GET, b"x: y", b" z: w"), {400}),
     "a space before the colon": (request(GET, b"Authorization : Bearer x"), {400}),
     "a NUL in a header": (request(GET, b"x: a\0b"), {400}),
@@ -233,6 +237,7 @@ def test_what_no_client_says(patient: Service, key: bytes, name: str) -> None:
     assert b"/smuggled" not in heard
     if status_of(heard) >= 400:
         assert b"application/problem+json" in heard
+        assert json.loads(heard.partition(b"\r\n\r\n")[2]).keys() >= FIELDS
     assert b"set-cookie" not in heard.partition(b"\r\n\r\n")[0].lower()
     lives(patient)
 
