@@ -21,7 +21,6 @@ from app.services import score_terms, table_scores
 from app.services.datasets import Format, check_encoding, check_format
 from app.services.ingest.stream import Stream
 from app.services.keys import Caller
-from app.services.plain_rows import read_plain
 from app.services.score_tables import Bounds, Floats
 from app.services.scoring import Served
 from app.services.table_scores import Scores
@@ -147,21 +146,20 @@ def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Serve
 
 def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Floats:
     """The rows of a JSON body, in either form; no more than a table may have, for absent features cost no bytes."""
-    features = served.features
-    if features.types.count("numeric") == len(features.types):
-        plain = read_plain(body, features.names)
-        if plain is not None:
-            return plain
+    most = bounds.most_rows(len(served.features.names))
+    plain = served.features.matrix_of_plain(body)
+    if plain is not None and len(plain) <= most:
+        return plain
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
     match given:
         case {"rows": list(rows), **rest} if not rest:
-            _check_count(rows, bounds.most_rows(len(features.names)))
+            _check_count(rows, most)
             return served.features.matrix_of_rows(rows, lenient=lenient)
         case {"columns": list(columns), "data": list(data), **rest} if not rest:
-            _check_count(data, bounds.most_rows(len(features.names)))
+            _check_count(data, most)
             return served.features.matrix_of_table(columns, data, lenient=lenient)
     raise Invalid(
         'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]} and nothing beside'

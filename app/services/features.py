@@ -22,6 +22,8 @@ import pyarrow as pa
 from app.errors import Invalid, shown
 from app.services.category_index import MISSING, CategoryIndex
 from app.services.plain_query import PlainQuery
+from app.services.plain_rows import BOOLEAN, NUMBER, WORD, PlainRows
+from app.services.plain_words import lay_out
 from app.services.times import DATE, parse_dates, seconds_of
 
 Floats = npt.NDArray[np.float64]
@@ -65,6 +67,12 @@ class FeatureIndex:
         # A plain query of all features has so many more characters as JSON.
         self._growth = 2 * len(self.names) + 2
         self._plain = PlainQuery([quote_plus(name) for name in self.names], known)
+        kinds = [
+            WORD if texts is not None else BOOLEAN if boolean else NUMBER
+            for texts, boolean in zip(known, self._boolean, strict=True)
+        ]
+        # Dates have many spellings.
+        self._rows = None if any(self._dated) else PlainRows(self.names, kinds, lay_out(known))
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
         """One row, of shape (1, n_features), from a raw query string `name=value&…`. An empty value is missing.
@@ -133,6 +141,10 @@ class FeatureIndex:
             return (_to_boolean if self._boolean[i] else _to_number)(exact), None
         except ValueError:
             return MISSING, self.wrong_type(i, value.decode("utf-8", "replace"))
+
+    def matrix_of_plain(self, body: bytes) -> Floats | None:
+        """Rows from a body of JSON in which they are lists, or None where it is not of the plainest kind."""
+        return None if self._rows is None else self._rows.read(body)
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
         """Rows given as objects, `[{name: value, …}, …]`; null is missing."""

@@ -1,8 +1,9 @@
-"""Rows from the plainest of JSON bodies, compiled: numbers and nulls under a list of all the features.
+"""Rows from the plainest of JSON bodies, compiled: numbers, words and nulls under a list of all the features.
 
-Many rows are mostly sent as `{"columns": […], "data": [[…], …]}`, and to make a Python object of each number takes
-longer than to score it. Whatever else a body holds is left to `features.FeatureIndex`, which knows all the rules; here
-nothing is refused, only left undone.
+Many rows are mostly sent as `{"columns": […], "data": [[…], …]}`, and to make a Python object of each value takes
+longer than to score it. A word is plain without escapes, and so is what stands for one: `true`, `false`, a whole
+number. Whatever else a body holds is left to `features.FeatureIndex`, which knows all the rules; here nothing is
+refused, only left undone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,17 @@ import numpy.typing as npt
 import orjson
 
 from app.services.plain_numbers import MOST_DIGITS, nearest
+from app.services.plain_words import (
+    BYTES,
+    EIGHTS,
+    WORDS,
+    Words,
+    by_eights,
+    code_of,
+    flat,
+    hash_quoted,
+    hash_text,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,13 +35,16 @@ _HEAD = re.compile(rb'\s*\{\s*"columns"\s*:\s*(\[[^\]]*\])\s*,\s*"data"\s*:\s*\[
 _OTHER = -1  # where something is not plain
 _MOST_EXPONENT = 999
 _OPEN, _SHUT, _COMMA, _END, _MINUS, _PLUS, _POINT, _0, _9, _E, _e = b"[],}-+.09Ee"
-_SPACE, _TAB, _LINE, _RETURN = b" \t\n\r"
-_N, _U, _L = b"nul"
+_SPACE, _TAB, _LINE, _RETURN, _QUOTE = b' \t\n\r"'
+_NULL, _TRUE, _FALSE = (np.frombuffer(said, np.uint8) for said in (b"null", b"true", b"false"))
 _TEN = np.uint64(10)
-_BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
+_MOST_WHOLE = 18  # digits of a number that is an integer to every reader
+
+NUMBER, BOOLEAN, WORD = range(3)
+"""What a feature holds."""
 
 
-@numba.njit(nogil=True)
+@flat
 def _skip(body, at):  # type: ignore[no-untyped-def]
     """Return where the next byte stands that is no space."""
     while at < len(body) and (
@@ -39,7 +54,18 @@ def _skip(body, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(nogil=True)
+@flat
+def _is_at(body, at, literal):  # type: ignore[no-untyped-def]
+    """Whether the body goes on with this."""
+    if at + len(literal) > len(body):
+        return False
+    i = 0
+    while i < len(literal) and body[at + i] == literal[i]:
+        i += 1
+    return i == len(literal)
+
+
+@flat
 def _zeros(body, at):  # type: ignore[no-untyped-def]
     """Count the zeros before the first other digit of 0.00…, that before the point included; `at` is behind that."""
     zeros = 1
@@ -49,7 +75,7 @@ def _zeros(body, at):  # type: ignore[no-untyped-def]
     return zeros
 
 
-@numba.njit(nogil=True)
+@flat
 def _read_number(body, at, X, row, column):  # type: ignore[no-untyped-def]
     """Read a number as JSON has it, and return where it ends, or -1."""
     n = len(body)
@@ -66,6 +92,8 @@ def _read_number(body, at, X, row, column):  # type: ignore[no-untyped-def]
     digits = at - first
     if begins_with_0 and digits > 1:
         return _OTHER
+    if begins_with_0 and negative and (at == n or body[at] != _POINT):
+        return _OTHER  # -0 is an integer, which has no sign
     if at < n and body[at] == _POINT:
         first = at + 1
         at = first
@@ -97,13 +125,71 @@ def _read_number(body, at, X, row, column):  # type: ignore[no-untyped-def]
     return at
 
 
+@flat
+def _read_boolean(body, at, X, row, column):  # type: ignore[no-untyped-def]
+    """Read true, false, or a number that is 1 or 0, and return where it ends, or -1."""
+    if _is_at(body, at, _TRUE):
+        X[row, column] = 1.0
+        return at + len(_TRUE)
+    if _is_at(body, at, _FALSE):
+        X[row, column] = 0.0
+        return at + len(_FALSE)
+    at = _read_number(body, at, X, row, column)
+    if at >= 0 and X[row, column] != 0.0 and X[row, column] != 1.0:
+        return _OTHER
+    return at
+
+
+@flat
+def _end_of_bare_word(body, at):  # type: ignore[no-untyped-def]
+    """Return where true, false or a whole number ends that stands for its own text, or -1."""
+    if _is_at(body, at, _TRUE):
+        return at + len(_TRUE)
+    if _is_at(body, at, _FALSE):
+        return at + len(_FALSE)
+    n, begun = len(body), at
+    if at < n and body[at] == _MINUS:
+        at += 1
+    first = at
+    while at < n and _0 <= body[at] <= _9:
+        at += 1
+    if at == first or at - first > _MOST_WHOLE or (body[first] == _0 and at - begun > 1):
+        return _OTHER
+    return at
+
+
+@flat
+def _read_word(body, eights, at, X, row, column, feature, words):  # type: ignore[no-untyped-def]
+    """Read the text of a category as its position, and return where it ends, or -1."""
+    if at < len(body) and body[at] == _QUOTE:
+        first = at + 1
+        stop, mixed, last = hash_quoted(body, eights, first)
+        at = stop + 1
+    else:
+        first = at
+        stop = _end_of_bare_word(body, at)
+        at = stop
+        if stop >= 0:
+            mixed, last = hash_text(body, eights, first, stop)
+    if stop < 0:
+        return _OTHER
+    code = code_of(body, eights, first, stop, mixed, last, feature, words)
+    if code < 0:
+        return _OTHER
+    X[row, column] = code
+    return at
+
+
 @numba.njit(
-    numba.int64(_BYTES, numba.int64, numba.float64[:, ::1]),
+    numba.int64(BYTES, EIGHTS, numba.int64, numba.int64[:, ::1], WORDS, numba.float64[:, ::1]),
     nogil=True,
     cache=True,
 )
-def _read_rows(body, at, X):  # type: ignore[no-untyped-def]
-    """Read rows until the list of them and the body end; return how many, or -1 if the body is of another kind."""
+def _read_rows(body, eights, at, columns, words, X):  # type: ignore[no-untyped-def]
+    """Read rows until the list of them and the body end; return how many, or -1 if the body is of another kind.
+
+    `columns` says of each what it holds, and of which feature it is.
+    """
     n, width = len(body), X.shape[1]
     row = 0
     at = _skip(body, at)
@@ -117,15 +203,17 @@ def _read_rows(body, at, X):  # type: ignore[no-untyped-def]
             for column in range(width):
                 if at < n and body[at] <= _SPACE:
                     at = _skip(body, at)
-                if at + 4 <= n and body[at] == _N:
-                    if body[at + 1] != _U or body[at + 2] != _L or body[at + 3] != _L:
-                        return _OTHER
+                if _is_at(body, at, _NULL):
                     X[row, column] = np.nan
-                    at += 4
-                else:
+                    at += len(_NULL)
+                elif columns[0, column] == NUMBER:
                     at = _read_number(body, at, X, row, column)
-                    if at < 0:
-                        return _OTHER
+                elif columns[0, column] == WORD:
+                    at = _read_word(body, eights, at, X, row, column, columns[1, column], words)
+                else:
+                    at = _read_boolean(body, at, X, row, column)
+                if at < 0:
+                    return _OTHER
                 if at < n and body[at] <= _SPACE:
                     at = _skip(body, at)
                 if at == n or body[at] != (_COMMA if column < width - 1 else _SHUT):
@@ -147,27 +235,58 @@ def _read_rows(body, at, X):  # type: ignore[no-untyped-def]
     return row if _skip(body, at + 1) == n else _OTHER
 
 
-def read_plain(body: bytes, names: Sequence[str]) -> Floats | None:
-    """The rows of a body whose columns are these features, all of numbers, in any order; None for any other body."""
-    head = _HEAD.match(body)
-    if head is None:
-        return None
-    try:
-        columns = orjson.loads(head[1])
-    except orjson.JSONDecodeError:  # a bracket within a name
-        return None
-    if len(columns) != len(names) or not all(isinstance(name, str) for name in columns):
-        return None
-    if columns != list(names) and set(columns) != set(names):
-        return None
-    # A row has a digit and a comma or bracket for each value: what is no more than brackets gets no room.
-    most_rows = (len(body) - head.end()) // (2 * len(names) + 1)
-    X = np.empty((min(body.count(b"[", head.end()), most_rows), len(names)))
-    rows = _read_rows(np.frombuffer(body, dtype=np.uint8), head.end(), X)
-    if rows < 0:
-        return None
-    X = X[:rows]
-    if columns == list(names):
-        return X
-    place = {name: i for i, name in enumerate(columns)}
-    return np.ascontiguousarray(X[:, [place[name] for name in names]])
+class PlainRows:
+    """Reads bodies for one model.
+
+    Parameters
+    ----------
+    names : list of str
+        The features in the model's order.
+    kinds : list of int
+        What each holds: NUMBER, BOOLEAN or WORD.
+    words : Words
+        The categories of each.
+    """
+
+    def __init__(self, names: list[str], kinds: list[int], words: Words) -> None:
+        self._names = names
+        self._words = words
+        self._features = np.array([kinds, range(len(names))], dtype=np.int64)
+        self._place = {name: i for i, name in enumerate(names)}
+
+    def read(self, body: bytes) -> Floats | None:
+        """The rows of a body whose columns are these features, in any order; None for one that is not plain."""
+        head = _HEAD.match(body)
+        if head is None:
+            return None
+        try:
+            columns = orjson.loads(head[1])
+        except orjson.JSONDecodeError:  # a bracket within a name
+            return None
+        if columns == self._names:
+            features = self._features
+        elif _is_rearranged(columns, self._place):
+            features = np.ascontiguousarray(
+                self._features[:, [self._place[name] for name in columns]]
+            )
+        else:
+            return None
+        # A row has a character and a comma or bracket for each value: what is no more than brackets gets no room.
+        most_rows = (len(body) - head.end()) // (2 * len(columns) + 1)
+        text = np.frombuffer(body, dtype=np.uint8)
+        n_brackets = int(np.count_nonzero(text[head.end() :] == _OPEN))  # bytes.count is slower
+        X = np.empty((min(n_brackets, most_rows), len(columns)))
+        rows = _read_rows(text, by_eights(body), head.end(), features, self._words, X)
+        if rows < 0:
+            return None
+        X = X[:rows]
+        if features is self._features:
+            return X
+        return np.ascontiguousarray(X[:, np.argsort(features[1])])
+
+
+def _is_rearranged(columns: Sequence[object], place: dict[str, int]) -> bool:
+    """Whether columns are the features in another order, each of them once."""
+    if len(columns) != len(place) or not all(isinstance(name, str) for name in columns):
+        return False
+    return set(columns) == place.keys()

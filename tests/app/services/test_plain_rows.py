@@ -6,9 +6,15 @@ import numpy as np
 import orjson
 import pytest
 
-from app.services.plain_rows import read_plain
+from app.services.plain_rows import NUMBER, PlainRows
+from app.services.plain_words import lay_out
 
 NAMES = ["a", "b c", "d"]
+
+
+def read_plain(text: bytes, names: list[str]) -> np.ndarray | None:
+    """What is read for a model of numbers."""
+    return PlainRows(names, [NUMBER] * len(names), lay_out([None] * len(names))).read(text)
 
 
 def body(rows: list[list[float | None]], names: list[str] = NAMES) -> bytes:
@@ -71,6 +77,7 @@ def test_columns_may_come_in_any_order_and_values_be_missing() -> None:
         *("[[1e,2,3]]", "[[1e+,2,3]]", "[[-,2,3]]", "[[true,2,3]]", '[["1",2,3]]', "[[nul,2,3]]"),
         *("[[NaN,2,3]]", "[[1e400,2,3]]", "[[5e-324,2,3]]", "[[1e99999999999,2,3]]", "[[1,,3]]"),
         *("[[12345678901234567890,2,3]]", "[[null1,2,3]]", "[[1 2,3]]", "[[1,2,3] [1,2,3]]", "[[-"),
+        *("[[-0,2,3]]", "[[-0e1,2,3]]"),
     ],
 )
 def test_what_is_not_plain_is_left_undone(data: str) -> None:
