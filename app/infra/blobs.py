@@ -9,6 +9,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,6 +20,8 @@ from app.infra.writeback import Writeback
 _STAGING = "staging"
 _HOLD = "hold-"
 _DOOMED = "doomed-"
+_WORTH_A_THREAD = 1 << 16  # bytes whose hash takes as long as to have another thread take them
+_MOST_CACHED = 1 << 29  # bytes of a new blob that a worker will find in memory
 
 
 class BlobStore:
@@ -148,8 +151,9 @@ class BlobWriter:
         self._path = store.root / _STAGING / uuid.uuid4().hex
         self._file = self._path.open("xb")
         self._hash = hashlib.sha256()
+        self._hashing = ThreadPoolExecutor(max_workers=1)
         self.size = 0
-        self._writeback = Writeback(self._file.fileno())
+        self._writeback = Writeback(self._file.fileno(), _MOST_CACHED)
 
     def __enter__(self) -> Self:
         return self
@@ -160,13 +164,19 @@ class BlobWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._hashing.shutdown()
         self._file.close()
         self._path.unlink(missing_ok=True)
 
     def write(self, chunk: bytes) -> None:
-        """Append a chunk."""
-        self._file.write(chunk)
-        self._hash.update(chunk)
+        """Append a chunk. A big one is hashed beside being written: each takes about as long as the other."""
+        if len(chunk) < _WORTH_A_THREAD:
+            self._file.write(chunk)
+            self._hash.update(chunk)
+        else:
+            hashed = self._hashing.submit(self._hash.update, chunk)
+            self._file.write(chunk)
+            hashed.result()
         self.size += len(chunk)
         self._writeback.grown_to(self.size)
 

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import resource
+import threading
 from pathlib import Path
 
 import pytest
 
+from app.infra import blobs
 from app.infra.blobs import BlobStore
 from app.infra.writeback import Writeback
 
 
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
 def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Writeback, "_PART", 10_000)
+    monkeypatch.setattr(blobs, "_MOST_CACHED", 300_000)
+    monkeypatch.setattr(blobs, "_WORTH_A_THREAD", 500)
     store = BlobStore(tmp_path)
-    pieces = [bytes([i % 251]) * (7 * i) for i in range(200)]
+    pieces = [bytes([i % 251]) * ((7 * i) % 1_000) for i in range(2_000)]
     whole = b"".join(pieces)
+    threads = threading.active_count()
     with store.writer("uploads") as writer:
         for piece in pieces:
             writer.write(piece)
@@ -23,10 +35,46 @@ def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         key, sha256 = writer.commit()
     assert sha256 == hashlib.sha256(whole).hexdigest()
     assert store.path(key).read_bytes() == whole
+    assert threading.active_count() == threads
 
 
 def test_what_is_not_committed_is_gone(tmp_path: Path) -> None:
     store = BlobStore(tmp_path)
     with store.writer("uploads") as writer:
         writer.write(b"half")
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert files_in(tmp_path) == []
+
+
+def test_a_piece_that_finds_no_room(tmp_path: Path) -> None:
+    """It is said where it happens, though the hash is under way, and neither file nor thread stays behind."""
+    store = BlobStore(tmp_path)
+    threads = threading.active_count()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, limits[1]))
+    try:
+        with store.writer("uploads") as writer:
+            writer.write(bytes(2 << 20))
+            with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+                writer.write(bytes(2 << 20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert files_in(tmp_path) == []
+    assert threading.active_count() == threads
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no advice")
+def test_what_the_system_keeps_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is named when it is to be written; behind the bytes to be kept all is named again, to be dropped."""
+    named: list[tuple[int, int]] = []
+
+    def advise(descriptor: int, start: int, length: int, advice: int) -> None:
+        assert advice == os.POSIX_FADV_DONTNEED
+        named.append((start, start + length))
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    monkeypatch.setattr(Writeback, "_PART", 10)
+    with (tmp_path / "file").open("wb") as file:
+        writeback = Writeback(file.fileno(), most_cached=25)
+        for size in (9, 10, 15, 24, 30, 50, 61):
+            writeback.grown_to(size)
+    assert named == [(0, 10), (10, 24), (24, 50), (25, 61)]
