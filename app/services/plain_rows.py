@@ -39,6 +39,8 @@ _SPACE, _TAB, _LINE, _RETURN, _QUOTE = b' \t\n\r"'
 _NULL, _TRUE, _FALSE = (np.frombuffer(said, np.uint8) for said in (b"null", b"true", b"false"))
 _TEN = np.uint64(10)
 _MOST_WHOLE = 18  # digits of a number that is an integer to every reader
+_FEW_ROWS = 50  # for which room is no matter
+_NO_EIGHTS = by_eights(bytes(16))
 
 NUMBER, BOOLEAN, WORD = range(3)
 """What a feature holds."""
@@ -251,6 +253,7 @@ class PlainRows:
     def __init__(self, names: list[str], kinds: list[int], words: Words) -> None:
         self._names = names
         self._words = words
+        self._has_words = WORD in kinds
         self._features = np.array([kinds, range(len(names))], dtype=np.int64)
         self._place = {name: i for i, name in enumerate(names)}
 
@@ -274,9 +277,11 @@ class PlainRows:
         # A row has a character and a comma or bracket for each value: what is no more than brackets gets no room.
         most_rows = (len(body) - head.end()) // (2 * len(columns) + 1)
         text = np.frombuffer(body, dtype=np.uint8)
-        n_brackets = int(np.count_nonzero(text[head.end() :] == _OPEN))  # bytes.count is slower
-        X = np.empty((min(n_brackets, most_rows), len(columns)))
-        rows = _read_rows(text, by_eights(body), head.end(), features, self._words, X)
+        if most_rows > _FEW_ROWS:  # and often too many: bytes.count would be slower
+            most_rows = min(most_rows, int(np.count_nonzero(text[head.end() :] == _OPEN)))
+        X = np.empty((most_rows, len(columns)))
+        eights = by_eights(body) if self._has_words else _NO_EIGHTS
+        rows = _read_rows(text, eights, head.end(), features, self._words, X)
         if rows < 0:
             return None
         X = X[:rows]

@@ -132,19 +132,22 @@ def _bucket(mixed, feature, words):  # type: ignore[no-untyped-def]
 
 @flat
 def _order(eights, at, stop, last, word, words):  # type: ignore[no-untyped-def]
-    """Tell whether body[at:stop], whose last eight is given, comes before a word, after it, or is it: -1, 1 or 0."""
+    """Tell whether body[at:stop], whose last eight is given, comes before a word, after it, or is it: -1, 1 or 0.
+
+    The shorter comes first, then the one that is less as one integer.
+    """
     place, end = words.starts[word], words.starts[word + 1] - 1
     longer = (stop - at) // 8 - (end - place)
     if longer != 0:
         return 1 if longer > 0 else -1
-    while place < end:
-        if eights[at] != words.eights[place]:
-            return 1 if eights[at] > words.eights[place] else -1
-        at += 8
-        place += 1
-    if last != words.eights[end]:
-        return 1 if last > words.eights[end] else -1
-    return 0
+    at += 8 * (end - place)
+    while last == words.eights[end]:
+        if end == place:
+            return 0
+        end -= 1
+        at -= 8
+        last = eights[at]
+    return 1 if last > words.eights[end] else -1
 
 
 @flat
@@ -225,30 +228,29 @@ def _hash_words(feature_of, words, bucket_of):  # type: ignore[no-untyped-def]
 
 def lay_out(categories: Sequence[Sequence[str] | None]) -> Words:
     """Lay out the categories of each feature, whose positions are its values; None for a feature that has none."""
-    plain = [
-        (_fill(word.encode()), feature, code)
-        for feature, texts in enumerate(categories)
-        for code, word in enumerate(texts or ())
-        if not _NOT_PLAIN.search(word)
-    ]
-    plain.sort(key=lambda word: (len(word[0]), word[0].tolist()))  # as `_order` has it
-    eights = [word for word, _, _ in plain]
-    feature_of = np.array([feature for _, feature, _ in plain], dtype=np.int64)
-    codes = np.array([code for _, _, code in plain], dtype=np.float64)
+    plain = []
+    for feature, texts in enumerate(categories):
+        for code, word in enumerate(texts or ()):
+            if not _NOT_PLAIN.search(word):
+                filled = word.encode()
+                filled = filled.ljust(len(filled) // 8 * 8 + 8, b"\0")
+                plain.append((len(filled), int.from_bytes(filled, "little"), filled, feature, code))
+    plain.sort()  # as `_order` has it
+    filled_words = [word for _, _, word, _, _ in plain]
+    feature_of = np.array([feature for *_, feature, _ in plain], dtype=np.int64)
+    codes = np.array([code for *_, code in plain], dtype=np.float64)
     counts = [4 << len(texts).bit_length() if texts else 1 for texts in categories]
     features = np.array([np.cumsum([0, *counts])[:-1], np.array(counts) - 1], dtype=np.int64)
     bucket_of = np.empty(len(plain), dtype=np.int64)
-    _hash_words(feature_of, Words(*_join(eights), codes, bucket_of, features), bucket_of)
+    unsorted = Words(*_join(filled_words), codes, bucket_of, features)
+    _hash_words(feature_of, unsorted, bucket_of)
     order = np.argsort(bucket_of, kind="stable")
     buckets = np.searchsorted(bucket_of[order], np.arange(sum(counts) + 1))
-    return Words(*_join([eights[i] for i in order]), codes[order], buckets, features)
+    joined = _join([filled_words[i] for i in order.tolist()])
+    return Words(*joined, codes[order], buckets, features)
 
 
-def _fill(word: bytes) -> Eights:
-    return np.frombuffer(word.ljust(len(word) // 8 * 8 + 8, b"\0"), dtype=np.uint64)
-
-
-def _join(words: list[Eights]) -> tuple[Eights, npt.NDArray[np.int64]]:
+def _join(words: list[bytes]) -> tuple[Eights, npt.NDArray[np.int64]]:
     """One word behind the other, and where each begins and the last one ends."""
-    starts = np.cumsum([0, *map(len, words)], dtype=np.int64)
-    return np.concatenate([np.empty(0, dtype=np.uint64), *words]), starts
+    starts = np.cumsum([0, *(len(word) // 8 for word in words)], dtype=np.int64)
+    return np.frombuffer(b"".join(words), dtype=np.uint64).copy(), starts
