@@ -15,9 +15,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-# Of functions called for each cell. Numba has each of them count references to its arrays, which would cost as much as
-# all else that they do; without its runtime it cannot, nor make an array.
-flat = numba.njit(nogil=True, _nrt=False)
+# Of functions called for each cell. Numba would have each of them count references to its arrays, and be handed every
+# part of them: that costs more than all else that they do.
+flat = numba.njit(nogil=True, _nrt=False, forceinline=True)
 
 Eights = npt.NDArray[np.uint64]
 BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
