@@ -1,24 +1,34 @@
 """A long table streamed to the API: its memory, and its rate beside the disk's: `python -m benchmarks.upload`.
 
-    python -m benchmarks.upload [--megabytes 5000] [--repeats 3] [--folder DIR]
+    python -m benchmarks.upload [--megabytes 5000] [--repeats 5] [--folder DIR]
 
-One uvicorn process with default settings but for the longest upload takes a CSV that is made on the fly, and answers
-once it is on disk. Memory is what its resident size grows by, looked at every 20 ms, after a first small upload. In
-turns with it `dd` writes as many zeros to the same disk with fsync. No worker runs: nothing but the upload is measured.
+One uvicorn process with default settings but for the longest upload takes a CSV and answers once it is on disk; no
+worker runs. In turns with it, either first in every other round, `dd` writes the same bytes to the same disk with
+fsync, twice in a row: the second finds memory that was in use a moment ago, the first may find some that a virtual
+machine has to be lent anew, which takes it many times the processor. A first round warms up. Client and `dd` read the
+same file of up to 500 MB in memory, again and again. That the client keeps nobody waiting is shown by a sink, which
+reads the same request, keeps nothing and answers. Memory is what the resident size of the API grows by, looked at
+every 20 ms.
 """
 
 from __future__ import annotations
 
 import argparse
 import http.client
+import multiprocessing
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import repeat
 from pathlib import Path
 from statistics import median
 
@@ -32,31 +42,57 @@ from benchmarks.http_score import HOST, free_port
 
 MB = 1_000_000
 COLUMNS = 30
+MEMORY = Path("/dev/shm")
 
 
-def make_block() -> bytes:
-    """Make about a megabyte of rows."""
+@dataclass(frozen=True)
+class Source:
+    """Bytes of a table without its header, in memory and in a file, and how often they are sent."""
+
+    rows: bytes
+    file: Path
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return self.count * len(self.rows)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run has taken: seconds on the clock and of the processor."""
+
+    seconds: float
+    cpu: float
+
+
+def make_source(folder: Path, size: int) -> Source:
+    """Write rows of about 500 MB, or of a small table all: few enough runs of `dd` that their start does not count."""
     X = np.random.Generator(np.random.Philox(5)).normal(size=(4_400, COLUMNS))
     lines = [",".join(f"{v:.4f}" for v in row) + f",{i % 2}\n" for i, row in enumerate(X.tolist())]
-    return "".join(lines).encode()
+    block = "".join(lines).encode()  # about a megabyte
+    blocks = max(1, size // len(block))
+    rows = block * min(blocks, 500)
+    file = folder / "source"
+    file.write_bytes(rows)
+    return Source(rows, file, max(1, size // len(rows)))
 
 
-def send(port: int, secret: str, size: int, block: bytes) -> float:
-    """Upload rows of about so many bytes; returns the seconds until the answer."""
+def send(port: int, secret: str, source: Source) -> float:
+    """Upload the source; returns the seconds until the answer."""
     header = ",".join([f"x{i}" for i in range(COLUMNS)] + ["y"]).encode() + b"\n"
-    count = max(1, size // len(block))
 
     def body() -> Iterator[bytes]:
         yield header
-        for _ in range(count):
-            yield block
+        yield from repeat(source.rows, source.count)
 
     connection = http.client.HTTPConnection(HOST, port)
     start = time.perf_counter()
     said = {
         "Authorization": f"Bearer {secret}",
         "Content-Type": "text/csv",
-        "Content-Length": str(len(header) + count * len(block)),
+        "Content-Length": str(len(header) + source.size),
     }
     connection.request("POST", "/v1/datasets?label=y", body(), said)
     answer = connection.getresponse()
@@ -68,16 +104,76 @@ def send(port: int, secret: str, size: int, block: bytes) -> float:
     return seconds
 
 
-def write_with_dd(folder: Path, size: int) -> float:
-    """Write so many bytes; returns the seconds until they are on disk."""
+class Sink(BaseHTTPRequestHandler):
+    """Reads what comes, keeps nothing, answers."""
+
+    def do_POST(self) -> None:
+        """Take one request."""
+        left = int(self.headers["Content-Length"])
+        buffer = memoryview(bytearray(1 << 20))
+        while left:
+            left -= self.rfile.readinto(buffer[: min(left, len(buffer))])
+        self.send_response(202)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def sink() -> Iterator[int]:
+    """Serve a sink from a process of its own; yields its port."""
+    with HTTPServer((HOST, 0), Sink) as server:
+        process = multiprocessing.get_context("fork").Process(target=server.serve_forever)
+        process.start()
+        try:
+            yield server.server_port
+        finally:
+            process.terminate()
+            process.join()
+
+
+def measure_client(source: Source, repeats: int) -> Cost:
+    """Send to a sink: what the client could do."""
+    costs = []
+    with sink() as port:
+        for _ in range(repeats):
+            before = time.process_time()
+            seconds = send(port, "", source)
+            costs.append(Cost(seconds, time.process_time() - before))
+    return middle(costs)
+
+
+def write_with_dd(folder: Path, source: Source) -> Cost:
+    """Write the source to disk."""
     target = folder / "dd"
-    megabytes = max(1, size // (1 << 20))
-    command = ["dd", "if=/dev/zero", f"of={target}", "bs=1M", f"count={megabytes}", "conv=fsync"]
-    start = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
-    seconds = (time.perf_counter() - start) * size / (megabytes << 20)
+    command = ["dd", f"if={source.file}", f"of={target}", "bs=1M", "oflag=append"]
+    before, start = children_cpu(), time.perf_counter()
+    for left in reversed(range(source.count)):
+        conversion = (
+            "conv=notrunc" if left else "conv=notrunc,fsync"
+        )  # of the whole file, at the end
+        subprocess.run([*command, conversion], check=True, capture_output=True)
+    cost = Cost(time.perf_counter() - start, children_cpu() - before)
     target.unlink()
-    return seconds
+    return cost
+
+
+def children_cpu() -> float:
+    """CPU seconds of child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def middle(costs: list[Cost]) -> Cost:
+    """The medians."""
+    return Cost(median(cost.seconds for cost in costs), median(cost.cpu for cost in costs))
 
 
 class Watch:
@@ -118,58 +214,106 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     raise RuntimeError("the server did not start")
 
 
+@dataclass
+class Found:
+    """What the rounds have taken, and how much the server grew in each."""
+
+    uploads: list[Cost]
+    writes: list[Cost]
+    rewrites: list[Cost]
+    growth: list[int]
+
+
 def measure(
-    folder: Path, port: int, server: int, secret: str, size: int, repeats: int
-) -> tuple[list[float], list[float], list[int]]:
-    """Upload and write in turns; returns the seconds of both, and how much the server grew."""
-    block = make_block()
-    send(port, secret, 20 * MB, block)
-    uploads, writes, growth = [], [], []
-    for _ in range(repeats):
+    folder: Path, port: int, server: int, secret: str, source: Source, repeats: int
+) -> Found:
+    """Upload and write in turns."""
+    found = Found([], [], [], [])
+
+    def upload() -> None:
+        before = cpu_of(server)
         with Watch(server) as watch:
-            uploads.append(send(port, secret, size, block))
-        growth.append(watch.peak - watch.idle)
+            seconds = send(port, secret, source)
+        found.uploads.append(Cost(seconds, cpu_of(server) - before))
+        found.growth.append(watch.peak - watch.idle)
         for file in (folder / "blobs" / "uploads").rglob("*"):
             if file.is_file():
                 file.unlink()
-        writes.append(write_with_dd(folder, size))
-    return uploads, writes, growth
+
+    def write() -> None:
+        found.writes.append(write_with_dd(folder, source))
+        found.rewrites.append(write_with_dd(folder, source))
+
+    for i in range(1 + repeats):
+        for step in (upload, write) if i % 2 else (write, upload):
+            os.sync()  # what others have yet to write is not ours to wait for
+            step()
+    return Found(found.uploads[1:], found.writes[1:], found.rewrites[1:], found.growth[1:])
+
+
+@contextmanager
+def api(folder: Path, longest: int) -> Iterator[tuple[int, int, str]]:
+    """Serve the API on this folder; yields its port, its process id and a key."""
+    settings = Settings(state_dir=folder)
+    migrate.upgrade(settings.sqlalchemy_url)
+    context = open_context(settings)
+    _, secret = keys.create(context.db, "bench", "bench", ["train"])
+    context.db.close()
+    port = free_port()
+    command = [sys.executable, "-m", "benchmarks.http_score", "--serve", str(folder), str(port)]
+    environment = os.environ | {"RANKWRIGHT_MAX_UPLOAD_BYTES": str(longest)}
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        try:
+            wait_for(port, process)
+            yield port, process.pid, secret
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def shares(writes: list[Cost], uploads: list[Cost]) -> str:
+    """How fast uploads are beside writes, pair by pair: the median, the least and the greatest."""
+    pairs = zip(writes, uploads, strict=True)
+    ratios = [write.seconds / upload.seconds for write, upload in pairs]
+    return f"{median(ratios):.0%} ({min(ratios):.0%} to {max(ratios):.0%})"
+
+
+def report(source: Source, client: Cost, found: Found) -> None:
+    """Print the tables."""
+    rows = {
+        "upload": middle(found.uploads),
+        "dd, fsync": middle(found.writes),
+        "dd, fsync, once more": middle(found.rewrites),
+        "the client alone, into a sink": client,
+    }
+    print(f"{source.size / MB:,.0f} MB, medians of {len(found.uploads)} rounds\n")
+    print("| | MB/s | CPU s per GB |\n|---|---:|---:|")
+    for name, cost in rows.items():
+        print(
+            f"| {name} | {source.size / MB / cost.seconds:,.0f} | {cost.cpu * 1e9 / source.size:.2f} |"
+        )
+    print(f"| upload / dd | {shares(found.writes, found.uploads)} | |")
+    print(f"| upload / dd once more | {shares(found.rewrites, found.uploads)} | |\n")
+    print(f"The API grew by {max(found.growth) / MB:.0f} MB at most.")
 
 
 def main() -> None:
     """Serve, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=int, default=5_000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="on the disk to be measured")
     args = parser.parse_args()
-    size = args.megabytes * MB
-    with tempfile.TemporaryDirectory(prefix="rankwright-bench-", dir=args.folder) as name:
-        folder = Path(name)
-        settings = Settings(state_dir=folder)
-        migrate.upgrade(settings.sqlalchemy_url)
-        context = open_context(settings)
-        _, secret = keys.create(context.db, "bench", "bench", ["train"])
-        context.db.close()
-        port = free_port()
-        command = [sys.executable, "-m", "benchmarks.http_score", "--serve", name, str(port)]
-        environment = os.environ | {"RANKWRIGHT_MAX_UPLOAD_BYTES": str(size + 100 * MB)}
-        with (folder / "server.log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-            try:
-                wait_for(port, process)
-                found = measure(folder, port, process.pid, secret, size, args.repeats)
-            finally:
-                process.terminate()
-                process.wait()
-    uploads, writes, growth = found
-    ratio = median(write / upload for write, upload in zip(writes, uploads, strict=True))
-    print(f"{args.megabytes:,} MB, medians of {args.repeats}\n")
-    print("| | MB/s |\n|---|---:|")
-    print(f"| upload | {size / MB / median(uploads):,.0f} |")
-    print(f"| dd, fsync | {size / MB / median(writes):,.0f} |")
-    print(f"| upload / dd | {ratio:.0%} |\n")
-    print(f"The API grew by {max(growth) / MB:.0f} MB at most.")
+    with (
+        tempfile.TemporaryDirectory(prefix="rankwright-bench-", dir=MEMORY) as memory,
+        tempfile.TemporaryDirectory(prefix="rankwright-bench-", dir=args.folder) as disk,
+    ):
+        source = make_source(Path(memory), args.megabytes * MB)
+        client = measure_client(source, args.repeats)
+        with api(Path(disk), source.size + 100 * MB) as (port, server, secret):
+            found = measure(Path(disk), port, server, secret, source, args.repeats)
+    report(source, client, found)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from app.services import datasets, quotas
 from app.services.ingest import CONTENT_TYPES
 
 FORM = "multipart/form-data"
-_WRITE_BYTES = 2 << 20  # twice in memory: one piece is written, the next comes in
+_WRITE_BYTES = 1 << 20
 _ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 _SUFFIXES = {
     ".csv": "text/csv",

@@ -21,7 +21,7 @@ _STAGING = "staging"
 _HOLD = "hold-"
 _DOOMED = "doomed-"
 _WORTH_A_THREAD = 1 << 16  # bytes whose hash takes as long as to have another thread take them
-_MOST_CACHED = 1 << 29  # bytes of a new blob that a worker will find in memory
+_MOST_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
 
 class BlobStore:
