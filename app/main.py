@@ -116,7 +116,9 @@ def open_context(settings: Settings) -> Context:
         blobs=blobs,
         producer=producer,
         keys=KeyRing(db, chores.ask),
-        models=ModelCache(db, blobs, settings.model_cache, chores.ask),
+        models=ModelCache(
+            db, blobs, settings.model_cache, chores.ask, most_bytes=settings.model_cache_bytes
+        ),
         watcher=watcher,
         drain=drain,
         traffic=Traffic(),

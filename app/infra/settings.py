@@ -220,6 +220,10 @@ class Settings(BaseSettings):
     model_cache: Annotated[int, Ge(1)] = Field(
         default=100, description="Models that one API process keeps in memory."
     )
+    model_cache_bytes: Bytes = Field(
+        default=1 << 30,
+        description="What they may take in all, in bytes of their artifacts; one is always kept.",
+    )
 
     @field_validator("state_dir")
     @classmethod

@@ -28,6 +28,7 @@ from app.services.plain_words import (
     hash_quoted,
     hash_text,
 )
+from core.kernel import kernel
 
 Floats = npt.NDArray[np.float64]
 
@@ -182,11 +183,7 @@ def _read_word(body, eights, at, X, row, column, feature, words):  # type: ignor
     return at
 
 
-@numba.njit(
-    numba.int64(BYTES, EIGHTS, numba.int64, numba.int64[:, ::1], WORDS, numba.float64[:, ::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.int64(BYTES, EIGHTS, numba.int64, numba.int64[:, ::1], WORDS, numba.float64[:, ::1]))
 def _read_rows(body, eights, at, columns, words, X):  # type: ignore[no-untyped-def]
     """Read rows until the list of them and the body end; return how many, or -1 if the body is of another kind.
 

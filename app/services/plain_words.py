@@ -15,6 +15,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.kernel import kernel
+
 # Of functions called for each cell. Numba would have each of them count references to its arrays, and be handed every
 # part of them: that costs more than all else that they do.
 flat = numba.njit(nogil=True, _nrt=False, forceinline=True)
@@ -212,11 +214,7 @@ def code_of(body, eights, start, stop, mixed, last, feature, words):  # type: ig
     return np.nan if _is_utf_8(body, start, stop) else float(_OTHER)
 
 
-@numba.njit(
-    numba.void(numba.int64[::1], WORDS, numba.int64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(numba.void(numba.int64[::1], WORDS, numba.int64[::1]))
 def _hash_words(feature_of, words, bucket_of):  # type: ignore[no-untyped-def]
     """Say of each word its bucket."""
     for word in range(len(feature_of)):

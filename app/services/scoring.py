@@ -48,6 +48,8 @@ class Served:
     """Whether the curve is put together from out-of-fold scores."""
     spelling: Mapping[str, Any] | None = None
     """How tables spell missing values and decimals, where the model's own table did not do as usual."""
+    artifact_bytes: int = 0
+    """The length of its artifact, which is about what it takes in memory."""
 
     def label(self, name: str | None) -> int:
         """The position of a label that is to be looked at alone; a model with one label takes no name."""
@@ -80,9 +82,9 @@ class Served:
 
 
 class ModelCache:
-    """The models that one process serves from, least recently used out first.
+    """The models that one process serves from, at most `size` of them and `most_bytes` in all, but always one.
 
-    `later` has work done soon and returns at once.
+    The least recently used goes first. `later` has work done soon and returns at once.
     """
 
     def __init__(
@@ -91,10 +93,13 @@ class ModelCache:
         blobs: BlobStore,
         size: int,
         later: Callable[[Callable[[], object]], object],
+        *,
+        most_bytes: int = 1 << 30,
     ) -> None:
         self._db = db
         self._blobs = blobs
         self._size = size
+        self._most_bytes = most_bytes
         self._served: OrderedDict[str, Served] = OrderedDict()
         self.memory: Memory[tuple[str, str], Served] = Memory(
             lambda seen: later(partial(self._look_again, *seen)), size=size
@@ -146,9 +151,17 @@ class ModelCache:
             served = self._read(model)
             with self._lock:
                 self._served[model.id] = served
-                while len(self._served) > self._size:
-                    self._served.popitem(last=False)
+                self._make_room()
             return served
+
+    def _make_room(self) -> None:
+        n_bytes = sum(served.artifact_bytes for served in self._served.values())
+        while len(self._served) > self._size or (
+            n_bytes > self._most_bytes and len(self._served) > 1
+        ):
+            _, gone = self._served.popitem(last=False)
+            n_bytes -= gone.artifact_bytes
+            self.memory.clear()  # which would hold it for longer
 
     def _read(self, model: Model) -> Served:
         with self._db.read() as session:
@@ -170,6 +183,7 @@ class ModelCache:
             None if model.labels is None else [label["name"] for label in model.labels],
             models.is_approximate(model, models.VALIDATION),
             model.spelling,
+            len(data),
         )
 
 

@@ -19,12 +19,10 @@ from app.api.schemas.common import Problem
 from app.api.server import LONGEST_HEAD, MOST_PIPELINED
 from app.infra.settings import Settings
 
-DEEP = 100_000
-MAX_BODY = 10 * DEEP
+DEEP, MAX_BODY = 100_000, 1_000_000
 SECONDS = 0.25  # what a hurried server waits for heads and bodies
 TOO_LONG = b"a" * (4 * LONGEST_HEAD)  # what comes with the end of a head is not counted
-CSV = b"Content-Type: text/csv"
-JSON = b"Content-Type: application/json"
+CSV, JSON = b"Content-Type: text/csv", b"Content-Type: application/json"
 CHUNKED = b"Transfer-Encoding: chunked"
 CLOSED = 0
 FIELDS = {name for name, field in Problem.model_fields.items() if field.is_required()}

@@ -73,6 +73,20 @@ def test_the_least_recently_used_goes_first(db: Database, tmp_path: Path) -> Non
     assert bench.cache.find(OWNER, second) is not kept[second]
 
 
+def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> None:
+    first, second = (bench.train() for _ in range(2))
+    one = bench.cache.find(OWNER, first)
+    assert one.artifact_bytes > 0
+    bench.cache = ModelCache(
+        bench.bench.db, bench.bench.blobs, 10, bench.errands.append, most_bytes=one.artifact_bytes
+    )
+    kept = bench.cache.find(OWNER, first)
+    assert bench.cache.find(OWNER, first) is kept
+    bench.cache.find(OWNER, second)  # as large: there is room for either
+    assert bench.cache.cached(OWNER, first) is None
+    assert bench.cache.find(OWNER, first) is not kept
+
+
 def test_a_lost_artifact(bench: Bench) -> None:
     model_id = bench.train()
     for path in (bench.bench.blobs.root / "artifacts").rglob("*"):
