@@ -11,6 +11,7 @@ from pathlib import Path
 from app.infra.faults import POINTS
 from chaos.aims import AIMS
 from chaos.deployments import DEPLOYMENTS, SHORT_LEASES, Split
+from chaos.disk import leave_mounts_behind
 from chaos.run import GIVEN_UP, Plan, Report, Run
 from chaos.table import print_reports
 
@@ -48,11 +49,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--mutant", choices=list(AIMS), help="attack round by round until it is caught"
     )
-    parser.add_argument("--keep", action="store_true", help="leave state and logs behind")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave state and logs behind; fill no disk"
+    )
     return parser.parse_args()
 
 
-def attack(name: str, kills: int, given: argparse.Namespace) -> Report:
+def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool) -> Report:
     """One run against one deployment."""
     folder = Path(tempfile.mkdtemp(prefix=f"chaos-{name}-"))
     leases = SHORT_LEASES if given.leases == "short" else {}
@@ -72,7 +75,8 @@ def attack(name: str, kills: int, given: argparse.Namespace) -> Report:
         aim=aim,
         seed=given.seed,
     )
-    deployment = DEPLOYMENTS[name](folder, {**leases, **looks}, given.mutant)
+    own_disk = may_mount and aim is None and not given.keep
+    deployment = DEPLOYMENTS[name](folder, {**leases, **looks}, given.mutant, own_disk=own_disk)
     try:
         report = Run(deployment, plan, lambda line: print(line, flush=True))()
     finally:
@@ -87,9 +91,12 @@ def attack(name: str, kills: int, given: argparse.Namespace) -> Report:
 def main() -> int:
     """Print the tables; 1 when a run found something, and the other way round for a mutant."""
     given = arguments()
+    may_mount = leave_mounts_behind()
     chosen = given.deployment or (Split.name if given.mutant else "both")
     names = list(DEPLOYMENTS) if chosen == "both" else [chosen]
-    reports = [attack(name, given.kills // len(names), given) for name in names]
+    reports = [
+        attack(name, given.kills // len(names), given, may_mount=may_mount) for name in names
+    ]
     print_reports(reports)
     found = any(report.findings for report in reports)
     if given.mutant:  # a run that ran out of time has caught nothing

@@ -16,6 +16,9 @@ class Aim:
     assaults: Sequence[str] = ()
     """What is done at random moments, by the names in `chaos.assaults`."""
 
+    last: Sequence[str] = ()
+    """What is done once, when the callers have stopped and no more jobs than that are under way."""
+
     round_seconds: float = 40.0
     quiet_seconds: float = 90.0  # a job that is tried again waits for a minute at most
 
@@ -26,9 +29,10 @@ AIMS = {
         armed={"worker": "adopted=slow"},
         assaults=(*["stop a worker past its lease"] * 4, "kill worker"),
     ),
-    # The last job, of which nobody was told; and who was told dies.
+    # Who was told of the last jobs dies, and nobody else is told of them.
     "no-outbox": Aim(
         armed={"api": "accepted=kill@5"},
         assaults=(*["kill worker", "kill child"] * 2, "wipe the broker"),
+        last=("kill worker", "kill worker", "wipe the broker"),
     ),
 }

@@ -20,6 +20,7 @@ import redis
 from app.infra.producer import QUEUE
 from chaos import inside, processes
 from chaos.deployments import Deployment, Embedded, Split
+from chaos.disk import Disk
 
 STORM_SECONDS = (1.0, 12.0)
 """How long another process holds SQLite's lock: also longer than the busy timeout."""
@@ -46,7 +47,7 @@ ASSAULTS = {
 }
 for _names in ASSAULTS.values():
     _names += ["stop a worker past its lease"] * 2
-    _names += ["wipe the broker", "hang the broker", "forge messages"]
+    _names += ["wipe the broker", "hang the broker", "forge messages", "fill the disk"]
 TOUCHES = {
     "broker": {"kill broker", "wipe the broker", "hang the broker", "forge messages", "kill serve"},
     "database": {"kill database", "kill database backend"},
@@ -80,12 +81,11 @@ class Assaults:
         names: Sequence[str] = (),
     ) -> None:
         self._busy = busy  # the workers that have a job
-        self._names = list(names) or ASSAULTS[deployment.name]
         self.deaths: list[Death] = []
         self.done: Counter[str] = Counter()
         self._deployment = deployment
         self._random = random.Random(seed)
-        self._later: list[tuple[float, Callable[[], None]]] = []
+        self._later: list[tuple[float, Callable[[], object]]] = []
         self._frozen: Frozen | None = None
         self._assaults: dict[str, Callable[[], None]] = {
             **{f"kill {role}": partial(self.kill, role) for role in inside.ROLES},
@@ -101,6 +101,12 @@ class Assaults:
         else:
             self._assaults["kill broker"] = partial(self.kill, "broker")
             self._assaults["hold SQLite's lock"] = self._storm
+        wanted = names or ASSAULTS[deployment.name]
+        if deployment.disk is not None:
+            self._assaults["fill the disk"] = partial(self._fill, deployment.disk)
+        else:
+            wanted = [name for name in wanted if name != "fill the disk"]
+        self._names = wanted
 
     @property
     def kills(self) -> int:
@@ -120,7 +126,11 @@ class Assaults:
     def attack(self, away: str | None = None) -> None:
         """Do one thing, whatever comes to mind; nothing to a server that is away as it is."""
         names = [name for name in self._names if name not in TOUCHES.get(away or "", ())]
-        self._assaults[self._random.choice(names)]()
+        self.do(self._random.choice(names))
+
+    def do(self, name: str) -> None:
+        """Do this."""
+        self._assaults[name]()
 
     def tend(self) -> None:
         """End what has lasted long enough."""
@@ -160,7 +170,7 @@ class Assaults:
         """Kill a process that hangs, once it has hung for a while."""
         self._in(seconds, partial(self.kill_process, pid, role))
 
-    def _in(self, seconds: float, end: Callable[[], None]) -> None:
+    def _in(self, seconds: float, end: Callable[[], object]) -> None:
         self._later.append((time.monotonic() + seconds, end))
 
     def _stop_worker(self) -> None:
@@ -250,6 +260,11 @@ class Assaults:
             if rows:
                 os.kill(self._random.choice(rows)[0], signal.SIGKILL)
                 self.done["kill database backend"] += 1
+
+    def _fill(self, disk: Disk) -> None:
+        if disk.fill():
+            self.done["fill the disk"] += 1
+            self._in(self._random.uniform(*AWAY_SECONDS), disk.make_room)
 
     def _storm(self) -> None:
         """Hold SQLite's write lock for a while, as a process outside of the service would."""

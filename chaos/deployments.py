@@ -27,6 +27,7 @@ from app.infra.settings import Settings
 from app.services import keys
 from app.supervisor.broker import socket_path
 from chaos import inside, processes
+from chaos.disk import Disk
 from chaos.processes import Found
 from tests.servers import PostgresServer, ValkeyServer
 
@@ -69,7 +70,18 @@ class Deployment(ABC):
     changes: tuple[str, ...] = ()
     """The changes of `chaos.mutants` that all its processes have, mutants or not."""
 
-    def __init__(self, folder: Path, given: Mapping[str, object], mutant: str | None) -> None:
+    state: str
+    """The folder, below the deployment's own, of what must not be lost."""
+
+    def __init__(
+        self,
+        folder: Path,
+        given: Mapping[str, object],
+        mutant: str | None,
+        *,
+        own_disk: bool = False,
+    ) -> None:
+        self.disk = Disk(folder / self.state) if own_disk else None
         self.folder = folder
         self.logs = folder / "logs"
         self.logs.mkdir(parents=True)
@@ -173,25 +185,28 @@ class Deployment(ABC):
     def close(self) -> None:
         """End everything."""
         self.end_processes()
+        if self.disk is not None:
+            self.disk.close()
 
 
 class Embedded(Deployment):
     """`rankwright serve`: SQLite and a private broker, watched by one process."""
 
     name = "embedded"
+    state = "state"
     changes = ("restart-at-once",)
 
     def _places(self) -> Mapping[str, object]:
-        return {"state_dir": self.folder / "state"}
+        return {"state_dir": self.folder / self.state}
 
     def _commands(self) -> Mapping[str, list[str]]:
-        state = str(self.folder / "state")
+        state = str(self.folder / self.state)
         return {"serve": ["app.cli", "serve", "--port", str(self.port), "--state-dir", state]}
 
     def start(self) -> None:
         """Start it, and take the key that it makes for its first user."""
         super().start()
-        self.secret = (self.folder / "state" / "api-key").read_text().strip()
+        self.secret = (self.folder / self.state / "api-key").read_text().strip()
 
     def outages(self) -> list[Outage]:
         """The broker, which hangs: were it killed, `serve` would start another at once."""
@@ -209,26 +224,34 @@ class Embedded(Deployment):
     @property
     def broker(self) -> redis.Redis:
         """The broker's own door."""
-        return _door(socket_path(self.folder / "state"))
+        return _door(socket_path(self.folder / self.state))
 
 
 class Split(Deployment):
     """API, dispatcher and two workers beside PostgreSQL and Valkey: each a process that can die alone."""
 
     name = "split"
+    state = "blobs"
 
-    def __init__(self, folder: Path, given: Mapping[str, object], mutant: str | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        given: Mapping[str, object],
+        mutant: str | None,
+        *,
+        own_disk: bool = False,
+    ) -> None:
         # What was committed must outlive a crash of the server: that is what is being proven.
         self.postgres = PostgresServer(durable=True)
         self.valkey = ValkeyServer()
         self._database_url = self.postgres.create("chaos")
-        super().__init__(folder, given, mutant)
+        super().__init__(folder, given, mutant, own_disk=own_disk)
 
     def _places(self) -> Mapping[str, object]:
         return {
             "database_url": self._database_url,
             "broker_url": self.valkey.broker_url,
-            "blob_url": f"file://{self.folder}/blobs",
+            "blob_url": f"file://{self.folder / self.state}",
         }
 
     def _commands(self) -> Mapping[str, list[str]]:

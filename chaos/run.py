@@ -214,13 +214,18 @@ class Run:
         aim = self._plan.aim
         quiet_seconds = self._plan.quiet_seconds if aim is None else aim.quiet_seconds
         deadline = time.monotonic() + quiet_seconds
+        last = () if aim is None else aim.last
         counts: Counts | None = None
         while time.monotonic() < deadline:
             self._tend()
             if not any(caller.is_alive() for caller in callers):
                 counts = self._count()
-                if counts is not None and counts.left == 0:
-                    break
+            if counts is not None and counts.left == 0:
+                break
+            if counts is not None and counts.due <= len(last):
+                for name in last:
+                    self._assaults.do(name)
+                last = ()
             time.sleep(TICK_SECONDS)
         self._assaults.relent()
         left = "?" if counts is None else counts.left

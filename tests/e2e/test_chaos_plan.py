@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from app.infra import faults
 from chaos import inside
@@ -75,14 +80,41 @@ def test_an_outage_that_is_cut_short_is_not_counted() -> None:
     assert not outages.done
 
 
+def test_a_disk_of_its_own_is_full_and_has_room_again(tmp_path: Path) -> None:
+    steps = """
+import errno, pathlib, sys
+from chaos.disk import LEFT, Disk, leave_mounts_behind
+if not leave_mounts_behind():
+    sys.exit(77)
+disk, file = Disk(pathlib.Path("own")), pathlib.Path("own/file")
+assert disk.fill()
+try:
+    file.write_bytes(bytes(2 * LEFT))
+except OSError as error:
+    assert error.errno == errno.ENOSPC
+else:
+    sys.exit("there was room")
+assert disk.make_room()
+file.write_bytes(bytes(2 * LEFT))
+disk.close()
+assert not file.exists()
+"""
+    command = [sys.executable, "-c", steps]
+    path = {"PYTHONPATH": str(Path(inside.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | path, check=False)
+    if done.returncode == 77:
+        pytest.skip("this process may not mount a file system")
+    assert done.returncode == 0
+
+
 def test_what_an_attack_may_do_has_a_name_that_is_known(tmp_path: Path) -> None:
     assaults = Assaults(Embedded(tmp_path / "service", {}, None), dict, seed=1)
-    assert set(ASSAULTS["embedded"]) <= assaults.known
-    split = {"kill database", "kill database backend"}
-    assert set(ASSAULTS["split"]) | TOUCHES["broker"] <= assaults.known | split
+    others = {"kill database", "kill database backend", "fill the disk"}
+    assert set(ASSAULTS["embedded"]) <= assaults.known | others
+    assert set(ASSAULTS["split"]) | TOUCHES["broker"] <= assaults.known | others
     assert AIMS.keys() <= MUTANTS.keys()
     for aim in AIMS.values():
-        assert set(aim.assaults) <= assaults.known
+        assert {*aim.assaults, *aim.last} <= assaults.known
         assert set(aim.armed) <= set(inside.ROLES)
 
 

@@ -1,0 +1,52 @@
+"""A disk of a deployment's own, which can be full: a tmpfs, where this process may mount one (root on Linux)."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+SIZE = 16 * 1024**3  # as much memory as is used, no more
+LEFT = 64 * 1024
+_CLONE_NEWNS = 0x00020000
+
+
+def leave_mounts_behind() -> bool:
+    """Have what is mounted from here on be seen by this process and those it starts, and end with them.
+
+    Call it before there are threads. False where that is not allowed.
+    """
+    if not sys.platform.startswith("linux") or ctypes.CDLL(None).unshare(_CLONE_NEWNS) != 0:
+        return False
+    return _ran("mount", "--make-rprivate", "/")
+
+
+class Disk:
+    """A disk over a folder that is made for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True)
+        if not _ran("mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=755", "tmpfs", str(folder)):
+            raise OSError(f"no tmpfs could be mounted on {folder}")
+
+    def fill(self) -> bool:
+        """Leave next to nothing free; False when the disk grew meanwhile."""
+        return self._resize(shutil.disk_usage(self._folder).used + LEFT)
+
+    def make_room(self) -> bool:
+        """Give it its size back."""
+        return self._resize(SIZE)
+
+    def close(self) -> None:
+        """Be gone, with all that is on it."""
+        _ran("umount", "--lazy", str(self._folder))
+
+    def _resize(self, size: int) -> bool:
+        return _ran("mount", "-o", f"remount,size={size}", str(self._folder))
+
+
+def _ran(*command: str) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
