@@ -54,9 +54,10 @@ STOPPED_AT = ("adopted", "slow")
 _ANYWHERE = ("raise", "slow")
 _SHARE_OF_DEATHS = 0.75
 _SHARE_OF_CLOCKS = 0.3
-_PASSINGS = 3
+_PASSINGS = {"api": 12}  # struck at one of so many, else of three: without an API there is no work
 _RARE = {"fan_out", "join", "reap", "take", "reaped", "sweep"}  # struck at the first passing
 _EXTRA = 0.05  # how much a seam that has had its faults weighs beside one that lacks one
+_AT_ONCE = 2  # seams at which one process is armed, at most: it took long to start, and some are seldom passed
 _ORDERS = 8
 _ARMED_STILL = 2
 """Of so many orders a process takes one. The others leave it in peace, once its seams have all had their faults."""
@@ -81,11 +82,9 @@ class Orders:
                 continue
             owed = [max(self._each - fired[point], 0) for point in points]
             n_armed = _ORDERS if any(owed) else _ARMED_STILL
-            weights = [
-                n**2 + _EXTRA for n in owed
-            ]  # squared: the last ones are what a run waits for
-            chosen = self._random.choices(points, weights, k=n_armed)
-            faults = [self._fault(point) for point in chosen]
+            # Squared: a run waits for the last ones.
+            weights = [n**2 + _EXTRA for n in owed]
+            faults = [self._faults(role, points, weights) for _ in range(n_armed)]
             faults += [""] * (_ORDERS - n_armed)
             # The dispatcher judges by its clock what others have written.
             wrong = clocks and role == "dispatcher"
@@ -111,11 +110,15 @@ class Orders:
         """The seams that have yet to have their faults."""
         return [point for point in self._seams if fired[point] < self._each]
 
-    def _fault(self, point: str) -> str:
+    def _faults(self, role: str, points: Sequence[str], weights: Sequence[float]) -> str:
+        chosen = self._random.choices(points, weights, k=_AT_ONCE)
+        return ",".join(self._fault(role, point) for point in dict.fromkeys(chosen))
+
+    def _fault(self, role: str, point: str) -> str:
         action = KILL
         if self._random.random() > _SHARE_OF_DEATHS:
             action = self._random.choice(OTHERS.get(point, _ANYWHERE))
-        passing = 1 if point in _RARE else self._random.randint(1, _PASSINGS)
+        passing = 1 if point in _RARE else self._random.randint(1, _PASSINGS.get(role, 3))
         return f"{point}={action}@{passing}"
 
     def _clock(self, wrong: bool) -> list[str]:

@@ -72,7 +72,7 @@ class Caller(threading.Thread):
         doings: list[tuple[Callable[[], None], int]] = [
             (self._upload, 3),
             (self._train, 6),
-            (self._search, 2),
+            (self._search, 3),
             (self._evaluate, 3),
             (self._score, 2),
             (self._cancel, 2),
