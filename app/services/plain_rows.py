@@ -32,7 +32,8 @@ from core.kernel import kernel
 
 Floats = npt.NDArray[np.float64]
 
-_HEAD = re.compile(rb'\s*\{\s*"columns"\s*:\s*(\[[^\]]*\])\s*,\s*"data"\s*:\s*\[')
+# A regular expression's \s takes form feeds, too, which are no space to JSON.
+_HEAD = re.compile(rb'~\{~"columns"~:~(\[[^\]]*\])~,~"data"~:~\['.replace(b"~", rb"[ \t\n\r]*"))
 _OTHER = -1  # where something is not plain
 _MOST_EXPONENT = 999
 _OPEN, _SHUT, _COMMA, _END, _MINUS, _PLUS, _POINT, _0, _9, _E, _e = b"[],}-+.09Ee"

@@ -103,6 +103,8 @@ def test_a_body_gets_room_for_as_many_rows_as_it_can_hold() -> None:
         b'{"columns":["a","b c","d"],"data":[[1,2,3]],"x":1}',
         b'{"data":[[1,2,3]],"columns":["a","b c","d"]}',
         b'{"columns":["a","b c","d"],"data":[[1,2,3]]',
+        b'\f{"columns":["a","b c","d"],"data":[[1,2,3]]}',
+        b'{"columns":["a","b c","d"]\v,"data":[[1,2,3]]}',
     ],
 )
 def test_other_bodies_are_left_undone(text: bytes) -> None:
