@@ -174,7 +174,7 @@ class ModelCache:
                 code="artifact_missing",
             ) from error
         ranker = artifact.load(data)
-        return Served(
+        served = Served(
             model.id,
             ranker,
             FeatureIndex(model.features, ranker.categories_),
@@ -185,6 +185,9 @@ class ModelCache:
             model.spelling,
             len(data),
         )
+        # Kernels are loaded, or even compiled, here and not in the event loop, where one row is scored.
+        served.score(np.full((1, len(model.features)), np.nan))
+        return served
 
 
 def artifact_key(model: Model) -> str:

@@ -13,6 +13,9 @@ from app.db.session import Database
 from app.errors import Invalid, NotFound, Unavailable
 from app.services import models, scoring
 from app.services.scoring import ModelCache
+from core.boosting import stumps
+from core.kernel import kernel, load_all
+from core.metrics import placing
 
 
 class Bench:
@@ -85,6 +88,21 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
     bench.cache.find(OWNER, second)  # as large: there is room for either
     assert bench.cache.cached(OWNER, first) is None
     assert bench.cache.find(OWNER, first) is not kept
+
+
+def test_the_first_row_finds_kernels_that_are_loaded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_id = bench.train()
+    used = [(stumps, "_score"), (placing, "_find")]
+    for module, name in used:
+        load_all(module.__name__)  # then they know their types
+        known = getattr(module, name)
+        new = kernel(*known.nopython_signatures)(known.py_func)
+        monkeypatch.setattr(module, name, new)
+        assert new.signatures == []
+    bench.cache.find(OWNER, model_id)
+    assert all(getattr(module, name).signatures for module, name in used)
 
 
 def test_a_lost_artifact(bench: Bench) -> None:
