@@ -222,7 +222,7 @@ class Settings(BaseSettings):
     )
     model_cache_bytes: Bytes = Field(
         default=1 << 30,
-        description="What they may take in all, in bytes of their artifacts; one is always kept.",
+        description="Bytes that they may take in memory in all, roughly counted; one is always kept.",
     )
 
     @field_validator("state_dir")

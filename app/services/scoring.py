@@ -6,7 +6,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -31,6 +31,10 @@ from core.table import CodedTable
 Floats = npt.NDArray[np.float64]
 
 MOST_EXPLAINED = 1_000
+_TIMES_ARTIFACT = (
+    4  # what a ranker takes with all that it keeps ready: twice its artifact to five times
+)
+_BYTES_A_CATEGORY = 330  # with its places in four indices; a few of them are in the artifact
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +52,8 @@ class Served:
     """Whether the curve is put together from out-of-fold scores."""
     spelling: Mapping[str, Any] | None = None
     """How tables spell missing values and decimals, where the model's own table did not do as usual."""
-    artifact_bytes: int = 0
-    """The length of its artifact, which is about what it takes in memory."""
+    n_bytes: int = 0
+    """About what it takes in memory, see `count_bytes`."""
 
     def label(self, name: str | None) -> int:
         """The position of a label that is to be looked at alone; a model with one label takes no name."""
@@ -155,12 +159,12 @@ class ModelCache:
             return served
 
     def _make_room(self) -> None:
-        n_bytes = sum(served.artifact_bytes for served in self._served.values())
+        n_bytes = sum(served.n_bytes for served in self._served.values())
         while len(self._served) > self._size or (
             n_bytes > self._most_bytes and len(self._served) > 1
         ):
             _, gone = self._served.popitem(last=False)
-            n_bytes -= gone.artifact_bytes
+            n_bytes -= gone.n_bytes
             self.memory.clear()  # which would hold it for longer
 
     def _read(self, model: Model) -> Served:
@@ -183,11 +187,17 @@ class ModelCache:
             None if model.labels is None else [label["name"] for label in model.labels],
             models.is_approximate(model, models.VALIDATION),
             model.spelling,
-            len(data),
+            count_bytes(len(data), ranker.categories_),
         )
         # Kernels are loaded, or even compiled, here and not in the event loop, where one row is scored.
         served.score(np.full((1, len(model.features)), np.nan))
         return served
+
+
+def count_bytes(artifact_bytes: int, categories: Sequence[Sequence[str] | None] | None) -> int:
+    """About what a loaded model takes in memory."""
+    n_categories = sum(len(words or ()) for words in categories or ())
+    return _TIMES_ARTIFACT * artifact_bytes + _BYTES_A_CATEGORY * n_categories
 
 
 def artifact_key(model: Model) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from workbench import OWNER, Workbench, breast_cancer
 from app.db.session import Database
 from app.errors import Invalid, NotFound, Unavailable
 from app.services import models, scoring
+from app.services.features import FeatureIndex
 from app.services.scoring import ModelCache
 from core.boosting import stumps
 from core.kernel import kernel, load_all
@@ -79,15 +81,27 @@ def test_the_least_recently_used_goes_first(db: Database, tmp_path: Path) -> Non
 def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> None:
     first, second = (bench.train() for _ in range(2))
     one = bench.cache.find(OWNER, first)
-    assert one.artifact_bytes > 0
+    assert one.n_bytes > 0
     bench.cache = ModelCache(
-        bench.bench.db, bench.bench.blobs, 10, bench.errands.append, most_bytes=one.artifact_bytes
+        bench.bench.db, bench.bench.blobs, 10, bench.errands.append, most_bytes=one.n_bytes
     )
     kept = bench.cache.find(OWNER, first)
     assert bench.cache.find(OWNER, first) is kept
     bench.cache.find(OWNER, second)  # as large: there is room for either
     assert bench.cache.cached(OWNER, first) is None
     assert bench.cache.find(OWNER, first) is not kept
+
+
+def test_words_count_as_what_they_take() -> None:
+    tracemalloc.start()
+    try:
+        words = [f"word {i}" for i in range(5_000)]
+        features = FeatureIndex([{"name": "x", "type": "categorical", "missing": False}], [words])
+        took, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert features.names == ["x"]
+    assert 0.5 * took < scoring.count_bytes(0, [None, words]) < 2 * took
 
 
 def test_the_first_row_finds_kernels_that_are_loaded(
