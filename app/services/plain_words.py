@@ -1,8 +1,8 @@
 """The words of a model's categorical features, to be found in the bytes of a body by a compiled reader.
 
 Bytes are taken by eights, as integers of 64 bits with the first byte lowest. Each feature has buckets of its own, more
-than twice as many as words, and a word is in the one that its hash names. So most texts are compared with one word or
-none. Anybody may know the hash and choose words that share a bucket: there they are in order, and it is bisected.
+than four times as many as words, and a word is in the one that its hash names. So most texts are compared with one word
+or none. Anybody may know the hash and choose words that share a bucket: there they are in order, and it is bisected.
 """
 
 from __future__ import annotations

@@ -31,10 +31,8 @@ from core.table import CodedTable
 Floats = npt.NDArray[np.float64]
 
 MOST_EXPLAINED = 1_000
-_TIMES_ARTIFACT = (
-    4  # what a ranker takes with all that it keeps ready: twice its artifact to five times
-)
-_BYTES_A_CATEGORY = 330  # with its places in four indices; a few of them are in the artifact
+_TIMES_ARTIFACT = 4  # what a ranker takes, with what it keeps ready: twice to five times
+_BYTES_A_CATEGORY = 330  # in all indices; its letters count as part of the artifact
 
 
 @dataclass(frozen=True, eq=False)
