@@ -43,7 +43,10 @@ def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[..., Any]], A
             with global_compiler_lock:  # held by whoever compiles: numba asks for the same one
                 if not is_loaded:
                     for signature in signatures:
-                        compile_one(signature)
+                        try:
+                            compile_one(signature)
+                        except OSError:  # its cache finds no room: it is compiled all the same
+                            compile_one(signature)
                     compiled.disable_compile()
                     is_loaded = True
 

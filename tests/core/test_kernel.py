@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -62,6 +63,22 @@ def test_threads_may_call_it_first_at_once() -> None:
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(call, range(4))) == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_a_cache_that_finds_no_room_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    scaled = kernel(_WIDE, _NARROW)(_scaled)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        found = scaled(np.full(1, 3.0), 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert found == 6.0
+    assert len(scaled.signatures) == 2
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size] == []
 
 
 def test_options_are_numbas() -> None:
