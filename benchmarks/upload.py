@@ -112,7 +112,9 @@ class Sink(BaseHTTPRequestHandler):
         left = int(self.headers["Content-Length"])
         buffer = memoryview(bytearray(1 << 20))
         while left:
-            left -= self.rfile.readinto(buffer[: min(left, len(buffer))])
+            if not (read := self.rfile.readinto(buffer[: min(left, len(buffer))])):
+                return  # the client is gone
+            left -= read
         self.send_response(202)
         self.end_headers()
 

@@ -6,6 +6,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SIZE = 16 * 1024**3  # as much memory as is used, no more
@@ -20,7 +21,10 @@ def leave_mounts_behind() -> bool:
     """
     if not sys.platform.startswith("linux") or ctypes.CDLL(None).unshare(_CLONE_NEWNS) != 0:
         return False
-    return _ran("mount", "--make-rprivate", "/")
+    if not _ran("mount", "--make-rprivate", "/"):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        return _mount(folder, 1 << 20) and _ran("umount", folder)
 
 
 class Disk:
@@ -29,7 +33,7 @@ class Disk:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True)
-        if not _ran("mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=755", "tmpfs", str(folder)):
+        if not _mount(str(folder), SIZE):
             raise OSError(f"no tmpfs could be mounted on {folder}")
 
     def fill(self) -> bool:
@@ -46,6 +50,10 @@ class Disk:
 
     def _resize(self, size: int) -> bool:
         return _ran("mount", "-o", f"remount,size={size}", str(self._folder))
+
+
+def _mount(folder: str, size: int) -> bool:
+    return _ran("mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", folder)
 
 
 def _ran(*command: str) -> bool:

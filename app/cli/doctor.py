@@ -84,6 +84,7 @@ def _broker_url(settings: Settings) -> str:
 
 def _holder(settings: Settings) -> int | None:
     """The `serve` that runs on this state: it left its pid with its lock."""
+    pid = None
     try:
         with (settings.state_dir / "lock").open() as file:
             pid = int(file.read())

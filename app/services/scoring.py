@@ -102,7 +102,7 @@ class ModelCache:
         self._blobs = blobs
         self._size = size
         self._most_bytes = most_bytes
-        self._served: OrderedDict[str, Served] = OrderedDict()
+        self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by owner and id
         self.memory: Memory[tuple[str, str], Served] = Memory(
             lambda seen: later(partial(self._look_again, *seen)), size=size
         )
@@ -121,7 +121,7 @@ class ModelCache:
         looked_at = time.monotonic()
         with self._db.read() as session:
             model = models.find(session, owner, ref)
-        served = self._get(model.id) or self._load(model)
+        served = self._get(model) or self._load(model)
         if ref == model.id:
             self.memory.put((owner, ref), served, looked_at)
         return served
@@ -130,7 +130,7 @@ class ModelCache:
         """Drop a model that was deleted in this process."""
         self.memory.drop((owner, model_id))
         with self._lock:
-            self._served.pop(model_id, None)
+            self._served.pop((owner, model_id), None)
 
     def _look_again(self, owner: str, model_id: str) -> None:
         try:
@@ -138,21 +138,22 @@ class ModelCache:
         except NotFound:  # deleted by another process
             self.forget(owner, model_id)
 
-    def _get(self, model_id: str) -> Served | None:
+    def _get(self, model: Model) -> Served | None:
+        key = (model.owner, model.id)
         with self._lock:
-            served = self._served.get(model_id)
+            served = self._served.get(key)
             if served is not None:
-                self._served.move_to_end(model_id)
+                self._served.move_to_end(key)
             return served
 
     def _load(self, model: Model) -> Served:
         with self._loading:  # one at a time: those who wait find it loaded
-            served = self._get(model.id)
+            served = self._get(model)
             if served is not None:
                 return served
             served = self._read(model)
             with self._lock:
-                self._served[model.id] = served
+                self._served[model.owner, model.id] = served
                 self._make_room()
             return served
 
@@ -161,9 +162,9 @@ class ModelCache:
         while len(self._served) > self._size or (
             n_bytes > self._most_bytes and len(self._served) > 1
         ):
-            _, gone = self._served.popitem(last=False)
+            key, gone = self._served.popitem(last=False)
             n_bytes -= gone.n_bytes
-            self.memory.clear()  # which would hold it for longer
+            self.memory.drop(key)  # which would hold it for longer
 
     def _read(self, model: Model) -> Served:
         with self._db.read() as session:
