@@ -97,9 +97,9 @@ def test_a_job_over_its_memory_fails_with_the_limit_named(
 ) -> None:
     roomy = make_shop()
     slots = make_slots(roomy)
-    big, small = roomy.ready_table(100_000), roomy.ready_table()
+    big, small = roomy.ready_table(1_000_000), roomy.ready_table()
     slots.stop()
-    limit = 6 * 1024**2
+    limit = 64 * 1024**2  # more than what the first fit of its kind loads
     tight = make_shop(job_memory_bytes=limit, worker_slots=2)
     make_slots(tight)
     neighbour = tight.train(small, 500, weak_ranker="tree")

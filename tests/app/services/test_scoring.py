@@ -93,6 +93,7 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
 
 
 def test_words_count_as_what_they_take() -> None:
+    FeatureIndex([{"name": "x", "type": "categorical", "missing": False}], [["a"]])  # its kernel
     tracemalloc.start()
     try:
         words = [f"word {i}" for i in range(5_000)]
