@@ -22,6 +22,7 @@ from servers import eventually
 from stack import Caller, Stack, deploy, table
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(900)  # the image compiles every kernel: minutes of two cores
 SECRETS = {"POSTGRES_PASSWORD": "elephant", "REDIS_PASSWORD": "dictionary"}
 DATABASE, BROKER = "RANKWRIGHT_DATABASE_URL", "RANKWRIGHT_BROKER_URL"
 
