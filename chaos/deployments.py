@@ -83,6 +83,7 @@ class Deployment(ABC):
     ) -> None:
         self.disk = Disk(folder / self.state) if own_disk else None
         self.folder = folder
+        self._start_servers()
         self.logs = folder / "logs"
         self.logs.mkdir(parents=True)
         self.port = _free_port()
@@ -93,6 +94,10 @@ class Deployment(ABC):
         self._starts = 0
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._restart_at: dict[str, float] = {}
+
+    @abstractmethod
+    def _start_servers(self) -> None:
+        """Start what its processes find running."""
 
     @abstractmethod
     def _places(self) -> Mapping[str, object]:
@@ -196,6 +201,9 @@ class Embedded(Deployment):
     state = "state"
     changes = ("restart-at-once",)
 
+    def _start_servers(self) -> None:
+        """None: `serve` has its own."""
+
     def _places(self) -> Mapping[str, object]:
         return {"state_dir": self.folder / self.state}
 
@@ -233,19 +241,11 @@ class Split(Deployment):
     name = "split"
     state = "blobs"
 
-    def __init__(
-        self,
-        folder: Path,
-        given: Mapping[str, object],
-        mutant: str | None,
-        *,
-        own_disk: bool = False,
-    ) -> None:
+    def _start_servers(self) -> None:
         # What was committed must outlive a crash of the server: that is what is being proven.
         self.postgres = PostgresServer(durable=True)
         self.valkey = ValkeyServer()
         self._database_url = self.postgres.create("chaos")
-        super().__init__(folder, given, mutant, own_disk=own_disk)
 
     def _places(self) -> Mapping[str, object]:
         return {

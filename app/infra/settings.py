@@ -78,7 +78,8 @@ class Settings(BaseSettings):
         default=None, description="Threads of one fit. Default: the cores divided by the slots."
     )
     job_memory_bytes: Bytes | None = Field(
-        default=None, description="Memory that one job may take, in bytes. Default: no limit."
+        default=None,
+        description="Bytes that one job may take, with what a first fit of its kind loads. Default: no limit.",
     )
     job_timeout_seconds: Seconds = Field(
         default=3600.0, description="Longest run of a job that names no timeout, in seconds."
