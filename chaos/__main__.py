@@ -20,6 +20,8 @@ SECONDS_A_KILL = 15.0
 START_SECONDS = 600.0
 LONG = 100
 """So many kills make a run long enough for outages of minutes."""
+ORPHAN_SECONDS = 90.0
+"""The leases of production promise that an orphan runs again within this time, unless a server is away for minutes."""
 NEVER = 86400.0
 
 
@@ -64,6 +66,7 @@ def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool)
     aim = AIMS.get(given.mutant)
     seams = POINTS if aim is None else ()
     most = max(kills, len(seams) * given.each)
+    outages = aim is None and kills >= LONG
     plan = Plan(
         kills=kills,
         each=given.each,
@@ -71,7 +74,8 @@ def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool)
         quiet_seconds=QUIET_SECONDS,
         every_seconds=given.every,
         seams=tuple(seams),
-        outages=aim is None and kills >= LONG,
+        outages=outages,
+        within_seconds=ORPHAN_SECONDS if given.leases == "production" and not outages else None,
         aim=aim,
         seed=given.seed,
     )

@@ -55,6 +55,15 @@ def recoveries(
     return found
 
 
+def late(found: Iterable[Recovery], within: float) -> list[str]:
+    """What broke the promise that an orphan runs again so soon."""
+    return [
+        f"late: {job_id} ran again {seconds:.1f} s after its worker died"
+        for job_id, seconds, _ in found
+        if seconds > within
+    ]
+
+
 def summary(seconds: Sequence[float]) -> str:
     """Median, 95th percentile and the greatest, in seconds."""
     if len(seconds) < 2:

@@ -20,7 +20,7 @@ from chaos.deployments import Deployment
 from chaos.logs import Firing, Logs
 from chaos.orders import KILL, PASSED_BY, STOPPED_AT, Orders
 from chaos.outages import Outages
-from chaos.recovery import Recovery, recoveries
+from chaos.recovery import Recovery, late, recoveries
 from chaos.workload import Caller, Ledger
 
 TICK_SECONDS = 0.1
@@ -48,6 +48,7 @@ class Plan:
     most_open: int = 60  # with those that wait for their next attempt
     callers: int = 2
     outages: bool = False  # of minutes
+    within_seconds: float | None = None  # every orphan must run again
     aim: Aim | None = None
     seed: int = 0
 
@@ -107,6 +108,8 @@ class Run:
         report.errors = self._logs.errors
         deaths = [*self._killed, *((death.pid, death.at) for death in self._assaults.deaths)]
         report.recovered = recoveries(self._db, deaths, self._logs.workers)
+        if (within := self._plan.within_seconds) is not None:
+            report.findings += late(report.recovered, within)
         self._db.close()
         return report
 

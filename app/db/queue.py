@@ -32,8 +32,9 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.db import parts
 from app.db.base import Json
+from app.db.overdue import lease_is_over
 from app.db.tables import Job, JobState
-from app.db.time import db_now
+from app.db.time import db_now, machine_now
 
 
 class Held(NamedTuple):
@@ -126,6 +127,7 @@ def _claim(*, capped: bool) -> ReturningUpdate[Job, float | None]:
             lease_token=Job.lease_token + 1,
             lease_expires_at=_LEASE_END,
             beats=0,
+            beaten_at=machine_now(),
             worker_id=bindparam("claimed_by"),
             progress=case((_IN_PARTS, Job.progress), else_=literal({}, JSON)),
             started_at=case((_IN_PARTS, func.coalesce(Job.started_at, db_now())), else_=db_now()),
@@ -143,7 +145,7 @@ _CLAIM_TURN = text("SELECT pg_advisory_xact_lock(7236512904)")
 _BEAT = (
     update(Job)
     .where(*_HELD)
-    .values(lease_expires_at=_LEASE_END, beats=Job.beats + 1)
+    .values(lease_expires_at=_LEASE_END, beats=Job.beats + 1, beaten_at=machine_now())
     .returning(Job.cancel_requested_at, Job.event_seq)
 )
 
@@ -304,7 +306,7 @@ def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -
     job.state = JobState.QUEUED
     job.attempt = attempt
     job.not_before = db_now() + delay_seconds if delay_seconds else 0.0
-    job.lease_expires_at = None
+    job.lease_expires_at = job.beaten_at = None
     job.worker_id = None
     job.event_seq += 1
     session.flush()
@@ -324,11 +326,7 @@ def release_misdated(session: Session, longest_delay: float) -> None:
     )
 
 
-def running(session: Session, *, expired_only: bool) -> Sequence[Held]:
-    """The running jobs, or those whose lease ran out by the database's clock."""
-    statement = select(Job.id, Job.lease_token, Job.beats, Job.parent_id).where(
-        Job.state == JobState.RUNNING
-    )
-    if expired_only:
-        statement = statement.where(Job.lease_expires_at < db_now())
-    return [Held(*row) for row in session.execute(statement)]
+def silent(session: Session, lease_seconds: float) -> Sequence[Held]:
+    """The running jobs whose lease is over."""
+    held = select(Job.id, Job.lease_token, Job.beats, Job.parent_id)
+    return [Held(*row) for row in session.execute(held.where(lease_is_over(lease_seconds)))]

@@ -18,6 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.db import audit
+from app.db.time import MACHINE_CLOCK
 from app.errors import OutOfSpace, Unavailable
 
 SQLITE_BUSY_SECONDS = 10.0
@@ -168,6 +169,7 @@ def _sqlite_connect(connection: Any, _record: Any) -> None:
     _switch_to_wal(connection)
     for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+    connection.create_function(MACHINE_CLOCK, 0, time.monotonic)
 
 
 def _switch_to_wal(connection: Any) -> None:

@@ -172,6 +172,7 @@ class Job(Base):
 
     A part of a job is a row of its own, numbered by `stage` and `part` within its parent. `deadline_at` is set once a
     job fans out, and is then the same for all its rows. `checkpoint_key` names what the next attempt may go on from.
+    `beaten_at` is the machine's time of the claim or the last heartbeat, and NULL on PostgreSQL.
     """
 
     __tablename__ = "jobs"
@@ -209,6 +210,7 @@ class Job(Base):
     lease_token: Mapped[int]
     lease_expires_at: Mapped[float | None]
     beats: Mapped[int]
+    beaten_at: Mapped[float | None]
     worker_id: Mapped[str | None]
     cancel_requested_at: Mapped[float | None]
     progress: Mapped[Json]

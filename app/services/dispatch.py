@@ -14,7 +14,7 @@ from app.infra.blobs import BlobStore
 from app.infra.producer import BrokerAway, Producer
 from app.infra.settings import Settings
 from app.services.housekeeping import Housekeeper
-from app.services.reap import Reaped, Reaper
+from app.services.reap import Reaper
 
 log = logging.getLogger(__name__)
 
@@ -94,17 +94,13 @@ class Dispatcher:
             now = time.monotonic()
             try:
                 if now >= reap_at:
-                    reap_at = now + self._reap_in(self._reaper.reap())
+                    self._reaper.reap()
+                    reap_at = now + self._settings.reap_seconds
                 self._publish()
                 self._database(None)
             except Unavailable as error:
                 self._database(error)
             stop.wait(min(OUTBOX_SECONDS, max(0.0, reap_at - time.monotonic())))
-
-    def _reap_in(self, reaped: Reaped) -> float:
-        # Not a whole interval later than a watched lease runs out: "runs again within 90 s" leaves no room.
-        due = reaped.due_seconds
-        return self._settings.reap_seconds if due is None else min(self._settings.reap_seconds, due)
 
     def _publish(self) -> None:
         try:

@@ -36,7 +36,7 @@ def dispatcher_fault(db: Database, producer: Producer, settings: Settings) -> st
         producer.ping()
         with db.read() as session:
             wake_ups = overdue.wake_ups(session, OWED_SECONDS)
-            leases = overdue.leases(session, late)
+            leases = overdue.leases(session, settings.lease_seconds, late)
     except (BrokerAway, Unavailable) as error:
         return str(error)
     if wake_ups:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 
 import redis
 
@@ -19,19 +20,20 @@ from app.services import jobs, queue
 from app.services.dispatch import publish_pending
 from app.services.reap import Reaper
 
+LEASE_SECONDS = 0.01
+
 
 def tell(database_url: str, broker_url: str) -> None:
     """Have it all happen."""
     db, producer = Database(database_url), Producer(broker_url)
     broker = redis.Redis(unix_socket_path=broker_url.removeprefix("redis+socket://"))
-    settings = Settings(database_url=database_url)
+    settings = Settings(
+        database_url=database_url, lease_seconds=LEASE_SECONDS, heartbeat_seconds=LEASE_SECONDS / 4
+    )
     _accept(db, settings)
     slow = queue.claim(db, settings, "wrk_slow")
-    now = [0.0]
-    reaper = Reaper(db, settings, lambda: now[0])
-    reaper.reap()
-    now[0] += settings.lease_seconds
-    assert reaper.reap().requeued
+    time.sleep(2 * LEASE_SECONDS)
+    assert Reaper(db, settings).reap().requeued
     quick = queue.claim(db, settings, "wrk_quick")
     for claim in (slow, quick):
         assert claim is not None

@@ -6,12 +6,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from app.db.session import Database
 from app.infra import faults
+from app.infra.settings import Settings
+from app.services import jobs, queue
+from app.services.reap import Reaper
 from chaos import inside
 from chaos.aims import AIMS
 from chaos.assaults import ASSAULTS, TOUCHES, Assaults
@@ -19,6 +24,7 @@ from chaos.deployments import Embedded, Outage
 from chaos.mutants import MUTANTS
 from chaos.orders import PASSED_BY, Orders
 from chaos.outages import Outages
+from chaos.recovery import late, recoveries
 
 SEAMS = tuple(faults.POINTS)
 
@@ -122,3 +128,24 @@ def test_what_an_attack_may_do_has_a_name_that_is_known(tmp_path: Path) -> None:
 def _orders(folder: Path, role: str) -> list[dict[str, str]]:
     orders: list[dict[str, str]] = json.loads(inside.orders_path(folder, role).read_text())
     return orders
+
+
+def test_an_orphan_that_runs_again_too_late_is_a_finding(sqlite_url: str) -> None:
+    db = Database(sqlite_url)
+    settings = Settings(lease_seconds=0.01, heartbeat_seconds=0.001)
+    with db.write() as session:
+        job = jobs.enqueue(session, settings, owner="ada", kind="compare", name="two", spec={})
+    assert queue.claim(db, settings, "wrk_dead") is not None
+    died_at = time.time() - 100.0
+    time.sleep(0.05)
+    assert Reaper(db, settings).reap().requeued == [job.id]
+    assert queue.claim(db, settings, "wrk_next") is not None
+    (found,) = recoveries(db, [(41, died_at - 1000.0), (42, died_at)], {42: "wrk_dead"})
+    assert (found.job_id, found.first) == (job.id, True)
+    assert found.seconds == pytest.approx(100.0, abs=5.0)
+    assert late([found], 200.0) == []
+    assert late([found], 90.0) == [
+        f"late: {job.id} ran again {found.seconds:.1f} s after its worker died"
+    ]
+    assert recoveries(db, [], {}) == []  # nobody knows when
+    db.close()

@@ -44,7 +44,7 @@ def jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterator[Fin
         counts = rows.open_jobs(session)
         oldest = rows.oldest_due(session)
         wake_ups = overdue.wake_ups(session, OWED_SECONDS)
-        leases = overdue.leases(session, late)
+        leases = overdue.leases(session, settings.lease_seconds, late)
         stuck = len(part_rows.stuck(session))
         alive = worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds)
     said = ", ".join(f"{counts.get(state, 0)} {state}" for state in _OPEN)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import update
 
 from app.db.session import Database
-from app.db.tables import Dataset, DatasetStatus, Job
+from app.db.tables import Dataset, DatasetStatus, Job, JobState
 from app.infra.ids import new_id
 from app.infra.settings import Settings
 from app.services import jobs, queue
@@ -49,6 +49,18 @@ def change(db: Database, job_id: str, **values: Any) -> None:
     """Change a job's row behind everybody's back, as time or a broken clock would."""
     with db.write() as session:
         session.execute(update(Job).where(Job.id == job_id).values(**values))
+
+
+def hear_nothing(db: Database, *job_ids: str, seconds: float = 60.5) -> None:
+    """Have so much time go by since the last heartbeat of these jobs, or of all that run."""
+    with db.write() as session:
+        session.execute(
+            update(Job)
+            .where(Job.id.in_(job_ids) if job_ids else Job.state == JobState.RUNNING)
+            .values(
+                lease_expires_at=Job.lease_expires_at - seconds, beaten_at=Job.beaten_at - seconds
+            )
+        )
 
 
 def add_dataset(db: Database, job_id: str | None = None, **values: Any) -> Dataset:

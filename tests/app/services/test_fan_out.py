@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from mortal_worker import work
+from queue_steps import hear_nothing
 from sqlalchemy import func, select, update
 from workbench import OWNER, Workbench
 
 from app.db.model_tables import Model
 from app.db.schema import Base
 from app.db.session import Database
-from app.db.tables import Job, JobState
+from app.db.tables import Job
 from app.infra.settings import Settings
 from app.services import jobs
 from app.services.reap import Reaper
@@ -102,15 +103,8 @@ def _timeless(value: Any) -> Any:
 
 def let_leases_run_out(bench: Workbench) -> None:
     """Have the reaper see that a worker is gone, and skip what its job would wait."""
-    now = [0.0]
-    reaper = Reaper(bench.db, bench.settings, lambda: now[0])
-    reaper.reap()
-    with bench.db.write() as session:
-        session.execute(
-            update(Job).where(Job.state == JobState.RUNNING).values(lease_expires_at=1.0)
-        )
-    now[0] += bench.settings.lease_seconds
-    assert len(reaper.reap().requeued) <= 1
+    hear_nothing(bench.db)
+    assert len(Reaper(bench.db, bench.settings).reap().requeued) <= 1
     with bench.db.write() as session:
         session.execute(update(Job).values(not_before=0.0))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
+import time
 
 import pytest
 from queue_steps import (
@@ -13,6 +16,7 @@ from queue_steps import (
     claimed,
     find_dataset,
     finish,
+    hear_nothing,
     seen,
     submit,
 )
@@ -20,6 +24,7 @@ from sqlalchemy import select, text
 
 from app.db.session import Database
 from app.db.tables import DatasetStatus, Job, JobState, Outbox
+from app.db.time import machine_now
 from app.errors import LeaseLost
 from app.infra.settings import Settings
 from app.services import jobs, queue
@@ -29,42 +34,19 @@ SETTINGS = Settings(lease_seconds=60.0, job_max_attempts=2)
 LATER = 4e9
 
 
-class Clock:
-    """A monotonic clock that a test moves by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def reaper(db: Database, clock: Clock) -> Reaper:
-    return Reaper(db, SETTINGS, clock)
-
-
-def let_lease_run_out(db: Database, reaper: Reaper, clock: Clock, *ids: str) -> None:
-    """A lease's time goes by on the clock that counts: the database's, or on SQLite the reaper's own."""
-    assert reaper.reap().requeued == []  # a first look, which begins SQLite's watch
-    for id_ in ids:
-        change(db, id_, lease_expires_at=1.0)
-    clock.now += SETTINGS.lease_seconds
+def reaper(db: Database) -> Reaper:
+    return Reaper(db, SETTINGS)
 
 
 def test_on_postgresql_a_job_that_somebody_stands_still_with_holds_up_no_other(
-    postgres_url: str, clock: Clock
+    postgres_url: str,
 ) -> None:
     db = Database(postgres_url)
     frozen, lost = submit(db), submit(db)
     claimed(db), claimed(db)
-    reaper = Reaper(db, SETTINGS, clock)
-    let_lease_run_out(db, reaper, clock, frozen.id, lost.id)
+    reaper = Reaper(db, SETTINGS)
+    hear_nothing(db)
     with db.write() as session:
         session.execute(select(Job).where(Job.id == frozen.id).with_for_update())
         assert reaper.reap().requeued == [lost.id]
@@ -75,11 +57,11 @@ def test_on_postgresql_a_job_that_somebody_stands_still_with_holds_up_no_other(
 
 class TestLostLease:
     def test_the_job_is_queued_again_at_once_and_its_old_worker_is_fenced_off(
-        self, db: Database, reaper: Reaper, clock: Clock
+        self, db: Database, reaper: Reaper
     ) -> None:
         job = submit(db, SETTINGS)
         stale = claimed(db, worker="wrk_dead")
-        let_lease_run_out(db, reaper, clock, job.id)
+        hear_nothing(db, job.id)
         assert reaper.reap().requeued == [job.id]
         with pytest.raises(LeaseLost):
             queue.heartbeat(db, SETTINGS, stale)
@@ -97,22 +79,30 @@ class TestLostLease:
         with db.read() as session:
             assert session.scalars(select(Outbox.attempt).order_by(Outbox.attempt)).all() == [1, 2]
 
-    def test_the_second_loss_waits(self, db: Database, reaper: Reaper, clock: Clock) -> None:
-        job = submit(db, Settings(job_max_attempts=3))
-        for _ in range(2):
-            claimed(db)
-            let_lease_run_out(db, reaper, clock, job.id)
-            assert reaper.reap().requeued == [job.id]
-        assert queue.claim(db, SETTINGS, "wrk_a") is None
-        assert jobs.get(db, OWNER, job.id).not_before > 0
+    def test_later_losses_wait_and_the_silence_counts(self, db: Database) -> None:
+        short = Settings(job_max_attempts=9, lease_seconds=3.0, heartbeat_seconds=1.0)
+        job = submit(db, short)
+        for delay in (0.0, 2.0, 17.0, 57.0, 57.0):
+            change(db, job.id, not_before=0.0)
+            claimed(db, short)
+            hear_nothing(db, seconds=3.5)
+            now = time.time()
+            assert Reaper(db, short).reap().requeued == [job.id]
+            not_before = jobs.get(db, OWNER, job.id).not_before
+            assert not_before == pytest.approx(now + delay if delay else 0.0, abs=1.5)
 
-    def test_it_fails_once_attempts_are_spent(
-        self, db: Database, reaper: Reaper, clock: Clock
-    ) -> None:
+    def test_by_the_default_lease_no_loss_waits(self, db: Database) -> None:
+        job = submit(db, Settings(job_max_attempts=9))
+        for _ in range(6):
+            claimed(db)
+            hear_nothing(db)
+            assert Reaper(db, Settings()).reap().requeued == [job.id]
+
+    def test_it_fails_once_attempts_are_spent(self, db: Database, reaper: Reaper) -> None:
         job = submit(db, Settings(job_max_attempts=1), kind="ingest")
         dataset = add_dataset(db, job.id)
         claimed(db)
-        let_lease_run_out(db, reaper, clock, job.id)
+        hear_nothing(db, job.id)
         assert reaper.reap().failed == [job.id]
         kept = jobs.get(db, OWNER, job.id)
         assert kept.state == JobState.FAILED
@@ -120,28 +110,24 @@ class TestLostLease:
         assert kept.error["code"] == "attempts_spent"
         assert find_dataset(db, dataset.id).status == DatasetStatus.INVALID
 
-    def test_a_job_that_was_asked_to_stop_is_cancelled(
-        self, db: Database, reaper: Reaper, clock: Clock
-    ) -> None:
+    def test_a_job_that_was_asked_to_stop_is_cancelled(self, db: Database, reaper: Reaper) -> None:
         job = submit(db)
         claimed(db)
         jobs.cancel(db, OWNER, job.id)
-        let_lease_run_out(db, reaper, clock, job.id)
+        hear_nothing(db, job.id)
         assert reaper.reap().cancelled == [job.id]
         assert jobs.get(db, OWNER, job.id).state == JobState.CANCELLED
 
-    def test_a_heartbeat_keeps_the_job(self, db: Database, reaper: Reaper, clock: Clock) -> None:
+    def test_a_heartbeat_keeps_the_job(self, db: Database, reaper: Reaper) -> None:
         job = submit(db)
         claim = claimed(db)
         for _ in range(4):
-            let_lease_run_out(db, reaper, clock, job.id)
+            hear_nothing(db, job.id)
             queue.heartbeat(db, SETTINGS, claim)
             assert reaper.reap().requeued == []
         finish(db, claim)
 
-    def test_a_heartbeat_between_look_and_take_keeps_the_job(
-        self, db: Database, clock: Clock
-    ) -> None:
+    def test_a_heartbeat_between_look_and_take_keeps_the_job(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
 
@@ -152,23 +138,17 @@ class TestLostLease:
                 queue.heartbeat(db, SETTINGS, claim)
                 super()._take(*args)  # type: ignore[arg-type]
 
-        slow = Slow(db, SETTINGS, clock)
-        let_lease_run_out(db, slow, clock, job.id)
+        slow = Slow(db, SETTINGS)
+        hear_nothing(db, job.id)
         assert slow.reap().requeued == []
         finish(db, claim)
 
     def test_reapers_at_once_requeue_each_job_once(self, db: Database) -> None:
         ids = [submit(db, Settings(job_max_attempts=9)).id for _ in range(6)]
-        clocks = [Clock() for _ in range(4)]
-        reapers = [Reaper(db, SETTINGS, clock) for clock in clocks]
         for _ in ids:
             claimed(db)
-        for each, clock in zip(reapers, clocks, strict=True):
-            each.reap()
-            clock.now += SETTINGS.lease_seconds
-        for id_ in ids:
-            change(db, id_, lease_expires_at=1.0)
-        rounds = at_once(*(each.reap for each in reapers))
+        hear_nothing(db)
+        rounds = at_once(*(Reaper(db, SETTINGS).reap for _ in range(4)))
         assert sorted(id_ for done in rounds for id_ in done.requeued) == sorted(ids)
         for id_ in ids:
             assert [state for _, _, state in seen(db, id_)] == ["queued", "running", "queued"]
@@ -177,9 +157,8 @@ class TestLostLease:
         for _ in range(8):
             job = submit(db)
             claim = claimed(db)
-            clock = Clock()
-            reaper = Reaper(db, SETTINGS, clock)
-            let_lease_run_out(db, reaper, clock, job.id)
+            reaper = Reaper(db, SETTINGS)
+            hear_nothing(db, job.id)
             finished, reaped = at_once(
                 functools.partial(finish, db, claim, model_id="mdl_x"), reaper.reap
             )
@@ -213,43 +192,54 @@ class TestClocks:
     def db(self, sqlite_url: str) -> Database:
         return Database(sqlite_url)
 
-    def test_a_clock_set_forward_takes_no_job_from_a_living_worker(
-        self, db: Database, reaper: Reaper, clock: Clock
+    @pytest.mark.parametrize("wrong", [1.0, LATER], ids=["ahead", "behind"])
+    def test_only_silence_counts_whatever_the_clock_says(
+        self, db: Database, reaper: Reaper, wrong: float
     ) -> None:
         job = submit(db)
-        claimed(db)
-        reaper.reap()
-        change(db, job.id, lease_expires_at=1.0)  # in the past at one blow
-        clock.now += SETTINGS.lease_seconds - 1.0
-        looked = reaper.reap()
-        assert looked.requeued == []
-        assert looked.due_seconds == pytest.approx(1.0)
-        clock.now += 1.0
+        claim = claimed(db)
+        for _ in range(2):
+            hear_nothing(db, seconds=SETTINGS.lease_seconds - 5.0)
+            change(db, job.id, lease_expires_at=wrong)
+            assert reaper.reap().requeued == []
+            queue.heartbeat(db, SETTINGS, claim)
+        hear_nothing(db)
+        change(db, job.id, lease_expires_at=wrong)
         assert reaper.reap().requeued == [job.id]
-
-    def test_a_clock_set_back_does_not_keep_a_dead_workers_job(
-        self, db: Database, reaper: Reaper, clock: Clock
-    ) -> None:
-        job = submit(db)
         claimed(db)
-        change(db, job.id, lease_expires_at=LATER)
-        reaper.reap()
-        clock.now += SETTINGS.lease_seconds
-        assert reaper.reap().requeued == [job.id]
-
-    def test_a_new_attempt_is_watched_anew(
-        self, db: Database, reaper: Reaper, clock: Clock
-    ) -> None:
-        submit(db)
-        first = claimed(db)
-        reaper.reap()
-        queue.give_back(db, first)
-        claimed(db)
-        clock.now += SETTINGS.lease_seconds
         assert reaper.reap().requeued == []
 
-    def test_nothing_runs_and_nothing_is_due(self, reaper: Reaper) -> None:
-        assert reaper.reap().due_seconds is None
+    def test_a_heartbeat_from_before_the_machine_was_started_is_of_no_living_worker(
+        self, db: Database, reaper: Reaper
+    ) -> None:
+        job = submit(db)
+        claimed(db)
+        hear_nothing(db, seconds=-1000.0)  # the machine's clock begins anew
+        assert reaper.reap().requeued == [job.id]
+
+    def test_what_an_older_version_claims_has_its_lease_by_the_clock(
+        self, db: Database, reaper: Reaper
+    ) -> None:
+        job = submit(db)
+        claimed(db)
+        change(db, job.id, beaten_at=None)
+        assert reaper.reap().requeued == []
+        change(db, job.id, lease_expires_at=1.0)
+        assert reaper.reap().requeued == [job.id]
+
+    def test_another_process_reads_the_same_clock(self, db: Database) -> None:
+        ask = (
+            "import sys; from sqlalchemy import select; from app.db.session import Database; "
+            "from app.db.time import machine_now\n"
+            "with Database(sys.argv[1]).read() as session: print(session.scalar(select(machine_now())))"
+        )
+        with db.read() as session:
+            before = session.scalars(select(machine_now())).one()
+        command = [sys.executable, "-c", ask, db.url.render_as_string()]
+        asked = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        with db.read() as session:
+            after = session.scalars(select(machine_now())).one()
+        assert before < asked < after
 
 
 class TestResend:
