@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
-from sqlalchemy.sql import ColumnElement
 
+from app.db.queue import lease_is_over
 from app.db.tables import Job, JobState, Outbox
-from app.db.time import db_now, machine_now
+from app.db.time import db_now
 
 
 def wake_ups(session: Session, seconds: float) -> int:
@@ -25,23 +25,6 @@ def wake_ups(session: Session, seconds: float) -> int:
         )
     )
     return session.scalars(owed).one()
-
-
-def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnElement[bool]:
-    """Whether a running job has been without its lease for that long.
-
-    PostgreSQL's own clock says so. SQLite has only the clock of whichever process asks, which may be set at any
-    moment, forth or back: there the time of the last heartbeat is compared with the machine's, and one that lies
-    ahead is from before the machine was last started.
-    """
-    silence = lease_seconds + for_seconds
-    return and_(
-        Job.state == JobState.RUNNING,
-        case(
-            (Job.beaten_at.is_(None), Job.lease_expires_at < db_now() - for_seconds),
-            else_=~machine_now().between(Job.beaten_at, Job.beaten_at + silence),
-        ),
-    )
 
 
 def leases(session: Session, lease_seconds: float, seconds: float) -> int:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     ScalarSelect,
     Select,
     Subquery,
+    and_,
     bindparam,
     case,
     exists,
@@ -32,7 +33,6 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.db import parts
 from app.db.base import Json
-from app.db.overdue import lease_is_over
 from app.db.tables import Job, JobState
 from app.db.time import db_now, machine_now
 
@@ -323,6 +323,23 @@ def release_misdated(session: Session, longest_delay: float) -> None:
         )
         .values(not_before=0.0),
         execution_options=_AS_IT_IS,
+    )
+
+
+def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnElement[bool]:
+    """Whether a running job has been without its lease for that long.
+
+    PostgreSQL's own clock says so. SQLite has only the clock of whichever process asks, which may be set at any
+    moment, forth or back: there the time of the last heartbeat is compared with the machine's, and one that lies
+    ahead is from before the machine was last started.
+    """
+    silence = lease_seconds + for_seconds
+    return and_(
+        Job.state == JobState.RUNNING,
+        case(
+            (Job.beaten_at.is_(None), Job.lease_expires_at < db_now() - for_seconds),
+            else_=~machine_now().between(Job.beaten_at, Job.beaten_at + silence),
+        ),
     )
 
 
