@@ -22,7 +22,7 @@ from .table import (
 )
 from .target import LABEL_TYPES, check_labels, check_weights
 
-Callback = Callable[[int, int, dict[str, float]], None]
+Callback = Callable[[int, int, Mapping[str, float]], None]
 Floats = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -92,8 +92,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         sample_weight : array-like of shape (n_samples,), optional
             Finite, not negative. A row of weight 0 counts as absent, a row of weight k as k rows.
         callback : callable (step, of, info) -> None, optional
-            Called after each step, counted from 1, with figures such as the loss.
-            What it raises stops the fit and reaches the caller.
+            Called after each step, counted from 1, with figures such as the loss; one that takes time is
+            found when it is read. What it raises stops the fit and reaches the caller.
 
         Returns
         -------
@@ -391,7 +391,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-def ignore(step: int, of: int, info: dict[str, float]) -> None:
+def ignore(step: int, of: int, info: Mapping[str, float]) -> None:
     """Take a step's report and do nothing: the callback of a fit that nobody follows."""
 
 

@@ -177,7 +177,9 @@ class Booster(Ranker):
             return rule.loss(np.array(so_far[:2]), start)
 
         patience = self.early_stopping_rounds or self.n_rounds
-        watch = Watch(self.n_rounds, callback, loss, training, validation, patience)
+        watch = Watch(
+            self.n_rounds, callback, loss, training, learner.collect, validation, patience
+        )
         run = Run(learner, rule, self.n_rounds, watch, self._reader())
         with offered(run, lambda: identify_fit(self, X, positive, weight, self._n_categories())):
             path = run.finish()

@@ -64,9 +64,9 @@ class PairBooster(Booster):
         pair_weight : array-like of float, shape (n_pairs,), optional
             Finite, not negative. A pair of weight k counts as k pairs.
         callback : callable (step, of, info) -> None, optional
-            Called after each round, counted from 1, with the loss, and, where they were computed,
-            the shares of pairs in order, "training_auc" and "validation_auc". What it raises stops
-            the fit and reaches the caller.
+            Called after each round, counted from 1, with the loss and the shares of pairs in order: "training_auc",
+            on a sample and found when it is read, and "validation_auc" where it was computed. What it raises stops the
+            fit and reaches the caller.
 
         Returns
         -------
@@ -113,7 +113,10 @@ class PairBooster(Booster):
 
         patience = self.early_stopping_rounds or self.n_rounds
         training = PairPart.of(matrix, listed)
-        watch = Watch(self.n_rounds, callback or ignore, loss, training, validation, patience)
+        watch = Watch(
+            *(self.n_rounds, callback or ignore, loss, training, learner.collect),
+            *(validation, patience),
+        )
         run = Run(learner, rule, self.n_rounds, watch, self._reader())
         with offered(run, lambda: identify_fit(self, matrix, *given, self._n_categories())):
             path = run.finish()

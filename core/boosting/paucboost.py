@@ -268,7 +268,10 @@ class PAUCBoost(Booster):
         def loss(so_far: SoFar) -> float:
             return rule.loss(np.array(so_far[:2]), start)
 
-        watch = _WatchBeside(rehearsal, self.n_rounds, callback, loss, part, None, self.n_rounds)
+        collect = learner.collect
+        watch = _WatchBeside(
+            *(rehearsal, self.n_rounds, callback, loss, part, collect, None, self.n_rounds)
+        )
         run = Run(learner, rule, self.n_rounds - n_finish, watch, self._reader())
         categories = self._n_categories()
         with offered(run, lambda: identify_fit(self, X, positive, weight, categories)) as is_asked:

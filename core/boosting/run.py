@@ -89,6 +89,7 @@ class Run(Resumable):
         super().set_state(rest)
         self._path.found[:], self._path.alpha[:] = found, alpha.tolist()
         self._path.log_f[: len(log_f)] = log_f
+        self._watch.go_on_from(self._path)
 
     def check_state(self, state: Mapping[str, Any]) -> None:
         """Refuse what is no state of learner and watch."""

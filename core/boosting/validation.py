@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,12 @@ from core.errors import InvalidData
 from core.metrics import auc
 from core.ranker import Callback, Floats, ignore
 
-from .loop import Found, SoFar
+from .ensemble import Ensemble
+from .loop import Found, Path, SoFar
+from .told import Judged, Remembered, Told
 
-# The training AUC is told on so many rows or pairs at most, and so many times in a run.
+# The training AUC is told on so many rows or pairs at most.
 SAMPLE_ROWS = 5_000
-TIMES_TOLD = 100
 
 # The validation AUC costs a sort: after each round, on more rows or pairs than this less often.
 ROWS_A_ROUND = 50_000
@@ -26,26 +27,6 @@ LEAST_SHARE = 1e-100
 
 # An AUC counts as higher only if it is so by more than rounding.
 LEAST_RISE = 1e-9
-
-
-class Judged(Protocol):
-    """Rows, and what tells how good a ranking of them is."""
-
-    @property
-    def X(self) -> Floats: ...  # noqa: N802 - a table's name, here as everywhere
-
-    @property
-    def size(self) -> int:
-        """What one AUC costs: the number of rows, or of pairs."""
-
-    def sample(self) -> Self:
-        """Take evenly spaced ones, few enough for an AUC after a round to be cheap."""
-
-    def zeros(self) -> Floats:
-        """Give the scores before the first round."""
-
-    def auc(self, scores: Floats) -> float:
-        """Give the AUC of scores."""
 
 
 class Part(NamedTuple):
@@ -164,10 +145,12 @@ class Watch(Resumable):
     ----------
     n_rounds : int
     callback : callable (step, of, info) -> None
-        Told the loss after each round; the training AUC, on a sample of the data, and the
-        validation AUC when they were computed.
+        Told after each round: the loss; the training AUC, on a sample of the data, if it reads it; the validation AUC
+        when it was computed.
     loss : callable so_far -> float
     training : Judged
+    collect : callable Path -> Ensemble
+        Sums rounds up, to score the sample by.
     validation : Judged or None
     patience : int
         Rounds without a higher validation AUC before the run ends.
@@ -183,7 +166,7 @@ class Watch(Resumable):
         Whether validation says that the run should end.
     """
 
-    changing = ("_training", "_validation", "_best", "validation_auc", "best_round", "ended")
+    changing = ("_validation", "_best", "validation_auc", "best_round", "ended")
 
     def __init__(
         self,
@@ -191,16 +174,16 @@ class Watch(Resumable):
         callback: Callback,
         loss: Callable[[SoFar], float],
         training: Judged,
+        collect: Callable[[Path], Ensemble],
         validation: Judged | None,
         patience: int,
     ) -> None:
         self._n_rounds = n_rounds
         self._callback = callback
         self._loss = loss
-        self._training = None if callback is ignore else Followed(training.sample())
+        self._rounds = None if callback is ignore else Remembered(training.sample(), collect)
         self._validation = None if validation is None else Followed(validation)
         self._patience = patience
-        self._every = math.ceil(n_rounds / TIMES_TOLD)
         n_held = 0 if validation is None else validation.size
         self._validated_every = math.ceil(n_held / ROWS_A_ROUND)
         self._best = -math.inf
@@ -210,23 +193,26 @@ class Watch(Resumable):
 
     def __call__(self, taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
         """Take note of a round; true when the run should end."""
-        info = {"loss": self._loss(so_far)}
-        if self._training is not None:
-            self._training.add(found, alpha)
-            if taken % self._every == 0 or taken == 1:
-                info["training_auc"] = self._training.auc()
-        self.ended = self._judge(taken, found, alpha, info)
-        self._callback(taken, self._n_rounds, info)
+        figures = {"loss": self._loss(so_far)}
+        self.ended = self._judge(taken, found, alpha, figures)
+        if self._rounds is not None:
+            self._rounds.note([(found, alpha)])
+            self._callback(taken, self._n_rounds, Told(figures, self._rounds, taken))
         return self.ended
 
-    def _judge(self, taken: int, found: Found, alpha: float, info: dict[str, float]) -> bool:
+    def go_on_from(self, path: Path) -> None:
+        """Take note of the rounds that were taken before a checkpoint."""
+        if self._rounds is not None:
+            self._rounds.note(zip(path.found, path.alpha, strict=True))
+
+    def _judge(self, taken: int, found: Found, alpha: float, figures: dict[str, float]) -> bool:
         if self._validation is None:
             return False
         self._validation.add(found, alpha)
         if taken % self._validated_every and taken < self._n_rounds:
             self.validation_auc.append(math.nan)
             return False
-        now = info["validation_auc"] = self._validation.auc()
+        now = figures["validation_auc"] = self._validation.auc()
         self.validation_auc.append(now)
         if now > self._best + LEAST_RISE:
             self._best, self.best_round = now, taken

@@ -244,7 +244,7 @@ class _Told:
         self._callback = callback
         self._done = [0] * n_members
 
-    def __call__(self, k: int, step: int, of: int, info: dict[str, float]) -> None:
+    def __call__(self, k: int, step: int, of: int, info: Mapping[str, float]) -> None:
         self._done[k] = min(1000 * step // of, 999)
         self._callback(max(sum(self._done), 1), 1000 * len(self._done), info)
 

@@ -1,6 +1,6 @@
 """Fits of small tables at once: each is too small to be shared out among threads, but there are several."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TypeVar
@@ -10,7 +10,7 @@ import numba
 from core.ranker import Callback
 
 Result = TypeVar("Result")
-Tell = Callable[[int, int, int, dict[str, float]], None]
+Tell = Callable[[int, int, int, Mapping[str, float]], None]
 """Told (number of the fit, step, of, info)."""
 
 MOST_CELLS = 4_000_000
@@ -65,7 +65,7 @@ class _Shared:
     def of(self, k: int) -> Callback:
         """Give the callback of the k-th fit."""
 
-        def step(done: int, of: int, info: dict[str, float]) -> None:
+        def step(done: int, of: int, info: Mapping[str, float]) -> None:
             with self._lock:
                 if self.raised is not None:
                     raise self.raised

@@ -250,7 +250,7 @@ def run_plan(
     start = clock()
     tried: list[Tried] = []
 
-    def tell(number: int, step: int, of: int, info: dict[str, float]) -> None:
+    def tell(number: int, step: int, of: int, info: Mapping[str, float]) -> None:
         callback(step, of, info)
 
     def carry_out(tryout: Tryout) -> Callable[[Callback], Tried]:

@@ -1,6 +1,6 @@
 """A tryout carried out: one fit, judged along its path."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -58,7 +58,7 @@ def try_out(
 
     setup = 0.0
 
-    def step(done: int, of: int, info: dict[str, float]) -> None:
+    def step(done: int, of: int, info: Mapping[str, float]) -> None:
         nonlocal setup
         setup = setup or clock() - start
         callback(done, of, info)

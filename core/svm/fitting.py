@@ -1,7 +1,7 @@
 """From rows to a coefficient vector: one programme after another along a path of C, and how far it has come."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +74,7 @@ class Progress:
         """Note that a programme is solved."""
         self._done += 1
 
-    def _tell(self, at: int, info: dict[str, float]) -> None:
+    def _tell(self, at: int, info: Mapping[str, float]) -> None:
         of = STEPS * self._n_programmes
         self._step = min(max(self._step, at, 1), of)
         self._callback(self._step, of, info)

@@ -302,7 +302,7 @@ class TreeRank(FollowingFit):
 
         def choose(g: int) -> Chosen:
             def grow(rows: Integers, number: int) -> Tree:
-                def report(step: int, of: int, info: dict[str, float]) -> None:
+                def report(step: int, of: int, info: Mapping[str, float]) -> None:
                     callback((g * per_grower + number) * of + step, n_trees * of, info)
 
                 return growers[g].grow(rows, limits, report)

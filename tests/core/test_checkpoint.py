@@ -1,6 +1,6 @@
 """A fit that was stopped goes on from its checkpoint to the same bits; one of anything else is left alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -89,7 +89,7 @@ def stopped(fit: Callable[..., object], at: int, resume: bytes | None = None) ->
     """Stop a fit after the step of that number; its checkpoint."""
     checkpoints, taken = Checkpoints(resume), []
 
-    def callback(step: int, of: int, info: dict[str, float]) -> None:
+    def callback(step: int, of: int, info: Mapping[str, float]) -> None:
         if step >= at:
             taken.append(checkpoints.take())
             raise Stop
@@ -187,7 +187,7 @@ def test_other_rows_are_another_fit() -> None:
 def test_more_than_may_be_kept_is_not() -> None:
     checkpoints, sizes = Checkpoints(), []
 
-    def callback(step: int, of: int, info: dict[str, float]) -> None:
+    def callback(step: int, of: int, info: Mapping[str, float]) -> None:
         if step == 3:
             sizes.extend([checkpoints.take(most) for most in (1e9, 1e3)])
 

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def fit(keeper: Keeper, sent: list[Any], orders: Orders, stop_at: int | None = N
     """Fit under the callback of the fit process, which sends messages; the artifact."""
     progress = Progress(sent.append, orders, keeper)
 
-    def callback(step: int, of: int, info: dict[str, float]) -> None:
+    def callback(step: int, of: int, info: Mapping[str, float]) -> None:
         if step == stop_at:
             orders.stop.set()
         progress(step, of, info)

@@ -5,7 +5,9 @@ import pytest
 
 from core import RankBoost
 from core.boosting import validation
+from core.boosting.stump_sum import StumpLearner
 from core.boosting.validation import Part, split_off
+from core.checkpoint import Checkpoints
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from core.parameters import list_parameters
@@ -57,16 +59,59 @@ def test_what_is_kept_is_a_fit_of_so_many_rounds(algorithm):
 
 
 @EACH
-def test_progress_tells_the_training_auc(algorithm):
+@pytest.mark.parametrize("when", ["at once", "later", "backwards"])
+def test_progress_tells_the_training_auc_whenever_it_is_read(algorithm, when):
     X, y = noisy_table()
-    seen = {}
-    ranker = algorithm(n_rounds=150).fit(X, y, callback=lambda step, of, i: seen.update({step: i}))
-    told = [step for step, info in seen.items() if "training_auc" in info]
-    assert told == [1, *range(2, 151, 2)]  # a hundred times at most, but for the first
-    for scores, (_, info) in zip(ranker.staged_decision_function(X), seen.items(), strict=True):
-        if "training_auc" in info:
-            assert info["training_auc"] == pytest.approx(auc(y, scores), abs=1e-3)
-        assert "validation_auc" not in info
+    told = []
+
+    def callback(step, of, info):
+        told.append(dict(info) if when == "at once" else info)
+
+    ranker = algorithm(n_rounds=40).fit(X, y, callback=callback)
+    expected = [auc(y, scores) for scores in ranker.staged_decision_function(X)]
+    for info, area in list(zip(told, expected, strict=True))[:: -1 if when == "backwards" else 1]:
+        assert info["training_auc"] == pytest.approx(area, abs=1e-3)
+        assert info.keys() == {"loss", "training_auc"}
+    assert [info["loss"] for info in told] == ranker.loss_.tolist()
+
+
+def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch):
+    X, y = noisy_table()
+    scored = []
+    collect = StumpLearner.collect
+    monkeypatch.setattr(
+        StumpLearner,
+        "collect",
+        lambda learner, path: scored.append(len(path.found)) or collect(learner, path),
+    )
+
+    def callback(step, of, info):
+        if step in (10, 25):
+            assert 0.5 < info["training_auc"] == info["training_auc"] < 1.0
+
+    RankBoost(n_rounds=40).fit(X, y, callback=callback)
+    assert scored == [10, 15, 40]  # the last is the model
+
+
+def test_the_rounds_before_a_checkpoint_count():
+    X, y = noisy_table()
+    first, told = Checkpoints(), {}
+
+    def stop(step, of, info):
+        if step == 12:
+            told["kept"] = first.take()
+            raise InterruptedError
+
+    with first, pytest.raises(InterruptedError):
+        RankBoost(n_rounds=20).fit(X, y, callback=stop)
+    with Checkpoints(told["kept"]) as second:
+        ranker = RankBoost(n_rounds=20).fit(
+            X, y, callback=lambda step, of, i: told.update({step: i})
+        )
+    assert second.resumed
+    stages = list(ranker.staged_decision_function(X))
+    for step in (13, 20):
+        assert told[step]["training_auc"] == pytest.approx(auc(y, stages[step - 1]), abs=1e-3)
 
 
 def test_the_training_auc_is_a_samples(monkeypatch):
