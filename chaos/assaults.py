@@ -79,8 +79,11 @@ class Assaults:
         busy: Callable[[], dict[int, str]],
         seed: int,
         names: Sequence[str] = (),
+        *,
+        may_stop: bool = True,
     ) -> None:
         self._busy = busy  # the workers that have a job
+        self._may_stop = may_stop
         self.deaths: list[Death] = []
         self.done: Counter[str] = Counter()
         self._deployment = deployment
@@ -191,7 +194,7 @@ class Assaults:
             self._stop(pid, job_id)
 
     def _stop(self, pid: int, job_id: str | None) -> None:
-        if processes.send(pid, signal.SIGSTOP):
+        if self._may_stop and processes.send(pid, signal.SIGSTOP):
             self._frozen = Frozen(pid, job_id)
             self.deaths.append(Death(pid, "worker", time.time()))
             self.done["stop a worker past its lease"] += 1

@@ -70,6 +70,9 @@ class Deployment(ABC):
     changes: tuple[str, ...] = ()
     """The changes of `chaos.mutants` that all its processes have, mutants or not."""
 
+    n_workers: int
+    """How many worker processes it has."""
+
     state: str
     """The folder, below the deployment's own, of what must not be lost."""
 
@@ -198,6 +201,7 @@ class Embedded(Deployment):
     """`rankwright serve`: SQLite and a private broker, watched by one process."""
 
     name = "embedded"
+    n_workers = 1
     state = "state"
     changes = ("restart-at-once",)
 
@@ -239,6 +243,7 @@ class Split(Deployment):
     """API, dispatcher and two workers beside PostgreSQL and Valkey: each a process that can die alone."""
 
     name = "split"
+    n_workers = 2
     state = "blobs"
 
     def _start_servers(self) -> None:

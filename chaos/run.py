@@ -82,7 +82,9 @@ class Run:
         self._logs = Logs(deployment.logs)
         self._orders = Orders(deployment.folder, plan.seams, plan.each, plan.seed)
         names = plan.aim.assaults if plan.aim else ()
-        self._assaults = Assaults(deployment, self._busy, plan.seed, names)
+        # Where the only worker stands still, nobody else could have an orphan run again in time.
+        may_stop = plan.within_seconds is None or deployment.n_workers > 1
+        self._assaults = Assaults(deployment, self._busy, plan.seed, names, may_stop=may_stop)
         planned = deployment.outages() if plan.outages else ()
         self._outages = Outages(planned, plan.kills, plan.seed)
         self._ledger = Ledger()
