@@ -30,7 +30,7 @@ from core import RankBoost, save
 from examples.demo import running_service
 from workers.fit_process import environment_of_fit
 
-ROWS, FEATURES, ROUNDS = 200_000, 30, 1_000
+ROWS, FEATURES, ROUNDS = 200_000, 30, 1_600
 NAMES = [f"x{j}" for j in range(FEATURES)]
 
 
