@@ -40,13 +40,14 @@ RUBBISH = (
 
 # Of those that are soon back the most: a worker takes seconds, and its fit process after it.
 _ROLES = ("api", "dispatcher", "dispatcher", "worker", "child", "child", "child")
+STOP = "stop a worker past its lease"
 _OFTEN = [f"kill {role}" for role in _ROLES]
 ASSAULTS = {
     Embedded.name: [*_OFTEN * 2, "kill serve", "kill broker", "hold SQLite's lock"],
     Split.name: [*_OFTEN * 2, "kill broker", "kill database", "kill database backend"],
 }
 for _names in ASSAULTS.values():
-    _names += ["stop a worker past its lease"] * 2
+    _names += [STOP] * 2
     _names += ["wipe the broker", "hang the broker", "forge messages", "fill the disk"]
 TOUCHES = {
     "broker": {"kill broker", "wipe the broker", "hang the broker", "forge messages", "kill serve"},
@@ -92,7 +93,7 @@ class Assaults:
         self._frozen: Frozen | None = None
         self._assaults: dict[str, Callable[[], None]] = {
             **{f"kill {role}": partial(self.kill, role) for role in inside.ROLES},
-            "stop a worker past its lease": self._stop_worker,
+            STOP: self._stop_worker,
             "wipe the broker": self._wipe_broker,
             "hang the broker": self._hang_broker,
             "forge messages": self._forge,
@@ -109,7 +110,7 @@ class Assaults:
             self._assaults["fill the disk"] = partial(self._fill, deployment.disk)
         else:
             wanted = [name for name in wanted if name != "fill the disk"]
-        self._names = wanted
+        self._names = [name for name in wanted if may_stop or name != STOP]
 
     @property
     def kills(self) -> int:
@@ -156,7 +157,11 @@ class Assaults:
     def kill(self, role: str) -> None:
         """Kill a process of this role."""
         stopped = self._frozen.pid if self._frozen is not None else None
-        found = [p.pid for p in self._deployment.running() if p.role == role and p.pid != stopped]
+        found = [
+            process.pid
+            for process in self._deployment.running()
+            if process.role == role and stopped not in (process.pid, process.parent)
+        ]
         if found:
             self.kill_process(self._random.choice(found), role)
 
@@ -197,7 +202,7 @@ class Assaults:
         if self._may_stop and processes.send(pid, signal.SIGSTOP):
             self._frozen = Frozen(pid, job_id)
             self.deaths.append(Death(pid, "worker", time.time()))
-            self.done["stop a worker past its lease"] += 1
+            self.done[STOP] += 1
             seconds = self._deployment.settings.lease_seconds + LONGER_SECONDS
             self._in(seconds, partial(self._thaw, pid))
 

@@ -18,6 +18,7 @@ class Found(NamedTuple):
 
     pid: int
     role: str
+    parent: int
 
 
 def running(folder: Path) -> list[Found]:
@@ -34,9 +35,9 @@ def running(folder: Path) -> list[Found]:
             elif b"-m" in command and mark in (entry / "environ").read_bytes().split(b"\0"):
                 words = command.decode(errors="replace").split("\0")
                 if (role := inside.role_of(words)) is not None and not _is_dead(entry):
-                    found.append(Found(int(entry.name), role))
+                    found.append(Found(int(entry.name), role, _parent(entry)))
     serving = {process.pid for process in found if process.role == "serve"}
-    found += [Found(pid, "broker") for pid, parent in brokers.items() if parent in serving]
+    found += [Found(pid, "broker", parent) for pid, parent in brokers.items() if parent in serving]
     return found
 
 

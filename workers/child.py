@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from app.infra import faults
 from app.infra.lifeline import die_with_parent
-from workers.checkpoints import Keeper
+from workers.checkpoints import LEAST_PAUSE, Keeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Message = dict[str, Any]
 
-PROGRESS_SECONDS = 0.2  # the parent writes one a second at most; more would only fill the pipe
+PROGRESS_SECONDS = 1.0  # the parent writes one a second at most
 SLACK_BYTES = (
     64 * 1024**2
 )  # stacks of threads that a library starts: refused one, it may abort the process
@@ -104,11 +104,14 @@ class Progress:
             self._keep()
         if now < self._next and step < of:
             return
-        self._next = now + PROGRESS_SECONDS
         fraction = min(step / of, 1.0) if of > 0 else 0.0
+        started = time.monotonic()
         detail = ", ".join(f"{name} {value:.6g}" for name, value in info.items())
         progress = {"fraction": fraction, "step": step, "of": of, "detail": detail}
         self._send({"type": "progress", "progress": progress})
+        done = time.monotonic()
+        # An AUC of many rows and labels takes time, which must not become the fit's.
+        self._next = done + max(PROGRESS_SECONDS, LEAST_PAUSE * (done - started))
 
     def _keep(self) -> None:
         made = self._keeper.make()

@@ -1,4 +1,4 @@
-"""The queue's own queries: claim, heartbeat, end, requeue. They span owners, and time is the database's only.
+"""The queue's own queries: claim, heartbeat, end, requeue. They span owners, and time is never the caller's.
 
 Every one that acts for a worker names the fencing token. `jobs.lease_token` grows with each claim, so whoever
 was paused, cut off or declared dead holds a number that no row has any more.
@@ -331,7 +331,7 @@ def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnEleme
 
     PostgreSQL's own clock says so. SQLite has only the clock of whichever process asks, which may be set at any
     moment, forth or back: there the time of the last heartbeat is compared with the machine's, and one that lies
-    ahead is from before the machine was last started.
+    ahead is from before the machine was last started. A job that an older version claimed first has none.
     """
     silence = lease_seconds + for_seconds
     return and_(

@@ -1,4 +1,4 @@
-"""The database's clock. All times in SQL are seconds since 1970-01-01 UTC as double precision."""
+"""The database's clock. All times in SQL are seconds since 1970-01-01 UTC as double precision, save `machine_now`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MACHINE_CLOCK = "rankwright_machine_clock"
 
 
 class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function it is
-    """The present by the database's clock, not by this process's: leases compare only such times.
+    """The present by the database's clock, not by this process's.
 
     PostgreSQL: `clock_timestamp()`, which moves within a transaction. SQLite: the process clock in
     milliseconds; `unixepoch('subsec')` would be plainer but is NULL before SQLite 3.42.

@@ -71,7 +71,10 @@ class Remembered:
 
 
 class Told(Mapping[str, float]):
-    """The figures of a round. The training AUC is found when it is first read, then or later."""
+    """The figures of a round. The training AUC is found when it is first read, then or later.
+
+    As long as one is kept, so are the rounds and the learner; `dict` makes plain figures of it, and so does pickle.
+    """
 
     def __init__(self, figures: dict[str, float], rounds: Remembered, taken: int) -> None:
         self._figures = figures
@@ -83,6 +86,9 @@ class Told(Mapping[str, float]):
             self._figures[name] = self._rounds.auc(self._taken)
         return self._figures[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name == TRAINING_AUC or name in self._figures
+
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*self._figures, TRAINING_AUC]))
 
@@ -91,3 +97,6 @@ class Told(Mapping[str, float]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+    def __reduce__(self) -> tuple[type[dict[str, float]], tuple[dict[str, float]]]:
+        return dict, (dict(self),)

@@ -205,6 +205,15 @@ def test_it_stops_early_by_the_validation_part(algorithm):
     assert {"loss", "training_auc", "validation_auc"} <= seen[0][2].keys()
 
 
+@BOTH
+def test_the_training_auc_is_that_of_all_rows_and_labels(algorithm):
+    X, y = table(n=200, missing=0.1)
+    told = []
+    ranker = algorithm(n_rounds=12).fit(X, y, callback=lambda step, of, info: told.append(info))
+    for f, info in list(zip(ranker.staged_decision_function(X), told, strict=True))[::-3]:
+        assert info["training_auc"] == pytest.approx(auc(y.ravel(), f.ravel()), abs=1e-3)
+
+
 def test_no_pair_underflows():
     X = np.arange(40.0)[:, None]
     y = np.c_[X[:, 0] > 20, X[:, 0] <= 11].astype(int)

@@ -12,7 +12,7 @@ from core.boosting.rehearsal import draw_apart
 from core.boosting.validation import Part
 from core.boosting.window import share_inside, widen, window_weights
 from core.errors import ArtifactError, InvalidParameter
-from core.metrics import partial_auc
+from core.metrics import auc, partial_auc
 
 WEAK_RANKERS = pytest.mark.parametrize("weak_ranker", ["stump", "tree"])
 
@@ -347,3 +347,15 @@ def test_a_verdict_that_no_fit_leaves_is_refused(changes):
 def test_bad_parameters_are_refused_by_name(params, message):
     with pytest.raises(InvalidParameter, match=message):
         PAUCBoost(**params).fit([[0.0], [1.0]], [0, 1])
+
+
+@WEAK_RANKERS
+def test_the_training_auc_counts_the_finish(weak_ranker):
+    ranker, (X, y) = keeping(weak_ranker)
+    told = []
+    again = clone(ranker).fit(X, y, callback=lambda step, of, info: told.append(info))
+    assert again.finish_kept_
+    expected = [auc(y, scores) for scores in again.staged_decision_function(X)]
+    assert len(told) == len(expected) == 20
+    for info, area in zip(told[::-1], expected[::-1], strict=True):
+        assert info["training_auc"] == pytest.approx(area, abs=1e-6)

@@ -1,5 +1,8 @@
 """Progress, early stopping and staged scores, for every booster of two classes."""
 
+import json
+import pickle
+
 import numpy as np
 import pytest
 
@@ -120,6 +123,29 @@ def test_the_training_auc_is_a_samples(monkeypatch):
     part = Part(X, y == 1, np.ones(len(y))).sample()
     assert len(part.positive) <= 52
     assert part.positive.mean() == pytest.approx((y == 1).mean(), abs=0.03)
+    told = []
+    ranker = RankBoost(n_rounds=5).fit(X, y, callback=lambda step, of, info: told.append(info))
+    expected = auc(part.positive, ranker.decision_function(part.X))
+    assert told[-1]["training_auc"] == pytest.approx(expected, abs=1e-9)
+    assert expected != pytest.approx(auc(y, ranker.decision_function(X)), abs=1e-6)
+
+
+def test_what_is_told_is_a_mapping_that_becomes_plain_figures():
+    X, y = noisy_table()
+    told = []
+    RankBoost(n_rounds=3, weak_ranker="tree").fit(
+        X, y, callback=lambda step, of, info: told.append(info)
+    )
+    for info in told:
+        assert "training_auc" in info
+        assert "validation_auc" not in info
+        assert len(info) == len(list(info)) == 2
+        plain = pickle.loads(pickle.dumps(info))
+        assert type(plain) is dict
+        assert plain == info == dict(info) == json.loads(json.dumps(dict(info)))
+        assert repr(info) == repr(plain)
+        with pytest.raises(KeyError, match="gain"):
+            info["gain"]
 
 
 def test_a_large_validation_part_is_asked_less_often(monkeypatch):

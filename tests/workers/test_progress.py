@@ -1,0 +1,82 @@
+"""What a fit tells of itself: once a second at most, and seldom where its figures take long to find."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core import AdaBoostMH, RankBoost
+from workers import child
+from workers.checkpoints import Keeper
+from workers.child import Orders, Progress
+
+
+class Clock:
+    """Time that goes by when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Slow(dict[str, float]):
+    """Figures that take a while."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        super().__init__(loss=0.25)
+        self._clock, self._seconds = clock, seconds
+
+    def items(self) -> ItemsView[str, float]:
+        self._clock.now += self._seconds
+        return super().items()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(child, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def sent() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def progress(sent: list[Any], tmp_path: Path, clock: Clock) -> Progress:
+    return Progress(sent.append, Orders(), Keeper({"workdir": str(tmp_path)}))
+
+
+@pytest.mark.parametrize(("takes", "tellings"), [(0.0, 14), (0.02, 8), (0.5, 2)])
+def test_to_tell_takes_a_hundredth_of_the_time_at_most(
+    progress: Progress, sent: list[Any], clock: Clock, takes: float, tellings: int
+) -> None:
+    for step in range(1, 101):
+        progress(step, 100, Slow(clock, takes))
+        clock.now += 0.13
+    assert len(sent) == tellings
+    assert sent[-1]["progress"] == {"fraction": 1.0, "step": 100, "of": 100, "detail": "loss 0.25"}
+
+
+@pytest.mark.parametrize("algorithm", [RankBoost, AdaBoostMH])
+def test_a_boosters_training_auc_is_always_told(
+    progress: Progress, sent: list[Any], clock: Clock, algorithm: type[Any]
+) -> None:
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = (X.sum(axis=1) > np.sin(9 * X[:, 0])).astype(int)
+
+    def callback(step: int, of: int, info: Mapping[str, float]) -> None:
+        clock.now += 0.3
+        progress(step, of, info)
+
+    labels = np.c_[y, 1 - y] if algorithm is AdaBoostMH else y
+    algorithm(n_rounds=10).fit(X, labels, callback=callback)
+    assert [message["progress"]["step"] for message in sent] == [1, 5, 9, 10]
+    assert all("training_auc 0." in message["progress"]["detail"] for message in sent)
