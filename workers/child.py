@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 from app.infra import faults
 from app.infra.lifeline import die_with_parent
-from workers.checkpoints import LEAST_PAUSE, Keeper
+from workers.checkpoints import Keeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 Message = dict[str, Any]
 
 PROGRESS_SECONDS = 1.0  # the parent writes one a second at most
+LEAST_REST = 200.0  # a figure that took so long to read is left alone so many times as long
 SLACK_BYTES = (
     64 * 1024**2
 )  # stacks of threads that a library starts: refused one, it may abort the process
@@ -91,6 +92,7 @@ class Progress:
         self._orders = orders
         self._keeper = keeper
         self._next = 0.0
+        self._due: dict[str, float] = {}
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """Step `step` of `of` is done; `info` holds figures such as the loss."""
@@ -104,14 +106,22 @@ class Progress:
             self._keep()
         if now < self._next and step < of:
             return
+        self._next = now + PROGRESS_SECONDS
         fraction = min(step / of, 1.0) if of > 0 else 0.0
-        started = time.monotonic()
-        detail = ", ".join(f"{name} {value:.6g}" for name, value in info.items())
+        detail = ", ".join(f"{name} {value:.6g}" for name, value in self._read(info))
         progress = {"fraction": fraction, "step": step, "of": of, "detail": detail}
         self._send({"type": "progress", "progress": progress})
-        done = time.monotonic()
-        # An AUC of many rows and labels takes time, which must not become the fit's.
-        self._next = done + max(PROGRESS_SECONDS, LEAST_PAUSE * (done - started))
+
+    def _read(self, info: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+        """Read the figures that are due: an AUC of many rows or rounds takes time, which is the fit's."""
+        for name in info:
+            started = time.monotonic()
+            if started < self._due.get(name, 0.0):
+                continue
+            value = info[name]
+            done = time.monotonic()
+            self._due[name] = done + LEAST_REST * (done - started)
+            yield name, value
 
     def _keep(self) -> None:
         made = self._keeper.make()
