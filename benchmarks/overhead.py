@@ -2,7 +2,7 @@
 
 One fit of some ten seconds (RankBoost on trees, 200,000 × 30 numbers, one thread) in a process that does nothing else,
 and then as a job of `rankwright serve`: with heartbeats, progress once a second, the looks for a cancel and at memory
-ten times a second, SQL for all of that on the same machine, and a callback after every round. The two alternate, and
+ten times a second, SQL for all of that on the same machine, and a callback after every round. They take turns, and
 the service runs only for the job. The time of the fit within the job is compared with the bare one; reading the table,
 judging and storing come beside it. The last row makes a checkpoint as often as its bound allows, where 60 s are usual.
 """
@@ -90,7 +90,7 @@ def run_job(state: Path, path: Path, rounds: int, environment: dict[str, str]) -
 def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
@@ -106,10 +106,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rw-") as folder:
         path, state = Path(folder) / "table.parquet", Path(folder) / "state"
         write_table(path, given.rows)
-        for _ in range(given.repeats):
-            runs["bare"].append(run_bare(path, given.rounds))
-            for name, environment in jobs.items():
-                runs[name].append(run_job(state, path, given.rounds, environment))
+        for repeat in range(given.repeats):
+            turn = repeat % len(runs)  # no one of them is always the first
+            for name in [*runs][turn:] + [*runs][:turn]:
+                if name in jobs:
+                    runs[name].append(run_job(state, path, given.rounds, jobs[name]))
+                else:
+                    runs[name].append(run_bare(path, given.rounds))
     print("| fit | seconds | times bare, median of pairs | least to most | seconds beside it |")
     print("|---|---|---|---|---|")
     for name, each in runs.items():

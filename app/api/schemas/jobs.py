@@ -146,10 +146,17 @@ class JobRequest(Body):
 class Progress(Resource):
     """How far a running job is."""
 
-    fraction: float | None = None
-    step: int | None = None
+    fraction: float | None = Field(default=None, description="Share of the whole job that is done.")
+    step: int | None = Field(
+        default=None,
+        description="Rounds of a job that is one fit; else shares of the job, as many as `of`.",
+    )
     of: int | None = None
-    detail: str | None = None
+    detail: str | None = Field(
+        default=None,
+        description="Figures of the last step, for people: the loss; the AUC of a sample of the rows trained on, "
+        "as often as it is cheap; the AUC of the validation rows where a fit may stop early.",
+    )
 
 
 class Job(Resource):
@@ -182,7 +189,7 @@ class Job(Resource):
                         "fraction": 0.5,
                         "step": 100,
                         "of": 200,
-                        "detail": "boosting round 100 of 200",
+                        "detail": "loss 20412.7, training_auc 0.9312",
                     },
                     "error": None,
                     "model_id": None,
