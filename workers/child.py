@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import queue
 import resource
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 PROGRESS_SECONDS = 1.0  # the parent writes one a second at most
-LEAST_REST = 200.0  # a figure that took so long to read is left alone so many times as long
+DEAR = 0.005  # a figure that took a greater share of the time since the last news is not read again
 SLACK_BYTES = (
     64 * 1024**2
 )  # stacks of threads that a library starts: refused one, it may abort the process
@@ -91,8 +92,8 @@ class Progress:
         self._send = send
         self._orders = orders
         self._keeper = keeper
-        self._next = 0.0
-        self._due: dict[str, float] = {}
+        self._told = -math.inf
+        self._dear: set[str] = set()
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """Step `step` of `of` is done; `info` holds figures such as the loss."""
@@ -104,24 +105,23 @@ class Progress:
         now = time.monotonic()
         if self._keeper.due(now):
             self._keep()
-        if now < self._next and step < of:
+        if now < self._told + PROGRESS_SECONDS and step < of:
             return
-        self._next = now + PROGRESS_SECONDS
         fraction = min(step / of, 1.0) if of > 0 else 0.0
         detail = ", ".join(f"{name} {value:.6g}" for name, value in self._read(info))
         progress = {"fraction": fraction, "step": step, "of": of, "detail": detail}
         self._send({"type": "progress", "progress": progress})
+        self._told = now
 
     def _read(self, info: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-        """Read the figures that are due: an AUC of many rows or rounds takes time, which is the fit's."""
+        """Read the figures, none again that was dear: the AUC of many rounds takes time, which is the fit's."""
         for name in info:
-            started = time.monotonic()
-            if started < self._due.get(name, 0.0):
+            if name in self._dear:
                 continue
-            value = info[name]
-            done = time.monotonic()
-            self._due[name] = done + LEAST_REST * (done - started)
-            yield name, value
+            started = time.monotonic()
+            yield name, info[name]
+            if time.monotonic() - started > DEAR * (started - self._told):
+                self._dear.add(name)
 
     def _keep(self) -> None:
         made = self._keeper.make()

@@ -55,8 +55,8 @@ def progress(sent: list[Any], tmp_path: Path, clock: Clock) -> Progress:
     return Progress(sent.append, Orders(), Keeper({"workdir": str(tmp_path)}))
 
 
-@pytest.mark.parametrize(("takes", "readings"), [(0.0, 14), (0.02, 4), (0.5, 1)])
-def test_to_read_a_figure_takes_little_of_the_time(
+@pytest.mark.parametrize(("takes", "readings"), [(0.0, 14), (0.004, 14), (0.02, 2)])
+def test_a_figure_that_is_dear_is_not_read_again(
     progress: Progress, sent: list[Any], clock: Clock, takes: float, readings: int
 ) -> None:
     for step in range(1, 101):

@@ -155,7 +155,7 @@ class Progress(Resource):
     detail: str | None = Field(
         default=None,
         description="Figures of the last step, for people: the loss; the AUC of a sample of the rows trained on, "
-        "as often as it is cheap; the AUC of the validation rows where a fit may stop early.",
+        "while it is cheap; the AUC of the validation rows where a fit may stop early.",
     )
 
 
