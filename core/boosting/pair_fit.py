@@ -113,9 +113,9 @@ class PairBooster(Booster):
 
         patience = self.early_stopping_rounds or self.n_rounds
         training = PairPart.of(matrix, listed)
+        callback = callback or ignore
         watch = Watch(
-            *(self.n_rounds, callback or ignore, loss, training, learner.collect),
-            *(validation, patience),
+            self.n_rounds, callback, loss, training, learner.collect, validation, patience
         )
         run = Run(learner, rule, self.n_rounds, watch, self._reader())
         with offered(run, lambda: identify_fit(self, matrix, *given, self._n_categories())):

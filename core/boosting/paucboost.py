@@ -268,10 +268,8 @@ class PAUCBoost(Booster):
         def loss(so_far: SoFar) -> float:
             return rule.loss(np.array(so_far[:2]), start)
 
-        collect = learner.collect
-        watch = _WatchBeside(
-            *(rehearsal, self.n_rounds, callback, loss, part, collect, None, self.n_rounds)
-        )
+        n, collect = self.n_rounds, learner.collect
+        watch = _WatchBeside(rehearsal, n, callback, loss, part, collect, None, n)
         run = Run(learner, rule, self.n_rounds - n_finish, watch, self._reader())
         categories = self._n_categories()
         with offered(run, lambda: identify_fit(self, X, positive, weight, categories)) as is_asked:

@@ -36,8 +36,8 @@ class Judged(Protocol):
 class Remembered:
     """The rounds so far, and the AUC of the rows of a sample after any number of them.
 
-    The rounds since the last answer are summed up and scored at once, which takes a fortieth of the time that following
-    the scores from round to round does.
+    The rounds since the last answer are summed up and scored at once, which takes about a quarter of the time that
+    following the scores of 5,000 rows from tree to tree does.
 
     Parameters
     ----------
