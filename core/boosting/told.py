@@ -10,7 +10,7 @@ from core.ranker import Floats
 from .ensemble import Ensemble
 from .loop import Path
 
-TRAINING_AUC = "training_auc"
+Figures = dict[str, float | Callable[[], float]]
 
 
 class Judged(Protocol):
@@ -71,29 +71,28 @@ class Remembered:
 
 
 class Told(Mapping[str, float]):
-    """The figures of a round. The training AUC is found when it is first read, then or later.
+    """The figures of a round. Those that are given as functions are found when they are first read, then or later.
 
-    As long as one is kept, so are the rounds and the learner; `dict` makes plain figures of it, and so does pickle.
+    As long as one is kept, so is all that they ask; `dict` makes plain figures of it, and so does pickle.
     """
 
-    def __init__(self, figures: dict[str, float], rounds: Remembered, taken: int) -> None:
+    def __init__(self, figures: Figures) -> None:
         self._figures = figures
-        self._rounds = rounds
-        self._taken = taken
 
     def __getitem__(self, name: str) -> float:
-        if name == TRAINING_AUC and name not in self._figures:
-            self._figures[name] = self._rounds.auc(self._taken)
-        return self._figures[name]
+        figure = self._figures[name]
+        if callable(figure):
+            figure = self._figures[name] = figure()
+        return figure
 
     def __contains__(self, name: object) -> bool:
-        return name == TRAINING_AUC or name in self._figures
+        return name in self._figures
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._figures, TRAINING_AUC]))
+        return iter(self._figures)
 
     def __len__(self) -> int:
-        return len({*self._figures, TRAINING_AUC})
+        return len(self._figures)
 
     def __repr__(self) -> str:
         return repr(dict(self))

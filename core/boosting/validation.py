@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from core.ranker import Callback, Floats, ignore
 
 from .ensemble import Ensemble
 from .loop import Found, Path, SoFar
-from .told import Judged, Remembered, Told
+from .told import Figures, Judged, Remembered, Told
 
 # The training AUC is told on so many rows or pairs at most.
 SAMPLE_ROWS = 5_000
@@ -145,8 +146,8 @@ class Watch(Resumable):
     ----------
     n_rounds : int
     callback : callable (step, of, info) -> None
-        Told after each round: the loss; the training AUC, on a sample of the data, if it reads it; the validation AUC
-        when it was computed.
+        Told after each round: the loss and, on a sample of the data, the training AUC, both found if it reads them; the
+        validation AUC when it was computed.
     loss : callable so_far -> float
     training : Judged
     collect : callable Path -> Ensemble
@@ -193,11 +194,12 @@ class Watch(Resumable):
 
     def __call__(self, taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
         """Take note of a round; true when the run should end."""
-        figures = {"loss": self._loss(so_far)}
+        figures: Figures = {"loss": partial(self._loss, so_far)}
         self.ended = self._judge(taken, found, alpha, figures)
         if self._rounds is not None:
             self._rounds.note([(found, alpha)])
-            self._callback(taken, self._n_rounds, Told(figures, self._rounds, taken))
+            figures["training_auc"] = partial(self._rounds.auc, taken)
+            self._callback(taken, self._n_rounds, Told(figures))
         return self.ended
 
     def go_on_from(self, path: Path) -> None:
@@ -205,7 +207,7 @@ class Watch(Resumable):
         if self._rounds is not None:
             self._rounds.note(zip(path.found, path.alpha, strict=True))
 
-    def _judge(self, taken: int, found: Found, alpha: float, figures: dict[str, float]) -> bool:
+    def _judge(self, taken: int, found: Found, alpha: float, figures: Figures) -> bool:
         if self._validation is None:
             return False
         self._validation.add(found, alpha)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,16 @@ def test_what_fails_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(execution, "run", broken)
     assert [str(fault) for fault in warm_up(Settings())] == ["no luck"] * len(BINARY)
+
+
+def test_the_kernels_that_score_many_rows_are_loaded() -> None:
+    """In a process of its own: other tests load them here."""
+    program = """
+from app.infra.settings import Settings
+from core.boosting.tree.questions import _add_scores
+from workers.warm import warm_up
+assert not _add_scores.signatures
+assert warm_up(Settings()) == []
+assert _add_scores.signatures
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -106,19 +106,21 @@ def ask(
     for table, column in zip(tables, edges, strict=True):
         table[: len(column)] = column
     n_steps[n_categories[features] > 0] = -1
-    questions = np.empty((len(splits), 5), dtype=np.int64)
-    questions[:, 0], questions[:, 1], questions[:, 4] = splits["leaf"], asked, -1
+    first = np.zeros(len(splits), dtype=np.int64)
+    for u in range(len(features)):
+        here = (asked == u) & ~is_set
+        first[here] = np.searchsorted(edges[u], splits["threshold"][here], side="right")
+    last = n_bins[asked] - 1 + splits["missing_above"]
+    questions = np.column_stack(
+        [splits["leaf"], asked, first, last - first, np.full_like(first, -1)]
+    )
     sides = []
     n_so_far = 0
-    for s, (u, split) in enumerate(zip(asked.tolist(), splits, strict=True)):
-        if is_set[s]:
-            held = unpack(sets, split["set"], n_bins[u])
-            sides.append(np.append(held, split["missing_above"]))
-            questions[s, 4] = n_so_far
-            n_so_far += len(sides[-1])
-        else:
-            first = int(np.searchsorted(edges[u], split["threshold"], side="right"))
-            questions[s, 2:4] = first, n_bins[u] - 1 + split["missing_above"] - first
+    for s in np.flatnonzero(is_set).tolist():
+        held = unpack(sets, splits["set"][s], n_bins[asked[s]])
+        sides.append(np.append(held, splits["missing_above"][s]))
+        questions[s, 4] = n_so_far
+        n_so_far += len(sides[-1])
     forest = Forest(
         features,
         np.concatenate([np.empty(0), *tables]),

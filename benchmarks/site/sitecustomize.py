@@ -1,0 +1,5 @@
+"""Read by each Python process of a measured service as it starts: see `benchmarks.rounds`."""
+
+from benchmarks import rounds
+
+rounds.record_in_fit_process()
