@@ -3,13 +3,17 @@
 One fit of some ten seconds (RankBoost on trees, 200,000 × 30 numbers, one thread) in a process that does nothing else,
 and then as a job of `rankwright serve`: with heartbeats, progress once a second, the looks for a cancel and at memory
 ten times a second, SQL for all of that on the same machine, and a callback after every round. They take turns, and
-the service runs only for the job. The time of the fit within the job is compared with the bare one; reading the table,
-judging and storing come beside it. The last row makes a checkpoint as often as its bound allows, where 60 s are usual.
+the service runs only for the job. The last row makes a checkpoint as often as its bound allows, where 60 s are usual.
 
-Two runs of one fit differ by several per cent on a machine that is shared. So what a job pays is measured in its two
-parts as well. Inside the fit: the seconds that it takes to tell of the rounds, by the clock. Outside it: one long job,
-while all processes but its own are stopped and let go on by turns; what they take from it is missing in its rounds a
-second.
+Two runs of one fit differ by several per cent on a machine that is shared, so the parts are measured one by one:
+
+- telling: the seconds that the fit spends in the callback and what feeds it, by the clock;
+- rounds: those of the job and of the bare fit are the same work. Of each the quieter half of its times in all runs is
+  averaged, and these are summed up: what is left is how fast the process itself runs, its memory and its threads;
+- the other processes: one long job, while all other processes of the service are stopped and let go on by turns; what
+  they take from it is missing in its rounds a second. Nearly an upper bound: what falls due meanwhile is made up for.
+
+Reading the table, judging and storing come beside the fit.
 """
 
 from __future__ import annotations
@@ -48,34 +52,29 @@ JOBS: dict[str, dict[str, str]] = {
     "as a job, checkpoints all the time": {"RANKWRIGHT_CHECKPOINT_SECONDS": "0.001"},
 }
 PHASE_SECONDS = 4.0
+SETTLE_SECONDS = 0.5
+"""After a change of phase: what fell due meanwhile is done."""
 LONG = 100_000
-"""Rounds of the long job: more than it has time for."""
+"""Rounds of the long job: as many as a job may have, and more than it has time for."""
+OTHERS = {"serve", "api", "dispatcher", "worker", "broker"}
 
 
 def fit_bare(path: Path, recorded: Path, n_rounds: int) -> dict[str, Any]:
-    """Fit as the job does, and nothing else; its seconds, those spent on telling, and the hash of the model."""
+    """Fit as the job does, and nothing else; its seconds, and the hash of the model."""
     table = read_table(path, Columns(NAMES, "y", None, None))
     few = table.take(np.arange(2_000))  # loads the kernels
     RankBoost(n_rounds=2, weak_ranker="tree").fit(few.coded, few.y)
     ranker = RankBoost(n_rounds=n_rounds, weak_ranker="tree")
     rounds.record(recorded)
-    began, started = time.monotonic(), time.perf_counter()
+    started = time.perf_counter()
     ranker.fit(table.coded, table.y, table.weight)
     seconds = time.perf_counter() - started
-    return {
-        "seconds": seconds,
-        "telling": telling(recorded, began),
-        "model": hashlib.sha256(save(ranker)).hexdigest(),
-    }
+    return {"seconds": seconds, "model": hashlib.sha256(save(ranker)).hexdigest()}
 
 
-def telling(recorded: Path, since: float) -> float:
-    """The seconds that the recorded rounds took to tell of."""
-    return float(np.diff(rounds.read(recorded, since)).sum())
-
-
-def run_bare(path: Path, recorded: Path, n_rounds: int) -> dict[str, Any]:
-    """The same in a process of its own, with the environment of a fit process."""
+def run_bare(folder: Path, path: Path, n_rounds: int) -> dict[str, Any]:
+    """The same in a process of its own, with the environment of a fit process; and the times of its rounds."""
+    began, recorded = time.monotonic(), folder / "bare-rounds"
     command = [sys.executable, "-m", "benchmarks.overhead", "--bare", str(path), str(recorded)]
     done = subprocess.run(
         [*command, "--rounds", str(n_rounds)],
@@ -84,8 +83,7 @@ def run_bare(path: Path, recorded: Path, n_rounds: int) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout) | {"rounds": rounds.read(recorded, began)}
 
 
 @contextmanager
@@ -119,7 +117,7 @@ def job_under_way(
 def run_job(
     folder: Path, path: Path, n_rounds: int, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The fit as a job; seconds of the fit, of the telling and of the whole job."""
+    """The fit as a job; seconds of the fit and of the whole job, and the times of its rounds."""
     began = time.monotonic()
     with job_under_way(folder, path, n_rounds, environment) as (client, submitted):
         job = submitted
@@ -132,19 +130,23 @@ def run_job(
     started, finished = (datetime.fromisoformat(job[key]) for key in ("started_at", "finished_at"))
     return {
         "seconds": model["fit_seconds"],
-        "telling": telling(folder / "rounds", began),
         "whole": (finished - started).total_seconds(),
         "model": model["artifact"]["sha256"],
+        "rounds": rounds.read(folder / "rounds", began)[-n_rounds:],  # the warm-up fits, too
     }
 
 
 def taken_from_outside(folder: Path, path: Path, n_pairs: int) -> list[float]:
     """What the other processes take from a fit: of each pair of phases the share of rounds that are missing."""
-    with job_under_way(folder, path, LONG, {}) as (client, job):
-        while client.request("GET", f"/v1/jobs/{job['id']}")["progress"] is None:
+    # What checkpoints cost, the table tells; those of so many rounds would be greater than any other fit's.
+    with job_under_way(folder, path, LONG, {"RANKWRIGHT_CHECKPOINT_SECONDS": "0"}) as (client, job):
+        while _still_runs(client, job)["progress"] is None:
             time.sleep(0.5)
         time.sleep(PHASE_SECONDS)
-        others = [found.pid for found in processes.running(folder) if found.role != "child"]
+        found = [one for one in processes.running(folder) if one.role != "child"]
+        if missing := OTHERS - {one.role for one in found}:
+            sys.exit(f"no process was found of {', '.join(sorted(missing))}")
+        others = [one.pid for one in found]
         phases = []
         try:
             for pair in range(n_pairs):
@@ -153,15 +155,24 @@ def taken_from_outside(folder: Path, path: Path, n_pairs: int) -> list[float]:
         finally:
             for pid in others:
                 processes.send(pid, signal.SIGCONT)
+        _still_runs(client, job)
         client.request("POST", f"/v1/jobs/{job['id']}/cancel")
     times = rounds.read(folder / "rounds", phases[0][2])[:, 0]
     paces = {(pair, stopped): _pace(times, start, end) for pair, stopped, start, end in phases}
     return [1.0 - paces[pair, False] / paces[pair, True] for pair in range(n_pairs)]
 
 
+def _still_runs(client: ApiClient, job: dict[str, Any]) -> dict[str, Any]:
+    now: dict[str, Any] = client.request("GET", f"/v1/jobs/{job['id']}")
+    if now["finished_at"] is not None:
+        sys.exit(f"the long job has {now['state']}, which is too early: {now['error']}")
+    return now
+
+
 def _phase(others: list[int], stopped: bool) -> tuple[float, float]:
     for pid in others:
         processes.send(pid, signal.SIGSTOP if stopped else signal.SIGCONT)
+    time.sleep(SETTLE_SECONDS)
     start = time.monotonic()
     time.sleep(PHASE_SECONDS)
     return start, time.monotonic()
@@ -169,8 +180,8 @@ def _phase(others: list[int], stopped: bool) -> tuple[float, float]:
 
 def _pace(times: np.ndarray, start: float, end: float) -> float:
     """Rounds a second between two of them."""
-    between = times[(times >= start) & (times <= end)]
-    return (len(between) - 1) / float(between[-1] - between[0])
+    during = times[(times >= start) & (times <= end)]
+    return (len(during) - 1) / float(during[-1] - during[0])
 
 
 def compare(folder: Path, path: Path, n_rounds: int, repeats: int) -> None:
@@ -182,40 +193,64 @@ def compare(folder: Path, path: Path, n_rounds: int, repeats: int) -> None:
             if name in JOBS:
                 runs[name].append(run_job(folder, path, n_rounds, JOBS[name]))
             else:
-                runs[name].append(run_bare(path, folder / "bare-rounds", n_rounds))
+                runs[name].append(run_bare(folder, path, n_rounds))
+    bare = between(runs["bare"])
     print(
-        "| fit | seconds | times bare, median of pairs | mean | least to most | telling, % | seconds beside it |"
+        "| fit | seconds | over bare, median of pairs | least to most | rounds over bare | telling, % "
+        "| seconds beside it |"
     )
     print("|---|---|---|---|---|---|---|")
     for name, each in runs.items():
+        seconds = [one["seconds"] for one in each]
         ratios = [
-            one["seconds"] / bare["seconds"] for one, bare in zip(each, runs["bare"], strict=True)
+            one / one_bare["seconds"] for one, one_bare in zip(seconds, runs["bare"], strict=True)
         ]
+        told = [100 * np.diff(one["rounds"]).sum() / one["seconds"] for one in each]
         beside = [one["whole"] - one["seconds"] for one in each if "whole" in one]
         print(
-            f"| {name} | {median(one['seconds'] for one in each):.2f} | {median(ratios):.4f} "
-            f"| {mean_of(ratios, '.4f')} | {min(ratios):.4f} to {max(ratios):.4f} "
-            f"| {median(100 * one['telling'] / one['seconds'] for one in each):.2f} "
-            f"| {f'{median(beside):.2f}' if beside else ''} |"
+            f"| {name} | {median(seconds):.2f} | {median(ratios):.3f} | {min(ratios):.3f} to {max(ratios):.3f} "
+            f"| {ratio(between(each), bare) if name in JOBS else 1} "
+            f"| {median(told):.2f} | {f'{median(beside):.2f}' if beside else ''} |"
         )
     models = {one["model"] for each in runs.values() for one in each}
     print(f"\n{len(models)} model(s) by all of them: the bits are the same if it is one.")
 
 
-def mean_of(values: list[float], form: str) -> str:
+def between(runs: list[dict[str, Any]]) -> np.ndarray:
+    """The seconds of each round from the second one on, without the telling: shape (n_runs, n_rounds - 1)."""
+    return np.array([run["rounds"][1:, 0] - run["rounds"][:-1, 1] for run in runs])
+
+
+def ratio(job: np.ndarray, bare: np.ndarray) -> str:
+    """The job's `quiet` time as a multiple of the bare one's, with its standard error by the jackknife."""
+    n = len(job)
+    without = [quiet(np.delete(job, i, 0)) / quiet(np.delete(bare, i, 0)) for i in range(n)]
+    error = ((n - 1) * np.var(without)) ** 0.5
+    return f"{quiet(job) / quiet(bare):.4f} ± {error:.4f}"
+
+
+def quiet(times: np.ndarray) -> float:
+    """The sum over rounds of the mean of the lower half of their times, shape (n_runs, n_rounds)."""
+    half = -(-len(times) // 2)
+    return float(np.sort(times, axis=0)[:half].mean(axis=0).sum())
+
+
+def mean_of(values: list[float]) -> str:
     """The mean and its standard error."""
-    return f"{fmean(values):{form}} ± {stdev(values) / len(values) ** 0.5:{form}}"
+    return f"{fmean(values):.2f} ± {stdev(values) / len(values) ** 0.5:.2f}"
 
 
 def main() -> None:
-    """Print a table, and a line on what comes from outside."""
+    """Print a table, and a line on the other processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=9, help="fits of each kind; 0: none")
-    parser.add_argument("--pairs", type=int, default=60, help="pairs of phases; 0: none")
+    parser.add_argument("--pairs", type=int, default=50, help="pairs of phases; 0: none")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--bare", type=Path, nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if 1 in (given.repeats, given.pairs):
+        parser.error("--repeats and --pairs must be 0 or at least 2: one has no error")
     if given.bare is not None:
         print(json.dumps(fit_bare(*given.bare, given.rounds)))
         return
@@ -228,7 +263,7 @@ def main() -> None:
         if given.pairs:
             taken = taken_from_outside(folder, path, given.pairs)
             print(
-                f"\nAll other processes take {mean_of([100 * share for share in taken], '.2f')} % of the rounds a "
+                f"\nAll other processes take {mean_of([100 * share for share in taken])} % of the rounds a "
                 f"second: {given.pairs} pairs of {PHASE_SECONDS:.0f} s with and without them."
             )
 

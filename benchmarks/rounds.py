@@ -11,9 +11,10 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 VARIABLE = "BENCHMARK_ROUNDS"
 
@@ -35,7 +36,7 @@ def record_in_fit_process() -> None:
 
 def record(path: Path) -> None:
     """From now on append two times to the file after every round of this process: before it is told of, and after."""
-    from core.boosting.validation import Watch  # late: most processes import no science
+    from core.boosting.validation import Watch  # late: every process of a service imports this file
 
     tell = Watch.__call__
     file = path.open("ab", buffering=0)
@@ -51,5 +52,7 @@ def record(path: Path) -> None:
 
 def read(path: Path, since: float) -> np.ndarray:
     """What was recorded since that time: of each round the time before and after the telling, shape (n_rounds, 2)."""
+    import numpy as np  # late, as above
+
     found = np.fromfile(path).reshape(-1, 2)
     return found[found[:, 0] >= since]

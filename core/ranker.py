@@ -92,8 +92,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         sample_weight : array-like of shape (n_samples,), optional
             Finite, not negative. A row of weight 0 counts as absent, a row of weight k as k rows.
         callback : callable (step, of, info) -> None, optional
-            Called after each step, counted from 1, with figures such as the loss; those that take time are
-            found when read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller.
+            Called after each step, counted from 1, with figures such as the loss; boosting finds its own when
+            they are read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller.
 
         Returns
         -------

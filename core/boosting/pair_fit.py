@@ -65,8 +65,8 @@ class PairBooster(Booster):
             Finite, not negative. A pair of weight k counts as k pairs.
         callback : callable (step, of, info) -> None, optional
             Called after each round, counted from 1, with the loss and the shares of pairs in order: "training_auc",
-            on a sample and found when it is read, and "validation_auc" where it was computed. What it raises stops the
-            fit and reaches the caller.
+            on a sample, both found when they are read, and "validation_auc" where it was computed. What it raises stops
+            the fit and reaches the caller.
 
         Returns
         -------

@@ -73,7 +73,7 @@ class Remembered:
 class Told(Mapping[str, float]):
     """The figures of a round. Those that are given as functions are found when they are first read, then or later.
 
-    As long as one is kept, so is all that they ask; `dict` makes plain figures of it, and so does pickle.
+    Until a figure is read, what it asks is kept with it; `dict` makes plain figures of all, and so does pickle.
     """
 
     def __init__(self, figures: Figures) -> None:

@@ -45,7 +45,8 @@ class Forest(NamedTuple):
     n_splits : ndarray of shape (n_trees,), int64
     splits : ndarray of shape (n_splits, 5), int64
         The leaf, the place of the feature in `features`, the first code above the cut, how many
-        codes follow it above the cut, and the place of the sides in `sides`, -1 if it has none.
+        codes follow it above the cut, and the place of the sides in `sides`, -1 if it has none;
+        where it has some, first and number mean nothing.
     sides : ndarray of uint8
         1 for each category above, then for the missing.
     values : ndarray of shape (n_splits + n_trees,), float64
@@ -94,9 +95,12 @@ def ask(
     features, asked = np.unique(splits["feature"], return_inverse=True)
     is_set = splits["set"] != NO_SET
     edges = [np.empty(0)] * len(features)
+    first = np.zeros(len(splits), dtype=np.int64)
     for u in range(len(features)):
-        thresholds = splits["threshold"][(asked == u) & ~is_set]
+        here = (asked == u) & ~is_set
+        thresholds = splits["threshold"][here]
         edges[u] = np.unique(thresholds[thresholds > -np.inf])
+        first[here] = np.searchsorted(edges[u], thresholds, side="right")
     n_bins = np.maximum(n_categories[features], [len(column) + 1 for column in edges])
     n_sides = int((n_bins[asked[is_set]] + 1).sum())
     if n_bins.max(initial=0) >= MOST_CODES or n_sides > MOST_SIDES:
@@ -106,10 +110,6 @@ def ask(
     for table, column in zip(tables, edges, strict=True):
         table[: len(column)] = column
     n_steps[n_categories[features] > 0] = -1
-    first = np.zeros(len(splits), dtype=np.int64)
-    for u in range(len(features)):
-        here = (asked == u) & ~is_set
-        first[here] = np.searchsorted(edges[u], splits["threshold"][here], side="right")
     last = n_bins[asked] - 1 + splits["missing_above"]
     questions = np.column_stack(
         [splits["leaf"], asked, first, last - first, np.full_like(first, -1)]
