@@ -8,6 +8,7 @@ import pytest
 
 from core import RankBoost
 from core.boosting import validation
+from core.boosting.rules import RankingRule
 from core.boosting.stump_sum import StumpLearner
 from core.boosting.validation import Part, split_off
 from core.checkpoint import Checkpoints
@@ -94,6 +95,16 @@ def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch):
 
     RankBoost(n_rounds=40).fit(X, y, callback=callback)
     assert scored == [10, 15, 40]  # the last is the model
+
+
+@pytest.mark.parametrize("callback", [None, lambda step, of, info: None])
+def test_a_loss_that_nobody_reads_is_not_reckoned(monkeypatch, callback):
+    X, y = noisy_table()
+    asked = []
+    loss = RankingRule.loss
+    monkeypatch.setattr(RankingRule, "loss", lambda *given: asked.append(1) or loss(*given))
+    RankBoost(n_rounds=40).fit(X, y, callback=callback)
+    assert len(asked) == 40  # those of the path, once it is whole
 
 
 def test_the_rounds_before_a_checkpoint_count():
