@@ -249,8 +249,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--bare", type=Path, nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if 1 in (given.repeats, given.pairs):
-        parser.error("--repeats and --pairs must be 0 or at least 2: one has no error")
+    for name in ("repeats", "pairs"):
+        if (n := getattr(given, name)) < 0 or n == 1:
+            parser.error(f"--{name} must be 0 or at least 2, as one has no error; got {n}")
     if given.bare is not None:
         print(json.dumps(fit_bare(*given.bare, given.rounds)))
         return
