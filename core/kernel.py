@@ -6,7 +6,9 @@ imported, which takes as long as all the rest of the import; or, where there is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -15,13 +17,18 @@ from numba.core.compiler_lock import global_compiler_lock
 _declared: list[tuple[str, Callable[[], None]]] = []  # the module of each, and how it is loaded
 
 
-def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def kernel(
+    *signatures: Any, inner: bool = False, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
     """Declare a function to be compiled for these types and no others, outside of the interpreter's lock, and cached.
 
     Parameters
     ----------
     *signatures : numba signature
         What it takes and returns; one or more.
+    inner : bool
+        Called by other kernels only. Python cannot call it then, and it compiles in less time: there is no code to
+        take its arguments out of Python objects.
     **options : object
         More options of `numba.njit`.
 
@@ -32,7 +39,9 @@ def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[..., Any]], A
     """
 
     def declare(function: Callable[..., Any]) -> Any:
-        compiled = numba.njit(nogil=True, cache=True, **options)(function)
+        compiled = numba.njit(
+            nogil=True, cache=True, no_cfunc_wrapper=True, no_cpython_wrapper=inner, **options
+        )(function)
         if numba.config.DISABLE_JIT:
             return compiled  # Python's own function, to be debugged
         compile_one = compiled.compile
@@ -40,7 +49,8 @@ def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[..., Any]], A
 
         def load() -> None:
             nonlocal is_loaded
-            with global_compiler_lock:  # held by whoever compiles: numba asks for the same one
+            # Whoever compiles holds the lock: numba asks for the same one.
+            with global_compiler_lock, _no_garbage_collection():
                 if not is_loaded:
                     for signature in signatures:
                         try:
@@ -61,6 +71,18 @@ def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[..., Any]], A
         return compiled
 
     return declare
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Leave garbage lie meanwhile: a compiler makes many objects that live, and going through them takes a tenth."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def load_all(package: str = "") -> None:
