@@ -13,15 +13,15 @@ FROM ${PYTHON_IMAGE}
 ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONPATH=/app \
     PYTHONUNBUFFERED=1 \
-    NUMBA_CACHE_DIR=/var/cache/rankwright/numba \
+    RANKWRIGHT_KERNEL_CPU=x86-64-v3,aarch64 \
+    RANKWRIGHT_KERNEL_CACHE=/opt/kernels:/var/lib/rankwright/kernels \
     RANKWRIGHT_STATE_DIR=/var/lib/rankwright
 
 # A number, so that an orchestrator can see that it is not root. The volume that is mounted over the state folder
-# takes its owner from here. The cache belongs to the user because numba reads only a cache that it may write to.
+# takes its owner from here.
 RUN groupadd --gid 10001 rankwright \
     && useradd --uid 10001 --gid 10001 --home-dir /var/lib/rankwright --no-create-home --shell /usr/sbin/nologin rankwright \
-    && install -d -o 10001 -g 10001 -m 0750 /var/lib/rankwright \
-    && install -d -o 10001 -g 10001 /var/cache/rankwright/numba
+    && install -d -o 10001 -g 10001 -m 0750 /var/lib/rankwright
 
 COPY --from=builder /opt/venv /opt/venv
 COPY LICENSE /app/LICENSE
@@ -33,10 +33,12 @@ COPY --chmod=0755 docker/rankwright /usr/local/bin/rankwright
 RUN python -m compileall -q /app
 
 WORKDIR /var/lib/rankwright
-USER 10001:10001
 
-# Compiles every kernel once, here, so that a new container fits and scores without a compiler's pause.
-RUN python -m workers.warm
+# Every kernel is compiled once, here, for the level of processors that RANKWRIGHT_KERNEL_CPU names. A container reads
+# them; on a lesser processor it compiles for itself, into the state folder.
+RUN python -m workers.compile
+
+USER 10001:10001
 
 EXPOSE 8000
 STOPSIGNAL SIGTERM

@@ -26,7 +26,7 @@ test: $(VENV)/.dev  ## Everything: style, types, import rules, and the tests wit
 
 # Otherwise each process of the tests would compile all of them for itself.
 kernels: $(VENV)/.dev
-	$(BIN)/python -m workers.warm
+	$(BIN)/python -m workers.compile
 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .

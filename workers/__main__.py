@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 
@@ -16,6 +17,7 @@ from app.infra.producer import make_celery
 from app.infra.settings import Settings
 from app.infra.signals import Signals
 from workers.celery_app import CeleryWorker, make_worker
+from workers.compile import is_complete
 from workers.presence import Presence
 from workers.slots import Slots
 from workers.tasks import register
@@ -44,6 +46,10 @@ def main() -> int:
         presence.start()
         consumer = threading.Thread(target=_consume, args=(worker,), name="celery", daemon=True)
         consumer.start()
+        if settings.warm_up:
+            threading.Thread(
+                target=compile_kernels, args=(slots.ready,), name="compile", daemon=True
+            ).start()
         log.info("worker %s starts with %d slot(s)", worker_id, settings.worker_slots)
 
         while not signals.wait() & {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}:
@@ -57,6 +63,21 @@ def main() -> int:
         consumer.join(CELERY_END_SECONDS)
         db.close()
     return 1 if crashed else 0
+
+
+def compile_kernels(ready: threading.Event) -> None:
+    """Once the worker is ready, compile the kernels that the cache lacks in processes of low priority.
+
+    They run beside jobs: a job that needs a kernel which is being compiled waits for that one alone. They end with this
+    thread, which lives until they are done.
+    """
+    ready.wait()
+    if is_complete():
+        return
+    log.info("compiling kernels for this machine, once, at low priority")
+    command = [sys.executable, "-m", "workers.compile", "--background", str(os.getpid())]
+    code = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0).wait()
+    log.log(logging.WARNING if code else logging.INFO, "the compilation ended with code %d", code)
 
 
 def _consume(worker: CeleryWorker) -> None:

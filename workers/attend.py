@@ -57,6 +57,8 @@ class Attendance:
         self._next_beat = started + settings.heartbeat_seconds
         self._next_progress = started
         self._progress: dict[str, Any] | None = None
+        self._last_progress: dict[str, Any] = {"fraction": 0.0, "step": 0, "of": 0}
+        self._loads = False
         self._checkpoint_key = claim.checkpoint_key
 
     def run(self) -> None:
@@ -104,7 +106,18 @@ class Attendance:
         """Take note of what the fit process tells; its answer is how the attempt ends."""
         match message["type"]:
             case "progress":
+                self._last_progress = message["progress"]
                 self._progress = self._on_top(message["progress"])
+                return None
+            case "loading":
+                self._loads = True
+                if message["detail"] is not None:
+                    detail = {"detail": message["detail"]}
+                    self._progress = self._on_top(self._last_progress | detail)
+                return None
+            case "loaded":
+                self._loads = False
+                self._process.leave_out(message["bytes"])
                 return None
             case "checkpoint":
                 self._keep_checkpoint(message)
@@ -127,7 +140,7 @@ class Attendance:
         if self._cancel_requested():
             return self._cancelled()
         limit = self._settings.job_memory_bytes
-        if limit is not None and self._process.job_memory_bytes() > limit:
+        if limit is not None and not self._loads and self._process.job_memory_bytes() > limit:
             self._process.kill()  # asking would give it a second to take more
             return self._over_memory(limit)
         if time.monotonic() > self._deadline:

@@ -4,8 +4,11 @@ It knows no database and no broker. Messages are small JSON objects:
 
 - to the child: `{"type": "job", "payload": …, "memory_bytes": …}` and `{"type": "stop", "keep": …}`, where `keep` asks
   for a checkpoint; the end of the pipe ends it;
-- to the parent: `ready` once, then for each job any number of `progress` and `checkpoint` and exactly one of `result`,
-  `stopped`, `memory` and `error`.
+- to the parent: `ready` once, then for each job any number of `progress`, `checkpoint`, `loading` and `loaded`, and
+  exactly one of `result`, `stopped`, `memory` and `error`.
+
+It is ready at once. While it has nothing to do it imports the science and runs a tiny job of the usual kind
+(`warm.py`), which gives way to the first real one.
 """
 
 from __future__ import annotations
@@ -25,10 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 from app.infra import faults
 from app.infra.lifeline import die_with_parent
-from workers.checkpoints import Keeper
+from workers.fit_process import private_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from workers.checkpoints import Keeper
 
 Message = dict[str, Any]
 
@@ -37,6 +42,9 @@ DEAR = 0.005  # a figure that took a greater share of the time since the last ne
 SLACK_BYTES = (
     64 * 1024**2
 )  # stacks of threads that a library starts: refused one, it may abort the process
+
+# Elsewhere RLIMIT_DATA does not cover what numpy allocates; the parent's watch remains.
+_HAS_LIMIT = sys.platform.startswith("linux")
 
 log = logging.getLogger("workers.child")
 
@@ -70,6 +78,10 @@ class Inbox:
     def next_job(self) -> Message:
         """Wait for the next job."""
         return self._jobs.get()
+
+    def is_empty(self) -> bool:
+        """Whether no job waits."""
+        return self._jobs.empty()
 
     def _read(self) -> None:
         while True:
@@ -135,16 +147,18 @@ def limit_memory(more_bytes: int | None) -> None:
     An allocation far beyond it then raises MemoryError and leaves the process usable. The limit itself is kept by
     the parent, which measures what was really touched.
     """
-    if not sys.platform.startswith("linux"):
-        return  # elsewhere RLIMIT_DATA does not cover what numpy allocates; the parent's watch remains
+    if not _HAS_LIMIT:
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if more_bytes is None:
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
         return
     soft = _data_bytes() + more_bytes + SLACK_BYTES
-    if hard != resource.RLIM_INFINITY:
-        soft = min(soft, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (_at_most(soft, hard), hard))
+
+
+def _at_most(soft: int, hard: int) -> int:
+    return soft if hard == resource.RLIM_INFINITY else min(soft, hard)
 
 
 def _data_bytes() -> int:
@@ -155,14 +169,59 @@ def _data_bytes() -> int:
     raise RuntimeError("/proc/self/status has no VmData")
 
 
+class Loading:
+    """Tells the parent that a job waits for a library or a compiler, and keeps what that takes out of its memory."""
+
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self._send = send
+        self._n_kernels = 0
+        self.under_way = False
+        self._limit = self._data = self._private = 0
+
+    def kernels(self, kernel: str | None) -> None:
+        """Before a kernel is compiled; with None after the last of those that a call needs."""
+        if kernel is None:
+            self.end()
+            return
+        self._n_kernels += 1
+        self.begin(f"compiling kernels for this machine, once: {self._n_kernels} so far")
+
+    def begin(self, detail: str | None) -> None:
+        """Lift the job's limit until `end`; `detail` is what the job's progress says of it."""
+        if not self.under_way:
+            self.under_way = True
+            self._private = private_bytes("self")
+            if _HAS_LIMIT:
+                self._limit, self._data = resource.getrlimit(resource.RLIMIT_DATA)[0], _data_bytes()
+                limit_memory(None)
+        self._send({"type": "loading", "detail": detail})
+
+    def end(self) -> None:
+        """Put the limit back, higher by what was taken meanwhile."""
+        self.under_way = False
+        if _HAS_LIMIT:
+            hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+            more = max(0, _data_bytes() - self._data)
+            soft = self._limit if self._limit == resource.RLIM_INFINITY else self._limit + more
+            resource.setrlimit(resource.RLIMIT_DATA, (_at_most(soft, hard), hard))
+        self._send({"type": "loaded", "bytes": max(0, private_bytes("self") - self._private)})
+
+
 def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -> Message:
     """Run one job and return the message that answers it; `send` takes those before it."""
+    loading = Loading(send)
+    if "app.services.execution" not in sys.modules:
+        loading.begin(None)  # the first job's memory is not that of the libraries
     from app.services import execution
+    from core.kernel import when_compiling
+    from workers.checkpoints import Keeper
 
+    if loading.under_way:
+        loading.end()
     try:
         limit_memory(message["memory_bytes"])
         keeper = Keeper(message["payload"])
-        with keeper.checkpoints:
+        with keeper.checkpoints, when_compiling(loading.kernels):
             result = execution.run(message["payload"], Progress(send, orders, keeper))
     except Stopped:
         return {"type": "stopped"}
@@ -192,19 +251,28 @@ def main(arguments: list[str]) -> None:
     def send(message: Message) -> None:
         connection.send_bytes(json.dumps(message).encode())
 
-    from app.infra.logging import configure_logging
-    from app.infra.settings import Settings
-    from workers.warm import warm_up
-
-    settings = Settings()
-    configure_logging(settings)
-    for fault in warm_up(settings) if settings.warm_up else ():
-        log.warning("a fit process starts cold in part", exc_info=fault)
     inbox = Inbox(connection)
     send({"type": "ready"})
+    _prepare(inbox)
     while True:
         message = inbox.next_job()
         send(run_job(message, send, inbox.orders))
+
+
+def _prepare(inbox: Inbox) -> None:
+    """Use the time before the first job; it is waited for by none, but for an import that is under way."""
+    from app.infra.logging import configure_logging
+    from app.infra.settings import Settings
+
+    settings = Settings()
+    configure_logging(settings)
+    if settings.warm_up:
+        from workers.warm import warm_up
+
+        try:
+            warm_up(settings, lambda: not inbox.is_empty())
+        except Exception:  # the first job is slower, and says what is wrong
+            log.warning("a fit process starts cold", exc_info=True)
 
 
 if __name__ == "__main__":

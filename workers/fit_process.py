@@ -52,7 +52,7 @@ class FitProcess:
 
     def start_job(self, payload: Mapping[str, Any], memory_bytes: int | None) -> None:
         """Send a job to the idle process."""
-        self._memory_at_start = self._private_bytes()
+        self._memory_at_start = private_bytes(self.pid)
         self._send({"type": "job", "payload": payload, "memory_bytes": memory_bytes})
 
     def receive(self, timeout: float) -> Message | None:
@@ -67,7 +67,11 @@ class FitProcess:
 
     def job_memory_bytes(self) -> int:
         """Private memory that the process took since the job began. 0 where the system does not tell."""
-        return max(0, self._private_bytes() - self._memory_at_start)
+        return max(0, private_bytes(self.pid) - self._memory_at_start)
+
+    def leave_out(self, n_bytes: int) -> None:
+        """Count so much of what the process took as its own, not as the job's."""
+        self._memory_at_start += n_bytes
 
     def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> list[Message]:
         """End the running job: ask, wait so long for the answer, then kill. Check `alive` afterwards.
@@ -80,7 +84,7 @@ class FitProcess:
             self._send({"type": "stop", "keep": keep})
             while (left := deadline - time.monotonic()) > 0:
                 message = self.receive(left)
-                if message is None or message["type"] == "progress":
+                if message is None or message["type"] in ("progress", "loading", "loaded"):
                     continue
                 said.append(message)
                 if message["type"] != "checkpoint":
@@ -113,12 +117,14 @@ class FitProcess:
             return f"fit process {self.pid} exited with code {code}"
         return f"fit process {self.pid} was killed by {signal.Signals(-code).name}"
 
-    def _private_bytes(self) -> int:
-        try:
-            fields = Path(f"/proc/{self.pid}/statm").read_text().split()
-        except OSError:
-            return 0
-        return (int(fields[1]) - int(fields[2])) * _PAGE
+
+def private_bytes(pid: int | str) -> int:
+    """Memory that a process shares with no other; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    return (int(fields[1]) - int(fields[2])) * _PAGE
 
 
 def environment_of_fit(inherited: Mapping[str, str], threads: int) -> dict[str, str]:

@@ -14,11 +14,11 @@ from workers.slots import Slots
 log = logging.getLogger(__name__)
 
 LOOKS_TO_WORRY = 5
-WARM_SECONDS = 0.1  # between two looks whether to give up waiting for a warm slot
+READY_SECONDS = 0.1  # between two looks whether to give up waiting for a slot
 
 
 class Presence(threading.Thread):
-    """Writes the row once a slot is warm, prolongs it every heartbeat, and removes it at the end."""
+    """Writes the row once a slot is ready, prolongs it every heartbeat, and removes it at the end."""
 
     def __init__(self, slots: Slots) -> None:
         super().__init__(name="presence", daemon=True)
@@ -28,7 +28,7 @@ class Presence(threading.Thread):
 
     def run(self) -> None:
         """Beat until `end`. What goes wrong is logged, and tried again at the next beat."""
-        while not self._slots.warm.wait(WARM_SECONDS):
+        while not self._slots.ready.wait(READY_SECONDS):
             if self._end.is_set():
                 return
         log.info("worker %s is ready", self._slots.worker_id)

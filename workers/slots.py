@@ -1,4 +1,4 @@
-"""Slots: each is a thread that owns one warm fit process, claims jobs for it and answers for them.
+"""Slots: each is a thread that owns one fit process, claims jobs for it and answers for them.
 
 The thread never computes, so no fit can starve its heartbeats. It takes a job only while its process is alive,
 and a process that died is replaced before the next claim.
@@ -10,7 +10,6 @@ import importlib
 import logging
 import os
 import threading
-import time
 from typing import Literal
 
 from app.db.session import Database
@@ -25,7 +24,6 @@ log = logging.getLogger(__name__)
 
 Found = Literal["message", "look"]
 
-START_SECONDS = 120.0
 PAUSE_SECONDS = 1.0
 
 
@@ -38,7 +36,7 @@ class Slots:
         self.settings = settings
         self.worker_id = worker_id
         self.stopping = threading.Event()
-        self.warm = threading.Event()  # a slot was ready for work once
+        self.ready = threading.Event()  # a slot was ready for work once
         self.by_message = 0
         self.by_look = 0
         self.looks_in_a_row = 0
@@ -48,7 +46,7 @@ class Slots:
         self._slots = [_Slot(self, number) for number in range(settings.worker_slots)]
 
     def start(self) -> None:
-        """Start every slot; each is ready once its process is warm."""
+        """Start every slot; each is ready once its process is."""
         for slot in self._slots:
             slot.start()
 
@@ -163,16 +161,12 @@ class _Slot(threading.Thread):
             return None if self._slots.stopping.is_set() else self._process
         self._drop_process()
         self._process = FitProcess(threads_per_fit(self._slots.settings))
-        # While the process warms up: the services bring the science along, which takes a second or two to import.
+        # While the process starts: the services, which the first job needs.
         importlib.import_module("workers.attend")
-        deadline = time.monotonic() + START_SECONDS
-        while not self._slots.stopping.is_set():
+        while not self._slots.stopping.is_set():  # it says that it is ready, or dies
             if self._process.receive(timeout=0.1) is not None:
-                self._slots.warm.set()
+                self._slots.ready.set()
                 return self._process
-            if time.monotonic() > deadline:
-                self._drop_process()
-                raise FitProcessDied(f"a fit process was not warm after {START_SECONDS:.0f} s")
         return None
 
     def _drop_process(self) -> None:

@@ -1,52 +1,62 @@
-"""Warming up a fit process: a tiny job of each kind and algorithm, before the first real one.
-
-`python -m workers.warm` does it once, compiles what no such job has called, too, and ends: the image is built with it,
-to hold numba's cache.
-"""
+"""Warming up an idle fit process: a tiny upload and a tiny training job, so that the first real ones need not wait."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from app.infra.settings import Settings
-from app.services import execution
-from app.services.ingest.job import limits
-from app.services.jobs import INGEST
-from app.services.submission import TRAIN
-from core.kernel import load_all
-from core.registry import ALGORITHMS
+from workers.compile import is_complete
 
-# Half of the rows are held out and scored: enough of them for the kernels that only many rows go through.
+ALGORITHM = "rankboost"  # the default one
 _TABLE = "x,y\n" + "".join(f"{i % 7 or ''},{i % 2}\n" for i in range(600))
 
 
-def warm_up(settings: Settings) -> list[Exception]:
-    """Run the jobs, so that libraries are imported, kernels loaded and their threads started.
+class _GiveWay(BaseException):
+    """A real job has come. Not an Exception, so that no algorithm swallows it."""
 
-    Returns what failed: a cold start is slower, but no reason to refuse work.
+
+def warm_up(settings: Settings, job_waits: Callable[[], bool]) -> None:
+    """Import the libraries, load the kernels and start the threads of the usual jobs, until a real job comes.
+
+    Where kernels have still to be compiled it only imports: a compilation cannot be broken off.
+
+    Parameters
+    ----------
+    settings : Settings
+        Those of the service.
+    job_waits : callable
+        Says whether a real job has come.
     """
-    faults: list[Exception] = []
-    with tempfile.TemporaryDirectory(prefix="rankwright-warm-") as folder:
-        upload = Path(folder, "table.csv")
-        upload.write_text(_TABLE)
-        try:
-            table = execution.run(_ingest(upload, folder, settings), _ignore)
-        except Exception as error:
-            return [error]
-        for name, algorithm in ALGORITHMS.items():
-            if algorithm.target != "binary":
-                continue  # there is no upload of that kind here
-            parameters = algorithm().get_params(deep=False)
-            try:
-                execution.run(_training(name, parameters, table, folder), _ignore)
-            except Exception as error:
-                faults.append(error)
-    return faults
+
+    def give_way(*_: object) -> None:
+        if job_waits():
+            raise _GiveWay
+
+    try:
+        from app.services import execution
+
+        give_way()
+        import core.boosting
+        import core.svm  # noqa: F401 - the baselines'
+
+        give_way()
+        if is_complete():
+            with tempfile.TemporaryDirectory(prefix="rankwright-warm-") as folder:
+                upload = Path(folder, "table.csv")
+                upload.write_text(_TABLE)
+                table = execution.run(_ingest(upload, folder, settings), give_way)
+                execution.run(_training(table, folder), give_way)
+    except _GiveWay:
+        pass
 
 
 def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
+    from app.services.ingest.job import limits
+    from app.services.jobs import INGEST
+
     return {
         "kind": INGEST,
         "path": str(upload),
@@ -69,16 +79,22 @@ def _ingest(upload: Path, folder: str, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _training(
-    name: str, parameters: dict[str, Any], table: dict[str, Any], folder: str
-) -> dict[str, Any]:
+def _training(table: dict[str, Any], folder: str) -> dict[str, Any]:
+    from app.services.controls import CONTROLS
+    from app.services.submission import TRAIN
+    from core.registry import ALGORITHMS
+
     return {
         "kind": TRAIN,
         "spec": {
-            "algorithm": {"name": name, "parameters": parameters},
+            "algorithm": {
+                "name": ALGORITHM,
+                "parameters": ALGORITHMS[ALGORITHM]().get_params(deep=False) | {"n_rounds": 5},
+            },
             "objective": {"metric": "auc"},
             "validation": {"method": "holdout", "fraction": 0.5},
             "seed": 0,
+            "controls": {"algorithms": list(CONTROLS), "skipped": None},
         },
         "table": {
             "path": str(Path(folder, table["file"])),
@@ -93,16 +109,3 @@ def _training(
         "labels": None,
         "workdir": tempfile.mkdtemp(dir=folder),  # of its own: its parts write into folders inside
     }
-
-
-def _ignore(step: int, of: int, info: object) -> None:
-    pass
-
-
-if __name__ == "__main__":
-    import app.services.plain_query  # the API's own kernels
-    import app.services.plain_rows  # noqa: F401
-
-    load_all()
-    if faults := warm_up(Settings()):
-        raise ExceptionGroup("the warm-up failed", faults)

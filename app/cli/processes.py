@@ -44,6 +44,10 @@ def reason(error: Exception) -> str:
     return str(error)
 
 
+# What a command that uses the database may meet.
+KNOWN_ERRORS = (ServiceError, OSError, DBAPIError, CommandError)
+
+
 class SettingsError(Exception):
     """Settings that break their rules, each named in a sentence."""
 
@@ -80,12 +84,12 @@ def serve(
     from app.supervisor import serve as supervised
     from app.supervisor.broker import BrokerError
     from app.supervisor.lock import AlreadyRunning
+    from app.supervisor.prepare import NotPrepared
 
-    refusals = (supervised.ServeError, AlreadyRunning, BrokerError, ServiceError, OSError)
     try:
         supervised.serve(host, port, settings_of(state_dir))
-    except (*refusals, DBAPIError, CommandError) as error:
-        fault(reason(error))
+    except (supervised.ServeError, AlreadyRunning, BrokerError, NotPrepared, OSError) as error:
+        fault(str(error))
 
 
 def api(

@@ -72,7 +72,18 @@ class Settings(BaseSettings):
     )
     warm_up: bool = Field(
         default=True,
-        description="Whether a fit process does a tiny job of each kind before its first real one, so that none waits.",
+        description="Whether an idle fit process runs a tiny job before its first real one, and a worker compiles "
+        "beside its jobs what the cache of kernels lacks.",
+    )
+    kernel_cache: str | None = Field(
+        default=None,
+        description="Folders of compiled kernels with colons between them; the first that can be written to takes new "
+        "ones. Default: beside the code, else in the user's folder of caches.",
+    )
+    kernel_cpu: str | None = Field(
+        default=None,
+        description="Levels of processors with commas between them, as `x86-64-v3,aarch64`: kernels are compiled for "
+        "the first that this machine has. Default: for its own processor.",
     )
     job_threads: Annotated[int, Ge(1)] | None = Field(
         default=None, description="Threads of one fit. Default: the cores divided by the slots."

@@ -8,15 +8,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import socket
 import stat
 import tempfile
 import time
 from pathlib import Path
 from urllib.parse import quote
-
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 SOCKET_NAME = "broker.sock"
 MAX_SOCKET_PATH = 100  # bytes; the kernel allows 107, macOS 103
@@ -42,17 +39,19 @@ def socket_path(state_dir: Path) -> Path:
     return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH else Path("/tmp", folder, SOCKET_NAME)  # noqa: S108
 
 
-def prepare_folder(socket: Path) -> None:
+def prepare_folder(socket_path: Path) -> None:
     """Make the socket's own folder in the shared temporary one; refuse one that others prepared or may write to."""
-    socket.parent.mkdir(mode=0o700, exist_ok=True)
-    found = socket.parent.lstat()
+    socket_path.parent.mkdir(mode=0o700, exist_ok=True)
+    found = socket_path.parent.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
-        raise BrokerError(f"{socket.parent} must belong to this user and be writable by no other")
+        raise BrokerError(
+            f"{socket_path.parent} must belong to this user and be writable by no other"
+        )
 
 
-def url(socket: Path) -> str:
+def url(socket_path: Path) -> str:
     """The broker's URL for Celery."""
-    return f"redis+socket://{socket}"
+    return f"redis+socket://{socket_path}"
 
 
 def find_server() -> str:
@@ -76,45 +75,53 @@ def find_server() -> str:
     )
 
 
-def command(server: str, socket: Path, log: Path) -> list[str]:
+def command(server: str, socket_path: Path, log: Path) -> list[str]:
     """The command line that runs the broker in the foreground."""
     return [
         server,
         *("--port", "0"),
-        *("--unixsocket", str(socket), "--unixsocketperm", "700"),
-        *("--save", "", "--appendonly", "no", "--dir", str(socket.parent)),
+        *("--unixsocket", str(socket_path), "--unixsocketperm", "700"),
+        *("--save", "", "--appendonly", "no", "--dir", str(socket_path.parent)),
         *("--maxmemory-policy", "noeviction"),
         *("--logfile", str(log), "--loglevel", "warning"),
         *("--daemonize", "no"),
     ]
 
 
-def answers(socket: Path) -> bool:
+def answers(socket_path: Path) -> bool:
     """Whether a server answers a PING there."""
     try:
-        with _client(socket) as client:
-            return bool(client.ping())
-    except redis.RedisError:
+        return _ask(socket_path, b"PING").startswith(b"+PONG")
+    except OSError:
         return False
 
 
-def end_earlier(socket: Path) -> None:
+def end_earlier(socket_path: Path) -> None:
     """End a server that still listens there: two would split the queue, and the old would delete the new's socket."""
     try:
-        with _client(socket) as client:
-            client.shutdown(nosave=True)
-    except redis.ConnectionError:
+        answer = _ask(socket_path, b"SHUTDOWN NOSAVE")
+    except (FileNotFoundError, ConnectionError):
         return  # nobody listens
-    except redis.RedisError as error:
-        raise BrokerError(f"an earlier broker on {socket} does not end: {error}") from error
+    except OSError as error:
+        raise BrokerError(f"an earlier broker on {socket_path} does not end: {error}") from error
+    if answer.startswith(b"-"):
+        raise BrokerError(
+            f"an earlier broker on {socket_path} does not end: {answer[1:].decode().strip()}"
+        )
     deadline = time.monotonic() + END_SECONDS
-    while answers(socket):
+    while answers(socket_path):
         if time.monotonic() > deadline:
-            raise BrokerError(f"an earlier broker on {socket} does not end")
+            raise BrokerError(f"an earlier broker on {socket_path} does not end")
         time.sleep(0.02)
 
 
-def _client(socket: Path) -> redis.Redis:
-    return redis.Redis(
-        unix_socket_path=str(socket), socket_timeout=ANSWER_SECONDS, retry=Retry(NoBackoff(), 0)
-    )
+def _ask(socket_path: Path, command: bytes) -> bytes:
+    """Send one command as a line, as the protocol allows, and return the first of the answer.
+
+    By hand, since the client library takes as much memory as all the rest of the process that watches.
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(ANSWER_SECONDS)
+        connection.connect(str(socket_path))
+        connection.sendall(command + b"\r\n")
+        return connection.recv(1024)

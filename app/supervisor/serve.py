@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
+import json
 import os
 import signal
 import socket
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from app.db.session import Database
 from app.infra.settings import Settings
 from app.infra.signals import Signals
 from app.supervisor import broker
-from app.supervisor.first_key import first_key
 from app.supervisor.lock import state_lock
+from app.supervisor.prepare import prepare
 from app.supervisor.service import Service
 
 ADDRESS = "address"
 TICK_SECONDS = 0.05
-READY_SECONDS = 0.1
-START_SECONDS = 120.0
+READY_SECONDS = 0.05
+ANSWER_SECONDS = 30.0
+WAIT_SECONDS = 10.0  # between two words on what is waited for
 GRACE_SECONDS = 10.0
 HURRIED_GRACE_SECONDS = 0.5
 DEATHS_AT_START = 5
@@ -52,7 +54,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         supervisor = Supervisor(state_dir, settings, listener, signals, stops)
         stack.callback(supervisor.stop)
         supervisor.start_broker()
-        secret = prepare_database(settings, state_dir)
+        secret = prepare(settings)
         say(f"rankwright keeps its state in {state_dir}")
         if secret is not None:
             say(f"first key: {secret} (shown once; also in {state_dir / 'api-key'})")
@@ -107,18 +109,6 @@ def address_file(path: Path, address: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def prepare_database(settings: Settings, state_dir: Path) -> str | None:
-    """Bring the tables up to date and make the first key; returns its secret when it is new."""
-    from app.db.migrate import upgrade
-
-    upgrade(settings.sqlalchemy_url)
-    db = Database(settings.sqlalchemy_url, pool_size=1)
-    try:
-        return first_key(db, state_dir / "api-key")
-    finally:
-        db.close()
-
-
 class Supervisor:
     """The processes of one `serve`, in the order in which they start; they stop in the opposite order."""
 
@@ -155,9 +145,8 @@ class Supervisor:
         log = self._state_dir / "broker.log"
         self._broker = self._service("broker", broker.command(broker.find_server(), path, log))
         self._broker.start()
-        deadline = time.monotonic() + broker.END_SECONDS
         while not broker.answers(path):
-            if not self._broker.running or time.monotonic() > deadline:
+            if not self._broker.running:
                 raise broker.BrokerError(f"the broker did not start; see {log}")
             time.sleep(0.005)
 
@@ -174,22 +163,23 @@ class Supervisor:
             service.start()
 
     def watch_until_ready(self, address: str) -> bool:
-        """Watch the processes until the API says that it is ready; False when told to stop before."""
-        ready = threading.Event()
+        """Watch the processes until the API says that it is ready; False when told to stop before.
+
+        However long it takes: to give up would only have a slow machine begin again.
+        """
+        start = _Start(address)
         # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
-        threading.Thread(target=_await_ready, args=(address, ready), daemon=True).start()
-        patience = time.monotonic() + START_SECONDS
-        while not ready.is_set():
+        threading.Thread(target=start.await_ready, daemon=True).start()
+        next_word = time.monotonic() + WAIT_SECONDS
+        while not start.ready.is_set():
             if not self._tend(TICK_SECONDS):
                 return False
             for service in self._all():
                 if service.deaths >= DEATHS_AT_START:
                     raise ServeError(f"the {service.name} does not start")
-            if time.monotonic() > patience:  # to give up would only have a slow machine begin again
-                say(
-                    f"not ready after {START_SECONDS:.0f} s, still waiting; see `rankwright doctor`"
-                )
-                patience = math.inf
+            if time.monotonic() > next_word:
+                say(f"waiting for {start.waits_for}")
+                next_word = time.monotonic() + WAIT_SECONDS
         return True
 
     def watch(self) -> None:
@@ -257,12 +247,29 @@ class Supervisor:
         )
 
 
-def _await_ready(address: str, ready: threading.Event) -> None:
-    """Ask until the API, its database, its broker and a worker are all well."""
-    while True:
-        try:
-            with urllib.request.urlopen(f"{address}/health/ready", timeout=START_SECONDS):  # noqa: S310 - ours
-                ready.set()
-                return
-        except OSError:
+class _Start:
+    """Asks the API whether database, blobs, broker and a worker are all well, until they are."""
+
+    def __init__(self, address: str) -> None:
+        self.ready = threading.Event()
+        self.waits_for = "the API"
+        self._url = f"{address}/health/ready"
+
+    def await_ready(self) -> None:
+        """Ask again and again."""
+        while True:
+            try:
+                with urllib.request.urlopen(self._url, timeout=ANSWER_SECONDS):  # noqa: S310 - ours
+                    self.ready.set()
+                    return
+            except urllib.error.HTTPError as error:
+                with contextlib.suppress(ValueError, LookupError, TypeError):
+                    parts = json.loads(error.read())["parts"]
+                    self.waits_for = "; ".join(
+                        f"the {name}: {part['detail']}"
+                        for name, part in parts.items()
+                        if not part["ok"]
+                    )
+            except OSError:
+                self.waits_for = "the API"
             time.sleep(READY_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx
@@ -227,17 +229,28 @@ def test_a_slow_start_is_told_and_waited_for(
 ) -> None:
     said: list[str] = []
 
-    def be_ready_at_last(address: str, ready: threading.Event) -> None:
-        eventually(lambda: said)
-        ready.set()
+    class Api(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            part = {"ok": False, "detail": "no worker was heard from"}
+            body = json.dumps({"parts": {"worker": part, "broker": {"ok": True, "detail": ""}}})
+            self.send_response(200 if "the worker: no worker was heard from" in said else 503)
+            self.end_headers()
+            self.wfile.write(body.encode())
 
-    monkeypatch.setattr(supervision, "START_SECONDS", 0.0)
-    monkeypatch.setattr(supervision, "say", said.append)
-    monkeypatch.setattr(supervision, "_await_ready", be_ready_at_last)
-    with socket.socket() as listener, Signals([signal.SIGTERM, signal.SIGCHLD]) as signals:
+    def say(line: str) -> None:
+        said.append(line.removeprefix("waiting for "))
+
+    monkeypatch.setattr(supervision, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(supervision, "say", say)
+    with (
+        HTTPServer(("127.0.0.1", 0), Api) as api,
+        Signals([signal.SIGTERM, signal.SIGCHLD]) as signals,
+    ):
+        threading.Thread(target=api.serve_forever, daemon=True).start()
         supervisor = supervision.Supervisor(
-            tmp_path, Settings(), listener, signals, {signal.SIGTERM}
+            tmp_path, Settings(), api.socket, signals, {signal.SIGTERM}
         )
-        assert supervisor.watch_until_ready("http://nowhere")
+        assert supervisor.watch_until_ready(f"http://127.0.0.1:{api.server_port}")
         supervisor.stop()
-    assert said == ["not ready after 0 s, still waiting; see `rankwright doctor`"]
+        api.shutdown()
+    assert set(said) <= {"the API", "the worker: no worker was heard from"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -11,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from core.kernel import kernel, load_all
+from core.kernel import kernel, load_all, when_compiling
 
 
 def _scaled(x, by):  # type: ignore[no-untyped-def]
@@ -65,22 +64,6 @@ def test_threads_may_call_it_first_at_once() -> None:
         assert list(threads.map(call, range(4))) == [0.0, 2.0, 4.0, 6.0]
 
 
-def test_a_cache_that_finds_no_room_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    scaled = kernel(_WIDE, _NARROW)(_scaled)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    try:
-        found = scaled(np.full(1, 3.0), 2)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert found == 6.0
-    assert len(scaled.signatures) == 2
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size] == []
-
-
 def test_options_are_numbas() -> None:
     inverse = kernel(numba.float64(numba.float64), error_model="numpy")(lambda x: 1.0 / x)
     assert inverse(0.0) == np.inf
@@ -94,10 +77,22 @@ def test_all_of_a_package_are_loaded_and_nothing_else() -> None:
     assert len(scaled.signatures) == 1
 
 
+def test_listeners_are_told_of_compilations_and_of_their_end_once() -> None:
+    told: list[str | None] = []
+    callee = kernel(numba.float64(numba.float64))(lambda x: 3.0 * x)
+    caller = kernel(numba.float64(numba.float64))(lambda x: callee(x) + 1.0)
+    with when_compiling(told.append):
+        assert caller(2.0) == 7.0
+        assert caller(2.0) == 7.0
+    *names, end = told
+    assert end is None
+    assert set(names) <= {
+        f"{__name__}.test_listeners_are_told_of_compilations_and_of_their_end_once.<lambda>"
+    }
+
+
 @pytest.mark.parametrize("package", ["core", "app"])
-def test_every_cached_function_of_the_house_is_a_kernel(package: str) -> None:
+def test_no_function_of_the_house_has_a_cache_of_numbas(package: str) -> None:
     root = Path(__file__).parents[2]
     texts = {path: path.read_text() for path in (root / package).rglob("*.py")}
-    assert [path for path, text in texts.items() if "cache=True" in text] == (
-        [root / "core" / "kernel.py"] if package == "core" else []
-    )
+    assert [path for path, text in texts.items() if "cache=True" in text] == []

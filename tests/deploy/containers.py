@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from typing import Self
 from compose_file import Service
 from dockerfile import Image
 from servers import eventually
+
+from core.kernel_cache import SUFFIX
+from core.kernel_folders import FOLDERS, folders
 
 SECONDS_TO_START = 120.0
 SECONDS_TO_STOP = 30.0
@@ -90,7 +94,8 @@ class Host:
 
     def _paths(self) -> set[str]:
         copied = {str(Path(copy.target).parent) for copy in self.image.copies()}
-        return {"/opt/venv/bin"} | (copied - {"/tmp"}) | set(self.image.owned_folders())
+        kernels = set(self.image.environment[FOLDERS].split(":"))
+        return {"/opt/venv/bin"} | (copied - {"/tmp"}) | set(self.image.owned_folders()) | kernels
 
     def build(self) -> None:
         """Copy what the Dockerfile copies, and make the folders that it makes, with their owners."""
@@ -102,20 +107,26 @@ class Host:
             folder.mkdir(parents=True, exist_ok=True)
             if os.getuid() == 0:
                 os.chown(folder, uid, gid)
-        self._run_as_user()
+        self._compile()
 
-    def _run_as_user(self) -> None:
-        """What the Dockerfile runs once it has changed to its user: it warms the cache of kernels."""
-        names = [one.name for one in self.image.instructions]
-        uid, gid = map(int, self.image.user.split(":"))
-        for one in self.image.instructions[names.index("USER") :]:
-            if one.name == "RUN":
-                subprocess.run(
-                    [*as_user(uid, gid), "/bin/sh", "-c", self.here(one.text)],
-                    env={name: self.here(value) for name, value in self.image.environment.items()},
-                    cwd=self.path(self.image.workdir),
-                    check=True,
-                )
+    @property
+    def kernels(self) -> Path:
+        """The image's own folder of compiled kernels."""
+        return self.path(self.image.environment[FOLDERS].split(":")[0])
+
+    def _compile(self) -> None:
+        """What the Dockerfile runs of ours. It finds what this run of the tests has compiled already."""
+        self.kernels.mkdir(parents=True)
+        for folder in folders():
+            for kernel in folder.glob(f"*{SUFFIX}"):
+                shutil.copy2(kernel, self.kernels)
+        (run,) = (one for one in self.image.all("RUN") if "-m workers." in one.text)
+        subprocess.run(
+            ["/bin/sh", "-c", self.here(run.text)],
+            env={name: self.here(value) for name, value in self.image.environment.items()},
+            cwd=self.path(self.image.workdir),
+            check=True,
+        )
 
 
 class Container:

@@ -22,6 +22,7 @@ from workers import slots
 
 
 def test_a_lost_message_is_found_by_the_look(crew: Crew) -> None:
+    crew.fit_process()  # idle: it is not about to claim the next job anyway
     before = crew.slots.by_look
     assert crew.shop.reaches(crew.shop.train(crew.table, 5), "succeeded").attempt == 1
     assert crew.slots.by_message == 0

@@ -1,4 +1,4 @@
-"""The fit process by itself: it starts warm, ends with its pipe, and lives through a refused allocation."""
+"""The fit process by itself: it ends with its pipe, and lives through a refused allocation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from workers.fit_process import FitProcess
 
 @pytest.fixture
 def process() -> Iterator[FitProcess]:
-    """A warm fit process."""
+    """A fit process that has its libraries."""
     process = FitProcess(threads=1)
     assert process.receive(60) == {"type": "ready"}
+    process.start_job({"kind": "none"}, None)
+    while (message := process.receive(60)) is not None and message["type"] != "error":
+        assert message["type"] in {"loading", "loaded"}
     yield process
     process.kill()
 

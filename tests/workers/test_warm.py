@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from app.infra.settings import Settings
 from app.services import execution
-from core.registry import ALGORITHMS
-from workers.warm import warm_up
-
-BINARY = [name for name, algorithm in ALGORITHMS.items() if algorithm.target == "binary"]
+from workers import warm
 
 
-def test_every_kind_and_algorithm_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """The jobs that are run."""
     run = execution.run
     seen = []
 
@@ -25,31 +22,31 @@ def test_every_kind_and_algorithm_is_run_once(monkeypatch: pytest.MonkeyPatch) -
         return run(payload, callback)
 
     monkeypatch.setattr(execution, "run", watched)
-    assert warm_up(Settings()) == []
-    assert [payload["kind"] for payload in seen] == ["ingest", *["train"] * len(BINARY)]
+    return seen
+
+
+def test_an_upload_and_a_training_job_are_run(
+    seen: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "is_complete", lambda: True)
+    warm.warm_up(Settings(), lambda: False)
+    assert [payload["kind"] for payload in seen] == ["ingest", "train"]
     assert not Path(str(seen[0]["workdir"])).exists()
 
 
-def test_what_fails_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = execution.run
-
-    def broken(payload: dict[str, object], callback: execution.Callback) -> dict[str, object]:
-        if payload["kind"] == "train":
-            raise MemoryError("no luck")
-        return run(payload, callback)
-
-    monkeypatch.setattr(execution, "run", broken)
-    assert [str(fault) for fault in warm_up(Settings())] == ["no luck"] * len(BINARY)
+def test_where_kernels_are_missing_nothing_is_run(
+    seen: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "is_complete", lambda: False)
+    warm.warm_up(Settings(), lambda: False)
+    assert seen == []
 
 
-def test_the_kernels_that_score_many_rows_are_loaded() -> None:
-    """In a process of its own: other tests load them here."""
-    program = """
-from app.infra.settings import Settings
-from core.boosting.tree.questions import _add_scores
-from workers.warm import warm_up
-assert not _add_scores.signatures
-assert warm_up(Settings()) == []
-assert _add_scores.signatures
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
+@pytest.mark.parametrize("looks", [0, 3])
+def test_it_gives_way_to_a_real_job(
+    seen: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    monkeypatch.setattr(warm, "is_complete", lambda: True)
+    left = iter([False] * looks)
+    warm.warm_up(Settings(), lambda: next(left, True))
+    assert len(seen) < 2

@@ -1,0 +1,208 @@
+"""The cache of kernels: nothing stale is loaded, and nothing that happens to a folder is an error."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CALLER = """
+import numba
+from core.kernel import kernel
+from house.callee import scaled
+from house.constants import OFFSET
+
+@kernel(numba.float64(numba.float64))
+def shifted(x):
+    return scaled(x) + OFFSET
+"""
+CALLEE = """
+import numba
+from core.kernel import kernel
+
+@kernel(numba.float64(numba.float64), inner=True)
+def scaled(x):
+    return 2 * x
+"""
+# Prints the names of the kernels that are compiled, then what the kernel gives.
+PROGRAM = """
+from core.kernel import when_compiling
+from house.caller import shifted
+names = []
+with when_compiling(names.append):
+    found = shifted(3.0)
+print([name.split('.')[-1] for name in names if name], found)
+"""
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A project of its own with a kernel, another that it calls, and a constant, each in a file."""
+    package = tmp_path / "house"
+    package.mkdir()
+    for name, text in {"__init__": "", "caller": CALLER, "callee": CALLEE}.items():
+        (package / f"{name}.py").write_text(text)
+    (package / "constants.py").write_text("OFFSET = 1.0\n")
+    return package
+
+
+@pytest.fixture
+def run(house: Path, tmp_path: Path) -> Run:
+    """Run a program beside the house, with these folders for its kernels."""
+
+    def run(
+        *folders: Path | str, program: str = PROGRAM, before: str = "", **variables: str
+    ) -> str:
+        environment = {
+            "PATH": "",
+            "HOME": str(tmp_path),
+            "PYTHONPATH": f"{house.parent}:{ROOT}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "RANKWRIGHT_KERNEL_CACHE": ":".join(map(str, folders or [tmp_path / "kernels"])),
+            **variables,
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", before + program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run
+
+
+BOTH = "['shifted', 'scaled'] 7.0"
+NONE = "[] 7.0"
+
+
+def test_a_second_process_compiles_nothing(run: Run, tmp_path: Path) -> None:
+    assert run() == BOTH
+    assert run(PYTHONHASHSEED="17") == NONE
+    assert all(path.suffix == ".kernel" for path in (tmp_path / "kernels").iterdir())
+
+
+def test_what_a_kernel_calls_in_another_file_is_never_stale(run: Run, house: Path) -> None:
+    assert run() == BOTH
+    (house / "callee.py").write_text(CALLEE.replace("2 * x", "5 * x"))
+    assert run() == "['shifted', 'scaled'] 16.0"
+    (house / "callee.py").write_text(CALLEE)
+    assert run() == NONE  # its old edition is still there
+
+
+def test_a_constant_of_another_file_is_never_stale(run: Run, house: Path) -> None:
+    assert run() == BOTH
+    (house / "constants.py").write_text("OFFSET = 10.0\n")
+    assert run() == "['shifted'] 16.0"
+    (house / "constants.py").write_text("# Told anew.\nOFFSET = 10.0\n")
+    assert run() == "[] 16.0"
+
+
+def test_files_that_are_cut_off_or_spoilt_are_compiled_again(run: Run, tmp_path: Path) -> None:
+    assert run() == BOTH
+    first, second = (tmp_path / "kernels").iterdir()
+    first.write_bytes(first.read_bytes()[:-100])
+    second.write_bytes(b"")
+    assert run() == BOTH
+    assert run() == NONE
+
+
+def test_a_folder_that_cannot_be_written_to_is_passed_over(run: Run, tmp_path: Path) -> None:
+    assert run("/dev/null/kernels") == BOTH
+    assert run("/dev/null/kernels", tmp_path / "kernels") == BOTH
+    assert run(tmp_path / "empty", tmp_path / "kernels") == NONE
+    assert not (tmp_path / "empty").exists()
+
+
+def test_a_full_disk_is_done_without(run: Run, tmp_path: Path) -> None:
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    full += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    assert run(before=full) == BOTH
+    left = [path for path in (tmp_path / "kernels").iterdir() if path.stat().st_size]
+    assert left == []
+    assert run() == BOTH
+
+
+def test_of_two_processes_one_compiles_and_the_other_waits(run: Run, tmp_path: Path) -> None:
+    """The first holds the lock of the kernel until it sees that the second asks for it."""
+    program = """
+import os, subprocess, sys, time
+from core.kernel import when_compiling
+from house.caller import shifted
+from core.kernel_cache import KernelCache
+save, second = KernelCache.save_overload, []
+
+def save_late(self, *arguments):
+    if not second:
+        second.append(subprocess.Popen([sys.executable, "-c", {second!r}], stdout=subprocess.PIPE))
+        assert second[0].stdout.readline() == b"asks\\n"
+        while not any("->" in line and f" {{second[0].pid}} " in line for line in open("/proc/locks")):
+            time.sleep(.01)
+    save(self, *arguments)
+
+KernelCache.save_overload = save_late
+shifted(3.0)
+print(second[0].stdout.read().decode())
+"""
+    asks = """
+from core.kernel_cache import KernelCache
+from house.caller import shifted
+compiled = []
+load = KernelCache.load_overload
+
+def noted(self, *arguments):
+    print("asks", flush=True)
+    KernelCache.load_overload = load
+    return load(self, *arguments)
+
+KernelCache.load_overload = noted
+save = KernelCache.save_overload
+KernelCache.save_overload = lambda self, *rest: compiled.append(self.name) or save(self, *rest)
+print(shifted(3.0), compiled)
+"""
+    # The second waits for the caller, whose callee the first has in its cache by then.
+    if not Path("/proc/locks").exists():
+        pytest.skip("only Linux shows who waits for a lock")
+    assert run(program=program.format(second=asks)) == "7.0 []"
+
+
+MACHINE = """
+import llvmlite.binding as llvm
+llvm.get_host_cpu_name = lambda: {name!r}
+features = llvm.get_host_cpu_features()
+for feature in {missing!r}:
+    features[feature] = False
+llvm.get_host_cpu_features = lambda: features
+"""
+LEVEL = {"RANKWRIGHT_KERNEL_CPU": "x86-64-v2,aarch64"}
+
+
+def test_kernels_for_a_level_serve_every_processor_of_it(run: Run) -> None:
+    assert run(**LEVEL) == BOTH
+    other = MACHINE.format(name="nehalem", missing=["avx", "avx2", "fma"])
+    assert run(before=other, **LEVEL) == NONE
+    assert run(before=other) == BOTH  # without a level it is another processor
+
+
+def test_a_processor_below_the_level_compiles_for_itself(run: Run) -> None:
+    assert run(**LEVEL) == BOTH
+    below = MACHINE.format(name="core2", missing=["popcnt", "sse4.2", "neon", "fp-armv8"])
+    if "x86" not in run(program="import platform; print(platform.machine())"):
+        pytest.skip("aarch64 has one level, which every machine has")
+    assert run(before=below, **LEVEL) == BOTH
+    assert run(before=below, **LEVEL) == NONE
+
+
+def test_a_level_that_is_none_is_refused() -> None:
+    from core.kernel_cache import use_cpu_level
+
+    with pytest.raises(ValueError, match=r"must be of x86-64-v2, .*, got 'i386'"):
+        use_cpu_level("i386")

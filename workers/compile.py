@@ -1,0 +1,182 @@
+"""Compile every kernel into the cache: `python -m workers.compile`, in as many processes as there are cores.
+
+The image is built with it and `make test` begins with it. A worker runs it beside its work, at low priority, where the
+cache is not complete: `--background PID` ends with the process of that id.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.infra.lifeline import die_with_parent
+from core.kernel_folders import folders
+
+if TYPE_CHECKING:
+    from core.kernel import Kernel
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("core", "app")
+# What an upload and a first training job need comes first.
+MOST_USED = (
+    "app.services.ingest",
+    "core.scan",
+    "core.boosting.kernels",
+    "core.boosting.stumps",
+    "core.metrics",
+    "core.svm",
+    "app.services",
+    "core.boosting.tree",
+    "core.boosting",
+)
+NICE = 19
+PAUSE_SECONDS = 0.2
+
+
+def main(arguments: list[str]) -> int:
+    """Compile, tell of it where somebody waits, and leave a note that all is done."""
+    given = _options(arguments)
+    if given.background:
+        die_with_parent(given.background)
+        os.nice(NICE)
+    kernels = all_kernels()
+    missing = [kernel for kernel in kernels if not kernel.is_cached]
+    if given.helper:
+        compile_missing(missing)
+        return 0
+    quiet = bool(given.background)
+    started = time.monotonic()
+    n_helpers = min(given.processes, len(missing)) - 1
+    if missing and not quiet:
+        _say(
+            f"compiling {len(missing)} of {len(kernels)} kernels for this machine, once, "
+            f"in {max(n_helpers, 0) + 1} processes"
+        )
+    helpers = [_helper(bool(given.background)) for _ in range(n_helpers)]
+    try:
+        compile_missing(missing)
+    finally:
+        codes = [helper.wait() for helper in helpers]
+    if any(codes):
+        _say(f"a process that compiles ended with code {max(codes, key=abs)}")
+        return 1
+    _note_completeness()
+    if not quiet:
+        took = f" in {time.monotonic() - started:.0f} s" if missing else ""
+        _say(f"{len(kernels)} kernels are compiled{took}")
+    return 0
+
+
+def all_kernels() -> list[Kernel]:
+    """Every kernel of the house, the most used first."""
+    for path in _sources():
+        if "core.kernel import" in path.read_text() and path.name != "compile.py":
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    from core.kernel import KERNELS
+
+    def rank(kernel: Kernel) -> int:
+        ranks = [i for i, package in enumerate(MOST_USED) if kernel.name.startswith(package)]
+        return min(ranks, default=len(MOST_USED))
+
+    ours = [kernel for kernel in KERNELS if kernel.name.partition(".")[0] in PACKAGES]
+    return sorted(ours, key=rank)
+
+
+def compile_missing(kernels: list[Kernel]) -> None:
+    """Compile those that no cache holds; first those that no other process is compiling."""
+    left = list(kernels)
+    while left:
+        busy = []
+        for kernel in left:
+            if kernel.is_cached:
+                continue
+            if kernel.is_compiled_elsewhere:
+                busy.append(kernel)
+            else:
+                kernel.load()
+        if len(busy) == len(left):
+            time.sleep(PAUSE_SECONDS)  # for one of them to be done, or its process dead
+        left = busy
+
+
+def is_complete() -> bool:
+    """Whether a process has noted that the cache holds every kernel of today's sources for this machine."""
+    name = _note()
+    return any((folder / name).exists() for folder in folders())
+
+
+def _note_completeness() -> None:
+    for folder in folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / _note()).touch()
+        except OSError:
+            continue
+        return
+
+
+@cache
+def _note() -> str:
+    """Name the note: by the sources, the versions and the processor."""
+    whole = hashlib.sha256()
+    for path in _sources():
+        whole.update(path.read_bytes())
+    versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
+    level = os.environ.get("RANKWRIGHT_KERNEL_CPU", "")
+    whole.update(repr((versions, sys.implementation.cache_tag, level, _processor())).encode())
+    return f"complete.{whole.hexdigest()[:16]}"
+
+
+def _processor() -> str:
+    """What tells this machine's processor from another model."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    told = ("model name", "flags", "Features", "CPU part")
+    return "\n".join(sorted({line for line in lines if line.startswith(told)}))
+
+
+def _sources() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def _helper(in_background: bool) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "workers.compile", "--helper"]
+    if in_background:
+        command += ["--background", str(os.getpid())]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL)
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m workers.compile", description=__doc__)
+    parser.add_argument("--processes", type=int, default=_cores(), help="default: the cores")
+    parser.add_argument("--background", type=int, metavar="PID", help="low priority, no word")
+    parser.add_argument("--helper", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def _cores() -> int:
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
