@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
+from numba.core.compiler import DEFAULT_FLAGS
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.targetconfig import ConfigStack
 
 from .kernel_cache import CPU, KernelCache, use_cpu_level
 
@@ -58,7 +60,8 @@ class Kernel:
     def load(self) -> None:
         """Load it from the cache, or compile it."""
         # Whoever compiles holds the lock: numba asks for the same one.
-        with global_compiler_lock, _loading():
+        # A kernel compiled while another is would inherit that one's options, and its bits with them.
+        with global_compiler_lock, _loading(), ConfigStack().enter(DEFAULT_FLAGS):
             if self.is_loaded:
                 return
             try:

@@ -14,7 +14,7 @@ from . import leafgrowth
 from .coding import CodedTable
 from .cut_trees import NO_CODES, CutTree, join
 from .cuts import CutRules
-from .leafgrowth import ADD, DIVIDE, FIND, GATHER, SETTLE
+from .leafgrowth import ADD, CHILDREN, DIVIDE, FIND, GATHER, SETTLE
 from .preorder import Booleans, Integers
 from .splitting import Divided
 from .workspace import (
@@ -25,12 +25,17 @@ from .workspace import (
     LAST_PLACE,
     MADE_BY,
     N_CELL_COLUMNS,
+    N_COUNTS,
     N_CUT_LEAVES,
     N_LEAF_COLUMNS,
+    N_LEAVES,
+    N_NEW,
     N_NODE_COLUMNS,
     N_PAIR_COLUMNS,
+    N_PAIRS,
     N_RUN_COLUMNS,
     N_SPLIT_COLUMNS,
+    N_SPLITS,
     OPEN,
     PLACE,
     RUN_ROWS,
@@ -176,9 +181,9 @@ class LeafRank:
             np.zeros((n_cells, 5)),
             np.zeros((n_cells, 2 * most_leaves - 1, N_NODE_COLUMNS), dtype=np.int64),
             np.zeros((n_cells, most_leaves, 2)),
+            np.zeros(N_COUNTS, dtype=np.int64),
         )
         self._work.allowed.reshape(n_cells, -1)[:, : table.n_features] = True
-        self._batch = np.zeros(n_leaves, dtype=np.int64)
 
     def divide(self, cells: Sequence[Rows]) -> list[Divided[Rows] | None]:
         """Find the best way to divide each cell; None where none gains. See `splitting.Division`."""
@@ -192,7 +197,8 @@ class LeafRank:
         return join(trees, self._table)
 
     def _divide(self, cells: Sequence[Rows]) -> list[Divided[Rows] | None]:
-        self._run(SETTLE, len(cells), self._grow(cells))
+        self._grow(cells)
+        self._run(SETTLE, len(cells))
         work = self._work
         gains, bounds = work.gains[: len(cells)].tolist(), work.cells[: len(cells)].tolist()
         divided: list[Divided[Rows] | None] = []
@@ -213,41 +219,28 @@ class LeafRank:
             above = self._work.above[nodes[by_category, MADE_BY]]
         return CutTree(nodes, self._work.node_masses[cell, :n_leaves].copy(), above)
 
-    def _run(self, phase: int, n_pieces: int, sizes: tuple[int, int] = (0, 0)) -> None:
-        self._team.run(
-            leafgrowth.do_pieces, n_pieces, phase, sizes, self._shape.least_mass, self._work
-        )
+    def _run(self, phase: int, n_pieces: int) -> None:
+        self._team.run(leafgrowth.do_pieces, n_pieces, phase, self._shape.least_mass, self._work)
 
-    def _grow(self, cells: Sequence[Rows]) -> tuple[int, int]:
-        """Grow the cut tree of each cell; return how many leaves and splits there are in all."""
+    def _grow(self, cells: Sequence[Rows]) -> None:
+        """Grow the cut tree of each cell."""
         work, shape = self._work, self._shape
-        n_pairs = self._start(cells)
-        n_leaves, n_splits = len(cells), 0
+        self._start(cells)
         best_first = shape.max_leaves < 2**shape.max_depth
+        limits = (len(cells) if best_first else 0, shape.max_depth, shape.least_mass)
         for _ in range(shape.max_leaves - 1 if best_first else shape.max_depth):
-            self._run(ADD, leafgrowth.list_additions(work, n_pairs) * len(work.blocks))
-            self._run(FIND, n_pairs * len(work.blocks))
-            n_batch, n_runs = leafgrowth.list_divisions(
-                work,
-                n_pairs,
-                (n_leaves, n_splits),
-                len(cells) if best_first else 0,
-                shape.least_mass,
-                self._batch,
-            )
-            if n_batch == 0:
+            self._run(ADD, leafgrowth.prepare(ADD, limits, work))
+            self._run(FIND, int(work.counts[N_PAIRS]) * len(work.blocks))
+            n_runs = leafgrowth.prepare(DIVIDE, limits, work)
+            if n_runs == 0:
                 break
             self._run(DIVIDE, n_runs)
-            batch = self._batch[:n_batch]
-            leafgrowth.place_divisions(work, n_leaves, batch)
+            leafgrowth.prepare(GATHER, limits, work)
             self._run(GATHER, n_runs)
-            n_pairs = leafgrowth.pair_up(work, n_leaves, batch, shape.max_depth, shape.least_mass)
-            n_leaves += n_batch
-            n_splits += n_batch
-        return n_leaves, n_splits
+            leafgrowth.prepare(CHILDREN, limits, work)
 
-    def _start(self, cells: Sequence[Rows]) -> int:
-        """Make each cell the first leaf of its cut tree; return the number of pairs to find cuts for."""
+    def _start(self, cells: Sequence[Rows]) -> None:
+        """Make each cell the first leaf of its cut tree."""
         work, n = self._work, len(cells)
         if self._features is not None:
             self._features.draw(work.allowed[:n])
@@ -264,4 +257,4 @@ class LeafRank:
         work.cells[:n, LAST_PLACE] = numbers * self._n_places + 1
         work.pairs[:n, ADDED] = numbers
         work.pairs[:n, SIBLING] = -1
-        return n
+        work.counts[[N_LEAVES, N_SPLITS, N_PAIRS, N_NEW]] = n, 0, n, 0

@@ -9,9 +9,11 @@ RUN_ROWS = 1 << 15
 
 # Columns of `leaves`: where a leaf's rows start, its positives end, and its rows end; the place of
 # its histogram; its depth in its cut tree; its cell; its best cut; whether it may be split; its last
-# split.
-START, MIDDLE, STOP, PLACE, DEPTH, CELL, FEATURE, CUT, MISSING_ABOVE, OPEN, SPLIT = range(11)
-N_LEAF_COLUMNS = 11
+# split; what its subtree has become while leaves are merged: a leaf, or ~ a split.
+START, MIDDLE, STOP, PLACE, DEPTH, CELL, FEATURE, CUT, MISSING_ABOVE, OPEN, SPLIT, SUBTREE = range(
+    12
+)
+N_LEAF_COLUMNS = 12
 
 # Columns of `runs`: the leaf, where its rows start and stop, which class; when they are added, the
 # spare histogram that takes the sum, -1 for the leaf's own; when they are divided, how many lie
@@ -26,9 +28,10 @@ ADDED, SIBLING, FIRST_RUN, LAST_RUN = range(4)
 N_PAIR_COLUMNS = 4
 
 # Columns of `splits`: the leaf, which keeps what is above; the new one, which takes what is below;
-# the feature, the cut, the side of the missing.
-OLD, NEW = 0, 1
-N_SPLIT_COLUMNS = 5
+# the feature, the cut, the side of the missing; its subtrees, as in `leaves`.
+OLD, NEW, SPLIT_FEATURE = range(3)
+SUBTREE_ABOVE, SUBTREE_BELOW = 5, 6
+N_SPLIT_COLUMNS = 7
 
 # Columns of `nodes`, of a cell's cut tree in preorder: the feature (-1: a leaf), the cut, the side of
 # the missing, the split; of a leaf whether its rows go to the top child.
@@ -36,9 +39,14 @@ ASKED, AT, MISSING_SIDE, MADE_BY, TO_TOP = range(5)
 N_NODE_COLUMNS = 5
 
 # Columns of `cells`: start, middle and stop of the rows of the top child and of the bottom one, and
-# one after the last place of a histogram that the cell has taken, and the leaves of its cut tree.
-LAST_PLACE, N_CUT_LEAVES = 6, 7
-N_CELL_COLUMNS = 8
+# one after the last place of a histogram that the cell has taken, the leaves of its cut tree, and
+# the leaf that gains most (-1: none).
+LAST_PLACE, N_CUT_LEAVES, BEST = 6, 7, 8
+N_CELL_COLUMNS = 9
+
+# Members of `counts`: leaves and splits so far; pairs to find cuts for; splits of the present round.
+N_LEAVES, N_SPLITS, N_PAIRS, N_NEW = range(4)
+N_COUNTS = 4
 
 
 class Work(NamedTuple):
@@ -67,7 +75,7 @@ class Work(NamedTuple):
         What further runs of a leaf add to it.
     allowed : ndarray of shape (n_cells, n_blocks, 32), bool
         Which columns may be cut in each cell.
-    leaves : ndarray of shape (n_leaves, 11), int64
+    leaves : ndarray of shape (n_leaves, 12), int64
     masses : ndarray of shape (n_leaves, 2), float64
         Positive and negative.
     found : ndarray of shape (n_leaves, n_blocks + 1, 4), float64
@@ -78,16 +86,17 @@ class Work(NamedTuple):
     run_masses : ndarray of shape (n_runs, 2), float64
         Above and below.
     pairs : ndarray of shape (n_leaves, 4), int64
-    splits : ndarray of shape (n_splits, 5), int64
+    splits : ndarray of shape (n_splits, 7), int64
     sides : ndarray of shape (n_leaves,), uint8
         Whether a leaf's rows go to the top child.
-    cells : ndarray of shape (n_cells, 8), int64
+    cells : ndarray of shape (n_cells, 9), int64
     gains : ndarray of shape (n_cells, 5), float64
         Λ, in masses, of each cell's split; masses of the top child, then of the bottom one.
     nodes : ndarray of shape (n_cells, 2 * most leaves - 1, 5), int64
         Of each cell's cut tree.
     node_masses : ndarray of shape (n_cells, most leaves, 2), float64
         Of its leaves.
+    counts : ndarray of shape (4,), int64
     """
 
     words: Any
@@ -113,6 +122,7 @@ class Work(NamedTuple):
     gains: Any
     nodes: Any
     node_masses: Any
+    counts: Any
 
 
 _I2, _F2 = numba.int64[:, ::1], numba.float64[:, ::1]
@@ -141,6 +151,7 @@ WORK_TYPE = numba.types.NamedTuple(
         _F2,
         numba.int64[:, :, ::1],
         numba.float64[:, :, ::1],
+        numba.int64[::1],
     ),
     Work,
 )
