@@ -180,7 +180,7 @@ def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyp
             gains[cell, 0] = 0.0
             gains[cell, 1], gains[cell, 2] = top_p, top_n
             gains[cell, 3], gains[cell, 4] = bottom_p, bottom_n
-            if n_top == 0 or n_top == n_own:
+            if not 0 < n_top < n_own:
                 continue
             gains[cell, 0] = top_p * total_n - top_n * total_p
             # rows of the leaves that go to the top before the others, positives first in each
@@ -205,7 +205,8 @@ def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyp
             # trees as they grow together, backwards, without splits both of whose sides go the same way
             splits, nodes = work.splits, work.nodes
             for leaf in range(n_leaves):
-                leaves[leaf, SUBTREE] = leaf if leaves[leaf, CELL] == cell else leaves[leaf, SUBTREE]
+                if leaves[leaf, CELL] == cell:  # those of other cells may be in other threads
+                    leaves[leaf, SUBTREE] = leaf
             for s in range(work.counts[N_SPLITS] - 1, -1, -1):
                 old = splits[s, OLD]
                 if leaves[old, CELL] == cell:
@@ -392,7 +393,9 @@ def prepare(phase, limits, work):  # type: ignore[no-untyped-def]
         if leaves[old, OPEN] == 0 and leaves[new, OPEN] == 0:
             continue
         # what is added up takes a new place, what remains the parent's
-        old_is_less = leaves[old, STOP] - leaves[old, START] < leaves[new, STOP] - leaves[new, START]
+        old_is_less = (
+            leaves[old, STOP] - leaves[old, START] < leaves[new, STOP] - leaves[new, START]
+        )
         added, sibling = (old, new) if old_is_less else (new, old)
         cell = leaves[old, CELL]
         leaves[sibling, PLACE] = leaves[old, PLACE]

@@ -6,7 +6,7 @@ which follows itself: every row then takes as many steps as the longest way, wit
 mispredict.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 64  # their values of some thirty columns stay in the first-level cache
 
-ROWS_PER_TREE = 512  # of a forest, where a tree's cuts are to be fetched, too
+ROWS_PER_TREE = 512  # of several trees, where a tree's cuts are to be fetched, too
 
 PIECE_ROWS = 1 << 14  # what a thread does at a time
 
@@ -128,9 +128,8 @@ def find_leaves(X: Floats, links: Links) -> Integers:
     -----
     O(n_rows · depth), in threads where that pays.
     """
-    leaf = np.empty(len(X), dtype=np.int64)
-    _share_out(_find_leaves, X, links, leaf)
-    return leaf
+    numbers = np.arange(len(links.word), dtype=np.float64)  # of nodes: whole numbers are exact
+    return np.asarray(sum_values(X, links, numbers).astype(np.int64) - links.first_leaf[0])
 
 
 def sum_values(X: Floats, links: Links, value: Floats) -> Floats:
@@ -149,13 +148,10 @@ def sum_values(X: Floats, links: Links, value: Floats) -> Floats:
         A row's sum does not depend on the rows beside it.
     """
     total = np.zeros(len(X))
-    _share_out(_sum_values, X, links, value, total)
-    return total
-
-
-def _share_out(kernel: Callable[..., None], X: Floats, links: Links, *arrays: Any) -> None:
     n_pieces = -(-len(X) // PIECE_ROWS)
-    Team(len(X) * int(links.depth.sum())).run(kernel, n_pieces, X, links, *arrays)
+    team = Team(len(X) * int(links.depth.sum()))
+    team.run(_sum_values, n_pieces, X, links, value, total)
+    return total
 
 
 _I1 = numba.int64[::1]
@@ -174,12 +170,12 @@ _LINKS = numba.types.NamedTuple(
     Links,
 )
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
-_PIECES = (numba.int64, numba.int64, numba.int64, _MATRIX, _LINKS)
+_U8 = numba.uint64
 
 
-@numba.njit(inline="always")
+@kernel(_U8(_MATRIX, _LINKS, numba.boolean, _U8, _U8), inner=True, forceinline=True, _nrt=False)
 def _step(X, links, with_sets, row, node):  # type: ignore[no-untyped-def]
-    x = X[np.uint64(row), np.uint64(links.feature[node])]
+    x = X[row, np.uint64(links.feature[node])]
     above = (x > links.threshold[node]) | (np.isnan(x) & links.missing_above[node])
     if with_sets and links.word[node] >= 0 and not np.isnan(x):
         category = np.uint64(x)
@@ -189,62 +185,59 @@ def _step(X, links, with_sets, row, node):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _walk_rows(X, links, with_sets, tree, low, high, at):  # type: ignore[no-untyped-def]
+def _walk_rows(X, links, with_sets, tree, low, high, value, total):  # type: ignore[no-untyped-def]
     """Walk eight rows at a time: their steps do not wait for each other, and stay in registers."""
     root, depth = np.uint64(links.root[tree]), links.depth[tree]
     eights = low + (high - low) // 8 * 8
-    for i in range(low, eights, 8):
+    for k in range(low, eights, 8):
+        i = np.uint64(k)
         a = b = c = d = e = f = g = h = root
         for _ in range(depth):
             a = _step(X, links, with_sets, i, a)
-            b = _step(X, links, with_sets, i + 1, b)
-            c = _step(X, links, with_sets, i + 2, c)
-            d = _step(X, links, with_sets, i + 3, d)
-            e = _step(X, links, with_sets, i + 4, e)
-            f = _step(X, links, with_sets, i + 5, f)
-            g = _step(X, links, with_sets, i + 6, g)
-            h = _step(X, links, with_sets, i + 7, h)
-        k = i - low
-        at[k], at[k + 1], at[k + 2], at[k + 3] = a, b, c, d
-        at[k + 4], at[k + 5], at[k + 6], at[k + 7] = e, f, g, h
-    for i in range(eights, high):
+            b = _step(X, links, with_sets, i + np.uint64(1), b)
+            c = _step(X, links, with_sets, i + np.uint64(2), c)
+            d = _step(X, links, with_sets, i + np.uint64(3), d)
+            e = _step(X, links, with_sets, i + np.uint64(4), e)
+            f = _step(X, links, with_sets, i + np.uint64(5), f)
+            g = _step(X, links, with_sets, i + np.uint64(6), g)
+            h = _step(X, links, with_sets, i + np.uint64(7), h)
+        total[k] += value[a]
+        total[k + 1] += value[b]
+        total[k + 2] += value[c]
+        total[k + 3] += value[d]
+        total[k + 4] += value[e]
+        total[k + 5] += value[f]
+        total[k + 6] += value[g]
+        total[k + 7] += value[h]
+    for k in range(eights, high):
         a = root
         for _ in range(depth):
-            a = _step(X, links, with_sets, i, a)
-        at[i - low] = a
+            a = _step(X, links, with_sets, np.uint64(k), a)
+        total[k] += value[a]
 
 
-@kernel(numba.void(_MATRIX, _LINKS, numba.int64, numba.int64, numba.int64, numba.int64[::1]))
-def _walk(X, links, tree, low, high, at):  # type: ignore[no-untyped-def]
-    """Write the node of a tree in which each of the rows low:high ends."""
-    if len(links.words) > 0:
-        _walk_rows(X, links, True, tree, low, high, at)
-    else:
-        _walk_rows(X, links, False, tree, low, high, at)
-
-
-@kernel(numba.void(*_PIECES, numba.int64[::1]))
-def _find_leaves(first, step, n, X, links, leaf):  # type: ignore[no-untyped-def]
-    """Walk every step-th piece of the rows."""
-    at = np.empty(ROWS_AT_ONCE, dtype=np.int64)
-    for piece in range(first, n, step):
-        stop = min((piece + 1) * PIECE_ROWS, X.shape[0])
-        for low in range(piece * PIECE_ROWS, stop, ROWS_AT_ONCE):
-            high = min(low + ROWS_AT_ONCE, stop)
-            _walk(X, links, 0, low, high, at)
-            for i in range(high - low):
-                leaf[low + i] = at[i] - links.first_leaf[0]
-
-
-@kernel(numba.void(*_PIECES, numba.float64[::1], numba.float64[::1]))
+@kernel(
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        _MATRIX,
+        _LINKS,
+        numba.float64[::1],
+        numba.float64[::1],
+    ),
+    _nrt=False,
+)
 def _sum_values(first, step, n, X, links, value, total):  # type: ignore[no-untyped-def]
     """Walk every step-th piece of the rows through all trees."""
-    at = np.empty(ROWS_PER_TREE, dtype=np.int64)
+    n_trees = len(links.root)
+    size = ROWS_AT_ONCE if n_trees == 1 else ROWS_PER_TREE
     for piece in range(first, n, step):
         stop = min((piece + 1) * PIECE_ROWS, X.shape[0])
-        for low in range(piece * PIECE_ROWS, stop, ROWS_PER_TREE):
-            high = min(low + ROWS_PER_TREE, stop)
-            for tree in range(len(links.root)):
-                _walk(X, links, tree, low, high, at)
-                for i in range(high - low):
-                    total[low + i] += value[at[i]]
+        for low in range(piece * PIECE_ROWS, stop, size):
+            high = min(low + size, stop)
+            for tree in range(n_trees):
+                if len(links.words) > 0:
+                    _walk_rows(X, links, True, tree, low, high, value, total)
+                else:
+                    _walk_rows(X, links, False, tree, low, high, value, total)
