@@ -15,23 +15,7 @@ TOLERANCE = 1e-15
 MAX_STEPS = 80
 
 
-@kernel(numba.void(_MATRIX, _FLOATS, _MATRIX))
-def _factor(H, diagonal, L):  # type: ignore[no-untyped-def]
-    """Factor H + diag(diagonal) = L L' in place; a pivot lost to rounding is made very large: its row moves no more."""
-    for i in range(len(H)):
-        for j in range(i + 1):
-            total = H[i, j]
-            if i == j:
-                total += diagonal[i]
-            for k in range(j):
-                total -= L[i, k] * L[j, k]
-            if i == j:
-                L[i, i] = np.sqrt(total) if total > 1e-15 * (H[i, i] + diagonal[i]) else 1e30
-            else:
-                L[i, j] = total / L[j, j]
-
-
-@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS))
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS), inner=True)
 def _solve(L, right, x):  # type: ignore[no-untyped-def]
     """Solve L L' x = right."""
     n = len(L)
@@ -47,26 +31,7 @@ def _solve(L, right, x):  # type: ignore[no-untyped-def]
         x[i] = total / L[i, i]
 
 
-@kernel(_F(_FLOATS, _FLOATS))
-def _longest(x, dx):  # type: ignore[no-untyped-def]
-    """How far x may go along dx before a part of it is 0."""
-    step = np.inf
-    for i in range(len(x)):
-        if dx[i] < 0.0:
-            step = min(step, -x[i] / dx[i])
-    return step
-
-
-@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS))
-def _multiply(H, u, out):  # type: ignore[no-untyped-def]
-    for i in range(len(u)):
-        total = 0.0
-        for j in range(len(u)):
-            total += H[i, j] * u[j]
-        out[i] = total
-
-
-@kernel(_FLOATS(_MATRIX, _FLOATS))
+@kernel(_FLOATS(_MATRIX, _FLOATS), error_model="numpy")
 def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
     """Minimise ½ u'Hu + q'u over the simplex.
 
@@ -91,49 +56,94 @@ def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
     S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM J. Optimization 2, 1992.
     """
     k = len(q)
-    u = np.full(k, 1.0 / k)
-    scale = q.max() - q.min()
+    u, slack, gradient, b = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    right, step, toward_one, change = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    du, dslack, A, L = np.empty(k), np.empty(k), np.empty((k, k)), np.empty((k, k))
+    lowest = highest = q[0]
+    for i in range(k):
+        u[i] = 1.0 / k
+        lowest, highest = min(lowest, q[i]), max(highest, q[i])
+    scale = highest - lowest
     for i in range(k):
         scale = max(scale, H[i, i])
     if k == 1 or scale <= 0.0:
         return u
-    A, b = H / scale, (q - q.min()) / scale
-    L, gradient = np.zeros((k, k)), np.empty(k)
-    right, step, toward_one, change = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
-    _multiply(A, u, gradient)
-    gradient += b
-    y = gradient.min() - 0.1
-    slack = gradient - y
-    for _ in range(MAX_STEPS):
-        gap = (u * slack).sum()
-        if gap < TOLERANCE:
+    for i in range(k):
+        b[i] = (q[i] - lowest) / scale
+        for j in range(k):
+            A[i, j] = H[i, j] / scale
+    y = 0.0
+    for iteration in range(MAX_STEPS + 1):
+        least = np.inf
+        for i in range(k):
+            total = 0.0
+            for j in range(k):
+                total += A[i, j] * u[j]
+            gradient[i] = total + b[i]
+            least = min(least, gradient[i])
+        if iteration == 0:
+            y = least - 0.1
+            for i in range(k):
+                slack[i] = gradient[i] - y
+        gap = 0.0
+        for i in range(k):
+            gap += u[i] * slack[i]
+        if gap < TOLERANCE or iteration == MAX_STEPS:
             break
-        _factor(A, slack / u, L)
-        right[:] = 1.0
+        # Factor A + diag(slack / u) = L L'. A pivot lost to rounding is made very large: its row moves no more.
+        for i in range(k):
+            for j in range(i + 1):
+                own = slack[i] / u[i] if i == j else 0.0
+                total = A[i, j] + own
+                for m in range(j):
+                    total -= L[i, m] * L[j, m]
+                if i == j:
+                    L[i, i] = np.sqrt(total) if total > 1e-15 * (A[i, i] + own) else 1e30
+                else:
+                    L[i, j] = total / L[j, j]
+        for i in range(k):
+            right[i] = 1.0
+            change[i] = 0.0
         _solve(L, right, toward_one)
-        target = 0.0
-        change[:] = 0.0
+        target = length = dy = 0.0
         for corrected in range(2):
             # (A + slack/u) du - dy = residual + (target - change)/u - slack, with Σ du = 1 - Σ u
             for i in range(k):
                 off = slack[i] - gradient[i] + y
                 right[i] = off + (target - change[i]) / u[i] - slack[i]
             _solve(L, right, step)
-            dy = (1.0 - u.sum() - step.sum()) / toward_one.sum()
-            du = step + dy * toward_one
-            dslack = (target - change) / u - slack - slack / u * du
-            length = min(_longest(u, du), _longest(slack, dslack))
+            of_u = of_step = of_one = 0.0
+            for i in range(k):
+                of_u += u[i]
+                of_step += step[i]
+                of_one += toward_one[i]
+            dy = (1.0 - of_u - of_step) / of_one
+            length = np.inf  # how far u and slack may go before a part of them is 0
+            for i in range(k):
+                du[i] = step[i] + dy * toward_one[i]
+                dslack[i] = (target - change[i]) / u[i] - slack[i] - slack[i] / u[i] * du[i]
+                if du[i] < 0.0:
+                    length = min(length, -u[i] / du[i])
+                if dslack[i] < 0.0:
+                    length = min(length, -slack[i] / dslack[i])
             if corrected == 0:
-                ahead = ((u + min(1.0, length) * du) * (slack + min(1.0, length) * dslack)).sum()
+                ahead = 0.0
+                for i in range(k):
+                    at = u[i] + min(1.0, length) * du[i]
+                    ahead += at * (slack[i] + min(1.0, length) * dslack[i])
+                    change[i] = du[i] * dslack[i]
                 target = (ahead / gap) ** 3 * gap / k
-                change = du * dslack
         length = min(1.0, 0.995 * length)
         if length < 1e-10:
             break
-        u = u + length * du
-        slack = slack + length * dslack
+        for i in range(k):
+            u[i] = u[i] + length * du[i]
+            slack[i] = slack[i] + length * dslack[i]
         y += length * dy
-        _multiply(A, u, gradient)
-        gradient += b
-    u = np.maximum(u, 0.0)
-    return u / u.sum()
+    total = 0.0
+    for i in range(k):
+        u[i] = max(u[i], 0.0)
+        total += u[i]
+    for i in range(k):
+        u[i] /= total
+    return u
