@@ -32,7 +32,7 @@ _BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 _INTS = numba.int64[::1]
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _read_number(query, at, row, feature):  # type: ignore[no-untyped-def]
     """Read -?digits[.digits], the digits as one integer, and return where it ends, or -1."""
     negative = query[at] == _MINUS
@@ -62,7 +62,7 @@ def _read_number(query, at, row, feature):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _decode_word(query, at, word):  # type: ignore[no-untyped-def]
     """Undo the encoding of a value into `word`; return where the value ends, or -1, and the length of the word."""
     length = 0
@@ -84,7 +84,7 @@ def _decode_word(query, at, word):  # type: ignore[no-untyped-def]
     return at, length
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _find_word(word, start, stop, text, starts, low, high):  # type: ignore[no-untyped-def]
     """Find word[start:stop] among the ascending words low to high - 1 by bisection, or return -1."""
     while low < high:
@@ -102,12 +102,12 @@ def _find_word(word, start, stop, text, starts, low, high):  # type: ignore[no-u
     return _OTHER
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _place_word(word, length, text, starts, low, high):  # type: ignore[no-untyped-def]
     """Return the position of a word among those of its feature, NaN for any other, or -1 if it may not be UTF-8."""
-    found = _find_word(word, 0, length, text, starts, low, high)
+    first = np.int64(0)  # a literal 0 would have the search compiled twice
+    found = _find_word(word, first, length, text, starts, low, high)
     if found < 0:
-        first = 0
         while first < length and (word[first] == _SPACE or word[first] == _TAB):
             first += 1
         while length > first and (word[length - 1] == _SPACE or word[length - 1] == _TAB):

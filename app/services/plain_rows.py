@@ -191,7 +191,7 @@ def _read_rows(body, eights, at, columns, words, X):  # type: ignore[no-untyped-
     `columns` says of each what it holds, and of which feature it is.
     """
     n, width = len(body), X.shape[1]
-    row = 0
+    row = np.int64(0)  # a literal 0 would have all that take it compiled once more
     at = _skip(body, at)
     if at < n and body[at] == _SHUT:
         at += 1

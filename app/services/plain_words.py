@@ -19,7 +19,9 @@ from core.kernel import kernel
 
 # Of functions called for each cell. Numba would have each of them count references to its arrays, and be handed every
 # part of them: that costs more than all else that they do.
-flat = numba.njit(nogil=True, _nrt=False, forceinline=True)
+flat = numba.njit(
+    nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 
 Eights = npt.NDArray[np.uint64]
 BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)

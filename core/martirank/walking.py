@@ -53,7 +53,8 @@ _NODES = numba.types.NamedTuple(
         numba.float64,
         numba.float64,
         numba.float64[::1],
-    )
+    ),
+    inner=True,
 )
 def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-untyped-def]
     """Write each row's probability of rising at a cut of numbers."""
@@ -70,7 +71,8 @@ def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-unt
         numba.float64,
         numba.float64,
         numba.float64[::1],
-    )
+    ),
+    inner=True,
 )
 def _look_up(x, words, above, below, missing, rises):  # type: ignore[no-untyped-def]
     """Write each row's probability of rising at a set of categories."""
@@ -83,7 +85,7 @@ def _look_up(x, words, above, below, missing, rises):  # type: ignore[no-untyped
             rises[r] = above if above_it else below
 
 
-@kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]))
+@kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]), inner=True)
 def _move(here, up, rises):  # type: ignore[no-untyped-def]
     """Move each row's share of its mass one position up."""
     for r in range(len(rises)):
@@ -135,10 +137,7 @@ def _walk_block(nodes, n_layers, by_vote, columns, mass, rises, ends):  # type: 
 
 
 @kernel(
-    *[
-        numba.void(matrix, _NODES, numba.int64, numba.boolean, numba.float64[::1])
-        for matrix in (numba.float64[:, ::1], _array(numba.float64, 2))
-    ]
+    numba.void(_array(numba.float64, 2), _NODES, numba.int64, numba.boolean, numba.float64[::1])
 )
 def walk(X, nodes, n_layers, by_vote, scores):  # type: ignore[no-untyped-def]
     """Write each row's expected position over T, or its expected vote."""
