@@ -139,7 +139,8 @@ def philox(key, high, low, words):  # type: ignore[no-untyped-def]
 @kernel(
     numba.void(
         numba.uint64[::1], numba.uint64, numba.int64[::1], numba.int64[::1], numba.int32[::1]
-    )
+    ),
+    inner=True,
 )
 def _draw(key, replicate, units, starts, counts):  # type: ignore[no-untyped-def]
     """Count how often each unit is drawn, as often in each stratum as it has units."""
@@ -172,7 +173,8 @@ def _draw(key, replicate, units, starts, counts):  # type: ignore[no-untyped-def
         numba.boolean[::1],
         numba.float64[:, ::1],
         numba.float64[::1],
-    )
+    ),
+    inner=True,
 )
 def _walk(drawn, totals, order, last, windows, areas):  # type: ignore[no-untyped-def]
     """Walk down the ranking, tie by tie, and add up the area over each window."""

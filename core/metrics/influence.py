@@ -209,7 +209,7 @@ def _of_rows(
 _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
-@kernel(numba.float64(_PREFIX_SUMS, _PREFIX_SUMS, numba.float64))
+@kernel(numba.float64(_PREFIX_SUMS, _PREFIX_SUMS, numba.float64), inner=True)
 def _middle_height(negative, positive, fpr):  # type: ignore[no-untyped-def]
     """Height at a rate of the curve through prefix sums; the middle of a vertical step."""
     n_points = len(negative)

@@ -26,6 +26,7 @@ from .kernels import FARTHEST, add_moments, score_rows, sum_rows, survey
 from .sparse_kernels import (
     add_sparse_moments,
     add_sparse_scores,
+    stored,
     sum_sparse_rows,
     survey_sparse,
 )
@@ -180,25 +181,24 @@ class SparseRows(TableRows):
     def __init__(self, X: Any, coordinates: Coordinates) -> None:
         self.coordinates, self.size = coordinates, coordinates.size
         self.n_rows = X.shape[0]
-        self._X = X
+        self._stored = stored(X)
 
     def scores(self, w: Floats) -> Floats:
         """Score every row."""
         worths = self.coordinates.unfold(w)
-        X, moved = self._X, self.coordinates.center * worths.slope
-        scores = np.full(X.shape[0], -moved.sum())
+        moved = self.coordinates.center * worths.slope
+        scores = np.full(self.n_rows, -moved.sum())
         # a missing value stands at the center
         absent = worths.missing + moved
-        add_sparse_scores(X.data, X.indices, X.indptr, worths.slope, absent, scores)
-        return np.nan_to_num(
-            scores, copy=False, nan=0.0, posinf=GREATEST_SCORE, neginf=-GREATEST_SCORE
-        )
+        add_sparse_scores(*self._stored, worths.slope, absent, scores)
+        np.nan_to_num(scores, copy=False, nan=0.0, posinf=GREATEST_SCORE, neginf=-GREATEST_SCORE)
+        return scores
 
     def total(self, share: Floats) -> Floats:
         """Sum the coordinates of the rows, each times its share."""
-        X, c = self._X, self.coordinates
+        c = self.coordinates
         sums, absent = np.zeros(len(c.unit)), np.zeros(len(c.unit))
-        sum_sparse_rows(X.data, X.indices, X.indptr, share, c.unit, sums, absent)
+        sum_sparse_rows(*self._stored, share, c.unit, sums, absent)
         sums -= c.center * c.unit * (share.sum() - absent)
         return c.fold(sums, absent, np.empty(0))
 
@@ -290,7 +290,7 @@ def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:
 
 def _survey(X: Any, weight: Floats, *sums: Floats) -> None:
     if sparse.issparse(X):
-        survey_sparse(X.data, X.indices, X.indptr, weight, *sums)
+        survey_sparse(*stored(X), weight, *sums)
         return
     for block, rows in in_blocks(X):
         survey(block, weight[rows], *sums)
@@ -314,7 +314,7 @@ def _moments(
         scale = 1.0 / half
         sums = unstored * (-0.5 * center * scale) ** order
         if sparse.issparse(X):
-            add_sparse_moments(X.data, X.indices, X.indptr, weight, center, scale, sums, order)
+            add_sparse_moments(*stored(X), weight, center, scale, sums, order)
         else:
             for block, rows in in_blocks(X):
                 add_moments(block, weight[rows], center, scale, sums, order)

@@ -20,7 +20,7 @@ SANE = 1e300
 FARTHEST = 1e308
 
 
-@kernel(numba.float64(_FLOATS, _FLOATS))
+@kernel(numba.float64(_FLOATS, _FLOATS), _nrt=False)
 def sum_products(a, b):  # type: ignore[no-untyped-def]
     """Sum a · b; not by BLAS, whose sums depend on its threads."""
     total = 0.0
@@ -29,14 +29,14 @@ def sum_products(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel(numba.void(_FLOATS, _FLOATS, numba.float64, _OUT))
+@kernel(numba.void(_FLOATS, _FLOATS, numba.float64, _OUT), _nrt=False)
 def move_toward(start, end, t, moved):  # type: ignore[no-untyped-def]
     """Write start + t (end - start)."""
     for i in range(len(start)):
         moved[i] = start[i] + t * (end[i] - start[i])
 
 
-@kernel(numba.boolean(_FLOATS))
+@kernel(numba.boolean(_FLOATS), inner=True, _nrt=False)
 def _is_plain(row):  # type: ignore[no-untyped-def]
     """Whether no value is missing or beyond SANE."""
     plain = True
@@ -45,7 +45,11 @@ def _is_plain(row):  # type: ignore[no-untyped-def]
     return plain
 
 
-@kernel(numba.float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS))
+@kernel(
+    numba.float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS),
+    inner=True,
+    _nrt=False,
+)
 def _score_any(row, center, reach, slope, missing, first, table):  # type: ignore[no-untyped-def]
     total = 0.0
     for j in range(len(row)):
@@ -59,7 +63,7 @@ def _score_any(row, center, reach, slope, missing, first, table):  # type: ignor
     return total
 
 
-@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT))
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT), _nrt=False)
 def score_rows(X, center, reach, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
     """Score each row by what its values are worth.
 
@@ -99,7 +103,7 @@ def score_rows(X, center, reach, slope, missing, first, table, scores):  # type:
         scores[i] = total
 
 
-@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT))
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT), _nrt=False)
 def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
     """Sum rows, each times its share: what `score_rows` is the transpose of.
 
@@ -135,7 +139,7 @@ def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignor
                 sums[j] += weight * (min(max(x - center[j], -FARTHEST), FARTHEST) * unit[j])
 
 
-@kernel(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT))
+@kernel(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT), _nrt=False)
 def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
     """Add up the weight of each column's numbers and of its missing values; find its least and greatest number."""
     p = X.shape[1]
@@ -156,7 +160,7 @@ def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
                 high[j] = max(high[j], row[j])
 
 
-@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64))
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64), _nrt=False)
 def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
     """Add up Σ weight · (½ (x - center) · scale)^order over each column's numbers; order is 1 or 2.
 

@@ -1,5 +1,7 @@
 """The loops of `kernels` over the stored values of a sparse matrix in rows (CSR); what is not stored is 0."""
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -8,12 +10,17 @@ from core.kernel import kernel
 _OUT = numba.float64[::1]
 # what a caller gives may be read-only
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
-_INDICES = tuple(
-    numba.types.Array(integer, 1, "C", readonly=True) for integer in (numba.int32, numba.int64)
-)
+_INDICES = numba.types.Array(numba.int32, 1, "C", readonly=True)
+_STARTS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_STORED = (_FLOATS, _INDICES, _STARTS)
 
 
-@kernel(*[numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _OUT) for kind in _INDICES])
+def stored(X: Any) -> tuple[Any, Any, Any]:
+    """Give a CSR matrix's data, columns as int32, and where rows start as int64: SciPy has both in either width."""
+    return X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
+
+
+@kernel(numba.void(*_STORED, _FLOATS, _FLOATS, _OUT), _nrt=False)
 def add_sparse_scores(data, indices, starts, slope, absent, scores):  # type: ignore[no-untyped-def]
     """Add slope · x for each stored number and `absent` for each stored NaN to the row's score."""
     for i in range(len(starts) - 1):
@@ -24,7 +31,7 @@ def add_sparse_scores(data, indices, starts, slope, absent, scores):  # type: ig
         scores[i] += total
 
 
-@kernel(*[numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _OUT, _OUT) for kind in _INDICES])
+@kernel(numba.void(*_STORED, _FLOATS, _FLOATS, _OUT, _OUT), _nrt=False)
 def sum_sparse_rows(data, indices, starts, share, unit, sums, absent):  # type: ignore[no-untyped-def]
     """Add share · x · unit of each stored number to its column's sum, and the share of each NaN to `absent`."""
     for i in range(len(share)):
@@ -38,7 +45,7 @@ def sum_sparse_rows(data, indices, starts, share, unit, sums, absent):  # type: 
                 sums[j] += share[i] * (x * unit[j])
 
 
-@kernel(*[numba.void(_FLOATS, kind, kind, _FLOATS, _OUT, _OUT, _OUT, _OUT) for kind in _INDICES])
+@kernel(numba.void(*_STORED, _FLOATS, _OUT, _OUT, _OUT, _OUT), _nrt=False)
 def survey_sparse(data, indices, starts, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
     """Do over the stored values what `kernels.survey` does over all."""
     for i in range(len(starts) - 1):
@@ -51,12 +58,7 @@ def survey_sparse(data, indices, starts, weight, mass, absent, low, high):  # ty
                 low[j], high[j] = min(low[j], x), max(high[j], x)
 
 
-@kernel(
-    *[
-        numba.void(_FLOATS, kind, kind, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64)
-        for kind in _INDICES
-    ]
-)
+@kernel(numba.void(*_STORED, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64), _nrt=False)
 def add_sparse_moments(data, indices, starts, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
     """Do over the stored values what `kernels.add_moments` does over all."""
     for i in range(len(starts) - 1):

@@ -29,7 +29,8 @@ DUST = 1e-12
         numba.float64[::1],
         numba.int64[::1],
         numba.float64[:, ::1],
-    )
+    ),
+    inner=True,
 )
 def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ignore[no-untyped-def]
     """Write the bins that hold enough by their believed share of positives, the lowest first.
@@ -53,7 +54,8 @@ def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ig
         numba.types.UniTuple(numba.float64, 3),
         numba.float64[::1],
         numba.float64[::1],
-    )
+    ),
+    inner=True,
 )
 def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: ignore[no-untyped-def]
     """Find a column's best cut: write its gain, cut, side of the missing, mass above and mass missing.
@@ -65,14 +67,17 @@ def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: i
     order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
     n_ordered = _order(histogram, column, n_bins, least, classes, order, mixed)
     ordered_p = ordered_n = 0.0
-    for code in order[:n_ordered]:
-        ordered_p += histogram[0, code * COLUMNS + column]
-        ordered_n += histogram[1, code * COLUMNS + column]
+    mixed_p = mixed_n = 0.0
+    for i in range(n_ordered):
+        ordered_p += histogram[0, order[i] * COLUMNS + column]
+        ordered_n += histogram[1, order[i] * COLUMNS + column]
+        mixed_p += mixed[0, i]
+        mixed_n += mixed[1, i]
     mass, rest = ordered_p + ordered_n, total_p + total_n - ordered_p - ordered_n
     rest = rest if rest > DUST * (total_p + total_n) else 0.0
     rest_p = max(total_p - ordered_p, 0.0) / classes[0]
     rest_n = max(total_n - ordered_n, 0.0) / classes[1]
-    all_p, all_n = rest_p + mixed[0, :n_ordered].sum(), rest_n + mixed[1, :n_ordered].sum()
+    all_p, all_n = rest_p + mixed_p, rest_n + mixed_n
     slack = TIE * all_p * all_n
     way[0] = -1.0
     way[4] = rest
@@ -102,7 +107,8 @@ def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: i
         numba.float64,
         numba.float64[::1],
         numba.uint8[::1],
-    )
+    ),
+    inner=True,
 )
 def write_above(  # type: ignore[no-untyped-def]
     histogram, column, n_unordered, cut, missing_above, least, classes, above
@@ -114,7 +120,8 @@ def write_above(  # type: ignore[no-untyped-def]
     else:
         order, mixed = np.empty(n_unordered, dtype=np.int64), np.empty((2, n_unordered))
         n_ordered = _order(histogram, column, n_unordered, least, classes, order, mixed)
-        above[:] = missing_above
+        for code in range(N_CODES):
+            above[code] = missing_above
         for i in range(n_ordered):
             above[order[i]] = i > cut
     above[MISSING] = missing_above

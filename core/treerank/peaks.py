@@ -23,7 +23,9 @@ from .category_peaks import DUST, TIE, scan_categories
         numba.types.UniTuple(numba.float64, 3),
         numba.float64[:, ::1],
     ),
+    inner=True,
     fastmath={"nnan", "ninf", "nsz"},
+    _nrt=False,
 )
 def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: ignore[no-untyped-def]
     """Raise lanes[2] to each column's greatest gain with the missing on one side.
@@ -53,33 +55,6 @@ def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: igno
 @kernel(
     numba.void(
         numba.float64[:, ::1],
-        numba.int64,
-        numba.int64,
-        numba.types.UniTuple(numba.float64, 3),
-        numba.float64,
-        numba.float64[::1],
-    )
-)
-def _locate(histogram, column, n_bins, limits, target, found):  # type: ignore[no-untyped-def]
-    """Write the first cut of a column whose gain is the target but for rounding: cut, side, mass above."""
-    total_p, total_n, least = limits
-    most = total_p + total_n - least
-    for side in range(2):
-        missing = MISSING * COLUMNS + column
-        p = total_p - (1 - side) * histogram[0, missing]
-        n = total_n - (1 - side) * histogram[1, missing]
-        for cut in range(-1, n_bins - 1):
-            if cut >= 0:
-                p -= histogram[0, cut * COLUMNS + column]
-                n -= histogram[1, cut * COLUMNS + column]
-            if abs(p * total_n - n * total_p) >= target and p + n >= least and p + n <= most:
-                found[0], found[1], found[2] = cut, side, p + n
-                return
-
-
-@kernel(
-    numba.void(
-        numba.float64[:, ::1],
         numba.int64[::1],
         numba.int64[::1],
         numba.boolean[::1],
@@ -87,7 +62,8 @@ def _locate(histogram, column, n_bins, limits, target, found):  # type: ignore[n
         numba.float64,
         numba.float64[::1],
         numba.float64[::1],
-    )
+    ),
+    inner=True,
 )
 def find_cut(  # type: ignore[no-untyped-def]
     histogram, block, n_unordered, allowed, masses, least_mass, classes, found
@@ -100,33 +76,51 @@ def find_cut(  # type: ignore[no-untyped-def]
     mass where this leaf has none.
     """
     n_words, n_bins, has_missing = block[0], block[1], block[2] != 0
-    total = masses[0] + masses[1]
-    limits = (masses[0], masses[1], max(least_mass, DUST * total))
-    slack = TIE * masses[0] * masses[1]
+    total_p, total_n = masses[0], masses[1]
+    total = total_p + total_n
+    least = max(least_mass, DUST * total)
+    limits = (total_p, total_n, least)
+    slack = TIE * total_p * total_n
     lanes = np.empty((3, COLUMNS))
-    lanes[2] = -1.0
-    _scan_columns(histogram, (8 * n_words, n_bins), False, limits, lanes)
-    if has_missing:
-        _scan_columns(histogram, (8 * n_words, n_bins), True, limits, lanes)
-    best = lanes[2]
-    ways = np.zeros((COLUMNS, 5))  # gain, cut, side of the missing, mass above, mass missing
-    for j in range(8 * n_words):
-        if n_unordered[j] > 0 and allowed[j]:
-            scan_categories(histogram, j, n_unordered[j], limits, classes, ways[j])
-            best[j] = ways[j, 0]
+    for j in range(COLUMNS):
+        lanes[2, j] = -1.0
+    for side in range(2 if has_missing else 1):
+        _scan_columns(histogram, (8 * n_words, n_bins), side == 1, limits, lanes)
+    ways = np.empty((COLUMNS, 5))  # gain, cut, side of the missing, mass above, mass missing
     found[0] = -1.0
     column = 0
     for j in range(8 * n_words):
-        if allowed[j] and best[j] > found[0] + 10.0 * slack:
-            found[0] = best[j]
+        if not allowed[j]:
+            continue
+        if n_unordered[j] > 0:
+            scan_categories(histogram, j, n_unordered[j], limits, classes, ways[j])
+            lanes[2, j] = ways[j, 0]
+        if lanes[2, j] > found[0] + 10.0 * slack:
+            found[0] = lanes[2, j]
             column = j
     if found[0] < 0.0:
         return
-    way = ways[column]
     if n_unordered[column] == 0:
+        # the first cut whose gain is the greatest but for rounding
         missing = MISSING * COLUMNS + column
-        way[4] = histogram[0, missing] + histogram[1, missing]
-        _locate(histogram, column, n_bins, limits, best[column] - slack, way[1:])
-    has_none = way[4] <= DUST * total
-    found[1], found[2] = column, way[1]
-    found[3] = 2.0 * way[3] > total * (1.0 + TIE) if has_none else way[2]
+        ways[column, 4] = histogram[0, missing] + histogram[1, missing]
+        for k in range(1, 4):
+            ways[column, k] = 0.0
+        target, most = lanes[2, column] - slack, total - least
+        side, cut = 0, n_bins
+        while side < 2 and cut >= n_bins - 1:
+            p = total_p - (1 - side) * histogram[0, missing]
+            n = total_n - (1 - side) * histogram[1, missing]
+            cut = -1
+            while cut < n_bins - 1:
+                if cut >= 0:
+                    p -= histogram[0, cut * COLUMNS + column]
+                    n -= histogram[1, cut * COLUMNS + column]
+                if abs(p * total_n - n * total_p) >= target and p + n >= least and p + n <= most:
+                    ways[column, 1], ways[column, 2], ways[column, 3] = cut, side, p + n
+                    break
+                cut += 1
+            side += 1
+    has_none = ways[column, 4] <= DUST * total
+    found[1], found[2] = column, ways[column, 1]
+    found[3] = 2.0 * ways[column, 3] > total * (1.0 + TIE) if has_none else ways[column, 2]

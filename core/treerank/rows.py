@@ -32,7 +32,9 @@ def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: i
         numba.int64,
         numba.int64,
         numba.float64[::1],
-    )
+    ),
+    inner=True,
+    _nrt=False,
 )
 def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
     """Add the weights of rows[start:stop] to histogram[code * 32 + column] of a block."""
@@ -47,7 +49,11 @@ def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ig
         _add_rows(words, rows, weights, start, stop, 1, histogram)
 
 
-@kernel(numba.float64(numba.uint32[::1], numba.float64[::1], numba.int64, numba.int64))
+@kernel(
+    numba.float64(numba.uint32[::1], numba.float64[::1], numba.int64, numba.int64),
+    inner=True,
+    _nrt=False,
+)
 def sum_rows(rows, weights, start, stop):  # type: ignore[no-untyped-def]
     """Add up the weights of rows[start:stop], in order."""
     if len(weights) == 0:

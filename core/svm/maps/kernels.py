@@ -20,7 +20,7 @@ _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 FAR = 1e100
 
 
-@kernel(numba.float64(numba.float64, numba.float64, numba.float64))
+@kernel(numba.float64(numba.float64, numba.float64, numba.float64), inner=True)
 def _coordinate(x, center, unit):  # type: ignore[no-untyped-def]
     return min(max(min(max(x - center, -FARTHEST), FARTHEST) * unit, -FAR), FAR)
 
