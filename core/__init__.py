@@ -1,23 +1,31 @@
 """The science of Rankwright: rankers, their metrics and their artifacts. Knows no HTTP, SQL or Celery."""
 
-from .artifact import load, save
-from .boosting import (
-    AdaBoost,
-    AdaBoostMH,
-    AdaBoostMR,
-    AUCBoost,
-    CoordinateRankBoost,
-    KomoriEguchiBoost,
-    LogitBoost,
-    PAUCBoost,
-    RankBoost,
-    SmoothMarginRank,
-)
-from .ensemble import RankAverage
-from .linear import GreedyPairs
-from .martirank import MartiRank, SampledMartiRank
-from .svm import AUCSVM, PAUCSVM, PAUCSVMDC, AsymmetricSVM, Logistic
-from .treerank import TreeRank, TreeRankForest
+from typing import TYPE_CHECKING
+
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .artifact import load, save
+    from .boosting.adaboost import AdaBoost
+    from .boosting.aucboost import AUCBoost
+    from .boosting.coordinate_rankboost import CoordinateRankBoost
+    from .boosting.komori_eguchi import KomoriEguchiBoost
+    from .boosting.logitboost import LogitBoost
+    from .boosting.multilabel import AdaBoostMH, AdaBoostMR
+    from .boosting.paucboost import PAUCBoost
+    from .boosting.rankboost import RankBoost
+    from .boosting.smooth_margin_rank import SmoothMarginRank
+    from .ensemble.rank_average import RankAverage
+    from .linear.greedy_pairs import GreedyPairs
+    from .martirank.martirank import MartiRank
+    from .martirank.sampled import SampledMartiRank
+    from .svm.asymmetric_svm import AsymmetricSVM
+    from .svm.auc_svm import AUCSVM
+    from .svm.logistic import Logistic
+    from .svm.pauc_svm import PAUCSVM
+    from .svm.pauc_svm_dc import PAUCSVMDC
+    from .treerank.forest import TreeRankForest
+    from .treerank.treerank import TreeRank
 
 __all__ = [
     "AUCSVM",
@@ -44,3 +52,30 @@ __all__ = [
     "load",
     "save",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "artifact": "load save",
+        "boosting.adaboost": "AdaBoost",
+        "boosting.multilabel": "AdaBoostMH AdaBoostMR",
+        "boosting.aucboost": "AUCBoost",
+        "boosting.coordinate_rankboost": "CoordinateRankBoost",
+        "boosting.komori_eguchi": "KomoriEguchiBoost",
+        "boosting.logitboost": "LogitBoost",
+        "boosting.paucboost": "PAUCBoost",
+        "boosting.rankboost": "RankBoost",
+        "boosting.smooth_margin_rank": "SmoothMarginRank",
+        "ensemble.rank_average": "RankAverage",
+        "linear.greedy_pairs": "GreedyPairs",
+        "martirank.martirank": "MartiRank",
+        "martirank.sampled": "SampledMartiRank",
+        "svm.auc_svm": "AUCSVM",
+        "svm.pauc_svm": "PAUCSVM",
+        "svm.pauc_svm_dc": "PAUCSVMDC",
+        "svm.asymmetric_svm": "AsymmetricSVM",
+        "svm.logistic": "Logistic",
+        "treerank.treerank": "TreeRank",
+        "treerank.forest": "TreeRankForest",
+    },
+)

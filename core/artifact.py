@@ -22,9 +22,6 @@ import json
 from typing import Any, NoReturn
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
-from safetensors.numpy import save as save_arrays
 from sklearn.exceptions import NotFittedError
 
 from core.ensemble import NAME, RankAverage
@@ -85,6 +82,8 @@ def save(ranker: Ranker) -> bytes:
     ArtifactError
         If the class is not registered, the ranker is not fitted, or it holds what an artifact cannot.
     """
+    from safetensors.numpy import save as save_arrays
+
     algorithm = NAME if type(ranker) is RankAverage else name_of(ranker)
     if algorithm is None:
         known = ", ".join(ALGORITHMS)
@@ -186,6 +185,9 @@ def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _read_arrays(data: bytes, layout: dict[str, Any]) -> Arrays:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as load_arrays
+
     for name, entry in layout.items():
         if not isinstance(entry.get("dtype"), str) or entry["dtype"] not in _DTYPES:
             known = ", ".join(_DTYPES)

@@ -1,54 +1,63 @@
 """The one list of algorithms: API, workers, command line, artifacts and tests read it."""
 
-from types import MappingProxyType
+from __future__ import annotations
 
-from .boosting import (
-    AdaBoost,
-    AdaBoostMH,
-    AdaBoostMR,
-    AUCBoost,
-    CoordinateRankBoost,
-    KomoriEguchiBoost,
-    LogitBoost,
-    PAUCBoost,
-    RankBoost,
-    SmoothMarginRank,
-)
-from .linear import GreedyPairs
-from .martirank import MartiRank, SampledMartiRank
-from .ranker import Ranker
-from .svm import AUCSVM, PAUCSVM, PAUCSVMDC, AsymmetricSVM, Logistic
-from .treerank import TreeRank, TreeRankForest
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-ALGORITHMS: MappingProxyType[str, type[Ranker]] = MappingProxyType(
-    {
-        "rankboost": RankBoost,
-        "coordinate_rankboost": CoordinateRankBoost,
-        "smooth_margin_rank": SmoothMarginRank,
-        "adaboost": AdaBoost,
-        "aucboost": AUCBoost,
-        "logitboost": LogitBoost,
-        "paucboost": PAUCBoost,
-        "komori_eguchi_boost": KomoriEguchiBoost,
-        "greedy_pairs": GreedyPairs,
-        "martirank": MartiRank,
-        "sampled_martirank": SampledMartiRank,
-        "auc_svm": AUCSVM,
-        "pauc_svm": PAUCSVM,
-        "pauc_svm_dc": PAUCSVMDC,
-        "asymmetric_svm": AsymmetricSVM,
-        "logistic": Logistic,
-        "treerank": TreeRank,
-        "treerank_forest": TreeRankForest,
-        "adaboost_mh": AdaBoostMH,
-        "adaboost_mr": AdaBoostMR,
-    }
-)
+if TYPE_CHECKING:
+    from .ranker import Ranker
+
+# Each by its module and class, to be imported when it is asked for.
+_HOMES = {
+    "rankboost": ("boosting.rankboost", "RankBoost"),
+    "coordinate_rankboost": ("boosting.coordinate_rankboost", "CoordinateRankBoost"),
+    "smooth_margin_rank": ("boosting.smooth_margin_rank", "SmoothMarginRank"),
+    "adaboost": ("boosting.adaboost", "AdaBoost"),
+    "aucboost": ("boosting.aucboost", "AUCBoost"),
+    "logitboost": ("boosting.logitboost", "LogitBoost"),
+    "paucboost": ("boosting.paucboost", "PAUCBoost"),
+    "komori_eguchi_boost": ("boosting.komori_eguchi", "KomoriEguchiBoost"),
+    "greedy_pairs": ("linear.greedy_pairs", "GreedyPairs"),
+    "martirank": ("martirank.martirank", "MartiRank"),
+    "sampled_martirank": ("martirank.sampled", "SampledMartiRank"),
+    "auc_svm": ("svm.auc_svm", "AUCSVM"),
+    "pauc_svm": ("svm.pauc_svm", "PAUCSVM"),
+    "pauc_svm_dc": ("svm.pauc_svm_dc", "PAUCSVMDC"),
+    "asymmetric_svm": ("svm.asymmetric_svm", "AsymmetricSVM"),
+    "logistic": ("svm.logistic", "Logistic"),
+    "treerank": ("treerank.treerank", "TreeRank"),
+    "treerank_forest": ("treerank.forest", "TreeRankForest"),
+    "adaboost_mh": ("boosting.multilabel", "AdaBoostMH"),
+    "adaboost_mr": ("boosting.multilabel", "AdaBoostMR"),
+}
+
+
+class Algorithms(Mapping[str, type["Ranker"]]):
+    """The class of each algorithm by its name. The names are known without importing anything."""
+
+    def __getitem__(self, name: str) -> type[Ranker]:
+        module, attribute = _HOMES[name]
+        algorithm: type[Ranker] = getattr(import_module(f"core.{module}"), attribute)
+        return algorithm
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _HOMES
+
+
+ALGORITHMS = Algorithms()
 
 
 def name_of(ranker: Ranker) -> str | None:
     """Give the name under which a ranker's exact class is registered, if it is."""
-    for name, algorithm in ALGORITHMS.items():
-        if type(ranker) is algorithm:
+    for name, (module, attribute) in _HOMES.items():
+        if (type(ranker).__module__, type(ranker).__qualname__) == (f"core.{module}", attribute):
             return name
     return None

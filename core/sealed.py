@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
-from safetensors.numpy import save as save_arrays
 
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats, Ranker
@@ -56,6 +53,8 @@ def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes
 
 def seal(fit: bytes, arrays: Arrays) -> bytes:
     """Write arrays of booleans or numbers as a file of this fit."""
+    from safetensors.numpy import save as save_arrays
+
     # safetensors writes an array's memory as it lies, whatever its strides.
     dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     for name, array in dense.items():
@@ -67,6 +66,9 @@ def seal(fit: bytes, arrays: Arrays) -> bytes:
 
 def unseal(what: str, data: bytes, fit: bytes) -> Arrays:
     """Read a file of this fit; refuse any other with ArtifactError, which calls it `what`."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as load_arrays
+
     file = data[_SEAL_BYTES:]
     if data[:_SEAL_BYTES] != _hash(fit, file):
         raise ArtifactError(

@@ -7,17 +7,21 @@ K - 1. A missing value is NaN, and so is a category that was not there at fit: o
 algorithm, which thus sees nothing but 0 to K - 1 and NaN.
 """
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from .errors import InvalidData
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
 
 Categories = tuple[tuple[str, ...] | None, ...]
 """The categories of each column, ascending; None for a numeric one."""
@@ -26,8 +30,6 @@ MAX_CATEGORIES = 65_535  # of a column
 
 # Bytes of all categories as JSON: escaped once more they still fit an artifact's header.
 MAX_CATEGORY_TEXT = 3 * 2**20
-
-_TEXT = (nw.String, nw.Categorical, nw.Enum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,11 @@ def check_categories(what: str, categories: Any) -> None:
 
 def is_table(X: object) -> bool:
     """Whether X is a table with named columns (pandas, pyarrow, polars) rather than an array."""
-    return isinstance(X, CodedTable) or bool(nw.dependencies.is_into_dataframe(X))
+    import narwhals.stable.v2 as nw
+
+    if isinstance(X, CodedTable | np.ndarray):  # which is told without a library
+        return isinstance(X, CodedTable)
+    return bool(nw.dependencies.is_into_dataframe(X))
 
 
 def to_matrix(
@@ -125,6 +131,8 @@ def to_matrix(
         A column is of another type, or of another kind than at fit; a column has too many
         categories; two columns share a name, or some names only are text. The message names them.
     """
+    import narwhals.stable.v2 as nw
+
     if isinstance(table, CodedTable):
         return _recode(table, categories)
     try:
@@ -207,15 +215,25 @@ def _is_empty(column: Any) -> bool:
     return bool(column.null_count() == len(column))
 
 
+def _is_of_text(dtype: object) -> bool:
+    import narwhals.stable.v2 as nw
+
+    return dtype in (nw.String, nw.Categorical, nw.Enum)
+
+
 def _is_text(column: Any) -> bool:
     """Whether a column is categorical by its type; pandas gives untyped nulls that of text."""
-    if column.dtype not in _TEXT:
+    import pyarrow as pa
+
+    if not _is_of_text(column.dtype):
         return False
     return not (_is_empty(column) and pa.types.is_null(column.to_arrow().type))
 
 
 def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> None:
     """Refuse columns that are neither, or that are not what they were at fit."""
+    import narwhals.stable.v2 as nw
+
     other: list[str] = []
     numeric: list[str] = []
     text: list[str] = []
@@ -223,7 +241,7 @@ def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> 
         if _is_empty(column):
             continue
         shown = f"{frame.columns[j]!r} ({column.dtype})"
-        is_text = column.dtype in _TEXT
+        is_text = _is_of_text(column.dtype)
         if not is_text and not column.dtype.is_numeric() and column.dtype != nw.Boolean:
             other.append(shown)
         elif categories is not None and is_text != (categories[j] is not None):
@@ -241,6 +259,8 @@ def _encode(
     column: Any, known: tuple[str, ...] | None, positions: npt.NDArray[np.float64]
 ) -> tuple[str, ...]:
     """Write the position of each value's category, and give the categories, learnt if not known."""
+    import pyarrow as pa
+
     try:
         coded: Any = column.to_arrow()
         if not pa.types.is_dictionary(coded.type):
@@ -295,6 +315,8 @@ def _look_up(
 
 def column_names(table: Any) -> Any:
     """Give an object whose column names scikit-learn reads: the table, or an empty one like it."""
+    import pyarrow as pa
+
     if not isinstance(table, CodedTable):
         return table
     return pa.table(dict.fromkeys(table.names, pa.nulls(0)))

@@ -30,7 +30,6 @@ from core.bounds import (
     column_rankers,
     listed_pairs,
     makes_progress,
-    most_tied_mass,
     stump_outputs,
     stump_rankers,
     two_classes,
@@ -42,6 +41,7 @@ from core.metrics.margins import (
     log_listed_loss,
     log_pair_loss,
     margin_distribution,
+    most_tied_mass,
     smooth_margin,
 )
 from core.ranker import Combination, Ranker

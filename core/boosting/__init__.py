@@ -27,15 +27,20 @@ their sets), `pair_columns` and `pair_trees` the other kinds, `pair_validation` 
 sum of stumps into one step function per feature for scoring.
 """
 
-from .adaboost import AdaBoost
-from .aucboost import AUCBoost
-from .coordinate_rankboost import CoordinateRankBoost
-from .komori_eguchi import KomoriEguchiBoost
-from .logitboost import LogitBoost
-from .multilabel import AdaBoostMH, AdaBoostMR
-from .paucboost import PAUCBoost
-from .rankboost import RankBoost
-from .smooth_margin_rank import SmoothMarginRank
+from typing import TYPE_CHECKING
+
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .adaboost import AdaBoost
+    from .aucboost import AUCBoost
+    from .coordinate_rankboost import CoordinateRankBoost
+    from .komori_eguchi import KomoriEguchiBoost
+    from .logitboost import LogitBoost
+    from .multilabel import AdaBoostMH, AdaBoostMR
+    from .paucboost import PAUCBoost
+    from .rankboost import RankBoost
+    from .smooth_margin_rank import SmoothMarginRank
 
 __all__ = [
     "AUCBoost",
@@ -49,3 +54,18 @@ __all__ = [
     "RankBoost",
     "SmoothMarginRank",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "adaboost": "AdaBoost",
+        "aucboost": "AUCBoost",
+        "coordinate_rankboost": "CoordinateRankBoost",
+        "komori_eguchi": "KomoriEguchiBoost",
+        "logitboost": "LogitBoost",
+        "multilabel": "AdaBoostMH AdaBoostMR",
+        "paucboost": "PAUCBoost",
+        "rankboost": "RankBoost",
+        "smooth_margin_rank": "SmoothMarginRank",
+    },
+)

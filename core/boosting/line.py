@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from core.ranker import Floats
 
@@ -87,6 +86,8 @@ class Line:
 
     def _root(self, condition: Callable[[float], float]) -> float:
         """Find where a falling condition meets 0; the longest step where it does not."""
+        from scipy.optimize import brentq
+
         longest = LONGEST / self._spread
         if condition(0.0) <= 0.0:
             return 0.0

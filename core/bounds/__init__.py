@@ -13,46 +13,49 @@ C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between Ad
 RankBoost", JMLR 10, 2009.
 """
 
-from core.metrics.margins import most_tied_mass
+from typing import TYPE_CHECKING
 
-from .game import (
-    BestMargin,
-    Unsolved,
-    best_bipartite_margin,
-    best_margin,
-    column_outputs,
-    stump_outputs,
-)
-from .generalisation import (
-    corollary_4_epsilon,
-    corollary_4_failure,
-    corollary_5_epsilon,
-    corollary_5_failure,
-    equation_2_epsilon,
-    equation_2_least_rows,
-    log_sloppy_cover,
-    log_uniform_cover,
-)
-from .partial_auc import (
-    PartialAucBound,
-    bound_partial_auc,
-    dkw_deviation,
-    step_risk,
-    vc_deviation,
-)
-from .progress import makes_progress
-from .report import (
-    LEAST_THETA,
-    Bound,
-    Sample,
-    WeakRankers,
-    bound_held_out,
-    bound_misranking,
-    column_rankers,
-    listed_pairs,
-    stump_rankers,
-    two_classes,
-)
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .game import (
+        BestMargin,
+        Unsolved,
+        best_bipartite_margin,
+        best_margin,
+        column_outputs,
+        stump_outputs,
+    )
+    from .generalisation import (
+        corollary_4_epsilon,
+        corollary_4_failure,
+        corollary_5_epsilon,
+        corollary_5_failure,
+        equation_2_epsilon,
+        equation_2_least_rows,
+        log_sloppy_cover,
+        log_uniform_cover,
+    )
+    from .partial_auc import (
+        PartialAucBound,
+        bound_partial_auc,
+        dkw_deviation,
+        step_risk,
+        vc_deviation,
+    )
+    from .progress import makes_progress
+    from .report import (
+        LEAST_THETA,
+        Bound,
+        Sample,
+        WeakRankers,
+        bound_held_out,
+        bound_misranking,
+        column_rankers,
+        listed_pairs,
+        stump_rankers,
+        two_classes,
+    )
 
 __all__ = [
     "LEAST_THETA",
@@ -80,10 +83,22 @@ __all__ = [
     "log_sloppy_cover",
     "log_uniform_cover",
     "makes_progress",
-    "most_tied_mass",
     "step_risk",
     "stump_outputs",
     "stump_rankers",
     "two_classes",
     "vc_deviation",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "game": "BestMargin Unsolved best_bipartite_margin best_margin column_outputs stump_outputs",
+        "generalisation": "corollary_4_epsilon corollary_4_failure corollary_5_epsilon corollary_5_failure "
+        "equation_2_epsilon equation_2_least_rows log_sloppy_cover log_uniform_cover",
+        "partial_auc": "PartialAucBound bound_partial_auc dkw_deviation step_risk vc_deviation",
+        "progress": "makes_progress",
+        "report": "LEAST_THETA Bound Sample WeakRankers bound_held_out bound_misranking column_rankers "
+        "listed_pairs stump_rankers two_classes",
+    },
+)

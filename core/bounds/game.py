@@ -11,15 +11,21 @@ score of a positive less the greatest of a negative, one inequality per row, and
 rows, u on positives and v on negatives, with d_ik = u_i v_k.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import OptimizeResult, linprog
-from scipy.sparse import csr_array, hstack, vstack
 
 from core.errors import InvalidData
 from core.scan import fit_bins, missing_code
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
+    from scipy.sparse import csr_array
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,6 +95,8 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
     >>> abs(best.rho) < 1e-9
     True
     """
+    from scipy.sparse import csr_array
+
     matrix = _checked("M", M)
     _check_size(matrix.size)
     n_pairs, n_rankers = matrix.shape
@@ -128,6 +136,8 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
     -----
     max a - b with Hλ >= a on positives and Hλ <= b on negatives: a row an inequality.
     """
+    from scipy.sparse import csr_array, hstack, vstack
+
     H_p, H_n = _checked("positives", positives), _checked("negatives", negatives)
     if H_p.shape[1] != H_n.shape[1]:
         raise InvalidData(
@@ -228,6 +238,9 @@ def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
 
 def _solve(cost: Floats, matrix: csr_array, n_rankers: int) -> OptimizeResult:
     """Minimise the cost over λ >= 0 with Σλ = 1 and free bounds on scores behind it."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
     n_free = len(cost) - n_rankers
     solved = linprog(
         cost,

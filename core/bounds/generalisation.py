@@ -12,9 +12,6 @@ rows that are crucial: m₊m₋/(m(m - 1)) for two classes, the empirical form t
 import math
 import sys
 
-from scipy.optimize import brentq
-from scipy.special import betaln
-
 from core.errors import InvalidParameter
 
 _GREATEST_EPSILON = 1e6  # far beyond 1, where a bound says nothing any more
@@ -65,6 +62,8 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
     with its logarithm, but not with 1/θ²: for few weak rankers and small margins it is by far the
     smaller of the two covers.
     """
+    from scipy.special import betaln
+
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
     parts = _ratio(float(n_weak_rankers), 4 * theta)
@@ -118,6 +117,8 @@ def corollary_4_epsilon(
     float
         The root of `corollary_4_failure` = δ. Eq. 2 is a closed form that lies above it.
     """
+    from scipy.optimize import brentq
+
     check_delta(delta)
 
     def excess(epsilon: float) -> float:

@@ -1,15 +1,13 @@
 """Fits by scikit-learn, and their results turned into arrays."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
-from threadpoolctl import threadpool_limits
 
 from core.ranker import Floats
 
@@ -17,6 +15,11 @@ from .design import LEAST_SCALE, Integers, expand, standardise
 from .forest import NODE, ForestStack
 from .linear import LinearStack
 from .stack import Stack
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
 
 ClassifierName = Literal["linear_svm", "logistic", "random_forest"]
 
@@ -75,6 +78,8 @@ def fit_classifier(
     Stack
         Of one classifier, whose scores are above 0 where it says positive.
     """
+    from threadpoolctl import threadpool_limits
+
     columns = expand(X, n_categories)
     center, scale = _spread(columns, weight)
     rows = TrainingRows(
@@ -109,10 +114,14 @@ def _spread(columns: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def _fit_logistic(rows: TrainingRows) -> LinearStack:
+    from sklearn.linear_model import LogisticRegression
+
     return _linear(LogisticRegression(max_iter=1000), rows)
 
 
 def _fit_linear_svm(rows: TrainingRows) -> LinearStack:
+    from sklearn.svm import LinearSVC
+
     # Not the dual, which draws at random.
     return _linear(LinearSVC(dual=False), rows)
 
@@ -130,6 +139,8 @@ def _linear(estimator: LogisticRegression | LinearSVC, rows: TrainingRows) -> Li
 
 
 def _fit_random_forest(rows: TrainingRows) -> ForestStack:
+    from sklearn.ensemble import RandomForestClassifier
+
     # Shallow, as a split that learns its rows by heart leaves nothing for the splits below it.
     forest = RandomForestClassifier(
         n_estimators=50, max_depth=5, min_weight_fraction_leaf=0.01, random_state=rows.seed

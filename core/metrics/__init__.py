@@ -3,46 +3,42 @@
 The functions take (y, scores); `RocCurve` answers from a stored curve alone; `summarise` gives all at once.
 """
 
-from core.metrics.area import auc, misrank_fraction, partial_auc, tpr_at_fpr
-from core.metrics.bands import (
-    RocBand,
-    fpr_at_tpr_interval,
-    roc_band,
-    roc_band_on_curve,
-    tpr_at_fpr_interval,
-)
-from core.metrics.compare import (
-    Comparison,
-    Difference,
-    WindowComparison,
-    compare,
-    compare_auc,
-    compare_partial_auc,
-)
-from core.metrics.cost import Costs, ExpectedCost
-from core.metrics.cross_validated import cross_validated_areas, cross_validated_compare
-from core.metrics.curve import RocCurve, roc_curve, roc_hull
-from core.metrics.intervals import (
-    Interval,
-    auc_interval,
-    partial_auc_interval,
-    wilson_interval,
-)
-from core.metrics.operating import (
-    OperatingPoint,
-    operating_point,
-    operating_point_on_curve,
-)
-from core.metrics.pairs import (
-    PairSummary,
-    pair_misrank_fraction,
-    pair_order,
-    pair_order_interval,
-    summarise_pairs,
-)
-from core.metrics.summary import PartialArea, Summary, summarise
-from core.metrics.totals import ClassTotals
-from core.metrics.window import froc_window, window_counts
+from typing import TYPE_CHECKING
+
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .area import auc, misrank_fraction, partial_auc, tpr_at_fpr
+    from .bands import (
+        RocBand,
+        fpr_at_tpr_interval,
+        roc_band,
+        roc_band_on_curve,
+        tpr_at_fpr_interval,
+    )
+    from .comparison import (
+        Comparison,
+        Difference,
+        WindowComparison,
+        compare,
+        compare_auc,
+        compare_partial_auc,
+    )
+    from .cost import Costs, ExpectedCost
+    from .cross_validated import cross_validated_areas, cross_validated_compare
+    from .curve import RocCurve, roc_curve, roc_hull
+    from .intervals import Interval, auc_interval, partial_auc_interval, wilson_interval
+    from .operating import OperatingPoint, operating_point, operating_point_on_curve
+    from .pairs import (
+        PairSummary,
+        pair_misrank_fraction,
+        pair_order,
+        pair_order_interval,
+        summarise_pairs,
+    )
+    from .summary import PartialArea, Summary, summarise
+    from .totals import ClassTotals
+    from .window import froc_window, window_counts
 
 __all__ = [
     "ClassTotals",
@@ -86,3 +82,21 @@ __all__ = [
     "wilson_interval",
     "window_counts",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "area": "auc misrank_fraction partial_auc tpr_at_fpr",
+        "bands": "RocBand fpr_at_tpr_interval roc_band roc_band_on_curve tpr_at_fpr_interval",
+        "comparison": "Comparison Difference WindowComparison compare compare_auc compare_partial_auc",
+        "cost": "Costs ExpectedCost",
+        "cross_validated": "cross_validated_areas cross_validated_compare",
+        "curve": "RocCurve roc_curve roc_hull",
+        "intervals": "Interval auc_interval partial_auc_interval wilson_interval",
+        "operating": "OperatingPoint operating_point operating_point_on_curve",
+        "pairs": "PairSummary pair_misrank_fraction pair_order pair_order_interval summarise_pairs",
+        "summary": "PartialArea Summary summarise",
+        "totals": "ClassTotals",
+        "window": "froc_window window_counts",
+    },
+)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData, InvalidParameter
-from core.metrics.compare import (
+from core.metrics.comparison import (
     ADJUSTMENTS,
     Adjustment,
     Comparison,

@@ -41,7 +41,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import fdtrc, stdtr
 
 from core.metrics.groups import FloatArray, inner
 from core.metrics.influence import NOTHING, Areas
@@ -103,12 +102,16 @@ def one_sided_table(value: float, trials: float, level: float) -> Interval:
 
 
 def _two_sided(z: float, degrees: float = math.inf) -> float:
+    from scipy.special import stdtr
+
     if math.isinf(degrees):
         return math.erfc(abs(z) / math.sqrt(2.0))
     return float(2.0 * stdtr(degrees, -abs(z)))
 
 
 def _hotelling(statistic: float, rank: int, degrees: float) -> float:
+    from scipy.special import fdtrc
+
     spare = degrees - rank + 1.0
     return float(fdtrc(rank, spare, statistic * spare / (degrees * rank)))
 

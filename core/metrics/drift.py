@@ -33,7 +33,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import kolmogorov
 
 from core.errors import InvalidData
 from core.metrics.groups import FloatArray
@@ -155,6 +154,8 @@ def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
     -----
     O(n log n) in the number of points.
     """
+    from scipy.special import kolmogorov
+
     for name, sample in (("before", before), ("after", after)):
         _check(name, sample)
     every = np.unique(np.concatenate([before.thresholds[1:], after.thresholds[1:]]))

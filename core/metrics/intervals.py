@@ -32,7 +32,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 from core.errors import InvalidParameter
 from core.metrics.area import area_of
@@ -316,6 +315,8 @@ def normal_quantile(level: float) -> float:
 
 def quantile(level: float, degrees: float) -> float:
     """`normal_quantile`, or Student's with so many degrees of freedom if they are finite."""
+    from scipy.special import stdtrit
+
     if math.isinf(degrees):
         return normal_quantile(level)
     return float(stdtrit(degrees, (1.0 + level) / 2.0))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -235,6 +234,8 @@ class _Rows:
 
 def _read(X: Any, y: Any, sample_weight: Any, group: Any) -> _Rows:
     """Check the rows as a fit does, and leave out those of weight 0."""
+    import narwhals.stable.v2 as nw
+
     names: tuple[str, ...] | None = None
     categories: Categories = ()
     if is_table(X):

@@ -26,11 +26,28 @@ H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the part
 arXiv:1605.04337.
 """
 
-from .asymmetric_svm import AsymmetricSVM
-from .auc_svm import AUCSVM
-from .logistic import Logistic
-from .pauc_svm import PAUCSVM
-from .pauc_svm_dc import PAUCSVMDC
-from .support import SupportWarning
+from typing import TYPE_CHECKING
+
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .asymmetric_svm import AsymmetricSVM
+    from .auc_svm import AUCSVM
+    from .logistic import Logistic
+    from .pauc_svm import PAUCSVM
+    from .pauc_svm_dc import PAUCSVMDC
+    from .support import SupportWarning
 
 __all__ = ["AUCSVM", "PAUCSVM", "PAUCSVMDC", "AsymmetricSVM", "Logistic", "SupportWarning"]
+
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "asymmetric_svm": "AsymmetricSVM",
+        "auc_svm": "AUCSVM",
+        "logistic": "Logistic",
+        "pauc_svm": "PAUCSVM",
+        "pauc_svm_dc": "PAUCSVMDC",
+        "support": "SupportWarning",
+    },
+)

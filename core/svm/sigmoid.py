@@ -24,8 +24,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 from core.kernel import kernel
 from core.ranker import Floats
@@ -191,6 +189,9 @@ class SigmoidTrainer:
         Solution
             The best point seen, the start among them. Its `gap` is tol · C: to gain less is to gain nothing.
         """
+        from scipy.optimize import minimize
+        from threadpoolctl import threadpool_limits
+
         problem = self.problem
         best: tuple[float, Point] | None = None
 

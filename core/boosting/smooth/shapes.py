@@ -12,7 +12,6 @@ slope of the objective along every shape of a column at once.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from core.ranker import Floats
 from core.scan.edges import fit_edges
@@ -197,6 +196,8 @@ def _splines(knots: Floats, spread: float) -> Pieces | None:
 
     The penalty is ∫ f''(x)² dx with x in standard deviations.
     """
+    from scipy.interpolate import CubicSpline
+
     _, slope = local_scale(knots)
     if len(knots) < 3 or not slope[1:-1].all() or spread == 0.0:
         return None

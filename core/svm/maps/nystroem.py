@@ -10,8 +10,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh
-from threadpoolctl import threadpool_limits
 
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
@@ -146,6 +144,9 @@ def fit_nystroem(
     -----
     O(n_components³) for the eigenvalues.
     """
+    from scipy.linalg import eigh
+    from threadpoolctl import threadpool_limits
+
     c: Coordinates = rows.coordinates
     rows.check_size("nystroem", rows.X.shape[1], min(n_components, rows.X.shape[0]))
     h = choose_bandwidth(rows, bandwidth)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from core.bounds import makes_progress, most_tied_mass
+from core.bounds import makes_progress
+from core.metrics.margins import most_tied_mass
 from core.errors import InvalidData
 
 
