@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -35,6 +36,7 @@ from app.api.routes import (
     versions,
 )
 from app.api.watcher import Watcher
+from app.db import models as model_rows
 from app.db.session import Database
 from app.infra.blobs import BlobStore
 from app.infra.errand import Errands
@@ -43,8 +45,8 @@ from app.infra.producer import Producer
 from app.infra.settings import Settings
 from app.services import jobs as job_service
 from app.services.keys import KeyRing
+from app.services.preload import preload
 from app.services.scoring import ModelCache
-from core.kernel import load_all
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -53,6 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        context.chores.ask(partial(_preload_if_used, context.db))
         yield
         await context.watcher.close()
         context.publish.close()
@@ -131,14 +134,19 @@ def open_context(settings: Settings) -> Context:
     )
 
 
+def _preload_if_used(db: Database) -> None:
+    """Import the science where there is a model to score with: its callers will come."""
+    with db.read() as session:
+        used = model_rows.has_any(session)
+    if used:
+        preload()
+
+
 def app_factory() -> FastAPI:
     """For `uvicorn --factory app.main:app_factory`: settings and logging from the environment."""
     settings = Settings()
     configure_logging(settings)
     app = create_app(settings)
-    load_all(
-        "app.services"
-    )  # or the first callers would wait for the reading of their rows to be compiled
     # The libraries' hundreds of thousands of objects stay for good: the collector need not visit them again and
     # again, each time between two answers.
     gc.collect()

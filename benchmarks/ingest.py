@@ -37,7 +37,8 @@ print(json.dumps({{"seconds": seconds, "mb": (peak - idle) / 1024, **locals().ge
 _OURS = {
     "load": """
     from pathlib import Path
-    from app.services.ingest import build, ingest
+    from app.services.ingest import build
+    from app.services.ingest.build import ingest
     from tests.app.services.uploads import LIMITS
 
     spent = 0.0

@@ -19,23 +19,24 @@ other code, pays it no heed and begins at the beginning. Fits that make none (se
 Without `Checkpoints` a fit does nothing for any of this, and with them nothing until one is asked for.
 """
 
+from __future__ import annotations
+
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numba
 import numpy as np
-import scipy
-import sklearn
 
 from core.errors import ArtifactError
-from core.ranker import Arrays
-from core.sealed import seal, unseal
 from core.version import LIBRARY_VERSION
+
+if TYPE_CHECKING:
+    from core.ranker import Arrays
+
 
 Identify = Callable[[], bytes]
 
@@ -150,6 +151,8 @@ class Checkpoints:
         A hash of the training rows, and copies of what the checkpoint holds: for boosting 8 to 24 bytes a row and some
         hundred a round.
         """
+        from core.sealed import seal
+
         if self._offer is None:
             return None
         fit, identify = self._offer
@@ -163,6 +166,8 @@ class Checkpoints:
 
     def resume(self, fit: Resumable, identify: Identify) -> None:
         """Let a fit that is about to begin go on from the checkpoint, if it is its own."""
+        from core.sealed import unseal
+
         if self._resume is None:
             return
         try:
@@ -226,14 +231,19 @@ def _holds_arrays(value: object) -> bool:
 
 
 def _with_code(fit: bytes) -> bytes:
-    return hashlib.sha256(fit + _CODE).digest()
+    import numba
+    import scipy
+    import sklearn
+
+    found = hashlib.sha256(fit + _CODE)
+    for library in (np, scipy, numba, sklearn):
+        found.update(f"{library.__name__} {library.__version__}\n".encode())
+    return found.digest()
 
 
 def _identify_code() -> bytes:
-    """Hash what else the bits of a fit depend on: this library's text and the versions of those below it."""
+    """Hash what else the bits of a fit depend on: this library's text."""
     found = hashlib.sha256(LIBRARY_VERSION.encode())
-    for library in (np, scipy, numba, sklearn):
-        found.update(f"{library.__name__} {library.__version__}\n".encode())
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes())
     return found.digest()

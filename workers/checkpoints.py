@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.checkpoint import Checkpoints
-
 log = logging.getLogger(__name__)
 
 KIND = "checkpoints"
@@ -33,6 +31,8 @@ class Keeper:
     """Makes the checkpoints of one job's fits."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
+        from core.checkpoint import Checkpoints
+
         asked: Asked = payload.get("checkpoint") or {"job_id": "", "resume": None, "every": 0.0}
         self._folder = payload.get("workdir", "")
         self.job_id: str = asked["job_id"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
-from app.services.ingest.text import is_text
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _BEGINS_ONE = r"^[=+\-@\t\r]"
@@ -18,6 +19,11 @@ def safe(text: str) -> str:
 
 def plain_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same for every text of a batch; words of a dictionary are written out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from app.services.ingest.text import is_text
+
     columns = []
     for column in batch.columns:
         words = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,10 @@ from fastapi import Depends, Query
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.api.schemas.curves import BandKind, finite
-from core.metrics import ClassTotals, RocCurve, roc_band_on_curve
+
+if TYPE_CHECKING:
+    from core.metrics import ClassTotals, RocCurve
+
 
 _ROWS_A_CHUNK = 10_000
 Floats = npt.NDArray[np.float64]
@@ -50,6 +53,8 @@ def answer_curve(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> Response:
     """The curve in that form; `of` says in JSON whose it is."""
+    from core.metrics import roc_band_on_curve
+
     shown = curve if form.format == "csv" else curve.thin(form.max_points)
     columns = {"fpr": shown.fpr, "tpr": shown.tpr, "threshold": shown.thresholds}
     if form.band is not None:

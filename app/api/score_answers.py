@@ -6,17 +6,18 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from app.api.csv_text import safe
 from app.services.ingest.sources import ARROW, CSV, NDJSON, PARQUET
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 JSON = "application/json"
 OFFERS = (JSON, CSV, ARROW, NDJSON, PARQUET)
@@ -34,6 +35,10 @@ class Answer:
 
     def write(self, media_type: str) -> bytes:
         """Write it in one of the `OFFERS`."""
+        import pyarrow as pa
+        import pyarrow.csv as pa_csv
+        import pyarrow.parquet as pq
+
         if media_type == JSON:
             return orjson.dumps(self.json, option=orjson.OPT_SERIALIZE_NUMPY)
         table = self._table()
@@ -57,6 +62,8 @@ class Answer:
         return written
 
     def _table(self) -> pa.Table:
+        import pyarrow as pa
+
         rows = next(len(column) for column in self.columns.values() if column is not None)
         nothing = pa.nulls(rows, pa.float64())
         arrays = [

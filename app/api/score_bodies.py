@@ -19,7 +19,6 @@ from app.errors import Invalid, Malformed
 from app.infra.settings import Settings
 from app.services import score_terms, table_scores
 from app.services.datasets import Format, check_encoding, check_format
-from app.services.ingest.stream import Stream
 from app.services.keys import Caller
 from app.services.score_tables import Bounds, Floats
 from app.services.scoring import Served
@@ -121,6 +120,8 @@ def is_json(request: Request) -> bool:
 
 def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Served, bytes], Scores]:
     """What scores the body, by its headers and the address; says what is wrong with them before it is read."""
+    from app.services.ingest.stream import Stream
+
     lenient = is_lenient(request)
     encoding = request.headers.get("content-encoding")
     if is_json(request):

@@ -19,6 +19,7 @@ from app.db.audit import Actor, acting
 from app.errors import Forbidden, Unauthenticated, UnsupportedMedia
 from app.infra.ids import new_id
 from app.services.keys import Caller
+from app.services.preload import preload
 
 Scope = Literal["read", "train", "score", "admin"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -52,6 +53,7 @@ async def authenticate(context: Context, authorization: bytes | None, scope: Sco
     caller = context.keys.cached(secret)
     if caller is None:
         caller = await run_in_threadpool(context.keys.authenticate, secret)
+        context.chores.ask(preload)  # whoever has a key may want any of it next
     if scope not in caller.scopes:
         has = ", ".join(sorted(caller.scopes))
         raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")

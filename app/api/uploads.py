@@ -17,7 +17,7 @@ from app.errors import Invalid, TooLarge
 from app.infra import space
 from app.infra.blobs import BlobWriter
 from app.services import datasets, quotas
-from app.services.ingest import CONTENT_TYPES
+from app.services.ingest.sources import CONTENT_TYPES
 
 FORM = "multipart/form-data"
 _WRITE_BYTES = 1 << 20

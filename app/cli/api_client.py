@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from urllib.parse import quote
 
-import httpx
+if TYPE_CHECKING:
+    import httpx
+
 
 CONTENT_TYPES = {
     ".csv": "text/csv",
@@ -35,6 +37,8 @@ class ApiClient:
     """The service's API as a person's commands need it. Use as a context manager."""
 
     def __init__(self, url: str, key: str | None) -> None:
+        import httpx
+
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self.url = url.rstrip("/")
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=httpx.Timeout(90.0))
@@ -61,6 +65,8 @@ class ApiClient:
         return self._answer(method, path, **kwargs).json()
 
     def _answer(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+        import httpx
+
         try:
             response = self._http.request(method, path, **kwargs)
         except httpx.HTTPError as error:
@@ -151,6 +157,8 @@ class ApiClient:
 
     def take_result(self, batch_id: str, format: str, file: BinaryIO) -> None:
         """Stream batch scores into a file."""
+        import httpx
+
         address = f"/v1/batch-scores/{batch_id}/result"
         try:
             with self._http.stream("GET", address, params={"format": format}) as response:

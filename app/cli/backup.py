@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from alembic.util import CommandError
-from sqlalchemy.exc import DBAPIError
 
 from app.cli.processes import MANAGE, fault, reason, settings_of
-from app.errors import ServiceError
 
 StateDir = Annotated[
     Path | None, typer.Option(help="Folder of all state.", envvar="RANKWRIGHT_STATE_DIR")
@@ -24,6 +21,10 @@ def backup(
     state_dir: StateDir = None,
 ) -> None:
     """Back up the embedded state, whether it runs or not, and read the backup back. It holds the first key."""
+    from alembic.util import CommandError
+    from sqlalchemy.exc import DBAPIError
+
+    from app.errors import ServiceError
     from app.services.backup import BackupError, back_up
     from app.services.doctor.finding import size
 

@@ -10,16 +10,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TransferSpeedColumn,
-)
-from rich.table import Table
 
 from app.cli.api_client import ApiClient, ClientError, default_state_dir, describe_faults
 from app.cli.options import (
@@ -125,6 +115,8 @@ def upload(
 
 
 def _show_dataset(dataset: dict[str, Any]) -> None:
+    from rich.markup import escape
+
     features = sum(column["role"] == "feature" for column in dataset["columns"])
     out.print(
         f"[bold]{dataset['id']}[/]  {escape(dataset['name'])}{_numbered(dataset)}: {dataset['rows']:,} rows, "
@@ -167,6 +159,8 @@ def send_table(
 @contextmanager
 def sending(path: Path) -> Iterator[Callable[[int], None]]:
     """Show how much of a file has been sent."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
     columns = (TextColumn("uploading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=err, transient=True) as progress:
         bar = progress.add_task("", total=path.stat().st_size)
@@ -252,6 +246,8 @@ def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:
 
 def wait_for_job(client: ApiClient, job: dict[str, Any]) -> dict[str, Any]:
     """Follow a job with a progress bar until it has succeeded; else raises `ClientError` with the reason."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -277,6 +273,8 @@ def algorithms(
     key: Key = None,
 ) -> None:
     """List the algorithms, or the parameters of one."""
+    from rich.table import Table
+
     with service(url, key) as client:
         known = {entry["name"]: entry for entry in client.request("GET", "/v1/algorithms")["data"]}
         if name is not None and name not in known:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from app.cli.processes import MANAGE, SettingsError, read_settings
-from app.infra.settings import Settings
 
 if TYPE_CHECKING:  # it brings the science along, which takes its time to import
+    from app.infra.settings import Settings
     from app.services.doctor import Finding
 
 _COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red"}
@@ -67,6 +66,8 @@ def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
 
 
 def _print(level: str, part: str, detail: str, advice: str | None) -> None:
+    from rich.text import Text
+
     line = Text(f"{level:<5}", style=_COLOURS[level])
     line.append(f"{part:<{_PART_WIDTH}} {detail}", style="default")
     out.print(line)

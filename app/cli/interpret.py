@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from app.cli.api_client import ApiClient
 from app.cli.client import out, service
 from app.cli.options import AsJson, Key, Url
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 BAR_WIDTH = 40
 
@@ -28,6 +31,8 @@ def importance(
     as_json: AsJson = False,
 ) -> None:
     """Say which features matter to a model, and in what sense."""
+    from rich.table import Table
+
     with service(url, key) as client:
         found = client.model(model, "importance", **_given(label=label))
     if as_json:
@@ -84,6 +89,8 @@ def _written(client: ApiClient, model: str, format: str) -> str:
 
 def _one(found: Json) -> Table:
     """A value a line, the score as a bar from the least one."""
+    from rich.table import Table
+
     (feature,) = found["features"]
     table = Table(box=None, pad_edge=False)
     for heading in (feature["name"], "score", ""):
@@ -97,6 +104,8 @@ def _one(found: Json) -> Table:
 
 def _two(found: Json) -> Table:
     """The first feature's values down, the second one's across."""
+    from rich.table import Table
+
     down, across = found["features"]
     table = Table(box=None, pad_edge=False)
     for heading in (f"{down['name']} \\ {across['name']}", *map(_shown, across["values"])):

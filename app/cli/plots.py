@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 _BRAILLE = 0x2800
 # The bit of each dot in a braille cell of 4 rows × 2 columns (Unicode 16, §21.1).
@@ -25,20 +24,16 @@ class Roc:
 def terminal_plot(roc: Roc, *, width: int = 48, height: int = 16) -> str:
     """Draw the curve and the chance diagonal in `height` lines of braille, with axes."""
     columns, rows = width * 2, height * 4
-    dots = np.zeros((rows, columns), dtype=bool)
-    x = np.linspace(0.0, 1.0, columns)
+    dots = [[False] * columns for _ in range(rows)]
     # The diagonal is dotted, so that the two lines differ without colour.
     for i in range(0, columns, 6):
-        dots[round((1.0 - x[i]) * (rows - 1)), i] = True
-    for fpr, tpr in zip(*_along(roc, 4 * (rows + columns)), strict=True):
-        dots[round((1.0 - tpr) * (rows - 1)), round(fpr * (columns - 1))] = True
+        dots[round((1.0 - i / (columns - 1)) * (rows - 1))][i] = True
+    for fpr, tpr in _along(roc, 4 * (rows + columns)):
+        dots[round((1.0 - tpr) * (rows - 1))][round(fpr * (columns - 1))] = True
 
     lines = [roc.title, *(f"  {note}" for note in roc.legend)]
     for row in range(height):
-        cells = (
-            chr(_BRAILLE + _cell(dots[row * 4 : row * 4 + 4, column * 2 : column * 2 + 2]))
-            for column in range(width)
-        )
+        cells = (chr(_BRAILLE + _cell(dots, row * 4, column * 2)) for column in range(width))
         label = {0: "1.0", height // 2: "0.5", height - 1: "0.0"}.get(row, "")
         lines.append(f"{label:>5} ┤{''.join(cells)}")
     lines.append(f"{'':>5} └{'─' * width}")
@@ -46,13 +41,21 @@ def terminal_plot(roc: Roc, *, width: int = 48, height: int = 16) -> str:
     return "\n".join(lines)
 
 
-def _along(roc: Roc, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _along(roc: Roc, n: int) -> Iterator[tuple[float, float]]:
     """Walk the curve in `n` equal steps of FPR + TPR, which never stands still, not even on a vertical rise."""
-    fpr, tpr = np.asarray(roc.fpr, dtype=float), np.asarray(roc.tpr, dtype=float)
-    way = fpr + tpr
-    steps = np.linspace(0.0, 2.0, n)
-    return np.interp(steps, way, fpr), np.interp(steps, way, tpr)
+    way = [fpr + tpr for fpr, tpr in zip(roc.fpr, roc.tpr, strict=True)]
+    for step in range(n):
+        at = 2.0 * step / (n - 1)
+        k = bisect_right(way, at)
+        if k == len(way):
+            yield roc.fpr[-1], roc.tpr[-1]
+            continue
+        share = (at - way[k - 1]) / (way[k] - way[k - 1])
+        yield (
+            roc.fpr[k - 1] + share * (roc.fpr[k] - roc.fpr[k - 1]),
+            roc.tpr[k - 1] + share * (roc.tpr[k] - roc.tpr[k - 1]),
+        )
 
 
-def _cell(block: np.ndarray) -> int:
-    return sum(_DOTS[r][c] for r in range(4) for c in range(2) if block[r, c])
+def _cell(dots: Sequence[Sequence[bool]], top: int, left: int) -> int:
+    return sum(_DOTS[r][c] for r in range(4) for c in range(2) if dots[top + r][left + c])

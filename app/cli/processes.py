@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-from alembic.util import CommandError
-from pydantic import ValidationError
-from sqlalchemy.exc import DBAPIError
 
-from app.db.session import Database
-from app.errors import ServiceError
-from app.infra.settings import Settings
-from app.infra.signals import Signals
+if TYPE_CHECKING:
+    from app.db.session import Database
+    from app.infra.settings import Settings
+    from app.infra.signals import Signals
+
 
 RUN, MANAGE = "Run the service", "Manage the service"
 
@@ -37,6 +35,9 @@ def fault(message: str) -> NoReturn:
 
 def reason(error: Exception) -> str:
     """Why a command failed, without the statement and the links that SQLAlchemy adds."""
+    from alembic.util import CommandError
+    from sqlalchemy.exc import DBAPIError
+
     if isinstance(error, DBAPIError):
         return f"the database refuses: {error.orig}"
     if isinstance(error, CommandError):
@@ -54,6 +55,10 @@ class SettingsError(Exception):
 
 def read_settings(state_dir: Path | None = None) -> Settings:
     """The settings from the environment. Raises `SettingsError`."""
+    from pydantic import ValidationError
+
+    from app.infra.settings import Settings
+
     try:
         return Settings() if state_dir is None else Settings(state_dir=state_dir)
     except ValidationError as error:
@@ -81,6 +86,10 @@ def serve(
     ] = None,
 ) -> None:
     """Run the whole service here: API, worker, dispatcher and a private broker."""
+    from alembic.util import CommandError
+    from sqlalchemy.exc import DBAPIError
+
+    from app.errors import ServiceError
     from app.supervisor import serve as supervised
     from app.supervisor.broker import BrokerError
     from app.supervisor.lock import AlreadyRunning
@@ -131,6 +140,7 @@ def dispatcher() -> None:
     from app.infra.blobs import BlobStore
     from app.infra.logging import configure_logging
     from app.infra.producer import Producer
+    from app.infra.signals import Signals
     from app.services.dispatch import Dispatcher
 
     settings = settings_of()
@@ -165,7 +175,11 @@ def run_until_signalled(work: Callable[[threading.Event], None], signals: Signal
 
 def migrate() -> None:
     """Bring the database's tables up to date."""
+    from alembic.util import CommandError
+    from sqlalchemy.exc import DBAPIError
+
     from app.db.migrate import upgrade
+    from app.errors import ServiceError
 
     try:
         upgrade(settings_of().sqlalchemy_url)
@@ -241,6 +255,9 @@ def revoke_key(
 @contextmanager
 def database(settings: Settings | None = None) -> Iterator[Database]:
     """Open the database for one command; what it refuses ends the command with a sentence."""
+    from app.db.session import Database
+    from app.errors import ServiceError
+
     settings = settings or settings_of()
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     try:

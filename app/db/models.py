@@ -35,6 +35,11 @@ def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> 
     return session.scalars(statement).one_or_none()
 
 
+def has_any(session: Session) -> bool:
+    """Whether there is a model, whoever owns it."""
+    return session.scalar(select(Model.id).limit(1)) is not None
+
+
 def keep(session: Session, owner: str, model_id: str) -> bool:
     """Whether the model is there, and then until the transaction ends: others may keep it too, nobody deletes it."""
     statement = select(Model.id).where(Model.owner == owner, Model.id == model_id)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, create_model
 
 from app.services.search import AUTO, BUDGET_SECONDS, MOST_SECONDS
 from app.services.submission import own_parameters
 from core.parameters import list_parameters
-from core.ranker import Ranker
 from core.registry import ALGORITHMS
-from core.selection import Auto
+
+if TYPE_CHECKING:
+    from core.ranker import Ranker
 
 
 def describe_all() -> list[dict[str, Any]]:
     """Name, summary, paper and JSON Schema of the parameters of every algorithm, and of `auto` before them."""
+    from core.selection import Auto
+
     return [
         _described(AUTO, Auto, _auto_schema()),
         *(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from app.services import controls, out_of_fold, search
-from app.services.fitting import Bench
 from app.services.models import VALIDATION
 from app.services.plan import (
     CONTROL,
@@ -23,8 +22,12 @@ from app.services.plan import (
     seconds_of,
 )
 from app.services.trials.bipartite import BipartiteTable, scores_file
-from core.ranker import Floats
-from core.selection import Chosen
+
+if TYPE_CHECKING:
+    from app.services.fitting import Bench
+    from core.ranker import Floats
+    from core.selection import Chosen
+
 
 Finished = Sequence[Mapping[str, Any]]
 Json = dict[str, Any]

@@ -7,10 +7,9 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from sqlalchemy.orm import Session
 
 from app.db import batch_scores as rows
@@ -27,15 +26,15 @@ from app.services.ingest.job import limits
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Source
 from app.services.ingest.sources import PARQUET, open_sources
-from app.services.ingest.writer import TableWriter
 from app.services.judging.tables import deleted, find_dataset, find_model
-from app.services.kept_columns import keep_as_said, kept_fields, said_of_dataset
 from app.services.score_tables import RowReader, read_with
 from app.services.score_terms import ALL, Terms
 from app.services.scoring import Served, artifact_key
 from app.services.staging import publish
-from core import artifact
-from core.metrics import RocCurve
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 SCORES = "scores"
 RESULT_FILE = "scores.parquet"
@@ -91,6 +90,8 @@ def _table(
     session: Session, batch: BatchScore, model: Model, blobs: BlobStore
 ) -> tuple[Json, Json]:
     """What is to be read, and what is known of the columns to be kept; a dataset is typed, and has no spellings."""
+    from app.services.kept_columns import said_of_dataset
+
     terms = Terms.from_json(batch.terms)
     if batch.upload_key is not None:
         dialect = terms.dialect_of(model.spelling)
@@ -121,6 +122,11 @@ def _table(
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Score; pure computing on the files that the payload names."""
+    import pyarrow as pa
+
+    from app.services.ingest.writer import TableWriter
+    from app.services.kept_columns import keep_as_said, kept_fields
+
     workdir, model = Path(payload["workdir"]), payload["model"]
     served = _load(model, workdir, typed=payload["typed"])
     missing = MissingTokens(payload["missing"])
@@ -160,6 +166,9 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
 
 
 def _load(model: Mapping[str, Any], workdir: Path, *, typed: bool) -> Served:
+    from core import artifact
+    from core.metrics import RocCurve
+
     ranker = artifact.load(Path(model["path"]).read_bytes())
     features = model["features"]
     if typed:
@@ -176,6 +185,8 @@ def _load(model: Mapping[str, Any], workdir: Path, *, typed: bool) -> Served:
 
 def _score(served: Served, blocks: Iterator[np.ndarray[Any, Any]]) -> list[pa.Array]:
     """The columns of scores of a batch: score, FPR and TPR, the latter null without a curve, or a score a label."""
+    import pyarrow as pa
+
     found = [served.score(X) for X in blocks]
     scores = np.concatenate([part[0] for part in found])
     if served.labels is not None:
@@ -184,6 +195,8 @@ def _score(served: Served, blocks: Iterator[np.ndarray[Any, Any]]) -> list[pa.Ar
 
 
 def _places(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
+    import pyarrow as pa
+
     known = [part for part in parts if part is not None]
     return pa.array(np.concatenate(known)) if known else pa.nulls(size, pa.float64())
 

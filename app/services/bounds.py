@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy.orm import Session
 
@@ -13,11 +13,13 @@ from app.db.model_tables import Model, ModelMetrics
 from app.db.session import Database
 from app.errors import Invalid, NotFound
 from app.services.models import curve_of, find, is_approximate
-from core.bounds import PartialAucBound, bound_partial_auc, step_risk
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
-from core.svm.linear import LinearRanker
+
+if TYPE_CHECKING:
+    from core.bounds import PartialAucBound
+
 
 WHOLE = (0.0, 1.0)
 Part = Literal["train", "validation"]
@@ -91,6 +93,8 @@ def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple
 def _bound(
     session: Session, model: Model, part: Part, window: tuple[float, float], delta: float
 ) -> WindowBound | None:
+    from core.bounds import bound_partial_auc, step_risk
+
     metrics = rows.find_metrics(session, model.id, part)
     curve = rows.find_curve(session, model.id, part)
     if metrics is None or curve is None:
@@ -126,6 +130,8 @@ def _bound(
 
 def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
     """The VC dimension of what the algorithm chose from; or None, and why there is none."""
+    from core.svm.linear import LinearRanker
+
     algorithm = ALGORITHMS[model.algorithm]
     if not issubclass(algorithm, LinearRanker):
         return None, [f"no VC dimension is known of what {model.algorithm} may learn"]

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.services.fitting import Bench
-
 PARTS_IN_LEAST = 10
 """Parts that the smallest job makes which is shared."""
 
@@ -33,6 +31,8 @@ def pack(fits: Sequence[Json], size: int) -> list[Json]:
 
 def run(payload: Mapping[str, Any], callback: Callback) -> list[Json]:
     """Do the fits that the payload names, on tables that are read once; their results, in order."""
+    from app.services.fitting import Bench
+
     bench, fits = Bench(payload), payload["fits"]
     results = []
     for number, fit in enumerate(fits):

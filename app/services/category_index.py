@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.services.ingest.missing import SPACES
-from app.services.ingest.text import spell_number
 
 MISSING = float("nan")
 
@@ -23,6 +22,8 @@ class CategoryIndex(dict[Any, float]):
 
     def __missing__(self, value: str | float | bool) -> float:
         """The same for what is not spelled as a category is."""
+        from app.services.ingest.text import spell_number
+
         if isinstance(value, str):
             return self.get(value.strip(SPACES), MISSING)
         if isinstance(value, bool):

@@ -7,7 +7,7 @@ the job says otherwise they are fitted where they cost little: up to `MOST_CELLS
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from app.db.validation_tables import ModelControls
 from app.services.entries import LEVEL, Entries
 from app.services.objectives import WHOLE, window_of
 from app.services.trials.bipartite import windows_of
-from core.metrics import Comparison, Difference, compare, cross_validated_compare
-from core.metrics.differences import holm
 from core.parameters import list_parameters
-from core.ranker import Floats
 from core.registry import ALGORITHMS
+
+if TYPE_CHECKING:
+    from core.metrics import Comparison, Difference
+    from core.ranker import Floats
+
 
 CONTROLS = ("logistic", "auc_svm")
 
@@ -72,6 +74,8 @@ def judge(
     objective's window is greater, with an adjusted p-value below 1 - level. Without any control there is nothing to
     compare.
     """
+    from core.metrics.differences import holm
+
     windows = list(dict.fromkeys([WHOLE, *windows_of(objective)]))
     window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
     nothing: Json = {"level": LEVEL, "windows": [], "decided_on": window, "beats": None}
@@ -123,6 +127,8 @@ def _shown(area: Json, difference: Difference, adjusted: float) -> Json:
 def _compare(
     judged: Entries, scores: Sequence[Floats], windows: list[tuple[float, float]], names: list[str]
 ) -> Comparison:
+    from core.metrics import compare, cross_validated_compare
+
     same: Json = {
         "level": LEVEL,
         "sample_weight": judged.weight,

@@ -22,10 +22,9 @@ from app.infra.blobs import BlobStore
 from app.infra.ids import is_id, new_id
 from app.infra.settings import Settings
 from app.services import jobs
-from app.services.ingest import CONTENT_TYPES
 from app.services.ingest import job as ingest_job
 from app.services.ingest.dialect import CHOICES, encoding_of
-from app.services.ingest.sources import CSV
+from app.services.ingest.sources import CONTENT_TYPES, CSV
 from app.services.ingest.unguarded import bounded
 
 CONTENT_ENCODINGS = ("gzip", "zstd")

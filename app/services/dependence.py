@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -18,7 +18,10 @@ from app.services import samples
 from app.services.models import find
 from app.services.scoring import ModelCache
 from app.services.tables import Floats
-from core.interpretation import Axis, make_axis, score_grid
+
+if TYPE_CHECKING:
+    from core.interpretation import Axis
+
 
 MOST_FEATURES = 2
 
@@ -58,6 +61,8 @@ def read(
     n_points: int,
 ) -> Dependence:
     """Average the scores of the rows that were kept, with one or two features set to values on a grid."""
+    from core.interpretation import make_axis, score_grid
+
     with db.read() as session:
         model = find(session, owner, ref)
         columns = _columns(model, names)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from core.ranker import Floats
+if TYPE_CHECKING:
+    from core.ranker import Floats
+
 
 LEVEL = 0.95
 """Of intervals and tests."""

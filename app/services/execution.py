@@ -3,50 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from app.db.session import Database
 from app.errors import Invalid, ServiceError, Unavailable
 from app.infra import space
-from app.infra.blobs import BlobStore
-from app.infra.settings import Settings
-from app.services import batch_score_job, parts, queue, train_part, training
-from app.services.batch_scores import BATCH_SCORE
-from app.services.ingest import job as ingesting
-from app.services.ingest import pairs_job
-from app.services.jobs import INGEST, INGEST_PAIRS
-from app.services.judging import compare, evaluate
-from app.services.judging.requests import COMPARE, EVALUATE
-from app.services.submission import TRAIN
-from app.services.train_part import TRAIN_PART
 from core.errors import CoreError
+
+if TYPE_CHECKING:
+    from app.db.session import Database
+    from app.infra.blobs import BlobStore
+    from app.infra.settings import Settings
+    from app.services import queue
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
 
 
-class Handler(NamedTuple):
-    """The steps of a kind of job.
+class Handler(Protocol):
+    """The steps of a kind of job, each a function of its module.
 
     `prepare` runs beside the database and returns a JSON payload with a fresh `workdir`, which the caller removes
     in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
     `complete` writes what was made and the job's end in one transaction. A result `{"fan_out": …}` asks for parts
     instead, in the words of `parts.FanOut`; once they are done the three steps begin anew.
+
+    The science is imported by `run` itself: the worker, which calls the other two, never holds it.
     """
 
-    prepare: Callable[[Database, BlobStore, Settings, queue.Claim], Json]
-    run: Callable[[Mapping[str, Any], Callback], Json]
-    complete: Callable[[Database, BlobStore, queue.Claim, Mapping[str, Any]], None]
+    def prepare(
+        self, db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim
+    ) -> Json:
+        """Gather what `run` needs."""
+
+    def run(self, payload: Mapping[str, Any], callback: Callback) -> Json:
+        """Compute."""
+
+    def complete(
+        self, db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]
+    ) -> None:
+        """Write what was made."""
 
 
-HANDLERS: Mapping[str, Handler] = {
-    INGEST: Handler(ingesting.prepare, ingesting.run, ingesting.complete),
-    INGEST_PAIRS: Handler(pairs_job.prepare, pairs_job.run, pairs_job.complete),
-    EVALUATE: Handler(evaluate.prepare, evaluate.run, evaluate.complete),
-    COMPARE: Handler(compare.prepare, compare.run, compare.complete),
-    BATCH_SCORE: Handler(batch_score_job.prepare, batch_score_job.run, batch_score_job.complete),
-    TRAIN: Handler(training.prepare, training.run, training.complete),
-    TRAIN_PART: Handler(train_part.prepare, train_part.run, train_part.complete),
+# The module of each kind, imported with its first job. The kinds are the constants of jobs, submission and so on.
+HANDLERS: Mapping[str, str] = {
+    "ingest": "app.services.ingest.job",
+    "ingest_pairs": "app.services.ingest.pairs_job",
+    "evaluate": "app.services.judging.evaluate",
+    "compare": "app.services.judging.compare",
+    "batch_score": "app.services.batch_score_job",
+    "train": "app.services.training",
+    "train_part": "app.services.train_part",
 }
 
 
@@ -63,6 +70,8 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
 def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
     """Write what was made and end the job, or have it wait for parts; see `Handler`. Raises as `queue.finish`."""
     if "fan_out" in result:
+        from app.services import parts
+
         parts.fan_out(db, claim, parts.FanOut(**result["fan_out"]))
         return
     _handler(claim.kind).complete(db, blobs, claim, result)
@@ -102,4 +111,4 @@ def _handler(kind: str) -> Handler:
         raise Invalid(
             f"a job must be of kind {' or '.join(HANDLERS)}, got {kind!r}", code="unsupported"
         )
-    return HANDLERS[kind]
+    return cast(Handler, import_module(HANDLERS[kind]))

@@ -11,20 +11,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, unquote_to_bytes
 
 import numpy as np
 import numpy.typing as npt
 import orjson
-import pyarrow as pa
 
 from app.errors import Invalid, shown
 from app.services.category_index import MISSING, CategoryIndex
-from app.services.plain_query import PlainQuery
-from app.services.plain_rows import BOOLEAN, NUMBER, WORD, PlainRows
-from app.services.plain_words import lay_out
 from app.services.times import DATE, parse_dates, seconds_of
+
+if TYPE_CHECKING:
+    from app.services.plain_query import PlainQuery
+    from app.services.plain_rows import PlainRows
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,13 +66,31 @@ class FeatureIndex:
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
         # A plain query of all features has so many more characters as JSON.
         self._growth = 2 * len(self.names) + 2
-        self._plain = PlainQuery([quote_plus(name) for name in self.names], known)
-        kinds = [
-            WORD if texts is not None else BOOLEAN if boolean else NUMBER
-            for texts, boolean in zip(known, self._boolean, strict=True)
-        ]
-        # Dates have many spellings.
-        self._rows = None if any(self._dated) else PlainRows(self.names, kinds, lay_out(known))
+        self._known = known
+        self._plain: PlainQuery | None = None
+        self._rows: PlainRows | None = None
+
+    def load_compiled_readers(self) -> None:
+        """Have the plainest queries and bodies read by compiled code from now on: many times faster, and no different.
+
+        Loading takes a moment, and seconds where it is yet to be compiled: it is for a thread that nobody waits for.
+        """
+        from app.services.plain_query import PlainQuery
+        from app.services.plain_rows import BOOLEAN, NUMBER, WORD, PlainRows
+        from app.services.plain_words import lay_out
+
+        if self._is_plain:
+            plain = PlainQuery([quote_plus(name) for name in self.names], self._known)
+            plain.read(b"")  # a kernel is loaded when it is first called
+            self._plain = plain
+        if not any(self._dated):  # which have many spellings
+            kinds = [
+                WORD if texts is not None else BOOLEAN if boolean else NUMBER
+                for texts, boolean in zip(self._known, self._boolean, strict=True)
+            ]
+            rows = PlainRows(self.names, kinds, lay_out(self._known))
+            rows.read(orjson.dumps({"columns": self.names, "data": []}))
+            self._rows = rows
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
         """One row, of shape (1, n_features), from a raw query string `name=value&…`. An empty value is missing.
@@ -82,7 +100,8 @@ class FeatureIndex:
         """
         row = None
         if self._is_plain and query:
-            row = self._plain.read(query)
+            if self._plain is not None:
+                row = self._plain.read(query)
             if row is None and self._all_numeric:
                 row = self._row_by_json(query)
         return self._decode(query, lenient) if row is None else row
@@ -330,6 +349,8 @@ class FeatureIndex:
 
 def _read_dates(cells: Sequence[Any]) -> Floats:
     """Seconds since 1970; raises ValueError or TypeError for a cell that is neither a date nor missing."""
+    import pyarrow as pa
+
     texts = [None if cell is None or cell is MISSING else str.strip(cell) for cell in cells]
     if len(texts) < _MANY_DATES:
         found = [MISSING if text is None else seconds_of(text) for text in texts]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from app.services.samples import as_scored
 from app.services.tables import Floats, Table
 from app.services.trials import Trial
 from core.errors import InvalidParameter
-from core.interpretation import mean_absolute, permutation_importance
-from core.ranker import Ranker
+
+if TYPE_CHECKING:
+    from core.ranker import Ranker
+
 
 SQUARED_GAIN = "squared_auc_gain"
 CONTRIBUTION = "mean_absolute_contribution"
@@ -48,6 +50,8 @@ def measure(ranker: Ranker, trial: Trial, train: Table, seed: int) -> Json | Non
 
     Runs in the fit process. `train` holds a few rows of the training part, as the ranker scores them.
     """
+    from core.interpretation import mean_absolute, permutation_importance
+
     squared = getattr(ranker, "feature_importances_", None)
     if squared is not None:
         gains = getattr(ranker, "auc_gains_")  # noqa: B009 - comes with the other, in no common base

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,33 +18,13 @@ from app.db.session import Database
 from app.errors import NotFound
 from app.services.models import find
 from app.services.tables import Floats, Table
-from core.bounds import (
-    Bound,
-    Sample,
-    Unsolved,
-    WeakRankers,
-    best_bipartite_margin,
-    bound_held_out,
-    bound_misranking,
-    column_outputs,
-    column_rankers,
-    listed_pairs,
-    makes_progress,
-    stump_outputs,
-    stump_rankers,
-    two_classes,
-)
-from core.metrics import RocCurve
-from core.metrics.margins import (
-    MarginDistribution,
-    listed_margin_distribution,
-    log_listed_loss,
-    log_pair_loss,
-    margin_distribution,
-    most_tied_mass,
-    smooth_margin,
-)
-from core.ranker import Combination, Ranker
+
+if TYPE_CHECKING:
+    from core.bounds import Bound, Sample, WeakRankers
+    from core.metrics import RocCurve
+    from core.metrics.margins import MarginDistribution
+    from core.ranker import Combination, Ranker
+
 
 # ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
 LEAST_NORM = 1e-9
@@ -68,6 +48,8 @@ def measure(
 
     Runs in the fit process. What is long goes into files of the work folder.
     """
+    from core.metrics.margins import log_pair_loss, margin_distribution
+
     combination = _combination(ranker)
     if combination is None:
         return None
@@ -87,6 +69,8 @@ def measure_listed(
     workdir: Path,
 ) -> Json | None:
     """Measure the margins of listed training pairs (better, worse); otherwise as `measure`."""
+    from core.metrics.margins import listed_margin_distribution, log_listed_loss
+
     combination = _combination(ranker)
     if combination is None:
         return None
@@ -112,6 +96,8 @@ def _kept(
     workdir: Path,
 ) -> Json:
     """Write what is long into the work folder, and return the rest."""
+    from core.metrics.margins import smooth_margin
+
     np.stack((spread.thetas, spread.fractions)).astype("<f8").tofile(workdir / _SPREAD_FILE)
     if combination.d_plus is None or combination.d_minus is None:
         masses = np.empty((2, 0))
@@ -131,6 +117,8 @@ def _kept(
 
 
 def _weak_rankers(ranker: Ranker, features: Sequence[Mapping[str, Any]]) -> WeakRankers:
+    from core.bounds import column_rankers, stump_rankers
+
     parameters = ranker.get_params(deep=False)
     if parameters["weak_ranker"] == "column":
         return column_rankers(len(features))
@@ -146,6 +134,8 @@ def _weak_rankers(ranker: Ranker, features: Sequence[Mapping[str, Any]]) -> Weak
 
 def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
     """ρ on the training part, where the programme is small."""
+    from core.bounds import Unsolved, best_bipartite_margin, column_outputs, stump_outputs
+
     if train.X.size > BEST_MARGIN_CELLS:
         return None
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
@@ -214,16 +204,23 @@ class Margins:
     @property
     def most_tied(self) -> Floats:
         """Theorem 7's bound on d0."""
+        from core.metrics.margins import most_tied_mass
+
         return most_tied_mass(self.edges)
 
     @property
     def progress(self) -> npt.NDArray[np.bool_]:
         """Whether Theorem 7's condition holds in each round."""
+        from core.bounds import makes_progress
+
         return makes_progress(self.d_plus, self.d_minus)
 
 
 def read(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
     """The model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
+    from core.bounds import WeakRankers, bound_held_out, bound_misranking
+    from core.metrics.margins import MarginDistribution
+
     with db.read() as session:
         model = find(session, owner, ref)
         row = rows.find_margins(session, model.id)
@@ -248,6 +245,8 @@ def read(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> M
 
 
 def _sample(session: Session, model: Model, part: str) -> Sample | None:
+    from core.bounds import listed_pairs
+
     if (found := rows.find_metrics(session, model.id, part)) is not None:
         return _of_classes(found[0])
     if (listed := rows.find_pair_metrics(session, model.id, part)) is not None:
@@ -257,6 +256,8 @@ def _sample(session: Session, model: Model, part: str) -> Sample | None:
 
 def _of_classes(metrics: ModelMetrics) -> Sample:
     """Weights that are equal within each class weigh all pairs alike."""
+    from core.bounds import two_classes
+
     counted = (
         (metrics.positives, metrics.positive_effective),
         (metrics.negatives, metrics.negative_effective),

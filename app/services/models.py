@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -20,13 +20,10 @@ from app.db.tables import DatasetKind
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
 from app.infra.ids import is_id
 from app.services.objectives import target_fpr
-from core.metrics import (
-    ClassTotals,
-    OperatingPoint,
-    RocCurve,
-    operating_point_on_curve,
-    tpr_at_fpr_interval,
-)
+
+if TYPE_CHECKING:
+    from core.metrics import ClassTotals, OperatingPoint, RocCurve
+
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
@@ -192,6 +189,8 @@ def _alias_state(session: Session, owner: str, name: str, alias: str) -> AliasSt
 
 def curve_of(row: ModelCurve | EvaluationCurve) -> RocCurve:
     """The stored columns as a curve."""
+    from core.metrics import RocCurve
+
     fpr, tpr, thresholds = (
         np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
     )
@@ -220,6 +219,8 @@ def roc(db: Database, owner: str, ref: str, part: str) -> Judged:
 
 
 def _judged(session: Session, model: Model, part: str) -> Judged | None:
+    from core.metrics import ClassTotals
+
     found = rows.find_metrics(session, model.id, part)
     curve = rows.find_curve(session, model.id, part)
     if found is None or curve is None:
@@ -279,6 +280,8 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
 
 def heights_of(curve: RocCurve, totals: ClassTotals, level: float) -> list[dict[str, float]]:
     """The TPR at each of the rates that are reported, with intervals."""
+    from core.metrics import tpr_at_fpr_interval
+
     heights = []
     for fpr in REPORTED_FPRS:
         tpr, low, high = tpr_at_fpr_interval(curve, totals, fpr, level)
@@ -382,6 +385,8 @@ def _point_of_objective(session: Session, model: Model, part: str) -> OperatingP
 
 
 def _cut(judged: Judged, **asked: Any) -> OperatingPoint:
+    from core.metrics import operating_point_on_curve
+
     return operating_point_on_curve(judged.curve, judged.totals, level=judged.level, **asked)
 
 

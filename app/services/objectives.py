@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.errors import Invalid
 from core.errors import InvalidParameter
-from core.metrics import partial_auc, tpr_at_fpr
 from core.metrics.window import LEAST_WIDTH, check_window
-from core.ranker import Floats
+
+if TYPE_CHECKING:
+    from core.ranker import Floats
+
 
 Window = tuple[float, float]
 
@@ -49,6 +51,8 @@ def window_of(objective: Mapping[str, Any]) -> Window:
 
 def value_of(y: Any, scores: Floats, weight: Floats | None, objective: Mapping[str, Any]) -> float:
     """What scores are worth by the objective: their AUC, the partial AUC in its window, or the TPR at its FPR."""
+    from core.metrics import partial_auc, tpr_at_fpr
+
     if objective["metric"] == "tpr":
         return tpr_at_fpr(y, scores, float(objective["fpr"]), sample_weight=weight)
     return partial_auc(y, scores, *window_of(objective), sample_weight=weight)

@@ -23,12 +23,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from app.db.validation_tables import ModelOutOfFold
 from app.services.entries import LEVEL, Entries, Folds
@@ -42,8 +40,10 @@ from app.services.trials.bipartite import (
     write_curve,
 )
 from app.services.yardstick import YARDSTICK_FILE, convert, mark
-from core.metrics import auc, cross_validated_areas, roc_curve, summarise
-from core.ranker import Floats
+
+if TYPE_CHECKING:
+    from core.ranker import Floats
+
 
 OUT_OF_FOLD_FILE = "out_of_fold.parquet"
 CURVE_FILE = "validation.curve"
@@ -109,6 +109,8 @@ def _mid_ranks(scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 def judge(found: OutOfFold, objective: Mapping[str, Any], workdir: Path) -> Json:
     """Measure by the out-of-fold scores, and write the curve beside: what a validation part amounts to."""
+    from core.metrics import cross_validated_areas, roc_curve, summarise
+
     entries, folds = found.entries, found.folds
     windows = windows_of(objective)
     area, *partial = cross_validated_areas(
@@ -152,6 +154,9 @@ def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None
 
 def write(found: OutOfFold, workdir: Path) -> Json:
     """Write all entries as Parquet; `row` counts from 0 in the order of the dataset."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     entries, folds = found.entries, found.folds
     weight = np.ones(len(found.score)) if entries.weight is None else entries.weight
     columns = {
@@ -179,6 +184,8 @@ def write(found: OutOfFold, workdir: Path) -> Json:
 
 
 def _fold_aucs(found: OutOfFold) -> list[Json]:
+    from core.metrics import auc
+
     entries, folds = found.entries, found.folds
     aucs = []
     for repeat, fold in np.unique(np.stack([folds.repeat, folds.fold], axis=1), axis=0).tolist():

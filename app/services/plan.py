@@ -19,7 +19,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -28,7 +28,10 @@ from app.services.controls import parameters_of
 from app.services.divisions import CROSS_VALIDATION
 from app.services.shares import SHARE_FILE, STAGE_SHARE, divide_fit
 from app.services.trials.inner import Inner
-from core.selection import Chosen, HeldOut, Member, NothingFitted, Planner, Tried, Tryout
+
+if TYPE_CHECKING:
+    from core.selection import Chosen, HeldOut, Planner, Tried, Tryout
+
 
 TRYOUT, SHARE, FIT, CONTROL = "tryout", "share", "fit", "control"
 
@@ -110,6 +113,8 @@ class Plan:
 
     def chosen(self, scope: Scope, finished: Sequence[Mapping[str, Any]]) -> Chosen:
         """What a scope's search ended in, once it has."""
+        from core.selection import Chosen
+
         step = self._choose(scope, _by_scope(finished)[scope])
         assert isinstance(step, Chosen)  # the scope's rankers were fitted after it
         return step
@@ -117,6 +122,8 @@ class Plan:
     def _next_of(
         self, scope: Scope, done: Sequence[Mapping[str, Any]], least_pieces: float
     ) -> list[Json]:
+        from core.selection import Chosen
+
         if any(each["spec"]["what"] == FIT for each in done):
             return []
         step = self._choose(scope, done)
@@ -133,6 +140,8 @@ class Plan:
         return [_part(TRYOUT, scope, tryout=asdict(tryout), inner=inner) for tryout in step]
 
     def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Tryout] | Chosen:
+        from core.selection import Chosen, Member, NothingFitted
+
         if scope in self._chosen:
             return self._chosen[scope]
         planner = self._planner(scope)
@@ -232,7 +241,7 @@ class StageProgress:
         return tell
 
 
-class _HeldOuts(Sequence[HeldOut]):
+class _HeldOuts(Sequence["HeldOut"]):
     """The held-out rows of each split, read when they are asked for."""
 
     def __init__(self, n_splits: int, read: Callable[[int], HeldOut]) -> None:
@@ -275,11 +284,15 @@ def _by_scope(
 
 def tryout_of(part: Mapping[str, Any]) -> Tryout:
     """The tryout that a part's specification describes."""
+    from core.selection import Tryout
+
     given = part["tryout"]
     return Tryout(**{**given, "path": tuple(given["path"])})
 
 
 def _tried(finished: Mapping[str, Any]) -> Tried:
+    from core.selection import Tried
+
     result = finished["result"]
     scores = ()
     if SCORES_FILE in result["files"]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from app.db.session import Database
 from app.db.tables import DatasetStatus
@@ -13,11 +10,16 @@ from app.errors import Conflict
 from app.infra.blobs import BlobStore
 from app.services.datasets import LONGEST_TEXT, get
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 def preview(
     db: Database, blobs: BlobStore, owner: str, dataset_id: str, limit: int
 ) -> dict[str, Any]:
     """The first rows of a ready dataset, in the order of its columns."""
+    import pyarrow.parquet as pq
+
     dataset = get(db, owner, dataset_id)
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
         raise Conflict(
@@ -40,6 +42,8 @@ def preview(
 
 def _plain(column: pa.Array) -> list[Any]:
     """Values as JSON has them: NaN and infinity as null."""
+    import pyarrow as pa
+
     values = column.to_pylist()
     if pa.types.is_floating(column.type):
         return [

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from app.db.interpretation_tables import ModelSample
 from app.services.tables import Floats, Rows, Table
-from core.ranker import Ranker
-from core.table import to_matrix
+
+if TYPE_CHECKING:
+    from core.ranker import Ranker
+
 
 MOST_ROWS = 1_000
 LEAST_ROWS = 100
@@ -52,6 +54,8 @@ def _draw(table: Table, seed: int, among: Rows, most: int) -> Rows:
 
 def as_scored(sample: Table, ranker: Ranker) -> Table:
     """The rows with the ranker's own categories, which may be fewer than the table's."""
+    from core.table import to_matrix
+
     X, categories = to_matrix(sample.coded, ranker.categories_)
     return replace(sample, X=X, categories=categories)
 

@@ -9,27 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from app.errors import Invalid, UnsupportedMedia
 from app.services.datasets import Format
 from app.services.features import FeatureIndex
-from app.services.ingest.columnar import ArrowTable
-from app.services.ingest.convert import Parsed, check_type, parse
-from app.services.ingest.delimited import Upload
 from app.services.ingest.faults import ENOUGH, MAX_FAULTS, BadTable, Faults, show, too_many_rows
-from app.services.ingest.messages import read_claims, stream_of
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Doubt, Rows, Source
 from app.services.ingest.sources import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET, streamed_sources
-from app.services.ingest.stream import plain_bytes
-from app.services.ingest.text import as_text, encode
 from app.services.score_terms import ALL, Terms
 from app.services.times import is_dated, parse_dates, typed_seconds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from app.services.ingest.convert import Parsed
+
 
 Floats = npt.NDArray[np.float64]
 Made = TypeVar("Made")
@@ -152,6 +151,8 @@ class RowReader:
 
     def _check_types(self, names: Sequence[str], schema: pa.Schema) -> None:
         """Raise BadTable for a typed column that no feature of its kind could be read from."""
+        from app.services.ingest.convert import check_type
+
         kinds = dict(zip(self._features.names, self._features.types, strict=True))
         for name, kind in zip(names, schema.types, strict=True):
             if name not in kinds and name not in self._terms.keep:
@@ -166,6 +167,8 @@ class RowReader:
 
     def _read(self, rows: Rows, name: str, i: int, source: Source, faults: Faults) -> Floats:
         """One column as numbers, NaN where it is missing or at fault."""
+        from app.services.ingest.text import as_text, encode
+
         column = rows.batch.column(name)
         categories = self._features.categories[i]
         if categories is not None:
@@ -198,6 +201,10 @@ class RowReader:
 
 def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
     """The same as `parse`, but that the values of a dictionary are read once each: they may be long."""
+    import pyarrow as pa
+
+    from app.services.ingest.convert import Parsed, parse
+
     if not pa.types.is_dictionary(column.type):
         return parse(column, missing, decimal)
     own = parse(column.dictionary, missing, decimal)
@@ -228,6 +235,11 @@ def read_body(
     bounds: Bounds,
 ) -> tuple[RowReader, Iterator[Source]]:
     """What reads a table that lies in memory, and from what. Raises BadTable for one that claims to be too large."""
+    from app.services.ingest.columnar import ArrowTable
+    from app.services.ingest.delimited import Upload
+    from app.services.ingest.messages import read_claims, stream_of
+    from app.services.ingest.stream import plain_bytes
+
     if table.content_type == PARQUET:
         raise UnsupportedMedia(
             f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,11 @@ from app.infra.remember import Memory
 from app.services import models
 from app.services.features import FeatureIndex
 from app.services.training import ARTIFACTS
-from core import artifact
-from core.metrics import RocCurve
-from core.ranker import Ranker
-from core.table import CodedTable
+
+if TYPE_CHECKING:
+    from core.metrics import RocCurve
+    from core.ranker import Ranker
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,6 +101,7 @@ class ModelCache:
     ) -> None:
         self._db = db
         self._blobs = blobs
+        self._later = later
         self._size = size
         self._most_bytes = most_bytes
         self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by owner and id
@@ -167,6 +169,8 @@ class ModelCache:
             self.memory.drop(key)  # which would hold it for longer
 
     def _read(self, model: Model) -> Served:
+        from core import artifact
+
         with self._db.read() as session:
             curve = rows.find_curve(session, model.id, models.VALIDATION)
         try:
@@ -190,6 +194,7 @@ class ModelCache:
         )
         # Kernels are loaded, or even compiled, here and not in the event loop, where one row is scored.
         served.score(np.full((1, len(model.features)), np.nan))
+        self._later(served.features.load_compiled_readers)
         return served
 
 
@@ -215,6 +220,8 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[st
 
     Of a model with several labels it is the score of one of them.
     """
+    from core.table import CodedTable
+
     position = served.label(label)
     if len(X) > MOST_EXPLAINED:
         raise Invalid(f"at most {MOST_EXPLAINED} rows are explained at once, got {len(X)}")

@@ -10,27 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.db.validation_tables import ModelLeaderboard
 from app.services.objectives import value_of, window_of
 from app.services.refusals import escape, invalid, shown
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
-from core.selection import (
-    Auto,
-    Chosen,
-    GridSearch,
-    InvalidSpace,
-    Member,
-    Planner,
-    RandomSearch,
-    Standing,
-    SuccessiveHalving,
-    Tried,
-    path_parameter,
-)
-from core.selection.search import CandidateSearch
+
+if TYPE_CHECKING:
+    from core.selection import Chosen, Planner, Standing, Tried
+    from core.selection.search import CandidateSearch
+
 
 GRID, RANDOM, HALVING = METHODS = ("grid", "random", "halving")
 FRACTION = 0.25
@@ -50,6 +41,8 @@ def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], s
 
     `parameters` are those of the algorithm without a search.
     """
+    from core.selection import InvalidSpace, path_parameter
+
     try:
         planner = _planner(search, name, parameters, seed)
     except InvalidSpace as error:
@@ -107,6 +100,8 @@ def planner_of(
     `auto` has its share of the budget for each of the scopes, and is told how many rows the scope has to learn from,
     and of its rarer class.
     """
+    from core.selection import Auto
+
     algorithm = spec["algorithm"]
     if algorithm["name"] == AUTO:
         objective = spec["objective"]
@@ -155,6 +150,8 @@ def _count(spec: Mapping[str, Any]) -> int:
 
 def fall_back(tried: Sequence[Tried]) -> Chosen:
     """What `auto` ends in where its budget was too short for any candidate: a ranker that is fitted in no time."""
+    from core.selection import Chosen, Member, Standing
+
     return Chosen(
         (Member(FALL_BACK, {}),),
         tuple(
@@ -231,6 +228,8 @@ def _searched(search: Mapping[str, Any], parameters: Mapping[str, Any]) -> Json:
 def _planner(
     search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], seed: int
 ) -> CandidateSearch:
+    from core.selection import GridSearch, RandomSearch, SuccessiveHalving
+
     shared = {key: value for key, value in parameters.items() if key not in search["space"]}
     given: Json = {"n_splits": search.get("folds") or 1}
     if search["method"] == GRID:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.registry import ALGORITHMS
-from core.shares import SharedRanker
 
 SHARE_FILE = "share.bin"
 MOST_SHARES = 16
@@ -28,6 +27,8 @@ def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> lis
     `members` are what is to be fitted: several make a rank average, which is not divided. A share has at least
     `least_pieces`, such that it is worth a job of its own.
     """
+    from core.shares import SharedRanker
+
     (member, *others) = members
     algorithm = ALGORITHMS.get(member["algorithm"])
     if others or algorithm is None or math.isinf(least_pieces):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
@@ -24,8 +24,11 @@ from app.services.plan import folds_of
 from app.services.refusals import escape, invalid, shown
 from core.errors import InvalidParameter
 from core.parameters import check_values, list_parameters
-from core.ranker import Ranker
 from core.registry import ALGORITHMS
+
+if TYPE_CHECKING:
+    from core.ranker import Ranker
+
 
 TRAIN = "train"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"

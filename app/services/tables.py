@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from app.errors import Invalid
 from app.services import row_hashes
 from app.services.row_hashes import Hashes
 from app.services.times import read_times
-from core.table import Categories, CodedTable, keep_present, to_matrix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from core.table import Categories, CodedTable
+
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
@@ -60,6 +62,8 @@ class Table:
     @property
     def coded(self) -> CodedTable:
         """The features as rankers take them."""
+        from core.table import CodedTable
+
         return CodedTable(self.X, self.names, self.categories)
 
     def take(self, rows: Rows) -> Table:
@@ -82,6 +86,8 @@ class Table:
 
         Without rows they are those of weight above 0, which a ranker learns from.
         """
+        from core.table import keep_present
+
         if rows is None and self.weight is not None:
             rows = np.flatnonzero(self.weight > 0)
         X, categories = keep_present(self.X, self.categories, rows)
@@ -89,12 +95,17 @@ class Table:
 
     def coded_as(self, other: Table) -> Table:
         """Return the table with the categories of another; those unknown to it turn into missing values."""
+        from core.table import to_matrix
+
         X, categories = to_matrix(self.coded, other.categories)
         return replace(self, X=X, categories=categories)
 
 
 def read_table(path: Path, columns: Columns) -> Table:
     """Read a typed table, row group by row group: beside the matrix only one group is ever in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     books: dict[str, _CodeBook] = {}
     numeric = [*columns.features, *([columns.weight] if columns.weight else [])]
     with pq.ParquetFile(path) as file:
@@ -267,6 +278,8 @@ def _hash_rows(table: Table) -> Hashes:
 
 def _hash_text(column: object) -> Hashes:
     """Hash texts, each distinct one once."""
+    import pyarrow.compute as pc
+
     coded = pc.dictionary_encode(column).combine_chunks()
     hashes = [row_hashes.hash_word(text) for text in coded.dictionary.to_pylist()]
     codes: Rows = coded.indices.to_numpy()

@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from app.errors import Invalid
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 Seconds = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -46,6 +48,9 @@ def seconds_of(text: str) -> float:
 
 def parse_dates(text: pa.Array) -> tuple[Seconds, Mask]:
     """The same for many: seconds, NaN where there is no date, and the mask of the texts that are none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     known = pc.is_valid(text).to_numpy(zero_copy_only=False)
     matches = pc.fill_null(pc.match_substring_regex(text, DATE_PATTERN), False)
     matches = pc.and_not(matches, pc.fill_null(pc.starts_with(text, _NO_YEAR), False))
@@ -63,6 +68,9 @@ def parse_dates(text: pa.Array) -> tuple[Seconds, Mask]:
 
 def typed_seconds(column: pa.Array) -> Seconds:
     """Dates and times of Arrow's types as seconds since 1970, NaN for null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     missing = pc.is_null(column).to_numpy(zero_copy_only=False)
@@ -79,6 +87,8 @@ def typed_seconds(column: pa.Array) -> Seconds:
 
 def is_dated(kind: pa.DataType) -> bool:
     """Tell whether a type holds dates, or dates with times."""
+    import pyarrow as pa
+
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
@@ -92,6 +102,9 @@ def _or_nan(text: str) -> float:
 
 def read_times(path: Path, name: str) -> npt.NDArray[np.float64]:
     """Read the column of a typed table as numbers, the later the greater; raises Invalid where there is none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     column = pq.read_table(path, columns=[name]).column(0)
     if pa.types.is_dictionary(column.type):
         column = column.cast(pa.string())
@@ -105,6 +118,9 @@ def read_times(path: Path, name: str) -> npt.NDArray[np.float64]:
 
 def _dates(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Seconds since 1970, each distinct text read once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if column.null_count:
         raise _invalid(name, f"{column.null_count} rows have no value")
     distinct = pc.dictionary_encode(column).combine_chunks()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.db import datasets as dataset_rows
 from app.db import jobs as job_rows
@@ -28,8 +28,6 @@ from app.services import (
     samples,
     search,
 )
-from app.services.assembly import put_together
-from app.services.fitting import Bench
 from app.services.lineage import notes_on
 from app.services.plan import (
     CONTROL,
@@ -43,6 +41,10 @@ from app.services.staging import publish
 from app.services.submission import check_pairs_ready, find_misfit, label_values, show_labels
 from app.services.suitability import count_features
 from app.services.trials import KINDS
+
+if TYPE_CHECKING:
+    from app.services.fitting import Bench
+
 
 ARTIFACTS = "artifacts"
 OUT_OF_FOLD = "out-of-fold"
@@ -128,6 +130,9 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     so are those after it; a large fit of many pieces is divided for that. Controls go where the fits go that they are
     compared with. What has run here is known to this process alone, so that from there on all is done here.
     """
+    from app.services.assembly import put_together
+    from app.services.fitting import Bench
+
     workdir, bench = Path(payload["workdir"]), Bench(payload)
     plan = Plan(payload["spec"], bench)
     finished = list(payload.get("finished", ()))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from core.ranker import Floats
+if TYPE_CHECKING:
+    from core.ranker import Floats
+
 
 YARDSTICK_FILE = "yardstick.npy"
 

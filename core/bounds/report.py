@@ -1,11 +1,13 @@
 """The bounds of §3 on a ranker, each as a number with its terms, and whether it may be believed."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from core.errors import InvalidParameter
-from core.metrics.margins import MarginDistribution
 
 from .generalisation import (
     check_delta,
@@ -16,6 +18,10 @@ from .generalisation import (
     log_sloppy_cover,
     log_uniform_cover,
 )
+
+if TYPE_CHECKING:
+    from core.metrics.margins import MarginDistribution
+
 
 LEAST_THETA = 1e-6
 """Margins below it are near the rounding of scores, and no number of rows there is would do."""

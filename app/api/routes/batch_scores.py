@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from fastapi import APIRouter, Query
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
@@ -271,6 +268,10 @@ def read_result(
 
 
 def _csv(path: Path) -> Iterator[bytes]:
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
     options = pa_csv.WriteOptions(include_header=False)
     with pq.ParquetFile(path) as file:
         yield csv_header(file.schema_arrow.names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -14,7 +14,10 @@ from app.api.schemas.curves import OperatingPoint, Roc, cut_of
 from app.api.security import GuardedRoute, needs
 from app.errors import Invalid
 from app.services import models
-from core.metrics import Costs
+
+if TYPE_CHECKING:
+    from core.metrics import Costs
+
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -90,6 +93,8 @@ def read_operating_point(
 
 
 def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:
+    from core.metrics import Costs
+
     if false_positive is None and false_negative is None:
         return None
     if false_positive is None or false_negative is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
@@ -26,7 +26,11 @@ from app.api.schemas.models import (
 from app.api.security import GuardedRoute, needs
 from app.errors import Invalid, Unavailable
 from app.services import margins, models, scoring
-from core.bounds import LEAST_THETA, Bound
+from core.bounds import LEAST_THETA
+
+if TYPE_CHECKING:
+    from core.bounds import Bound
+
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 

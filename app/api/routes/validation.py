@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
@@ -77,6 +74,10 @@ def read_out_of_fold(
 
 
 def _csv(path: Path) -> Iterator[bytes]:
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
     options = pa_csv.WriteOptions(include_header=False)
     with pq.ParquetFile(path) as file:
         yield (",".join(file.schema_arrow.names) + "\n").encode()
@@ -87,6 +88,8 @@ def _csv(path: Path) -> Iterator[bytes]:
 
 
 def _json(head: dict[str, Any], path: Path) -> Iterator[bytes]:
+    import pyarrow.parquet as pq
+
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
         yield orjson.dumps(head | {"columns": names})[:-1] + b',"data":['

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ConfigDict, Field
 
 from app.api.schemas.common import Interval, Resource
-from core import metrics
+
+if TYPE_CHECKING:
+    from core import metrics
+
 
 Part = Literal["validation", "train"]
 APPROXIMATE = (

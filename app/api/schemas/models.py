@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field
 
@@ -11,7 +11,9 @@ from app.api.schemas.curves import Cut, Part, cut_of
 from app.api.schemas.searched import Search
 from app.db.model_tables import Model as ModelRow
 from app.services.models import AliasState
-from core.metrics import OperatingPoint
+
+if TYPE_CHECKING:
+    from core.metrics import OperatingPoint
 
 
 class Feature(Resource):

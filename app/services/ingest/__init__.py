@@ -10,8 +10,3 @@ convert    text or typed columns to numbers         profile   what the columns l
 sources    which of the readers may read a file     build     the way through all of it
 faults     what is wrong, with line and column
 """
-
-from app.services.ingest.build import ingest
-from app.services.ingest.sources import CONTENT_TYPES
-
-__all__ = ["CONTENT_TYPES", "ingest"]

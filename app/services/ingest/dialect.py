@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 ENCODINGS: Mapping[str, str] = {
     "utf-8": "utf-8",
@@ -86,6 +88,8 @@ def _sniff_codec(head: bytes) -> str:
 
 def with_point(text: pa.Array, mark: str) -> pa.Array:
     """Return texts with a point where the decimal mark stands; a number with any other point is none any more."""
+    import pyarrow.compute as pc
+
     if mark == ".":
         return text
     return pc.replace_substring(pc.replace_substring(text, ".", "'"), mark, ".")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from sqlalchemy.orm import Session
@@ -17,9 +17,11 @@ from app.errors import Conflict
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue
-from app.services.ingest.append import append
-from app.services.ingest.build import Callback, ingest
 from app.services.staging import publish
+
+if TYPE_CHECKING:
+    from app.services.ingest.build import Callback
+
 
 TABLES = "tables"
 _DECLARED = ("label", "positive", "weight", "group", "item", "categorical", "drop", "missing")
@@ -102,6 +104,9 @@ def limits(settings: Settings) -> dict[str, int]:
 
 def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload and write the typed table."""
+    from app.services.ingest.append import append
+    from app.services.ingest.build import ingest
+
     read = ingest if payload["parent"] is None else append
     return read(payload, callback) | {"workdir": payload["workdir"]}
 

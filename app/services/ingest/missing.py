@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from app.services.ingest.numerals import read_number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 DEFAULT_TOKENS = ("NA", "N/A", "null", "NaN", "?")
 SPACES = " \t"
@@ -24,6 +27,9 @@ class MissingTokens:
     """
 
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         self._tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
         self._lower = pc.utf8_lower(pa.array(["", *self._tokens], pa.string()))
         self._numbers = np.array([n for n in map(read_number, self._tokens) if n is not None])
@@ -34,6 +40,9 @@ class MissingTokens:
 
     def tidy(self, column: pa.Array) -> pa.Array:
         """Return text without spaces around, and null where a value is missing."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         text = pc.utf8_trim(column.cast(pa.string()), SPACES)
         missing = pc.is_in(pc.utf8_lower(text), self._lower)
         return pc.if_else(missing, pa.scalar(None, pa.string()), text)

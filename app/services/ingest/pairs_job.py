@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.db import datasets as dataset_rows
 from app.db import pairs as rows
@@ -14,10 +14,11 @@ from app.errors import Conflict
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue
-from app.services.ingest.build import Callback
 from app.services.ingest.job import TABLES, limits
-from app.services.ingest.pairs import ingest_pairs
 from app.services.staging import publish
+
+if TYPE_CHECKING:
+    from app.services.ingest.build import Callback
 
 
 def prepare(
@@ -44,6 +45,8 @@ def prepare(
 
 def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload and write the pairs by row number."""
+    from app.services.ingest.pairs import ingest_pairs
+
     return ingest_pairs(payload, callback) | {"workdir": payload["workdir"]}
 
 

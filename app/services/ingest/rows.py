@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from app.services.ingest.faults import Fault, Faults
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 MAX_NAME = 255
 

@@ -6,17 +6,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from app.services.ingest.columnar import ArrowFile, ArrowTable, ParquetTable
-from app.services.ingest.delimited import ExactCsv, Upload, find_codec, read_layout
 from app.services.ingest.dialect import Dialect
-from app.services.ingest.fast_csv import FastCsv, plain_numbers
 from app.services.ingest.faults import BadTable
 from app.services.ingest.missing import MissingTokens
-from app.services.ingest.ndjson import NdjsonTable
 from app.services.ingest.rows import Source
-from app.services.ingest.stream import plain_file
+
+if TYPE_CHECKING:
+    from app.services.ingest.columnar import ArrowFile, ArrowTable, ParquetTable
+    from app.services.ingest.delimited import Upload
+    from app.services.ingest.ndjson import NdjsonTable
+
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -33,6 +34,10 @@ def open_sources(
     payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens, numeric: Numeric
 ) -> Iterator[Source]:
     """Yield what can read the upload of a job, the fastest first and an exact source last."""
+    from app.services.ingest.columnar import ArrowFile, ParquetTable
+    from app.services.ingest.delimited import Upload
+    from app.services.ingest.stream import plain_file
+
     limits = payload["limits"]
     upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
     content_type, columns = payload["content_type"], limits["columns"]
@@ -62,6 +67,11 @@ def streamed_sources(
     numeric: Numeric,
 ) -> Iterator[Source]:
     """Yield the same for a format that is read from its first byte to its last."""
+    from app.services.ingest.columnar import ArrowTable
+    from app.services.ingest.delimited import ExactCsv, find_codec, read_layout
+    from app.services.ingest.fast_csv import FastCsv, plain_numbers
+    from app.services.ingest.ndjson import NdjsonTable
+
     if content_type == CSV:
         upload = find_codec(upload, dialect)
         layout = read_layout(upload, dialect, max_columns)

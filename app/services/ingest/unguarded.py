@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.errors import UnsupportedMedia
-from app.services.ingest.columnar import ArrowTable
-from app.services.ingest.delimited import Upload
-from app.services.ingest.messages import read_claims, stream_of
 from app.services.ingest.sources import ARROW, ARROW_FILE, PARQUET
-from app.services.ingest.stream import plain_bytes, too_long
 
 _CELL_BYTES = 8
 _STREAM = "stream"
@@ -32,6 +28,11 @@ def bounded(
     """Return what the reader is to know of a small upload that takes at most so many bytes decompressed, and as numbers
     where rows may have no bytes. Raises UnsupportedMedia for Parquet, and BadTable for what is larger.
     """
+    from app.services.ingest.columnar import ArrowTable
+    from app.services.ingest.delimited import Upload
+    from app.services.ingest.messages import read_claims, stream_of
+    from app.services.ingest.stream import plain_bytes, too_long
+
     if content_type == PARQUET:
         raise UnsupportedMedia(
             f"{PARQUET} is read by a worker alone, and cannot be checked without being kept: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from app.services import queue
 from app.services.judging import tables
 from app.services.judging.overlap import Overlap
 from app.services.trials.scores import score
-from core import metrics
+
+if TYPE_CHECKING:
+    from core import metrics
+
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -54,6 +57,8 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
 
     The table is read once for all models that take the same features in the same order.
     """
+    from core import metrics
+
     models, scores = payload["models"], []
     features: list[str] | None = None
     for number, model in enumerate(models, start=1):

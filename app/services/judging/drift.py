@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -20,9 +20,10 @@ from app.db import models as model_rows
 from app.db.model_tables import Model, ModelPairMetrics, ModelPartialAuc
 from app.db.tables import DatasetKind
 from app.services.models import VALIDATION, curve_of
-from core.metrics import Interval, RocCurve
-from core.metrics.differences import holm
-from core.metrics.drift import change, sample_of, score_shift
+
+if TYPE_CHECKING:
+    from core.metrics import RocCurve
+
 
 Json = dict[str, Any]
 
@@ -103,6 +104,9 @@ def measure(
 
     `areas` are the evaluation's, at the same level and over the same windows.
     """
+    from core.metrics import RocCurve
+    from core.metrics.differences import holm
+
     after = {_key(area): area for area in areas}
     tested = [
         _change(area, after[_key(area)], before["level"])
@@ -133,6 +137,9 @@ def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _change(before: Json, after: Json, level: float) -> Json:
+    from core.metrics import Interval
+    from core.metrics.drift import change
+
     ends = ("value", "low", "high")
     old, new = (Interval(*(area[end] for end in ends)) for area in (before, after))
     found = change(old, new, level)
@@ -149,6 +156,8 @@ def _shifts(kept: RocCurve, rows: Sequence[float], scored: Scored) -> list[Json]
     """How the scores of either class have moved. Nobody kept whether rows of the validation came in groups: they are
     taken to have come in such as these do.
     """
+    from core.metrics.drift import sample_of, score_shift
+
     found = []
     for number, (of, shares) in enumerate((("positives", "tpr"), ("negatives", "fpr"))):
         worth = min(1.0, scored.effective[number] / scored.rows[number])

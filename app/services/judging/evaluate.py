@@ -19,7 +19,6 @@ from app.services.judging import drift, tables
 from app.services.judging.measuring import MEASURES, BipartiteMeasure
 from app.services.judging.overlap import Overlap
 from app.services.objectives import Window
-from core.metrics import RocCurve
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -114,6 +113,8 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
 
 
 def _curve_row(evaluation_id: str, path: Path) -> EvaluationCurve:
+    from core.metrics import RocCurve
+
     columns = np.fromfile(path, dtype="<f8").reshape(3, -1)
     curve = RocCurve(*columns)
     return EvaluationCurve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
@@ -21,7 +22,9 @@ from app.services.lineage import lineage_of
 from app.services.models import curve_of
 from app.services.objectives import Window
 from app.services.trials.bipartite import windows_of
-from core.metrics import ClassTotals, RocCurve
+
+if TYPE_CHECKING:
+    from core.metrics import ClassTotals, RocCurve
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ def submit(
 
 def roc(db: Database, owner: str, evaluation_id: str) -> tuple[Evaluation, RocCurve, ClassTotals]:
     """The full ROC curve of an evaluation that has one, with what intervals at its points need."""
+    from core.metrics import ClassTotals
+
     with db.read() as session:
         evaluation = judgements.find(session, Evaluation, owner, evaluation_id)
         row = rows.find_curve(session, evaluation.id)

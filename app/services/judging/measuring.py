@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,11 @@ from app.services.tables import LEAST_PER_CLASS
 from app.services.trials.multilabel import read_part
 from app.services.trials.preferences import read_items
 from app.services.trials.scores import score, score_labels
-from core.metrics import (
-    ClassTotals,
-    Interval,
-    OperatingPoint,
-    RocCurve,
-    operating_point_on_curve,
-    partial_auc_interval,
-    summarise,
-    summarise_pairs,
-)
-from core.metrics.groups import check_rows
-from core.metrics.influence import effective_units
-from core.ranker import Floats, Ranker
+
+if TYPE_CHECKING:
+    from core.metrics import Interval, OperatingPoint, RocCurve
+    from core.ranker import Floats, Ranker
+
 
 Json = dict[str, Any]
 
@@ -53,6 +45,10 @@ class BipartiteMeasure:
     """Rows with one label: a ROC curve, and all that is read off it."""
 
     def __init__(self, ranker: Ranker, table: Mapping[str, Any], features: Sequence[str]) -> None:
+        from core.metrics import summarise
+        from core.metrics.groups import check_rows
+        from core.metrics.influence import effective_units
+
         rows = read_rows(table, features)
         self._y, self._weight, self._group = rows.y, rows.weight, rows.group
         self._scores = score(ranker, rows)
@@ -79,6 +75,8 @@ class BipartiteMeasure:
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """What the metrics of a model are, and the number of groups."""
+        from core.metrics import ClassTotals, operating_point_on_curve
+
         auc, *partial = self.areas(windows, level)
         totals = self._summary.totals
         totals = ClassTotals(totals.positive, totals.negative, *self.effective)
@@ -109,11 +107,15 @@ class PreferenceMeasure:
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The share of pairs in order."""
+        from core.metrics import summarise_pairs
+
         summary = summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
         return [{"of": "pair_order", **summary.order._asdict()}]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """The same with its counts."""
+        from core.metrics import summarise_pairs
+
         summary = summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
         return {
             "pair_order": summary.order._asdict(),
@@ -216,6 +218,8 @@ def _areas(
     level: float,
 ) -> list[Json]:
     """The AUC and the partial AUCs; rows of a group are drawn together."""
+
+    from core.metrics import partial_auc_interval
 
     def area(window: Window) -> Interval:
         return partial_auc_interval(

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from app.services.ingest.duplicates import hash_rows
 from app.services.row_hashes import Hashes
 
 LEAST_SHARE = 0.01
@@ -58,6 +57,8 @@ class Overlap:
         return self._shares[which]
 
     def _hashes(self, path: str, features: Features) -> Hashes:
+        from app.services.ingest.duplicates import hash_rows
+
         if (path, features) not in self._rows:
             self._rows[path, features] = hash_rows(Path(path), features)
         return self._rows[path, features]

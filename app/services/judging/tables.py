@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
@@ -16,8 +16,10 @@ from app.errors import Conflict
 from app.infra.blobs import BlobStore
 from app.services.scoring import artifact_key
 from app.services.tables import Columns, Table, check_classes, read_table
-from core import artifact
-from core.ranker import Ranker
+
+if TYPE_CHECKING:
+    from core.ranker import Ranker
+
 
 Json = dict[str, Any]
 
@@ -71,6 +73,8 @@ def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore)
 
 def load_ranker(model: Mapping[str, Any]) -> Ranker:
     """Load what `model_of` names."""
+    from core import artifact
+
     return artifact.load(Path(model["path"]).read_bytes())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,11 @@ from app.db.session import Database
 from app.services import models
 from app.services.models import Judged
 from app.services.objectives import target_fpr, window_of
-from core.metrics import (
-    Interval,
-    OperatingPoint,
-    RocBand,
-    RocCurve,
-    operating_point_on_curve,
-    roc_band_on_curve,
-)
-from core.metrics.bands import BandKind
+
+if TYPE_CHECKING:
+    from core.metrics import Interval, OperatingPoint, RocBand, RocCurve
+    from core.metrics.bands import BandKind
+
 
 Kind = Literal["roc", "pauc"]
 Floats = npt.NDArray[np.float64]
@@ -83,6 +79,8 @@ def plot_of(
     judged: Judged, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
 ) -> CurvePlot:
     """Prepare the picture of a model's curve. `metrics` are those of the same part."""
+    from core.metrics import Interval, roc_band_on_curve
+
     curve, totals, level = judged.curve, judged.totals, judged.level
     window = _window_shown(metrics["pauc"], judged.model.objective)
     view = (0.0, 1.0)
@@ -158,6 +156,8 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
 
 def _marks(judged: Judged, view: tuple[float, float]) -> list[Mark]:
     """The cut of the objective, if it asks for one; else the best cuts at a few rates, those that are in view."""
+    from core.metrics import operating_point_on_curve
+
     target = target_fpr(judged.model.objective)
     rates = MARKED_FPRS if target is None else (target,)
     marks = []

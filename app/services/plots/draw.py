@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from app.services.plots.curve import CurvePlot, Floats
 from core import svg
-from core.metrics import Interval
+
+if TYPE_CHECKING:
+    from core.metrics import Interval
+
 
 CURVE, SHADE, EDGE, CUT = "#0b6bcb", "#f2b705", "#b58900", "#b2182b"
 AREA, BAND = 0.32, 0.13  # how opaque the area and the band are
@@ -151,6 +156,8 @@ def _axes(plot: CurvePlot) -> list[str]:
 
 def _legend(plot: CurvePlot) -> list[str]:
     """A line each: what it looks like, and what it is."""
+    from core.metrics import Interval
+
     lines = [
         (f'<path d="M0 0h26" stroke="{CURVE}" stroke-width="2.5"/>', f"AUC {say(plot.auc)}"),
     ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import resvg_py
-
 _FONTS = Path(__file__).parent / "fonts"
 
 
 def to_png(svg: str, width: int) -> bytes:
     """Render an SVG picture, `width` pixels wide."""
+    import resvg_py
+
     return resvg_py.svg_to_bytes(
         svg_string=svg,
         width=width,

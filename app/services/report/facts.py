@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.db import datasets as dataset_rows
 from app.db import interpretation as interpretation_rows
@@ -21,7 +21,10 @@ from app.services import models
 from app.services.models import Judged
 from app.services.objectives import target_fpr
 from app.services.plots import CurvePlot, plot_of
-from core.metrics import OperatingPoint, operating_point_on_curve
+
+if TYPE_CHECKING:
+    from core.metrics import OperatingPoint
+
 
 FPRS = (0.01, 0.05, 0.1, 0.2)
 TPRS = (0.9,)
@@ -122,4 +125,6 @@ def _cuts(judged: Judged) -> Iterator[NamedCut]:
 
 
 def _cut(judged: Judged, **asked: Any) -> OperatingPoint:
+    from core.metrics import operating_point_on_curve
+
     return operating_point_on_curve(judged.curve, judged.totals, level=judged.level, **asked)

@@ -6,9 +6,11 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from core.metrics import Interval
+if TYPE_CHECKING:
+    from core.metrics import Interval
+
 
 Json = Mapping[str, Any]
 
@@ -27,6 +29,8 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 def interval(value: Interval | Json | None, digits: int = 4) -> str:
     """A figure with its interval."""
+    from core.metrics import Interval
+
     if value is None:
         return "—"
     if isinstance(value, Interval):

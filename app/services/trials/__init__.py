@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from app.db.base import Base
 from app.db.tables import DatasetKind
 from app.services.tables import Table
 from app.services.trials import bipartite, multilabel, preferences
 from app.services.trials.inner import Inner
-from core.ranker import Callback, Floats, Ranker
+
+if TYPE_CHECKING:
+    from core.ranker import Callback, Floats, Ranker
 
 
 class Trial(Protocol):

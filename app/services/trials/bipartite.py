@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,13 @@ from app.services.samples import draw, draw_classes
 from app.services.tables import Columns, Table, check_classes, divide, read_table
 from app.services.trials.inner import Inner
 from app.services.trials.scores import score
-from core.metrics import RocCurve, Summary, summarise
-from core.ranker import Callback, Floats, Ranker
-from core.selection import HeldOut, draw_rows
-from core.shares import SharedRanker
+
+if TYPE_CHECKING:
+    from core.metrics import RocCurve, Summary
+    from core.ranker import Callback, Floats, Ranker
+    from core.selection import HeldOut
+    from core.shares import SharedRanker
+
 
 DEFAULT_WINDOW = (0.0, 0.05)
 Json = dict[str, Any]
@@ -140,6 +143,8 @@ class BipartiteTrial:
 
     def thinned(self, share: float, seed: int) -> BipartiteTrial:
         """The same trial, learning from a share of the training part."""
+        from core.selection import draw_rows
+
         thin = copy(self)
         thin.train = self.train.take(draw_rows(self.train.y, share, seed)).known_to()
         return thin
@@ -162,6 +167,8 @@ class BipartiteTrial:
 
     def held_rows(self) -> HeldOut:
         """The labels of the validation part, its weights and groups."""
+        from core.selection import HeldOut
+
         held = self.validation
         assert held is not None
         return HeldOut(held.y, held.weight, held.group)
@@ -174,6 +181,8 @@ class BipartiteTrial:
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         """Measure the ranker on each part, and write its scores and curves beside."""
+        from core.metrics import summarise
+
         parts: Json = {}
         for part, table in (("train", self.train), ("validation", self.validation)):
             if table is None:

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
 from app.db.base import Base
 from app.db.model_tables import ModelLabelMetrics
@@ -34,9 +33,10 @@ from app.services.tables import (
 from app.services.trials.bipartite import windows_of
 from app.services.trials.inner import Inner, check_one_split
 from app.services.trials.scores import score_labels
-from core.metrics import summarise
-from core.ranker import Callback, Floats, Ranker
-from core.selection import draw_rows
+
+if TYPE_CHECKING:
+    from core.ranker import Callback, Floats, Ranker
+
 
 LEVEL = 0.95
 Json = dict[str, Any]
@@ -75,6 +75,8 @@ class MultilabelTrial:
 
     def thinned(self, share: float, seed: int) -> MultilabelTrial:
         """The same trial, learning from a share of the training part."""
+        from core.selection import draw_rows
+
         part = self._train
         rows = draw_rows(np.zeros(len(part.has)), share, seed)
         thin = copy(self)
@@ -187,6 +189,8 @@ class MultilabelTrial:
     def _metrics(
         self, part: Part, scores: Floats, k: int, objective: Mapping[str, Any] | None
     ) -> Json:
+        from core.metrics import summarise
+
         positives = int(part.has[:, k].sum())
         found: Json = {
             "label": self._labels[k],
@@ -216,6 +220,8 @@ class MultilabelTrial:
 
 def read_part(table: Mapping[str, Any], names: Sequence[str], labels: Sequence[str]) -> Part:
     """Read the rows with their features and labels."""
+    import pyarrow.parquet as pq
+
     path = Path(table["path"])
     rows = read_table(path, Columns(names, None, table["weight"], table["group"]))
     kept = pq.read_table(path, columns=list(labels))

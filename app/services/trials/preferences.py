@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
 from app.db.base import Base
 from app.db.model_tables import ModelPairMetrics
@@ -30,9 +29,10 @@ from app.services.samples import draw
 from app.services.tables import Columns, Table, cut, hash_units, read_table
 from app.services.trials.inner import Inner, check_one_split
 from app.services.trials.scores import score
-from core.metrics import pair_order, summarise_pairs
-from core.ranker import Callback, Floats, Ranker
-from core.selection import draw_rows
+
+if TYPE_CHECKING:
+    from core.ranker import Callback, Floats, Ranker
+
 
 LEAST_PAIRS = 30
 """Pairs that each part needs to be split by items: fewer say little, and their interval less."""
@@ -93,6 +93,8 @@ class PreferenceTrial:
 
     def thinned(self, share: float, seed: int) -> PreferenceTrial:
         """The same trial, learning from a share of the training pairs."""
+        from core.selection import draw_rows
+
         pairs = self._train
         chosen = np.zeros(len(pairs.rows), dtype=bool)
         chosen[draw_rows(chosen, share, seed)] = True
@@ -117,6 +119,8 @@ class PreferenceTrial:
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
         """The weighted share of validation pairs that the scores put in order."""
+        from core.metrics import pair_order
+
         assert self._validation is not None
         return pair_order(scores, self._validation.rows, self._validation.weight)
 
@@ -205,6 +209,8 @@ def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArra
 
 def read_items(table: Mapping[str, Any], names: Sequence[str]) -> tuple[Table, Pairs]:
     """Read the items, and the pairs of weight above 0."""
+    import pyarrow.parquet as pq
+
     items = read_table(Path(table["path"]), Columns(names, None, None, table["group"]))
     listed = pq.read_table(table["pairs"])
     rows = np.stack([listed.column(end).to_numpy() for end in ("better", "worse")], axis=1)
@@ -217,6 +223,8 @@ def read_items(table: Mapping[str, Any], names: Sequence[str]) -> tuple[Table, P
 
 
 def _metrics(scores: Floats, pairs: Pairs) -> Json:
+    from core.metrics import summarise_pairs
+
     summary = summarise_pairs(scores, pairs.rows, pairs.weight)
     return {
         **summary.order._asdict(),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from app.services.tables import Table
-from core.ranker import Floats, Ranker
-from core.table import to_matrix
+
+if TYPE_CHECKING:
+    from core.ranker import Floats, Ranker
+
 
 _ROWS = 1 << 16
 
@@ -22,6 +26,8 @@ def score_labels(ranker: Ranker, table: Table, n_labels: int) -> Floats:
 
 
 def _score(ranker: Ranker, table: Table, scores: Floats) -> Floats:
+    from core.table import to_matrix
+
     X, _ = to_matrix(table.coded, ranker.categories_)
     for start in range(0, len(X), _ROWS):
         block = np.ascontiguousarray(X[start : start + _ROWS])

@@ -29,7 +29,9 @@ def index(missing: bool = False, boolean: bool = False) -> FeatureIndex:
     if boolean:
         features.append({"name": "new", "type": "boolean", "missing": True})
         categories.append(None)
-    return FeatureIndex(features, categories)
+    found = FeatureIndex(features, categories)
+    found.load_compiled_readers()
+    return found
 
 
 MIXED = index()
@@ -235,6 +237,7 @@ def test_any_words(categories: set[str], text: str) -> None:
     """Both ways of reading a query find what a dictionary would."""
     known = tuple(sorted(categories))
     features = FeatureIndex([{"name": "c", "type": "categorical", "missing": False}], [known])
+    features.load_compiled_readers()
     for word in (text, *known):
         tidy = word.strip(" \t")
         expected = float(known.index(tidy)) if tidy in known else NAN

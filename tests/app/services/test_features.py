@@ -20,12 +20,14 @@ from app.services.plain_query import PlainQuery
 
 def index(**types: str) -> FeatureIndex:
     """An index; a type followed by `?` had missing values in training."""
-    return FeatureIndex(
+    found = FeatureIndex(
         [
             {"name": name, "type": kind.rstrip("?"), "missing": kind.endswith("?")}
             for name, kind in types.items()
         ]
     )
+    found.load_compiled_readers()
+    return found
 
 
 TWO = index(age="numeric", income="numeric")

@@ -114,7 +114,9 @@ FEATURES = [
 
 @pytest.fixture
 def index() -> FeatureIndex:
-    return FeatureIndex(FEATURES)
+    found = FeatureIndex(FEATURES)
+    found.load_compiled_readers()
+    return found
 
 
 def test_a_row_to_score_takes_dates(index: FeatureIndex) -> None:

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from uploads import LIMITS, Ready, read
 
-from app.services.ingest import ingest, sources
+from app.services.ingest import sources
+from app.services.ingest.build import ingest
 from app.services.ingest.delimited import ExactCsv
 from app.services.ingest.faults import BadTable
 

@@ -37,7 +37,9 @@ FEATURES: dict[str, tuple[str, Any]] = {
 def index_of(features: dict[str, tuple[str, Any]]) -> FeatureIndex:
     """The index of features, by their names with their types and categories."""
     given = [{"name": name, "type": kind, "missing": False} for name, (kind, _) in features.items()]
-    return FeatureIndex(given, [categories for _, categories in features.values()])
+    found = FeatureIndex(given, [categories for _, categories in features.values()])
+    found.load_compiled_readers()
+    return found
 
 
 INDEX = index_of(FEATURES)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 from workbench import OWNER, Workbench, breast_cancer
 
@@ -93,11 +94,13 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
 
 
 def test_words_count_as_what_they_take() -> None:
-    FeatureIndex([{"name": "x", "type": "categorical", "missing": False}], [["a"]])  # its kernel
+    given = [{"name": "x", "type": "categorical", "missing": False}]
+    FeatureIndex(given, [["a"]]).load_compiled_readers()  # their kernels
     tracemalloc.start()
     try:
         words = [f"word {i}" for i in range(5_000)]
-        features = FeatureIndex([{"name": "x", "type": "categorical", "missing": False}], [words])
+        features = FeatureIndex(given, [words])
+        features.load_compiled_readers()
         took, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -152,3 +155,17 @@ def test_ranking_is_stable() -> None:
     scores = np.array([1.0, 3.0, 1.0, 2.0, 3.0])
     assert scoring.rank(scores, None).tolist() == [1, 4, 3, 0, 2]
     assert scoring.rank(scores, 2).tolist() == [1, 4]
+
+
+def test_rows_are_read_by_compiled_code_once_that_is_loaded_in_the_background(bench: Bench) -> None:
+    served = bench.cache.find(OWNER, bench.train())
+    names = served.features.names
+    query = "&".join(f"{name.replace(' ', '+')}=1.5" for name in names).encode()
+    body = orjson.dumps({"columns": names, "data": [[1.5] * len(names)]})
+    general = served.features.row_of_query(query)
+    assert served.features.matrix_of_plain(body) is None
+    for errand in bench.errands:
+        errand()
+    compiled = served.features.matrix_of_plain(body)
+    assert compiled is not None
+    assert compiled.tolist() == served.features.row_of_query(query).tolist() == general.tolist()

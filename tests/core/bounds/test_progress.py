@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from core.bounds import makes_progress
-from core.metrics.margins import most_tied_mass
 from core.errors import InvalidData
+from core.metrics.margins import most_tied_mass
 
 
 def test_by_hand():

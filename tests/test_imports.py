@@ -1,0 +1,139 @@
+"""What each process does not import. Weight creeps in by imports, so that is where it is held; no clock is asked."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import core
+from core.registry import ALGORITHMS
+
+SCIENCE = {"numba", "llvmlite", "scipy", "sklearn", "narwhals", "safetensors", "threadpoolctl"}
+ARROW = {"pyarrow"}
+DATABASE = {"sqlalchemy", "alembic", "psycopg"}
+WEB = {"fastapi", "starlette", "uvicorn"}
+QUEUE = {"celery", "kombu", "redis"}
+ALL = SCIENCE | ARROW | DATABASE | WEB | QUEUE | {"numpy", "pydantic", "pandas"}
+
+
+def imported(code: str, *, folder: Path) -> set[str]:
+    """The packages in the memory of a process of its own after it has run the code."""
+    tail = "\nimport json, sys\nprint(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + tail],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"RANKWRIGHT_STATE_DIR": str(folder)},
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def command(*arguments: str) -> str:
+    """Code that runs a command line to its end, however that is."""
+    return f"""
+import sys
+sys.argv = ["rankwright", *{arguments!r}]
+from app.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+"""
+
+
+API = """
+import asyncio
+from app.db.migrate import upgrade
+from app.infra.settings import Settings
+upgrade(Settings().sqlalchemy_url)
+for name in [name for name in sys.modules if name.partition(".")[0] in ("alembic", "mako")]:
+    del sys.modules[name]
+from app.main import app_factory
+app = app_factory()
+async def live():
+    async with app.router.lifespan_context(app):
+        await asyncio.to_thread(app.state.context.chores.close)
+asyncio.run(live())
+"""
+
+UNREACHABLE = ("--url", "http://127.0.0.1:9", "--key", "rw_none")
+
+PROCESSES = {
+    "help": (command("--help"), ALL | {"httpx"}),
+    "a command's help": (command("train", "--help"), ALL | {"httpx"}),
+    "models": (command("show", "a-model", *UNREACHABLE), ALL),
+    "algorithms": (command("algorithms", *UNREACHABLE), ALL),
+    "upload": (command("upload", __file__, *UNREACHABLE), ALL),
+    "score": (command("score", "a-model", "x=1", *UNREACHABLE), ALL),
+    "train": (command("train", "a-dataset", *UNREACHABLE), ALL),
+    "dispatcher": (
+        "import app.cli.processes, app.services.dispatch",
+        SCIENCE | ARROW | WEB | {"numpy", "pandas", "alembic"},
+    ),
+    "supervisor": ("import app.supervisor.serve", SCIENCE | ARROW | WEB | QUEUE | {"numpy"}),
+    "worker": (
+        "import workers.__main__, workers.attend",
+        SCIENCE | ARROW | WEB | {"numpy", "pandas"},
+    ),
+    "worker at work": (
+        """
+import workers.__main__, workers.attend
+from app.services import execution
+for kind in execution.HANDLERS:
+    execution._handler(kind)
+""",
+        SCIENCE | ARROW | WEB | {"pandas"},
+    ),
+    "API": ("import sys\n" + API, SCIENCE | ARROW | {"pandas", "resvg_py"}),
+    "core": ("import core, core.registry, core.boosting, core.metrics", ALL),
+    "one ranker": ("from core import RankBoost", DATABASE | WEB | QUEUE | {"safetensors"}),
+}
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_process_imports_nothing_that_it_is_not_for(process: str, tmp_path: Path) -> None:
+    code, forbidden = PROCESSES[process]
+    assert imported(code, folder=tmp_path) & forbidden == set()
+
+
+def test_one_ranker_brings_no_other_family(tmp_path: Path) -> None:
+    code = "import sys\nfrom core import RankBoost\nnames = [name.split('.') for name in sys.modules]\n"
+    check = "assert not families & {'svm', 'treerank', 'martirank', 'linear', 'selection', 'ensemble'}, families"
+    imported(code + check, folder=tmp_path)
+
+
+def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -> None:
+    found = imported("from app.services.preload import preload; preload()", folder=tmp_path)
+    assert found >= {"numba", "sklearn", "pyarrow"}
+
+
+@pytest.mark.parametrize(
+    "package", ["core", "core.boosting", "core.bounds", "core.metrics", "core.svm"]
+)
+def test_lazy_names_are_those_that_type_checkers_see(package: str) -> None:
+    module = importlib.import_module(package)
+    seen = {
+        alias.name
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text()))
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    }
+    assert seen == set(module.__all__) <= set(dir(module))
+    for name in seen:
+        getattr(module, name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = module.nothing
+
+
+def test_the_registry_knows_names_without_classes_and_gives_the_public_ones() -> None:
+    assert len(ALGORITHMS) == len(list(ALGORITHMS))
+    assert "nothing" not in ALGORITHMS
+    assert {algorithm.__name__ for algorithm in ALGORITHMS.values()} < set(core.__all__)
