@@ -106,6 +106,30 @@ def measure_spread(
     )
 
 
+@kernel(numba.void(numba.float64[::1], numba.int64[::1]), inner=True)
+def sort_stably(keys, order):  # type: ignore[no-untyped-def]
+    """Write the places of the keys in ascending order, of equal ones the first first: merges of ever longer runs."""
+    n = len(keys)
+    merged = np.empty(n, dtype=np.int64)
+    for r in range(n):
+        order[r] = r
+    length = 1
+    while length < n:
+        for start in range(0, n, 2 * length):
+            middle, stop = min(start + length, n), min(start + 2 * length, n)
+            i, j = start, middle
+            for r in range(start, stop):
+                if j == stop or (i < middle and keys[order[i]] <= keys[order[j]]):
+                    merged[r] = order[i]
+                    i += 1
+                else:
+                    merged[r] = order[j]
+                    j += 1
+        for r in range(n):
+            order[r] = merged[r]
+        length *= 2
+
+
 @kernel(
     numba.int64(
         numba.float64[:, ::1],
@@ -146,17 +170,18 @@ def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type
     excess = scatter - chance * (total_p + total_n)
     if excess <= ROUNDING * scatter:
         excess = 0.0
-    bins = order[:n].copy()
+    bins, by_share = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     believed = np.empty((2, n))
     shares = np.empty(n)
     for r in range(n):
+        bins[r] = order[r]
         p, q = masses[0, bins[r]], masses[1, bins[r]]
         signal = (p + q) * excess
         belief = signal / (signal + chance * squares) if excess > 0.0 else 0.0
         believed[0, r] = belief * p + (1.0 - belief) * share * (p + q)
         believed[1, r] = belief * q + (1.0 - belief) * (1.0 - share) * (p + q)
         shares[r] = believed[0, r] / (p + q)
-    by_share = np.argsort(shares, kind="mergesort")
+    sort_stably(shares, by_share)
     for r in range(n):
         order[r] = bins[by_share[r]]
         mixed[0, r] = believed[0, by_share[r]]

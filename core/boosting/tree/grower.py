@@ -11,9 +11,9 @@ from core.scan.by_row import COLUMNS
 from core.scan.team import PARALLEL_CELLS
 
 from .drawing import Drawn
-from .growth import do_pieces, do_small_phases
+from .growth import grow
 from .layout import N_CODES, Floats, Integers, Table
-from .phases import END_TREE, START_TREE, next_phase
+from .phases import END_TREE, START_TREE
 from .workspace import N_LEAVES, N_SPLIT_COLUMNS, ROWS_PER_CODE, RUN_ROWS, Rule, State, Work
 
 
@@ -155,13 +155,13 @@ class Grower:
         if len(weights) == 2:  # gradients tell the classes apart themselves
             n_positives = 0
         work.leaves[0] = (0, n_positives, n_positives, n_drawn, 0, 0, -1, 0, 0)
-        phase, n_pieces = START_TREE, 0
         shape = self._max_depth, self._best_first, self._state
+        phase, n_pieces = START_TREE, 0
+        nothing = np.zeros(1, dtype=np.int64)  # a queue from which 0 pieces are taken
         while True:
-            phase, n_pieces = do_small_phases(phase, n_pieces, work, rule, *shape, PARALLEL_CELLS)
+            phase, n_pieces = grow(nothing, 0, phase, work, rule, *shape, PARALLEL_CELLS)
             if phase == END_TREE:
                 break
-            self._team.deal(do_pieces, n_pieces, phase, work, rule)
-            phase, n_pieces = next_phase(phase, work, *shape)
+            self._team.deal(grow, n_pieces, phase, work, rule, *shape, 0)
         n_splits = self._state.counts[N_LEAVES] - 1
         return Splits(self._state.splits[:n_splits].copy(), self._state.sides[:n_splits].copy())

@@ -28,6 +28,7 @@ from .workspace import (
     N_BATCH,
     N_LEAVES,
     N_RUNS,
+    N_SPLIT_COLUMNS,
     PLACE,
     SIBLING,
     SPARE,
@@ -39,6 +40,8 @@ from .workspace import (
     WORK_TYPE,
 )
 
+_I1, _I2, _SIDES = numba.int64[::1], numba.int64[:, ::1], numba.uint8[:, :, ::1]
+
 START_TREE, ADD, FINISH, DIVIDE, GATHER, END_TREE = range(6)
 
 # Takes as long as adding so many cells.
@@ -46,215 +49,241 @@ DIVIDING_A_ROW = 6
 FINISHING_A_CELL = 2
 
 
-@kernel(numba.int64(numba.int64, numba.int64, numba.int64, numba.int64, numba.int64[:, ::1]))
-def _list_runs(leaf, start, stop, length, runs):  # type: ignore[no-untyped-def]
-    """Cut rows[start:stop] of a leaf into runs of about equal length; return how many."""
+@kernel(
+    numba.int64(numba.int64, numba.int64, numba.int64, numba.int64, numba.int64, _I2),
+    inner=True,
+)
+def _list_runs(n, leaf, start, stop, length, runs):  # type: ignore[no-untyped-def]
+    """List rows[start:stop] of a leaf from runs[n] on, in runs of about equal length; return where the list ends."""
     size = stop - start
-    n = (size + length - 1) // length
-    for r in range(n):
-        runs[r, LEAF] = leaf
-        runs[r, FROM] = start + size * r // n
-        runs[r, TO] = start + size * (r + 1) // n
-    return n
+    parts = (size + length - 1) // length
+    for r in range(parts):
+        runs[n + r, LEAF] = leaf
+        runs[n + r, FROM] = start + size * r // parts
+        runs[n + r, TO] = start + size * (r + 1) // parts
+    return n + parts
 
 
-@kernel(numba.int64(WORK_TYPE, numba.int64[::1]))
-def _list_divisions(work, batch):  # type: ignore[no-untyped-def]
-    """List the runs of leaves that are to be divided; return how many.
+@kernel(numba.types.UniTuple(numba.int64, 2)(_I1, numba.int64, numba.int64, _I2, _I2), inner=True)
+def _list_divisions(batch, n_batch, length, leaves, runs):  # type: ignore[no-untyped-def]
+    """List the runs of leaves that are to be divided; return how many, and their rows.
 
     A run that is all there is of its leaf and class needs no other to find its parts' places.
     """
-    n = 0
-    for leaf in batch:
+    n = n_rows = 0
+    for b in range(n_batch):
         for k in range(2):
-            start, stop = work.leaves[leaf, START + 2 * k], work.leaves[leaf, STOP + 2 * k]
-            n_runs = _list_runs(leaf, start, stop, work.run_rows, work.runs[n:])
-            work.runs[n : n + n_runs, ABOVE] = IN_PLACE if n_runs == 1 else 0
-            n += n_runs
-    return n
+            start, stop = leaves[batch[b], START + 2 * k], leaves[batch[b], STOP + 2 * k]
+            first = n
+            n = _list_runs(n, batch[b], start, stop, length, runs)
+            for r in range(first, n):
+                runs[r, ABOVE] = IN_PLACE if n - first == 1 else 0
+            n_rows += stop - start
+    return n, n_rows
 
 
-@kernel(numba.boolean(WORK_TYPE, numba.int64[::1], numba.int64))
-def _place_divisions(work, batch, next_leaf):  # type: ignore[no-untyped-def]
+@kernel(
+    numba.boolean(
+        _I2,
+        _I2,
+        _I1,
+        numba.int64,
+        numba.int64,
+        numba.int64,
+    ),
+    inner=True,
+)
+def _place_divisions(leaves, runs, batch, n_batch, next_leaf, length):  # type: ignore[no-untyped-def]
     """Give each part of a divided run its place, and those below to leaves from next_leaf on.
 
     Returns whether any is not yet where it belongs.
     """
     last = 0
     moves = False
-    for b, leaf in enumerate(batch):
-        parent, child = work.leaves[leaf], work.leaves[next_leaf + b]
+    for b in range(n_batch):
+        parent, child = batch[b], next_leaf + b
         for k in range(2):
-            start, stop = parent[START + 2 * k], parent[STOP + 2 * k]
-            first, last = last, last + (stop - start + work.run_rows - 1) // work.run_rows
-            middle = start + work.runs[first:last, N_ABOVE].sum()
+            start, stop = leaves[parent, START + 2 * k], leaves[parent, STOP + 2 * k]
+            first, last = last, last + (stop - start + length - 1) // length
+            middle = start
+            for r in range(first, last):
+                middle += runs[r, N_ABOVE]
             above, below = start, middle
             for r in range(first, last if last - first > 1 else first):
                 moves = True
-                run = work.runs[r]
-                run[ABOVE] = above
-                run[BELOW] = below
-                above += run[N_ABOVE]
-                below += run[TO] - run[FROM] - run[N_ABOVE]
-            parent[STOP + 2 * k] = child[START + 2 * k] = middle
-            child[STOP + 2 * k] = stop
+                runs[r, ABOVE] = above
+                runs[r, BELOW] = below
+                above += runs[r, N_ABOVE]
+                below += runs[r, TO] - runs[r, FROM] - runs[r, N_ABOVE]
+            leaves[parent, STOP + 2 * k] = leaves[child, START + 2 * k] = middle
+            leaves[child, STOP + 2 * k] = stop
     return moves
 
 
-@kernel(numba.void(WORK_TYPE, numba.int64))
-def _choose(work, at):  # type: ignore[no-untyped-def]
+@kernel(
+    numba.void(numba.int64, numba.float64[:, :, ::1], _SIDES, _I2),
+    inner=True,
+)
+def _choose(at, found, sides, leaves):  # type: ignore[no-untyped-def]
     """Take the best of the blocks' cuts, the lowest block among equals; it goes last."""
-    leaf, found, sides = work.leaves[at], work.found[at], work.sides[at]
-    last = len(found) - 1
+    last = found.shape[1] - 1
     gain = 0.0
-    leaf[FEATURE] = -1
+    leaves[at, FEATURE] = -1
     for block in range(last):
-        if found[block, 0] > gain * (1.0 + 1e-9):
-            gain = found[block, 0]
-            leaf[FEATURE] = np.int64(found[block, 1])
-            leaf[CUT] = np.int64(found[block, 2])
-            leaf[MISSING_ABOVE] = np.int64(found[block, 3])
-            sides[last] = sides[block]
-    found[last, 0] = gain
+        if found[at, block, 0] > gain * (1.0 + 1e-9):
+            gain = found[at, block, 0]
+            leaves[at, FEATURE] = np.int64(found[at, block, 1])
+            leaves[at, CUT] = np.int64(found[at, block, 2])
+            leaves[at, MISSING_ABOVE] = np.int64(found[at, block, 3])
+            for code in range(sides.shape[2]):
+                sides[at, last, code] = sides[at, block, code]
+    found[at, last, 0] = gain
 
 
-@kernel(numba.int64(WORK_TYPE, numba.int64))
-def _list_additions(work, n_pairs):  # type: ignore[no-untyped-def]
-    """List the runs of the leaf to add up of each pair; return how many."""
-    two_weights = len(work.weights) == 2
-    n = n_spare = 0
-    for pair in work.pairs[:n_pairs]:
-        leaf = work.leaves[pair[ADDED]]
-        pair[FIRST_RUN] = n
+@kernel(
+    numba.void(
+        _I1,
+        numba.int64,
+        numba.int64,
+        _SIDES,
+        numba.float64[:, :, ::1],
+        _I2,
+        _I2,
+        numba.uint8[:, ::1],
+    ),
+    inner=True,
+)
+def _split_leaves(batch, n_batch, n_leaves, sides, found, leaves, splits, sides_of):  # type: ignore[no-untyped-def]
+    """Note the splits of some leaves, and make their new leaves."""
+    last = found.shape[1] - 1
+    for b in range(n_batch):
+        leaf, child, split = batch[b], n_leaves + b, n_leaves - 1 + b
+        splits[split, 0] = leaf
+        for k in range(1, N_SPLIT_COLUMNS):
+            splits[split, k] = leaves[leaf, FEATURE + k - 1]
+        for code in range(sides.shape[2]):
+            sides_of[split, code] = sides[leaf, last, code]
+        leaves[leaf, DEPTH] += 1
+        leaves[child, DEPTH] = leaves[leaf, DEPTH]
+        leaves[child, PLACE] = child
+        found[leaf, last, 0] = found[child, last, 0] = 0.0
+
+
+@kernel(numba.void(_I1, numba.int64, numba.int64, _I2, _I2), inner=True)
+def _pair_up(batch, n_batch, next_leaf, leaves, pairs):  # type: ignore[no-untyped-def]
+    """List the siblings just made, the smaller to be added up."""
+    for b in range(n_batch):
+        above, below = batch[b], next_leaf + b
+        more = 0  # rows below
+        for k in range(2):
+            more += leaves[below, STOP + 2 * k] - leaves[below, START + 2 * k]
+            more -= leaves[above, STOP + 2 * k] - leaves[above, START + 2 * k]
+        if more > 0:  # the new place takes what is added, the parent's becomes the rest
+            place = leaves[above, PLACE]
+            leaves[above, PLACE] = leaves[below, PLACE]
+            leaves[below, PLACE] = place
+        pairs[b, ADDED] = above if more > 0 else below
+        pairs[b, SIBLING] = below if more > 0 else above
+
+
+@kernel(
+    numba.types.UniTuple(numba.int64, 2)(numba.int64, numba.boolean, numba.int64, _I2, _I2, _I2),
+    inner=True,
+)
+def _list_additions(n_pairs, two_weights, length, leaves, pairs, runs):  # type: ignore[no-untyped-def]
+    """List the runs of the leaf to add up of each pair; return how many, and their rows."""
+    n = n_spare = n_rows = 0
+    for b in range(n_pairs):
+        leaf = pairs[b, ADDED]
+        pairs[b, FIRST_RUN] = n
         for half in range(2):
             first = n
             for k in range(2):
                 if k == half or two_weights:
-                    start, stop = leaf[START + 2 * k], leaf[STOP + 2 * k]
-                    n += _list_runs(pair[ADDED], start, stop, work.run_rows, work.runs[n:])
+                    start, stop = leaves[leaf, START + 2 * k], leaves[leaf, STOP + 2 * k]
+                    n = _list_runs(n, leaf, start, stop, length, runs)
             if n == first:  # no rows: the histogram is still to be cleared
-                work.runs[n, LEAF] = pair[ADDED]
-                work.runs[n, FROM] = work.runs[n, TO] = 0
+                runs[n, LEAF] = leaf
+                runs[n, FROM] = runs[n, TO] = 0
                 n += 1
             for r in range(first, n):
-                work.runs[r, HALF] = half
-                work.runs[r, WEIGHTS] = half if two_weights else 0
-                work.runs[r, SPARE] = -1
-                if r > first:
-                    work.runs[r, SPARE] = n_spare
-                    n_spare += 1
-        pair[LAST_RUN] = n
-    return n
-
-
-@kernel(numba.int64(WORK_TYPE, numba.int64, numba.int64, numba.boolean, numba.int64[::1]))
-def _list_batch(work, n_leaves, max_depth, best_first, batch):  # type: ignore[no-untyped-def]
-    """List the leaves to divide next; return how many."""
-    n = 0
-    best = 0.0
-    for leaf in range(n_leaves):
-        gain = work.found[leaf, len(work.blocks), 0]
-        if gain > 0.0 and work.leaves[leaf, DEPTH] < max_depth:
-            if not best_first:
-                batch[n] = leaf
-                n += 1
-            elif gain > best * (1.0 + 1e-9):
-                best = gain
-                batch[0] = leaf
-                n = 1
-    return n
-
-
-@kernel(numba.int64(numba.int64[::1]))
-def _count_rows(leaf):  # type: ignore[no-untyped-def]
-    return leaf[STOP] - leaf[START] + leaf[STOP + 2] - leaf[START + 2]
-
-
-@kernel(numba.void(WORK_TYPE, numba.int64[::1], numba.int64))
-def _pair_up(work, batch, next_leaf):  # type: ignore[no-untyped-def]
-    """List the siblings just made, the smaller to be added up."""
-    for b, leaf in enumerate(batch):
-        above, below = work.leaves[leaf], work.leaves[next_leaf + b]
-        n_above, n_below = _count_rows(above), _count_rows(below)
-        if n_above < n_below:  # the new place takes what is added, the parent's becomes the rest
-            above[PLACE], below[PLACE] = below[PLACE], above[PLACE]
-            work.pairs[b, ADDED] = leaf
-            work.pairs[b, SIBLING] = next_leaf + b
-        else:
-            work.pairs[b, ADDED] = next_leaf + b
-            work.pairs[b, SIBLING] = leaf
-
-
-@kernel(numba.void(WORK_TYPE, numba.int64[::1], numba.int64, STATE_TYPE))
-def _split_leaves(work, batch, n_leaves, state):  # type: ignore[no-untyped-def]
-    """Note the splits of some leaves, and make their new leaves."""
-    last = len(work.blocks)
-    for b, at in enumerate(batch):
-        leaf, child = work.leaves[at], work.leaves[n_leaves + b]
-        split = state.splits[n_leaves - 1 + b]
-        split[0] = at
-        split[1:] = leaf[FEATURE : MISSING_ABOVE + 1]
-        state.sides[n_leaves - 1 + b] = work.sides[at, last]
-        leaf[DEPTH] += 1
-        child[DEPTH] = leaf[DEPTH]
-        child[PLACE] = n_leaves + b
-        work.found[at, last, 0] = work.found[n_leaves + b, last, 0] = 0.0
-
-
-@kernel(numba.int64(numba.int64, numba.int64, WORK_TYPE))
-def count_cells(phase, n_pieces, work):  # type: ignore[no-untyped-def]
-    """Say how much work a phase is, in cells added to a histogram."""
-    n_blocks = len(work.blocks)
-    if phase == FINISH:
-        return n_pieces // n_blocks * 2 * work.histograms.shape[1] * FINISHING_A_CELL
-    per_row = COLUMNS * n_blocks if phase == ADD else DIVIDING_A_ROW
-    n_runs = n_pieces // n_blocks if phase == ADD else n_pieces
-    n_rows = 0
-    for run in work.runs[:n_runs]:
-        if phase != GATHER or run[ABOVE] != IN_PLACE:
-            n_rows += run[TO] - run[FROM]
-    return n_rows * per_row
+                runs[r, HALF] = half
+                runs[r, WEIGHTS] = half if two_weights else 0
+                runs[r, SPARE] = n_spare if r > first else -1
+                n_spare += 1 if r > first else 0
+                n_rows += runs[r, TO] - runs[r, FROM]
+        pairs[b, LAST_RUN] = n
+    return n, n_rows
 
 
 @kernel(
-    numba.types.UniTuple(numba.int64, 2)(
+    numba.types.UniTuple(numba.int64, 3)(
         numba.int64, WORK_TYPE, numba.int64, numba.boolean, STATE_TYPE
-    )
+    ),
+    inner=True,
 )
 def next_phase(done, work, max_depth, best_first, state):  # type: ignore[no-untyped-def]
-    """Prepare what follows a phase; return it and its number of pieces.
+    """Prepare what follows a phase; return it, its number of pieces, and how much work it is.
 
-    A tree starts with START_TREE done, and is grown when END_TREE follows.
+    A tree starts with START_TREE done, and is grown when END_TREE follows. Work is told in cells added to a
+    histogram.
     """
-    n_blocks, counts = len(work.blocks), state.counts
-    batch = state.batch[: counts[N_BATCH]]
-    if done == START_TREE:
-        counts[N_LEAVES] = counts[N_BATCH] = 1
-        work.pairs[0, ADDED] = 0
-        work.pairs[0, SIBLING] = -1
-        return ADD, _list_additions(work, 1) * n_blocks
+    n_blocks, n_cells = len(work.blocks), work.histograms.shape[1]
+    leaves, runs, pairs, found = work.leaves, work.runs, work.pairs, work.found
+    counts, batch = state.counts, state.batch
     if done == ADD:
-        return FINISH, counts[N_BATCH] * n_blocks
-    if done == DIVIDE and _place_divisions(work, batch, counts[N_LEAVES]):
-        return GATHER, counts[N_RUNS]
-    if done in (DIVIDE, GATHER):
-        _pair_up(work, batch, counts[N_LEAVES])
-        counts[N_LEAVES] += counts[N_BATCH]
-        return ADD, _list_additions(work, counts[N_BATCH]) * n_blocks
-    for pair in work.pairs[: counts[N_BATCH]]:
-        for leaf in (pair[ADDED], pair[SIBLING]):
-            if leaf >= 0:
-                _choose(work, leaf)
-    most = len(state.splits) + 1
-    while counts[N_LEAVES] < most:
-        n = _list_batch(work, counts[N_LEAVES], max_depth, best_first, state.batch)
-        if n == 0:
-            break
-        batch = state.batch[:n]
-        _split_leaves(work, batch, counts[N_LEAVES], state)
-        if counts[N_LEAVES] + n < most and work.leaves[batch[0], DEPTH] < max_depth:
-            counts[N_BATCH] = n
-            counts[N_RUNS] = _list_divisions(work, batch)
-            return DIVIDE, counts[N_RUNS]
-        counts[N_LEAVES] += n  # none of them will be divided again: their rows can stay
-    return END_TREE, 0
+        n_pairs = counts[N_BATCH]
+        return FINISH, n_pairs * n_blocks, n_pairs * 2 * n_cells * FINISHING_A_CELL
+
+    if done == FINISH:
+        # Choose the leaves to divide next, until there are any that will be divided again.
+        for b in range(counts[N_BATCH]):
+            _choose(pairs[b, ADDED], found, work.sides, leaves)
+            if pairs[b, SIBLING] >= 0:
+                _choose(pairs[b, SIBLING], found, work.sides, leaves)
+        most = len(state.splits) + 1
+        while counts[N_LEAVES] < most:
+            n_leaves = counts[N_LEAVES]
+            n_batch = 0
+            best = 0.0
+            for leaf in range(n_leaves):
+                gain = found[leaf, n_blocks, 0]
+                if gain > 0.0 and leaves[leaf, DEPTH] < max_depth:
+                    if not best_first:
+                        batch[n_batch] = leaf
+                        n_batch += 1
+                    elif gain > best * (1.0 + 1e-9):
+                        best = gain
+                        batch[0] = leaf
+                        n_batch = 1
+            if n_batch == 0:
+                break
+            _split_leaves(
+                batch, n_batch, n_leaves, work.sides, found, leaves, state.splits, state.sides
+            )
+            if n_leaves + n_batch < most and leaves[batch[0], DEPTH] < max_depth:
+                counts[N_BATCH] = n_batch
+                n, n_rows = _list_divisions(batch, n_batch, work.run_rows, leaves, runs)
+                counts[N_RUNS] = n
+                return DIVIDE, n, n_rows * DIVIDING_A_ROW
+            counts[N_LEAVES] += n_batch  # none of them will be divided again: their rows can stay
+        return END_TREE, 0, 0
+
+    n_leaves, n_batch = counts[N_LEAVES], counts[N_BATCH]
+    if done == DIVIDE and _place_divisions(leaves, runs, batch, n_batch, n_leaves, work.run_rows):
+        n_rows = 0
+        for r in range(counts[N_RUNS]):
+            if runs[r, ABOVE] != IN_PLACE:
+                n_rows += runs[r, TO] - runs[r, FROM]
+        return GATHER, counts[N_RUNS], n_rows * DIVIDING_A_ROW
+
+    if done == START_TREE:
+        counts[N_LEAVES] = n_batch = counts[N_BATCH] = 1
+        pairs[0, ADDED] = 0
+        pairs[0, SIBLING] = -1
+    else:
+        _pair_up(batch, n_batch, n_leaves, leaves, pairs)
+        counts[N_LEAVES] += n_batch
+    two_weights = len(work.weights) == 2
+    n, n_rows = _list_additions(n_batch, two_weights, work.run_rows, leaves, pairs, runs)
+    return ADD, n * n_blocks, n_rows * COLUMNS * n_blocks

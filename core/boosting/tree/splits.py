@@ -20,8 +20,15 @@ _TOTAL_P, _TOTAL_Q, _P, _Q, _WORTH, _CUT, _SIDE, _ABOVE = (np.uint64(k * COLUMNS
 N_LANES = 8
 
 
-@numba.njit(inline="always")
+@kernel(
+    numba.void(numba.int64, numba.float64[::1], numba.boolean, RULE_TYPE, numba.float64[::1]),
+    inner=True,
+    forceinline=True,
+    error_model="numpy",
+    fastmath={"nnan", "ninf", "nsz"},
+)
 def _scan_cuts(objective, histogram, missing_above, rule, lanes):  # type: ignore[no-untyped-def]
+    """Find each column's best cut with the missing on one side, where it is better than that in `lanes`."""
     half = len(histogram) // 2
     missing = half - COLUMNS
     masses_add = objective != GRADIENT
@@ -62,26 +69,8 @@ def _scan_cuts(objective, histogram, missing_above, rule, lanes):  # type: ignor
 
 
 @kernel(
-    numba.void(numba.float64[::1], numba.boolean, RULE_TYPE, numba.float64[::1]),
-    error_model="numpy",
-    fastmath={"nnan", "ninf", "nsz"},
-)
-def scan_cuts(histogram, missing_above, rule, lanes):  # type: ignore[no-untyped-def]
-    """Find each column's best cut with the missing on one side, where it is better than that in `lanes`."""
-    # One array for all lanes, and a constant for the objective: else there is no vector code.
-    if rule.objective == CLOSED:
-        _scan_cuts(CLOSED, histogram, missing_above, rule, lanes)
-    elif rule.objective == PUSH:
-        _scan_cuts(PUSH, histogram, missing_above, rule, lanes)
-    elif rule.objective == NEWTON:
-        _scan_cuts(NEWTON, histogram, missing_above, rule, lanes)
-    else:
-        _scan_cuts(GRADIENT, histogram, missing_above, rule, lanes)
-
-
-@kernel(
     numba.types.Tuple((numba.float64, numba.int64, numba.int64, numba.boolean))(
-        numba.float64[:, ::1],
+        numba.float64[::1],
         numba.boolean,
         numba.boolean[::1],
         numba.boolean[::1],
@@ -93,52 +82,61 @@ def scan_cuts(histogram, missing_above, rule, lanes):  # type: ignore[no-untyped
 def find_cut(histogram, has_missing, categorical, allowed, rule, sides):  # type: ignore[no-untyped-def]
     """Find the best cut among up to 32 columns.
 
-    histogram: (2, n_codes · 32), the missing code last; categorical, allowed: (32,), the columns
-    without order and those that may be cut. Returns gain, column, cut and whether the missing lie
+    histogram: (2 · n_codes · 32,), both masses per code, the missing code last; categorical, allowed: (32,), the
+    columns without order and those that may be cut. Returns gain, column, cut and whether the missing lie
     above; the gain is 0 where no cut has any. Codes greater than the cut are above it; of a
     categorical column the cut is BY_SIDES and `sides` gets a 1 for those above. The lowest column
     wins among equals, then the missing below, then the lowest cut. A later missing goes to the side
     of greater mass where this leaf has none.
     """
-    lanes = np.zeros((N_LANES, COLUMNS))
-    totals, best = lanes[:2], lanes[4:]
-    best[0] = -1e300
-    for code in range(histogram.shape[1] // COLUMNS):
-        for j in range(COLUMNS):
-            totals[0, j] += histogram[0, code * COLUMNS + j]
-            totals[1, j] += histogram[1, code * COLUMNS + j]
-    scan_cuts(histogram.reshape(-1), False, rule, lanes.reshape(-1))
-    if has_missing:
-        scan_cuts(histogram.reshape(-1), True, rule, lanes.reshape(-1))
+    half = len(histogram) // 2
+    lanes = np.zeros(N_LANES * COLUMNS)
+    for k in range(COLUMNS):
+        lanes[_WORTH + np.uint64(k)] = -1e300
+    for code in range(half // COLUMNS):
+        for k in range(COLUMNS):
+            j, cell = np.uint64(k), np.uint64(code * COLUMNS + k)
+            lanes[_TOTAL_P + j] += histogram[cell]
+            lanes[_TOTAL_Q + j] += histogram[np.uint64(half) + cell]
+    # With a constant for the objective the compiler makes vector code.
+    for side in range(2 if has_missing else 1):
+        if rule.objective == CLOSED:
+            _scan_cuts(CLOSED, histogram, side == 1, rule, lanes)
+        elif rule.objective == PUSH:
+            _scan_cuts(PUSH, histogram, side == 1, rule, lanes)
+        elif rule.objective == NEWTON:
+            _scan_cuts(NEWTON, histogram, side == 1, rule, lanes)
+        else:
+            _scan_cuts(GRADIENT, histogram, side == 1, rule, lanes)
     gain = 0.0
     column = -1
     missing_above = False
-    for j in range(COLUMNS):
-        if allowed[j]:
-            mass = totals[1, j] + (totals[0, j] if rule.objective != GRADIENT else 0.0)
-            to_beat = gain + 10.0 * TIE * mass
-            undivided = worth_of(
-                rule.objective, rule.push, rule.smoothing, totals[0, j], totals[1, j]
-            )
-            found = best[0, j] - undivided
-            if categorical[j]:
-                total = totals[:, j].copy()
-                found, above = find_sides(histogram, j, rule, total, undivided, to_beat, sides)
+    masses_add = rule.objective != GRADIENT
+    for k in range(COLUMNS):
+        if allowed[k]:
+            j = np.uint64(k)
+            p, q = lanes[_TOTAL_P + j], lanes[_TOTAL_Q + j]
+            to_beat = gain + 10.0 * TIE * (q + (p if masses_add else 0.0))
+            undivided = worth_of(rule.objective, rule.push, rule.smoothing, p, q)
+            found = lanes[_WORTH + j] - undivided
+            if categorical[k]:
+                found, above = find_sides(histogram, k, rule, p, q, undivided, to_beat, sides)
                 missing_above = above if found > to_beat else missing_above
             if found > to_beat:
                 gain = found
-                column = j
+                column = k
     if column < 0:
         return 0.0, -1, -1, False
     if categorical[column]:
         return gain, column, BY_SIDES, missing_above
-    mass = totals[1, column] + (totals[0, column] if rule.objective != GRADIENT else 0.0)
-    missing = histogram.shape[1] - COLUMNS + column
-    missing_mass = histogram[1, missing]
-    if rule.objective != GRADIENT:
-        missing_mass += histogram[0, missing]
+    j = np.uint64(column)
+    mass = lanes[_TOTAL_Q + j] + (lanes[_TOTAL_P + j] if masses_add else 0.0)
+    missing = half - COLUMNS + column
+    missing_mass = histogram[half + missing]
+    if masses_add:
+        missing_mass += histogram[missing]
     has_none = missing_mass <= TIE * mass
     missing_above = (
-        2.0 * best[3, column] > mass * (1.0 + TIE) if has_none else best[2, column] > 0.0
+        2.0 * lanes[_ABOVE + j] > mass * (1.0 + TIE) if has_none else lanes[_SIDE + j] > 0.0
     )
-    return gain, column, np.int64(best[1, column]), missing_above
+    return gain, column, np.int64(lanes[_CUT + j]), missing_above

@@ -8,10 +8,9 @@ import pytest
 from core.boosting.tree.coding import code_table
 from core.boosting.tree.drawing import Drawn, draw, uniform
 from core.boosting.tree.grower import Grower, Splits
-from core.boosting.tree.growth import histogram_of
-from core.boosting.tree.layout import N_CODES
+from core.boosting.tree.layout import FIRST_CELL, N_CODES
 from core.boosting.tree.passes import Passes
-from core.boosting.tree.workspace import BY_SIDES, START, STOP, Rule
+from core.boosting.tree.workspace import BY_SIDES, PLACE, START, STOP, Rule
 from core.boosting.tree.worth import Objective
 from core.errors import InvalidParameter
 from core.scan import Team, fit_bins
@@ -111,7 +110,8 @@ def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories,
         for j in range(d):
             block, column = divmod(j, COLUMNS)
             codes, n_codes = codes_of(table, j), table.blocks[block, N_CODES]
-            found = histogram_of(work, leaf, block)
+            first = 2 * table.blocks[block, FIRST_CELL]
+            found = work.histograms[row[PLACE], first:][: 2 * n_codes * COLUMNS].reshape(2, -1)
             for half in range(2):
                 direct = np.bincount(
                     codes[halves[half]],

@@ -94,7 +94,7 @@ def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
         rule = Rule(int(objective), push, 0.0, least, 0.0)
         codes_above = np.full(7, 9, dtype=np.uint8)
         gain, at, cut, missing_above = find_cut(
-            histogram, missing, column, column, rule, codes_above
+            histogram.reshape(-1), missing, column, column, rule, codes_above
         )
         assert gain == pytest.approx(max(gains), abs=1e-12)
         if gain:
