@@ -161,14 +161,16 @@ def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
-_MATRIX = numba.float64[:, ::1]
-_READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 _INTEGERS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _STEPS = (_INTEGERS, _INTEGERS, _FLOATS, _FLOATS)
 
 
-@kernel(numba.float64(numba.float64, numba.int64, numba.int64, numba.int64, _FLOATS, _FLOATS))
+@kernel(
+    numba.float64(numba.float64, numba.int64, numba.int64, numba.int64, _FLOATS, _FLOATS),
+    inner=True,
+)
 def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-def]
     """Give the u-th step function's value at x."""
     if np.isnan(x):
@@ -183,10 +185,7 @@ def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-
     return values[low + 2 * u]
 
 
-@kernel(
-    numba.float64[::1](_MATRIX, numba.float64, *_STEPS),
-    numba.float64[::1](_READ_ONLY_MATRIX, numba.float64, *_STEPS),
-)
+@kernel(numba.float64[::1](_MATRIX, numba.float64, *_STEPS))
 def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
     scores = np.empty(X.shape[0])
     for i in range(X.shape[0]):
@@ -198,10 +197,7 @@ def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-
     return scores
 
 
-@kernel(
-    numba.float64[::1](_MATRIX, numba.float64, *_STEPS),
-    numba.float64[::1](_READ_ONLY_MATRIX, numba.float64, *_STEPS),
-)
+@kernel(numba.float64[::1](_MATRIX, numba.float64, *_STEPS))
 def _score_blocks(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
     """Score many rows, a block at a time and feature by feature."""
     n_rows = X.shape[0]
@@ -230,7 +226,7 @@ def _score_blocks(X, offset, features, starts, thresholds, values):  # type: ign
     return scores
 
 
-@kernel(numba.void(_READ_ONLY_MATRIX, *_STEPS, _MATRIX))
+@kernel(numba.void(_MATRIX, *_STEPS, numba.float64[:, ::1]))
 def _contribute(X, features, starts, thresholds, values, parts):  # type: ignore[no-untyped-def]
     for i in range(X.shape[0]):
         for u in range(len(features)):

@@ -71,32 +71,28 @@ def uniform(key, counter):  # type: ignore[no-untyped-def]
     return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
-_DRAW_RUN = (
-    numba.int64[:, ::1],
-    numba.float64[::1],
-    numba.float64,
-    numba.uint64,
-    numba.uint32[::1],
-    numba.int64[::1],
+@kernel(
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        numba.int64[:, ::1],
+        numba.float64[::1],
+        numba.float64,
+        numba.uint64,
+        numba.uint32[::1],
+        numba.int64[::1],
+    )
 )
-
-
-@kernel(numba.void(numba.int64, *_DRAW_RUN))
-def _draw_run(r, runs, weights, threshold, key, rows, counts):  # type: ignore[no-untyped-def]
-    n = np.uint64(runs[r, 0])
-    for i in range(runs[r, 0], runs[r, 1]):
-        rows[n] = i
-        kept = uniform(key, np.uint64(i)) * threshold < abs(weights[i])
-        n += np.uint64(1) if kept else np.uint64(0)
-    counts[r] = np.int64(n) - runs[r, 0]
-
-
-@kernel(numba.void(numba.int64[::1], numba.int64, *_DRAW_RUN))
 def draw(queue, n, runs, weights, threshold, key, rows, counts):  # type: ignore[no-untyped-def]
     """For runs from the queue write the rows that are kept, from the run's start on, and their number."""
     r = take(queue)
     while r < n:
-        _draw_run(r, runs, weights, threshold, key, rows, counts)
+        end = np.uint64(runs[r, 0])
+        for i in range(runs[r, 0], runs[r, 1]):
+            rows[end] = i
+            kept = uniform(key, np.uint64(i)) * threshold < abs(weights[i])
+            end += np.uint64(1) if kept else np.uint64(0)
+        counts[r] = np.int64(end) - runs[r, 0]
         r = take(queue)
 
 

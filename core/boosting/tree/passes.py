@@ -13,7 +13,7 @@ from . import drawing, routing
 from .drawing import Drawn
 from .grower import Splits
 from .layout import N_CODES, Table
-from .workspace import MAX_LEAVES
+from .workspace import BY_SIDES, MAX_LEAVES
 
 RUN_ROWS = 1 << 13
 
@@ -78,10 +78,15 @@ class Passes:
         return sums
 
     def _route(self, splits: Splits) -> routing.Route:
-        features, asked = np.unique(splits.cuts[:, 1], return_inverse=True)
+        leaf, feature, cut, missing_above = splits.cuts.T
+        features, asked = np.unique(feature, return_inverse=True)
         missing = self.table.blocks[features // COLUMNS, N_CODES] - 1
+        # The missing code, the greatest, ends the interval of those above or follows it.
+        first, width = cut + 1, missing[asked] - 2 + missing_above - cut
+        place = np.where(cut == BY_SIDES, np.arange(len(cut)) * splits.sides.shape[1], -1)
+        questions = np.column_stack([leaf, asked, first, width, place])
         return routing.Route(
-            self.table.words, self.table.per_word, *splits, features, asked, missing[asked]
+            self.table.words, self.table.per_word, features, questions, splits.sides.reshape(-1)
         )
 
     def draw(self, weights: Floats, share: float, key: int, rows: npt.NDArray[np.uint32]) -> Drawn:

@@ -20,7 +20,7 @@ from core.scan.category_sets import unpack
 
 from .coding import find_bins
 from .layout import Floats, Integers
-from .routing import move, move_by_sides
+from .routing import meet_splits
 
 MOST_NARROW = 256  # codes, the missing one's among them, that uint8 has room for
 MOST_CODES = 1 << 16
@@ -72,16 +72,16 @@ _FOREST = numba.types.NamedTuple(
 
 @dataclass(frozen=True)
 class Questions:
-    """Trees as questions, and the type of the codes that answer them."""
+    """Trees as questions, and whether the codes that answer them have room in uint8."""
 
     forest: Forest
-    dtype: Any
+    is_narrow: bool
 
     def add_scores(self, X: Floats, scores: Floats) -> None:
         """Add the values of all trees to the scores, tree by tree."""
         n_blocks = -(-len(X) // ROWS_AT_ONCE)
         team = Team(len(X) * len(self.forest.n_splits))
-        team.run(_add_scores, n_blocks, X, self.forest, np.empty(0, self.dtype), scores)
+        team.run(_add_scores, n_blocks, X, self.forest, self.is_narrow, scores)
 
 
 def ask(
@@ -132,71 +132,54 @@ def ask(
         np.concatenate([np.empty(0, dtype=np.uint8), *sides]).astype(np.uint8),
         values.copy(),  # as the kernel takes none that forbid writing
     )
-    return Questions(forest, np.uint8 if n_bins.max(initial=0) < MOST_NARROW else np.uint16)
+    return Questions(forest, bool(n_bins.max(initial=0) < MOST_NARROW))
 
 
-_MATRIX = numba.float64[:, ::1]
-_READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
 
-@kernel(
-    *[
-        numba.void(matrix, numba.int64, _FOREST, codes[:, ::1], _F1, _I1)
-        for matrix in (_MATRIX, _READ_ONLY_MATRIX)
-        for codes in (numba.uint8, numba.uint16)
-    ]
-)
-def _code_rows(X, low, forest, codes, column, found):  # type: ignore[no-untyped-def]
-    """Write the codes of a block of rows, column by column."""
-    n = len(column)
-    for u in range(len(forest.features)):
-        feature = forest.features[u]
-        missing = forest.missing[u]
-        for i in range(n):
-            x = X[low + i, feature]
-            known = forest.n_steps[u] >= 0 or 0.0 <= x < missing
-            column[i] = x if known else np.nan
-        if forest.n_steps[u] >= 0:
-            find_bins(column, forest.tables[forest.starts[u] :], forest.n_steps[u], missing, found)
-            for i in range(n):
-                codes[u, i] = found[i]
-        else:
-            for i in range(n):
-                codes[u, i] = missing if np.isnan(column[i]) else np.int64(column[i])
-
-
-@kernel(
-    *[
-        numba.void(numba.int64, numba.int64, numba.int64, matrix, _FOREST, codes[::1], _F1)
-        for matrix in (_MATRIX, _READ_ONLY_MATRIX)
-        for codes in (numba.uint8, numba.uint16)
-    ]
-)
-def _add_scores(first, step, n_blocks, X, forest, no_codes, scores):  # type: ignore[no-untyped-def]
+@kernel(numba.void(numba.int64, numba.int64, numba.int64, _MATRIX, _FOREST, numba.boolean, _F1))
+def _add_scores(first, step, n_blocks, X, forest, is_narrow, scores):  # type: ignore[no-untyped-def]
     """Add the trees' values to the scores of every step-th block of rows.
 
-    `no_codes` is empty, and of the type that codes are to have.
+    is_narrow: whether uint8 has room for all codes.
     """
-    codes = np.empty((len(forest.features), ROWS_AT_ONCE), dtype=no_codes.dtype)
+    n_asked = len(forest.features)
+    narrow = np.empty((n_asked if is_narrow else 0, ROWS_AT_ONCE), dtype=np.uint8)
+    wide = np.empty((0 if is_narrow else n_asked, ROWS_AT_ONCE), dtype=np.uint16)
     column, found = np.empty(ROWS_AT_ONCE), np.empty(ROWS_AT_ONCE, dtype=np.int64)
     leaves = np.empty(ROWS_AT_ONCE, dtype=np.uint8)
     for block in range(first, n_blocks, step):
         low = block * ROWS_AT_ONCE
         n = min(ROWS_AT_ONCE, len(X) - low)
-        _code_rows(X, low, forest, codes, column[:n], found[:n])
+        for u in range(n_asked):
+            feature, missing, n_steps = forest.features[u], forest.missing[u], forest.n_steps[u]
+            for i in range(n):
+                x = X[low + i, feature]
+                known = n_steps >= 0 or 0.0 <= x < missing
+                column[i] = x if known else np.nan
+            if n_steps >= 0:
+                find_bins(
+                    column[:n], forest.tables[forest.starts[u] :], n_steps, missing, found[:n]
+                )
+            else:
+                for i in range(n):
+                    found[i] = missing if np.isnan(column[i]) else np.int64(column[i])
+            if is_narrow:
+                for i in range(n):
+                    narrow[u, i] = found[i]
+            else:
+                for i in range(n):
+                    wide[u, i] = found[i]
         at = leaves[:n]
         s = 0
         for t in range(len(forest.n_splits)):
             values = forest.values[s + t :]
-            at[:] = 0
-            for k in range(forest.n_splits[t]):
-                leaf, u, start, width, place = forest.splits[s]
-                row = codes[u, :n]
-                if place < 0:
-                    move(row, start, width, np.uint8(leaf), np.uint8(k + 1), at)
-                else:
-                    sides = forest.sides[place:]
-                    move_by_sides(row, sides, np.uint8(leaf), np.uint8(k + 1), at)
-                s += 1
+            splits = forest.splits[s : s + forest.n_splits[t]]
+            if is_narrow:
+                meet_splits(narrow, splits, forest.sides, at)
+            else:
+                meet_splits(wide, splits, forest.sides, at)
+            s += forest.n_splits[t]
             for i in range(n):
                 scores[low + i] += values[at[i]]

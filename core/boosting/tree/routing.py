@@ -14,8 +14,6 @@ from core.kernel import kernel
 from core.scan.by_row import COLUMNS, NARROW, prefetch
 from core.scan.team import take
 
-from .workspace import BY_SIDES
-
 ROWS_AT_ONCE = 1024  # their codes of thirty columns stay in the first-level cache
 
 _RUNS = numba.int64[:, ::1]
@@ -23,29 +21,35 @@ _LEAVES = numba.uint8[::1]
 
 
 @kernel(
-    numba.void(numba.uint8[::1], numba.int64, numba.int64, numba.uint8, numba.uint8, _LEAVES),
-    numba.void(numba.uint16[::1], numba.int64, numba.int64, numba.uint8, numba.uint8, _LEAVES),
+    numba.void(numba.uint8[:, ::1], numba.int64[:, ::1], numba.uint8[::1], _LEAVES),
+    numba.void(numba.uint16[:, ::1], numba.int64[:, ::1], numba.uint8[::1], _LEAVES),
+    inner=True,
 )
-def move(codes, first, width, leaf, new, leaves):  # type: ignore[no-untyped-def]
-    """Move the rows of a leaf whose code is not within `width` of `first` to a new one."""
-    at, most = codes.dtype.type(first), codes.dtype.type(width)
+def meet_splits(columns, splits, sides, leaves):  # type: ignore[no-untyped-def]
+    """Let a block of rows, all in leaf 0, meet each split of a tree once: those in its leaf and below its cut move on.
+
+    columns: (n_asked, n_rows or more), codes of the features asked for; splits: see `Route`. Moving takes a handful
+    of vector instructions, whatever the depth.
+    """
+    code = columns.dtype.type
     for i in range(len(leaves)):
-        below = codes.dtype.type(codes[i] - at) > most
-        leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
+        leaves[i] = 0
+    for s in range(len(splits)):
+        leaf, new, codes = np.uint8(splits[s, 0]), np.uint8(s + 1), columns[splits[s, 1]]
+        place = splits[s, 4]
+        if place >= 0:
+            above = sides[place:]
+            for i in range(len(leaves)):
+                below = above[codes[i]] == 0
+                leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
+        else:
+            first, width = code(splits[s, 2]), code(splits[s, 3])
+            for i in range(len(leaves)):
+                below = code(codes[i] - first) > width
+                leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
 
 
-@kernel(
-    numba.void(numba.uint8[::1], numba.uint8[::1], numba.uint8, numba.uint8, _LEAVES),
-    numba.void(numba.uint16[::1], numba.uint8[::1], numba.uint8, numba.uint8, _LEAVES),
-)
-def move_by_sides(codes, above, leaf, new, leaves):  # type: ignore[no-untyped-def]
-    """Move the rows of a leaf whose code has no 1 in `above` to a new one."""
-    for i in range(len(leaves)):
-        below = above[codes[i]] == 0
-        leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
-
-
-@kernel(numba.void(numba.uint64[::1], numba.uint64[::1], numba.uint64, numba.uint64))
+@kernel(numba.void(numba.uint64[::1], numba.uint64[::1], numba.uint64, numba.uint64), inner=True)
 def _exchange(first, second, shift, low):  # type: ignore[no-untyped-def]
     """Exchange the high parts of the first words and the low parts of the second."""
     for i in range(len(first)):
@@ -71,7 +75,10 @@ def _spread(words, start, n_rows, per_word, row_words, turned):  # type: ignore[
             turned[k, whole // per_word * row_words + q] = word
 
 
-@kernel(numba.void(numba.uint64[::1], numba.int64, numba.int64, numba.int64, numba.uint64[:, ::1]))
+@kernel(
+    numba.void(numba.uint64[::1], numba.int64, numba.int64, numba.int64, numba.uint64[:, ::1]),
+    inner=True,
+)
 def turn(words, start, n_rows, per_word, turned):  # type: ignore[no-untyped-def]
     """Turn a block of rows of codes into columns of codes.
 
@@ -96,218 +103,171 @@ def turn(words, start, n_rows, per_word, turned):  # type: ignore[no-untyped-def
 
 
 class Route(NamedTuple):
-    """A tree as questions to a coded table; see `Grower.grow` for splits and sides.
+    """A tree as questions to a coded table.
 
     Attributes
     ----------
     words, per_word
         Of the table; see `layout.Table`.
-    splits : ndarray of shape (n_splits, 4), int64
-    sides : ndarray of shape (n_splits, n_codes), uint8
     features : ndarray of int64
         Those that are asked for, ascending.
-    asked : ndarray of shape (n_splits,), int64
-        Of each split the place of its feature in `features`.
-    missing : ndarray of shape (n_splits,), int64
-        Of each split the missing code of its feature.
+    splits : ndarray of shape (n_splits, 5), int64
+        The leaf, the place of the feature in `features`, the first code above the cut, how many codes
+        follow it above the cut, and the place of the sides in `sides`, -1 if it has none; where it has
+        some, first and number mean nothing.
+    sides : ndarray of uint8
+        1 for the codes above.
     """
 
     words: Any
     per_word: Any
+    features: Any
     splits: Any
     sides: Any
-    features: Any
-    asked: Any
-    missing: Any
 
 
-_I1 = numba.int64[::1]
 ROUTE_TYPE = numba.types.NamedTuple(
     (
         numba.uint64[:, ::1],
         numba.int64,
+        numba.int64[::1],
         numba.int64[:, ::1],
-        numba.uint8[:, ::1],
-        _I1,
-        _I1,
-        _I1,
+        numba.uint8[::1],
     ),
     Route,
 )
 
 
-@kernel(
-    numba.void(ROUTE_TYPE, numba.int64, numba.int64, numba.uint64[:, ::1], numba.uint64[:, ::1])
-)
-def _take_columns(route, low, n_rows, turned, columns):  # type: ignore[no-untyped-def]
-    """Write the codes of the features asked for, of a block of rows."""
-    per_word = route.per_word
-    row_words = COLUMNS // per_word
-    turned_block = -1
-    for u, feature in enumerate(route.features):
-        block, column = feature // COLUMNS, feature % COLUMNS
-        if block != turned_block:
-            turn(route.words[block], low, n_rows, per_word, turned)
-            turned_block = block
-        codes, at = turned[column % per_word], column // per_word
-        for i in range(columns.shape[1]):
-            columns[u, i] = codes[i * row_words + at]
-
-
-@kernel(
-    numba.void(numba.uint8[:, ::1], ROUTE_TYPE, _LEAVES),
-    numba.void(numba.uint16[:, ::1], ROUTE_TYPE, _LEAVES),
-)
-def _ask(columns, route, at):  # type: ignore[no-untyped-def]
-    """Let a block of rows meet each split once: those in its leaf and below its cut move on."""
-    at[:] = 0
-    for s in range(len(route.splits)):
-        split, codes, new = route.splits[s], columns[route.asked[s]], np.uint8(s + 1)
-        if split[2] == BY_SIDES:
-            move_by_sides(codes, route.sides[s], np.uint8(split[0]), new, at)
-        else:
-            # The missing code, the greatest, ends the interval of those above or follows it.
-            first = split[2] + 1
-            width = route.missing[s] - 1 + split[3] - first
-            move(codes, first, width, np.uint8(split[0]), new, at)
-
-
-@kernel(numba.void(ROUTE_TYPE, numba.int64, numba.int64, _LEAVES))
+@kernel(numba.void(ROUTE_TYPE, numba.int64, numba.int64, _LEAVES), inner=True)
 def send(route, start, stop, leaves):  # type: ignore[no-untyped-def]
-    """Write the leaf of each row in start:stop.
-
-    A split costs a handful of vector instructions on the codes of a block of rows, whatever the
-    depth.
-    """
-    part = ROWS_AT_ONCE // route.per_word
+    """Write the leaf of each row in start:stop."""
+    per_word = route.per_word
+    row_words, part = COLUMNS // per_word, ROWS_AT_ONCE // per_word
     # zeros, as the last block leaves a part as it is: nothing there may be more than a code
-    turned = np.zeros((route.per_word, part * (COLUMNS // route.per_word)), dtype=np.uint64)
+    turned = np.zeros((per_word, part * row_words), dtype=np.uint64)
     columns = np.empty((len(route.features), part), dtype=np.uint64)
     for low in range(start, stop, ROWS_AT_ONCE):
         n_rows = min(ROWS_AT_ONCE, stop - low)
-        _take_columns(route, low, n_rows, turned, columns)
+        turned_block = -1
+        for u in range(len(route.features)):
+            feature = route.features[u]
+            block, column = feature // COLUMNS, feature % COLUMNS
+            if block != turned_block:
+                turn(route.words[block], low, n_rows, per_word, turned)
+                turned_block = block
+            codes, at = turned[column % per_word], column // per_word
+            for i in range(part):
+                columns[u, i] = codes[i * row_words + at]
         at = leaves[low : low + n_rows]
-        if route.per_word == NARROW:
-            _ask(columns.view(np.uint8), route, at)
+        if per_word == NARROW:
+            meet_splits(columns.view(np.uint8), route.splits, route.sides, at)
         else:
-            _ask(columns.view(np.uint16), route, at)
+            meet_splits(columns.view(np.uint16), route.splits, route.sides, at)
 
 
-_SUM_RUN = (
-    _RUNS,
-    ROUTE_TYPE,
-    numba.float64[:, ::1],
-    numba.float64[::1],
-    _LEAVES,
-    numba.float64[:, :, ::1],
+@kernel(
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        _RUNS,
+        ROUTE_TYPE,
+        numba.float64[:, ::1],
+        numba.float64[::1],
+        _LEAVES,
+        numba.float64[:, :, ::1],
+    )
 )
-
-
-@kernel(numba.void(numba.int64, *_SUM_RUN))
-def _sum_run(r, runs, route, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
-    start, stop, in_class = runs[r, 0], runs[r, 1], runs[r, 2]
-    send(route, start, stop, leaves)
-    sums[r] = 0.0
-    first = sums[r, in_class] if len(weights) == 1 else sums[r, 0]
-    second, counts = sums[r, 1], sums[r, 2]
-    two_weights, weighted = len(weights) == 2, len(sample_weight) > 0
-    for i in range(start, stop):
-        leaf = np.uint64(leaves[i])
-        first[leaf] += weights[0, i]
-        if two_weights:
-            second[leaf] += weights[1, i]
-        counts[leaf] += sample_weight[i] if weighted else 1.0
-
-
-@kernel(numba.void(numba.int64[::1], numba.int64, *_SUM_RUN))
 def sum_leaves(queue, n, runs, route, weights, sample_weight, leaves, sums):  # type: ignore[no-untyped-def]
     """For runs from the queue write each row's leaf, and sums of weights to sums[run, half, leaf].
 
     One weight per row is summed by class; of two, each has a half of its own. Sample weights, all 1
     if there are none, go to sums[run, 2, leaf].
     """
+    two_weights, weighted = len(weights) == 2, len(sample_weight) > 0
     r = take(queue)
     while r < n:
-        _sum_run(r, runs, route, weights, sample_weight, leaves, sums)
+        start, stop, in_class = runs[r, 0], runs[r, 1], runs[r, 2]
+        send(route, start, stop, leaves)
+        sums[r] = 0.0
+        first = sums[r, 0 if two_weights else in_class]
+        second, counts = sums[r, 1], sums[r, 2]
+        for i in range(start, stop):
+            leaf = np.uint64(leaves[i])
+            first[leaf] += weights[0, i]
+            if two_weights:
+                second[leaf] += weights[1, i]
+            counts[leaf] += sample_weight[i] if weighted else 1.0
         r = take(queue)
 
 
-_RESCALE_RUN = (
-    _RUNS,
-    numba.uint8[::1],
-    numba.float64[:, ::1],
-    numba.float64[::1],
-    numba.float64[::1],
-    numba.float64[::1],
+@kernel(
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        _RUNS,
+        _LEAVES,
+        numba.float64[:, ::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+    ),
+    error_model="numpy",
 )
-
-
-@kernel(numba.void(numba.int64, *_RESCALE_RUN), error_model="numpy")
-def _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
-    start, stop = runs[r, 0], runs[r, 1]
-    factor = factors[runs[r, 2]]
-    weighted = len(sample_weight) > 0
-    total = 0.0
-    for i in range(start, stop):
-        weight = weights[i] * factor[leaves[i]]
-        weights[i] = weight
-        total += weight * weight / sample_weight[i] if weighted else weight * weight
-    squares[r] = total
-
-
-@kernel(numba.void(numba.int64[::1], numba.int64, *_RESCALE_RUN))
 def rescale(queue, n, runs, leaves, factors, sample_weight, weights, squares):  # type: ignore[no-untyped-def]
     """For runs from the queue multiply weights by factors[class, leaf], and write Σ weight² / w to squares.
 
     w is the sample weight; an empty sample_weight means that all are 1.
     """
+    weighted = len(sample_weight) > 0
     r = take(queue)
     while r < n:
-        _rescale_run(r, runs, leaves, factors, sample_weight, weights, squares)
+        factor = factors[runs[r, 2]]
+        total = 0.0
+        for i in range(runs[r, 0], runs[r, 1]):
+            weight = weights[i] * factor[leaves[i]]
+            weights[i] = weight
+            total += weight * weight / sample_weight[i] if weighted else weight * weight
+        squares[r] = total
         r = take(queue)
 
 
-_LOGISTIC_RUN = (
-    _RUNS,
-    numba.uint8[::1],
-    numba.float64[::1],
-    numba.float64[::1],
-    numba.float64[::1],
-    numba.float64[:, ::1],
-    numba.float64[:, ::1],
+@kernel(
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        _RUNS,
+        _LEAVES,
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
+    )
 )
-
-
-@kernel(numba.void(numba.int64, *_LOGISTIC_RUN))
-def _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
-    sign = 1.0 if runs[r, 2] == 0 else -1.0
-    loss = curvature = square = 0.0
-    weighted = len(sample_weight) > 0
-    for i in range(runs[r, 0], runs[r, 1]):
-        score = scores[i] + values[leaves[i]]
-        scores[i] = score
-        margin = sign * score
-        small = math.exp(-abs(margin))
-        wrong = 1.0 / (1.0 + small) if margin < 0.0 else small / (1.0 + small)
-        bend = small / (1.0 + small) ** 2
-        weight = sample_weight[i] if weighted else 1.0
-        weights[0, i] = sign * weight * wrong
-        weights[1, i] = weight * bend
-        loss += weight * (math.log1p(small) + max(-margin, 0.0))
-        curvature += weight * bend
-        square += weight * bend * bend
-    sums[r, 0] = loss
-    sums[r, 1] = curvature
-    sums[r, 2] = square
-
-
-@kernel(numba.void(numba.int64[::1], numba.int64, *_LOGISTIC_RUN))
 def step_logistic(queue, n, runs, leaves, values, sample_weight, scores, weights, sums):  # type: ignore[no-untyped-def]
     """For runs from the queue add each row's leaf value to its score, and write gradient and curvature.
 
     sums[run]: the logistic loss, Σ curvature, and Σ curvature² / sample weight.
     """
+    weighted = len(sample_weight) > 0
     r = take(queue)
     while r < n:
-        _logistic_run(r, runs, leaves, values, sample_weight, scores, weights, sums)
+        sign = 1.0 if runs[r, 2] == 0 else -1.0
+        loss = curvature = square = 0.0
+        for i in range(runs[r, 0], runs[r, 1]):
+            score = scores[i] + values[leaves[i]]
+            scores[i] = score
+            margin = sign * score
+            small = math.exp(-abs(margin))
+            wrong = 1.0 / (1.0 + small) if margin < 0.0 else small / (1.0 + small)
+            bend = small / (1.0 + small) ** 2
+            weight = sample_weight[i] if weighted else 1.0
+            weights[0, i] = sign * weight * wrong
+            weights[1, i] = weight * bend
+            loss += weight * (math.log1p(small) + max(-margin, 0.0))
+            curvature += weight * bend
+            square += weight * bend * bend
+        sums[r, 0] = loss
+        sums[r, 1] = curvature
+        sums[r, 2] = square
         r = take(queue)

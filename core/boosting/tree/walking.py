@@ -73,9 +73,10 @@ _NODES = numba.types.NamedTuple(
 )
 def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[no-untyped-def]
     n_splits = len(split_leaf)
-    hangs_at = np.full(n_splits + 1, -1)  # which entry of `child` names a leaf
-    level = np.zeros(n_splits + 1, dtype=np.int64)
+    hangs_at = np.empty(n_splits + 1, dtype=np.int64)  # which entry of `child` names a leaf
+    level = np.empty(n_splits + 1, dtype=np.int64)
     weight = np.empty(2 * n_splits + 1)
+    depth = level[0] = 0
     for s in range(n_splits):
         leaf = split_leaf[s]
         if s > 0:
@@ -84,6 +85,7 @@ def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[
         hangs_at[s + 1] = 2 * (root + s)
         level[leaf] += 1
         level[s + 1] = level[leaf]
+        depth = max(depth, level[leaf])
     for leaf in range(n_splits + 1):
         node = root + n_splits + leaf
         nodes.child[hangs_at[leaf]] = node
@@ -96,7 +98,7 @@ def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[
         share = weight[above - root] / weight[s] if weight[s] > 0.0 else 0.5
         nodes.mean[root + s] = share * nodes.mean[above] + (1.0 - share) * nodes.mean[below]
     nodes.root[tree] = root
-    nodes.depth[tree] = level.max()
+    nodes.depth[tree] = depth
 
 
 def link(
@@ -138,12 +140,10 @@ def link(
     return nodes
 
 
-_MATRIX = numba.float64[:, ::1]
-_READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
-_READ_ONLY_ROW = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
 
-@kernel(numba.int64(numba.float64, numba.int64, _NODES))
+@kernel(numba.int64(numba.float64, numba.int64, _NODES), inner=True)
 def _next(x, node, nodes):  # type: ignore[no-untyped-def]
     first = nodes.set[node]
     if first == NO_SET:
@@ -157,29 +157,23 @@ def _next(x, node, nodes):  # type: ignore[no-untyped-def]
     return nodes.child[np.uint64(2 * node + np.int64(above))]
 
 
-@kernel(*[numba.int64(row, numba.int64, _NODES) for row in (_F1, _READ_ONLY_ROW)])
-def _find_leaf(x, node, nodes):  # type: ignore[no-untyped-def]
-    while nodes.child[np.uint64(2 * node)] != node:
-        node = _next(x[nodes.feature[node]], node, nodes)
-    return node
-
-
-@kernel(
-    numba.void(_MATRIX, _NODES, numba.int64, numba.int64, _F1),
-    numba.void(_READ_ONLY_MATRIX, _NODES, numba.int64, numba.int64, _F1),
-)
+@kernel(numba.void(_MATRIX, _NODES, numba.int64, numba.int64, _F1))
 def add_scores(X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
     """Add the values of trees first:last to the scores, tree by tree, a block of rows at a time."""
     if X.shape[0] < FEW_ROWS:
         for i in range(X.shape[0]):
             for t in range(first, last):
-                scores[i] += nodes.mean[_find_leaf(X[i], nodes.root[t], nodes)]
+                node = nodes.root[t]
+                while nodes.child[np.uint64(2 * node)] != node:
+                    node = _next(X[i, nodes.feature[node]], node, nodes)
+                scores[i] += nodes.mean[node]
         return
     at = np.empty(ROWS_AT_ONCE, dtype=np.int64)
     for low in range(0, X.shape[0], ROWS_AT_ONCE):
         n = min(ROWS_AT_ONCE, X.shape[0] - low)
         for t in range(first, last):
-            at[:n] = nodes.root[t]
+            for i in range(n):
+                at[i] = nodes.root[t]
             for _ in range(nodes.depth[t]):
                 for i in range(n):
                     node = at[i]
@@ -188,7 +182,7 @@ def add_scores(X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
                 scores[low + i] += nodes.mean[at[i]]
 
 
-@kernel(numba.void(_MATRIX, _NODES, _MATRIX), numba.void(_READ_ONLY_MATRIX, _NODES, _MATRIX))
+@kernel(numba.void(_MATRIX, _NODES, numba.float64[:, ::1]))
 def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
     """Add to parts[row, feature] what the mean changes by where that feature is asked."""
     for i in range(X.shape[0]):
