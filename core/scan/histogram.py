@@ -1,7 +1,6 @@
 """Histograms: the (positive, negative) mass of every bin of every feature."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -46,7 +45,7 @@ def fill_histograms(
     O(n_features · n_rows). A feature is summed by one thread in the order of the rows, so the
     result is the same for any number of threads.
     """
-    run(_fill_serial, _fill_parallel, codes, weights, n_positives, histograms)
+    _add_up(codes, _NO_ROWS, weights, n_positives, True, histograms)
 
 
 def change_histograms(
@@ -74,21 +73,26 @@ def change_histograms(
     -----
     O(n_features · n_changed): for a fifth of the rows it takes a third of the time of filling.
     """
-    run(_change_serial, _change_parallel, codes, rows, changes, n_positives, histograms)
+    _add_up(codes, rows, changes, n_positives, False, histograms)
 
 
-def run(
-    serial: Callable[..., None],
-    parallel: Callable[..., None],
+def _add_up(
     codes: Codes,
-    *arguments: object,
+    rows: npt.NDArray[np.uint32],
+    weights: npt.NDArray[np.float64],
+    n_positives: int,
+    is_filled: bool,
+    histograms: npt.NDArray[np.float64],
 ) -> None:
-    """Run one of a kernel's two forms: threads where they pay, one at a time."""
+    """Fill or change histograms: in threads where they pay, one table at a time."""
+    is_narrow = codes.dtype == np.uint8
+    by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
+    arguments = (*by_width, rows, weights, n_positives, is_filled, histograms)
     if codes.size < PARALLEL_CELLS or numba.get_num_threads() == 1:
-        serial(codes, *arguments)
+        _add_up_features(0, len(codes), *arguments)
         return
     with PARALLEL_LOCK:
-        parallel(codes, *arguments)
+        _add_up_parallel(*arguments)
 
 
 def slot(code: Any, last: Any) -> Any:
@@ -119,97 +123,87 @@ def _overload_slots_of(codes, n_slots):  # type: ignore[no-untyped-def]
 WIDTHS = (numba.uint8, numba.uint16)
 
 
-@kernel(*[numba.void(width[::1], numba.float64[::1], numba.float64[::1]) for width in WIDTHS])
-def _fill(codes, weights, histogram):  # type: ignore[no-untyped-def]
-    n_rows = np.uint64(len(codes))
+# Arrays of the types that a call has no use for.
+_NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
+_NO_ROWS = np.empty(0, dtype=np.uint32)
+
+
+@kernel(
+    *[
+        numba.void(
+            width[::1], numba.uint32[::1], numba.float64[::1], numba.boolean, numba.float64[::1]
+        )
+        for width in WIDTHS
+    ],
+    inner=True,
+)
+def _add_up_column(codes, rows, weights, is_filled, histogram):  # type: ignore[no-untyped-def]
+    """Fill a histogram with the weights of all rows, or add changes of some rows' weights to it."""
+    n_rows = np.uint64(len(weights))
     last = np.uint64(len(histogram) - 1)
     i = np.uint64(0)
-    if n_rows < FEW_ROWS:
-        histogram[:] = 0.0
+    if is_filled and n_rows < FEW_ROWS:
+        for code in range(len(histogram)):
+            histogram[code] = 0.0
         while i < n_rows:
             histogram[slot(codes[i], last)] += weights[i]
             i += np.uint64(1)
         return
     # Four sub-histograms: consecutive rows of one bin would wait for each other's addition.
     part = np.zeros((4, len(histogram)))
-    while i + np.uint64(3) < n_rows:  # unsigned, so that numba drops the test for negative indices
-        part[0, slot(codes[i], last)] += weights[i]
-        part[1, slot(codes[i + np.uint64(1)], last)] += weights[i + np.uint64(1)]
-        part[2, slot(codes[i + np.uint64(2)], last)] += weights[i + np.uint64(2)]
-        part[3, slot(codes[i + np.uint64(3)], last)] += weights[i + np.uint64(3)]
-        i += np.uint64(4)
-    while i < n_rows:
-        part[0, slot(codes[i], last)] += weights[i]
-        i += np.uint64(1)
+    if is_filled:
+        while (
+            i + np.uint64(3) < n_rows
+        ):  # unsigned, so that numba drops the test for negative indices
+            for k in range(4):
+                at = i + np.uint64(k)
+                part[k, slot(codes[at], last)] += weights[at]
+            i += np.uint64(4)
+        while i < n_rows:
+            part[0, slot(codes[i], last)] += weights[i]
+            i += np.uint64(1)
+    else:
+        while i + np.uint64(3) < n_rows:
+            for k in range(4):
+                at = i + np.uint64(k)
+                part[k, slot(codes[rows[at]], last)] += weights[at]
+            i += np.uint64(4)
+        while i < n_rows:
+            part[0, slot(codes[rows[i]], last)] += weights[i]
+            i += np.uint64(1)
     for code in range(len(histogram)):
-        histogram[code] = (part[0, code] + part[1, code]) + (part[2, code] + part[3, code])
+        total = (part[0, code] + part[1, code]) + (part[2, code] + part[3, code])
+        histogram[code] = total if is_filled else histogram[code] + total
 
 
-_SIGNATURES = [
-    numba.void(width[:, ::1], numba.float64[::1], numba.int64, numba.float64[:, :, ::1])
-    for width in WIDTHS
-]
-
-
-@kernel(*_SIGNATURES)
-def _fill_serial(codes, weights, n_positives, histograms):  # type: ignore[no-untyped-def]
-    for j in range(codes.shape[0]):
-        _fill(codes[j, :n_positives], weights[:n_positives], histograms[j, 0])
-        _fill(codes[j, n_positives:], weights[n_positives:], histograms[j, 1])
-
-
-@kernel(*_SIGNATURES, parallel=True)
-def _fill_parallel(codes, weights, n_positives, histograms):  # type: ignore[no-untyped-def]
-    for j in numba.prange(codes.shape[0]):
-        _fill(codes[j, :n_positives], weights[:n_positives], histograms[j, 0])
-        _fill(codes[j, n_positives:], weights[n_positives:], histograms[j, 1])
-
-
-@kernel(
-    *[
-        numba.void(width[::1], numba.uint32[::1], numba.float64[::1], numba.float64[::1])
-        for width in WIDTHS
-    ]
+_ARGUMENTS = (
+    numba.uint8[:, ::1],
+    numba.uint16[:, ::1],
+    numba.uint32[::1],
+    numba.float64[::1],
+    numba.int64,
+    numba.boolean,
+    numba.float64[:, :, ::1],
 )
-def _change(codes, rows, changes, histogram):  # type: ignore[no-untyped-def]
-    part = np.zeros((4, len(histogram)))
-    n_rows = np.uint64(len(rows))
-    last = np.uint64(len(histogram) - 1)
-    i = np.uint64(0)
-    while i + np.uint64(3) < n_rows:
-        part[0, slot(codes[rows[i]], last)] += changes[i]
-        part[1, slot(codes[rows[i + np.uint64(1)]], last)] += changes[i + np.uint64(1)]
-        part[2, slot(codes[rows[i + np.uint64(2)]], last)] += changes[i + np.uint64(2)]
-        part[3, slot(codes[rows[i + np.uint64(3)]], last)] += changes[i + np.uint64(3)]
-        i += np.uint64(4)
-    while i < n_rows:
-        part[0, slot(codes[rows[i]], last)] += changes[i]
-        i += np.uint64(1)
-    for code in range(len(histogram)):
-        histogram[code] += (part[0, code] + part[1, code]) + (part[2, code] + part[3, code])
 
 
-_CHANGE = [
-    numba.void(
-        width[:, ::1],
-        numba.uint32[::1],
-        numba.float64[::1],
-        numba.int64,
-        numba.float64[:, :, ::1],
-    )
-    for width in WIDTHS
-]
+@kernel(numba.void(numba.int64, numba.int64, *_ARGUMENTS))
+def _add_up_features(first, stop, narrow, wide, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
+    """Add up features first:stop of the codes of either width."""
+    m = n_positives
+    for j in range(first, stop):
+        for k in range(2):
+            start, end = (m, len(weights)) if k else (0, m)
+            own, listed = weights[start:end], rows[start:end]
+            if len(narrow) > 0:
+                codes = narrow[j, start:] if is_filled else narrow[j]
+                _add_up_column(codes, listed, own, is_filled, histograms[j, k])
+            else:
+                codes_wide = wide[j, start:] if is_filled else wide[j]
+                _add_up_column(codes_wide, listed, own, is_filled, histograms[j, k])
 
 
-@kernel(*_CHANGE)
-def _change_serial(codes, rows, changes, n_positives, histograms):  # type: ignore[no-untyped-def]
-    for j in range(codes.shape[0]):
-        _change(codes[j], rows[:n_positives], changes[:n_positives], histograms[j, 0])
-        _change(codes[j], rows[n_positives:], changes[n_positives:], histograms[j, 1])
-
-
-@kernel(*_CHANGE, parallel=True)
-def _change_parallel(codes, rows, changes, n_positives, histograms):  # type: ignore[no-untyped-def]
-    for j in numba.prange(codes.shape[0]):
-        _change(codes[j], rows[:n_positives], changes[:n_positives], histograms[j, 0])
-        _change(codes[j], rows[n_positives:], changes[n_positives:], histograms[j, 1])
+@kernel(numba.void(*_ARGUMENTS), parallel=True)
+def _add_up_parallel(narrow, wide, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
+    for j in numba.prange(histograms.shape[0]):
+        _add_up_features(j, j + 1, narrow, wide, rows, weights, n_positives, is_filled, histograms)
