@@ -10,7 +10,7 @@ the other: with the missing above all values such a pair is ordered rightly or w
 code on, with the missing below up to it.
 """
 
-from collections.abc import Callable
+import math
 
 import numba
 import numpy as np
@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.float64]
 
 # Sharing features out to threads costs some 20 microseconds; this many cells repay it.
 PARALLEL_CELLS = 100_000
+
+# Codes of the width that a call has no use for.
+_NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
 
 
 def fill_masses(
@@ -52,10 +55,11 @@ def fill_masses(
     O(n_features · n_pairs). A feature is summed by one thread in the order of the pairs, so the
     result is the same for any number of threads.
     """
-    arguments = (codes, better, worse, weights, n_bins, masses)
-    run: Callable[..., None] = _fill_serial
+    is_narrow = codes.dtype == np.uint8
+    by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
+    arguments = (*by_width, better, worse, weights, n_bins, masses)
     if len(codes) * len(better) < PARALLEL_CELLS or numba.get_num_threads() == 1:
-        run(*arguments)
+        _fill_features(0, len(codes), *arguments)
         return
     with PARALLEL_LOCK:
         _fill_parallel(*arguments)
@@ -71,7 +75,8 @@ def fill_masses(
             numba.float64[:, ::1],
         )
         for code in WIDTHS
-    ]
+    ],
+    inner=True,
 )
 def _add_differences(column, better, worse, weights, differences):  # type: ignore[no-untyped-def]
     """Enter each pair at both ends of its interval of cuts.
@@ -81,7 +86,9 @@ def _add_differences(column, better, worse, weights, differences):  # type: igno
     pairs whose better (2) or worse (3) one is missing; their entries in the last slot mean nothing.
     """
     last = np.uint64(differences.shape[1] - 1)
-    differences[:] = 0.0
+    for row in range(4):
+        for code in range(differences.shape[1]):
+            differences[row, code] = 0.0
     for p in range(len(better)):
         a = slot(column[better[p]], last)
         b = slot(column[worse[p]], last)
@@ -94,7 +101,7 @@ def _add_differences(column, better, worse, weights, differences):  # type: igno
         differences[row, high] -= weight
 
 
-@kernel(numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, :, ::1]))
+@kernel(numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, :, ::1]), inner=True)
 def _sum_differences(differences, n_bins, masses):  # type: ignore[no-untyped-def]
     """Write d+ and d- of the cuts -1 to n_bins - 2 to masses[missing above?, wrongly?, cut + 1]."""
     right = wrong = better_missing = worse_missing = 0.0
@@ -115,33 +122,33 @@ def _sum_differences(differences, n_bins, masses):  # type: ignore[no-untyped-de
         masses[0, 1, k] += better_missing
 
 
-_FILL = [
-    numba.void(
-        code[:, ::1],
-        numba.uint32[::1],
-        numba.uint32[::1],
-        numba.float64[::1],
-        numba.int64[::1],
-        numba.float64[:, :, :, ::1],
-    )
-    for code in WIDTHS
-]
+_FILL = (
+    numba.uint8[:, ::1],
+    numba.uint16[:, ::1],
+    numba.uint32[::1],
+    numba.uint32[::1],
+    numba.float64[::1],
+    numba.int64[::1],
+    numba.float64[:, :, :, ::1],
+)
 
 
-@kernel(*_FILL)
-def _fill_serial(codes, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
+@kernel(numba.void(numba.int64, numba.int64, *_FILL))
+def _fill_features(first, stop, narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
+    """Fill the masses of features first:stop from the codes of either width."""
     differences = np.empty((4, masses.shape[3]))
-    for j in range(codes.shape[0]):
-        _add_differences(codes[j], better, worse, weights, differences)
+    for j in range(first, stop):
+        if len(narrow) > 0:
+            _add_differences(narrow[j], better, worse, weights, differences)
+        else:
+            _add_differences(wide[j], better, worse, weights, differences)
         _sum_differences(differences, n_bins[j], masses[j])
 
 
-@kernel(*_FILL, parallel=True)
-def _fill_parallel(codes, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
-    for j in numba.prange(codes.shape[0]):
-        differences = np.empty((4, masses.shape[3]))
-        _add_differences(codes[j], better, worse, weights, differences)
-        _sum_differences(differences, n_bins[j], masses[j])
+@kernel(numba.void(*_FILL), parallel=True)
+def _fill_parallel(narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
+    for j in numba.prange(masses.shape[0]):
+        _fill_features(j, j + 1, narrow, wide, better, worse, weights, n_bins, masses)
 
 
 @kernel(
@@ -198,28 +205,6 @@ def rescale_pairs(column, better, worse, weights, first, width, factors):  # typ
 
 
 @kernel(
-    numba.void(
-        numba.float64[:, ::1],
-        numba.boolean[:, ::1],
-        numba.int64,
-        numba.int64,
-        numba.float64[::1],
-    )
-)
-def _write_gains(masses, possible, n_bins, criterion, gains):  # type: ignore[no-untyped-def]
-    """Write the gain of every cut, as `core.scan.Criterion` defines it."""
-    for k in range(n_bins):
-        plus = max(masses[0, k], 0.0) if possible[0, k] else 0.0
-        minus = max(masses[1, k], 0.0) if possible[1, k] else 0.0
-        if criterion == 0:
-            gains[k] = abs(plus - minus)
-        else:
-            # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
-            root = plus + minus + 2.0 * np.sqrt(plus * minus) + 1e-300
-            gains[k] = (plus - minus) ** 2 / root
-
-
-@kernel(
     numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64))(
         numba.float64[:, :, :, ::1],
         numba.boolean[:, :, :, ::1],
@@ -232,6 +217,7 @@ def _write_gains(masses, possible, n_bins, criterion, gains):  # type: ignore[no
 def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: ignore[no-untyped-def]
     """Find the best cut of all features: feature (-1 for none), cut, missing above?, gain.
 
+    A gain is as `core.scan.Criterion` defines it.
     `possible` tells where there is any pair to be ordered rightly or wrongly. Of those within a
     share `tie` of the best, the lowest feature is taken, then the lowest cut, then missing below.
     """
@@ -239,8 +225,17 @@ def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: i
     best = 0.0
     for j in range(len(n_bins)):
         for side in range(2 if has_missing[j] else 1):
-            _write_gains(masses[j, side], possible[j, side], n_bins[j], criterion, gains[j, side])
-            best = max(best, gains[j, side].max())
+            for k in range(n_bins[j]):
+                plus = max(masses[j, side, 0, k], 0.0) if possible[j, side, 0, k] else 0.0
+                minus = max(masses[j, side, 1, k], 0.0) if possible[j, side, 1, k] else 0.0
+                if criterion == 0:
+                    gain = abs(plus - minus)
+                else:
+                    # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
+                    root = plus + minus + 2.0 * math.sqrt(plus * minus) + 1e-300
+                    gain = (plus - minus) ** 2 / root
+                gains[j, side, k] = gain
+                best = max(best, gain)
     least = best * (1.0 - tie)
     if least > 0.0:
         for j in range(len(n_bins)):
