@@ -267,7 +267,7 @@ def gather_columns(X, rows, first, columns):  # type: ignore[no-untyped-def]
                 columns[j, i] = X[rows[i], first + j]
 
 
-@kernel(numba.int64(numba.float64[::1], numba.int64, numba.float64))
+@kernel(numba.int64(numba.float64[::1], numba.int64, numba.float64), inner=True)
 def _count_below(padded, step, value):  # type: ignore[no-untyped-def]
     """Count the edges below a value: a binary search without branches to mispredict."""
     count = 0
@@ -287,8 +287,9 @@ def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
     while size <= len(edges):
         size *= 2
     narrow, half = size == N_CODES, size // 2
-    padded = np.full(size, np.inf)
-    padded[: len(edges)] = edges
+    padded = np.empty(size)
+    for i in range(size):
+        padded[i] = edges[i] if i < len(edges) else np.inf
     has_missing = False
     for i in range(len(column)):
         value = column[i]

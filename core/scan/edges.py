@@ -1,5 +1,7 @@
 """Where a column is cut into bins of equal mass."""
 
+import math
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +43,7 @@ def edges_of_sorted(
     return edges[: cut_ordered(ordered, cumulative, edges)] + 0.0  # so that no edge is -0.0
 
 
-@kernel(numba.int64(numba.float64[::1], numba.float64, numba.int64))
+@kernel(numba.int64(numba.float64[::1], numba.float64, numba.int64), inner=True)
 def _upper_bound(ordered, value, start):  # type: ignore[no-untyped-def]
     """Find the first position from `start` on that holds more than the value, or NaN."""
     n = len(ordered)
@@ -85,7 +87,16 @@ def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
     n_edges = end = 0
     for bins_left in range(max_bins, 1, -1):
         target = spent + (total - spent) / bins_left
-        last = np.searchsorted(cumulative[:n], target) if weighted else int(np.ceil(target)) - 1
+        if weighted:
+            last, high = 0, n  # the first row that reaches the target
+            while last < high:
+                middle = (last + high) // 2
+                if cumulative[middle] < target:
+                    last = middle + 1
+                else:
+                    high = middle
+        else:
+            last = math.ceil(target) - 1
         last = min(max(last, end), n - 1)  # a light row may be lost in the sum: still go on
         end = _upper_bound(ordered, ordered[last], last)
         if end == n:

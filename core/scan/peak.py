@@ -10,6 +10,7 @@ is 1 above the cut and 0 below
 The bins of a categorical feature are put in order first; see `categories`.
 """
 
+import math
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -126,7 +127,7 @@ def bins_after(
     return above
 
 
-@kernel(numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, ::1]))
+@kernel(numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, ::1]), inner=True)
 def _sum_from_both_ends(histogram, n_bins, sums):  # type: ignore[no-untyped-def]
     """Write the mass below cut c to sums[:2, c + 1], above it to sums[2:, c + 1]; p, then n."""
     below_p = below_n = above_p = above_n = 0.0
@@ -151,6 +152,7 @@ def _sum_from_both_ends(histogram, n_bins, sums):  # type: ignore[no-untyped-def
         numba.float64,
         numba.float64[::1],
     ),
+    inner=True,
     error_model="numpy",
 )
 def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ignore[no-untyped-def]
@@ -175,7 +177,7 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
             plus = (sums[2, c] + above_p) * (sums[1, c] + below_n)
             minus = (sums[3, c] + above_n) * (sums[0, c] + below_p)
             # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
-            root = plus + minus + 2.0 * np.sqrt(plus * minus) + 1e-300
+            root = plus + minus + 2.0 * math.sqrt(plus * minus) + 1e-300
             gains[c] = scale * (plus - minus) ** 2 / root
 
 
@@ -188,7 +190,8 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
         numba.float64,
         numba.float64[:, ::1],
         numba.float64[:, ::1],
-    )
+    ),
+    inner=True,
 )
 def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1."""
@@ -203,7 +206,7 @@ def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gain
         gains[1, 0] = 0.0
 
 
-@kernel(numba.float64(numba.float64[::1]), fastmath={"nnan", "nsz"})
+@kernel(numba.float64(numba.float64[::1]), inner=True, fastmath={"nnan", "nsz"})
 def _greatest(values):  # type: ignore[no-untyped-def]
     """Give the maximum; apart, so that the compiler may turn it into vector code."""
     greatest = 0.0
@@ -220,7 +223,8 @@ def _greatest(values):  # type: ignore[no-untyped-def]
         numba.float64,
         numba.int64[::1],
         numba.float64[:, ::1],
-    )
+    ),
+    inner=True,
 )
 def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # type: ignore[no-untyped-def]
     """Write a categorical feature's bins in order, and their histogram; returns how many have mass.
@@ -268,6 +272,7 @@ def _find_peak(  # type: ignore[no-untyped-def]
     gains = np.empty((2, n_slots))
     ordered = np.empty((2, n_slots))
     best = np.zeros(n_features)
+    greatest = 0.0
     for j in range(n_features):
         histogram, n = histograms[j], n_bins[j]
         if is_categorical[j]:
@@ -280,7 +285,8 @@ def _find_peak(  # type: ignore[no-untyped-def]
         best[j] = _greatest(gains[0, :n])
         if has_missing[j]:
             best[j] = max(best[j], _greatest(gains[1, :n]))
-    least = best.max() * (1.0 - TIE)
+        greatest = max(greatest, best[j])
+    least = greatest * (1.0 - TIE)
     if least <= 0.0:
         return -1, -1, False, 0.0, 0
     feature = 0

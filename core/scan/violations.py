@@ -20,7 +20,7 @@ _F = numba.float64
 _FLOATS = numba.float64[::1]
 
 
-@kernel(numba.int64(_FLOATS, _F))
+@kernel(numba.int64(_FLOATS, _F), inner=True)
 def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
     """Count the leading values of a falling array that are not below a bound."""
     first, last = 0, len(z)
@@ -33,25 +33,27 @@ def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
     return first
 
 
-@kernel(numba.types.Tuple((_F, numba.int64))(_FLOATS, _FLOATS, _FLOATS, _F))
+@kernel(_F(_FLOATS, _FLOATS, _FLOATS, _F), inner=True)
 def _sum_to(z, above, sums, mass):  # type: ignore[no-untyped-def]
-    """Sum the scores of so much mass from the top; tell the row in which it ends."""
+    """Sum the scores of so much mass from the top."""
     row = 0
     while row < len(z) - 1 and above[row + 1] <= mass:
         row += 1
-    return sums[row] + (mass - above[row]) * z[row], row
+    return sums[row] + (mass - above[row]) * z[row]
 
 
-@kernel(numba.void(_FLOATS, _FLOATS, _FLOATS))
+@kernel(numba.void(_FLOATS, _FLOATS, _FLOATS), inner=True)
 def _share_among_ties(z, q, crossed):  # type: ignore[no-untyped-def]
     """Share what negatives of one score have got among them, in proportion to their weights."""
     first = 0
     while first < len(z):
         last = first + 1
+        together, weight = crossed[first], q[first]
         while last < len(z) and z[last] == z[first]:
+            together += crossed[last]
+            weight += q[last]
             last += 1
         if last - first > 1:
-            together, weight = crossed[first:last].sum(), q[first:last].sum()
             for j in range(first, last):
                 crossed[j] = together * (q[j] / weight)
         first = last
@@ -92,9 +94,9 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
     for j in range(k):
         above[j + 1] = min(above[j] + q[j], top)
         sums[j + 1] = sums[j] + (above[j + 1] - above[j]) * z[j]
-    sum_low, _ = _sum_to(z, above, sums, low)
-    sum_high, _ = _sum_to(z, above, sums, high)
-    crossed[:] = 0.0  # first the positive mass by the last row of its run
+    sum_low, sum_high = _sum_to(z, above, sums, low), _sum_to(z, above, sums, high)
+    for j in range(k):
+        crossed[j] = 0.0  # first the positive mass by the last row of its run
     stop_low = stop_high = 0.0  # and at the ends of the window, which may lie within a row
     value = loss = 0.0
     for i in range(len(s)):
