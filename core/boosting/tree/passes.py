@@ -81,10 +81,17 @@ class Passes:
         leaf, feature, cut, missing_above = splits.cuts.T
         features, asked = np.unique(feature, return_inverse=True)
         missing = self.table.blocks[features // COLUMNS, N_CODES] - 1
+        questions = np.empty((len(cut), 5), dtype=np.int64)
+        questions[:, 0] = leaf
+        questions[:, 1] = asked
+        questions[:, 2] = cut + 1
         # The missing code, the greatest, ends the interval of those above or follows it.
-        first, width = cut + 1, missing[asked] - 2 + missing_above - cut
-        place = np.where(cut == BY_SIDES, np.arange(len(cut)) * splits.sides.shape[1], -1)
-        questions = np.column_stack([leaf, asked, first, width, place])
+        questions[:, 3] = missing[asked] - 2 + missing_above - cut
+        questions[:, 4] = -1
+        n_codes = splits.sides.shape[1]
+        if n_codes > 0:
+            by_sides = np.flatnonzero(cut == BY_SIDES)
+            questions[by_sides, 4] = by_sides * n_codes
         return routing.Route(
             self.table.words, self.table.per_word, features, questions, splits.sides.reshape(-1)
         )
