@@ -189,7 +189,7 @@ def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type
     return n
 
 
-@kernel(numba.boolean(numba.float64[:, ::1], numba.int64))
+@kernel(numba.boolean(numba.float64[:, ::1], numba.int64), inner=True)
 def are_alike(mixed, n):  # type: ignore[no-untyped-def]
     """Say whether all bins have one believed share, so that their order means nothing."""
     if n < 2:

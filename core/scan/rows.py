@@ -68,7 +68,8 @@ def add_codes(words, row, weight, n_words, per_word, histogram):  # type: ignore
         numba.int64,
         numba.uint32[::1],
         numba.uint32[::1],
-    )
+    ),
+    inner=True,
 )
 def divide_rows(words, per_word, column, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
     """Divide rows[start:stop] by the codes of a column of a block; return how many lie above.
@@ -107,7 +108,8 @@ def divide_rows(words, per_word, column, above, start, stop, rows, divided):  # 
         numba.uint32[::1],
         numba.int64,
         numba.int64,
-    )
+    ),
+    inner=True,
 )
 def gather_rows(divided, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
     """Copy divided[start:middle] to rows[above:] and divided[middle:stop], reversed, to rows[below:]."""

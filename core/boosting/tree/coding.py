@@ -130,7 +130,8 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 
 
 @kernel(
-    numba.void(numba.float64[::1], numba.float64[::1], numba.int64, numba.int64, numba.int64[::1])
+    numba.void(numba.float64[::1], numba.float64[::1], numba.int64, numba.int64, numba.int64[::1]),
+    inner=True,
 )
 def find_bins(values, table, n_steps, missing, found):  # type: ignore[no-untyped-def]
     """Write the bin of each value of a column."""

@@ -35,6 +35,7 @@ def _add_rows(words, rows, weights, sizes, least, start, stop, n_words, per_word
         numba.int64,
         numba.float64[::1],
     ),
+    inner=True,
     error_model="numpy",
 )
 def add_rows(words, per_word, rows, weights, sizes, least, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
