@@ -45,10 +45,6 @@ def reason(error: Exception) -> str:
     return str(error)
 
 
-# What a command that uses the database may meet.
-KNOWN_ERRORS = (ServiceError, OSError, DBAPIError, CommandError)
-
-
 class SettingsError(Exception):
     """Settings that break their rules, each named in a sentence."""
 
@@ -86,10 +82,6 @@ def serve(
     ] = None,
 ) -> None:
     """Run the whole service here: API, worker, dispatcher and a private broker."""
-    from alembic.util import CommandError
-    from sqlalchemy.exc import DBAPIError
-
-    from app.errors import ServiceError
     from app.supervisor import serve as supervised
     from app.supervisor.broker import BrokerError
     from app.supervisor.lock import AlreadyRunning

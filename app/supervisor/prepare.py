@@ -47,9 +47,13 @@ def prepare(settings: Settings) -> str | None:
 
 def main() -> None:
     """Migrate, make the key, answer."""
-    from app.cli.processes import KNOWN_ERRORS, reason
+    from alembic.util import CommandError
+    from sqlalchemy.exc import DBAPIError
+
+    from app.cli.processes import reason
     from app.db.migrate import upgrade
     from app.db.session import Database
+    from app.errors import ServiceError
     from app.infra.settings import Settings
 
     settings = Settings()
@@ -60,7 +64,7 @@ def main() -> None:
             key = first_key(db, settings.state_dir / "api-key")
         finally:
             db.close()
-    except KNOWN_ERRORS as error:
+    except (ServiceError, OSError, DBAPIError, CommandError) as error:
         print(json.dumps({"error": reason(error)}))  # noqa: T201 - the answer
     else:
         print(json.dumps({"key": key}))  # noqa: T201
