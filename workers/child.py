@@ -210,13 +210,16 @@ class Loading:
 def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -> Message:
     """Run one job and return the message that answers it; `send` takes those before it."""
     loading = Loading(send)
-    if "app.services.execution" not in sys.modules:
+    is_first = "app.services.preload" not in sys.modules
+    if is_first:
         loading.begin(None)  # the first job's memory is not that of the libraries
     from app.services import execution
+    from app.services.preload import preload
     from core.kernel import when_compiling
     from workers.checkpoints import Keeper
 
-    if loading.under_way:
+    preload()
+    if is_first:
         loading.end()
     try:
         limit_memory(message["memory_bytes"])

@@ -37,11 +37,9 @@ def warm_up(settings: Settings, job_waits: Callable[[], bool]) -> None:
 
     try:
         from app.services import execution
+        from app.services.preload import preload
 
-        give_way()
-        import core.boosting
-        import core.svm  # noqa: F401 - the baselines'
-
+        preload()
         give_way()
         if is_complete():
             with tempfile.TemporaryDirectory(prefix="rankwright-warm-") as folder:

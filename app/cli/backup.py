@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.processes import MANAGE, fault, reason, settings_of
+from app.cli.processes import MANAGE, fault, settings_of
 
 StateDir = Annotated[
     Path | None, typer.Option(help="Folder of all state.", envvar="RANKWRIGHT_STATE_DIR")
@@ -24,6 +24,7 @@ def backup(
     from alembic.util import CommandError
     from sqlalchemy.exc import DBAPIError
 
+    from app.db.migrate import reason
     from app.errors import ServiceError
     from app.services.backup import BackupError, back_up
     from app.services.doctor.finding import size
@@ -59,7 +60,7 @@ def restore(
     try:
         made = restore_state(source, settings.state_dir)
     except (BackupError, OSError) as error:
-        fault(reason(error))
+        fault(str(error))
     typer.echo(
         f"{settings.state_dir.absolute()} is the state of {made.made_at}: start it with `rankwright serve`"
     )

@@ -33,18 +33,6 @@ def fault(message: str) -> NoReturn:
     raise typer.Exit(1)
 
 
-def reason(error: Exception) -> str:
-    """Why a command failed, without the statement and the links that SQLAlchemy adds."""
-    from alembic.util import CommandError
-    from sqlalchemy.exc import DBAPIError
-
-    if isinstance(error, DBAPIError):
-        return f"the database refuses: {error.orig}"
-    if isinstance(error, CommandError):
-        return f"the database cannot be migrated: {error}"
-    return str(error)
-
-
 class SettingsError(Exception):
     """Settings that break their rules, each named in a sentence."""
 
@@ -170,7 +158,7 @@ def migrate() -> None:
     from alembic.util import CommandError
     from sqlalchemy.exc import DBAPIError
 
-    from app.db.migrate import upgrade
+    from app.db.migrate import reason, upgrade
     from app.errors import ServiceError
 
     try:

@@ -10,8 +10,10 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
 
 from app.db.session import Database
 
@@ -86,6 +88,15 @@ def config(connection: Connection | None = None) -> Config:
     alembic.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     alembic.attributes["connection"] = connection
     return alembic
+
+
+def reason(error: Exception) -> str:
+    """Why a command failed, without the statement and the links that SQLAlchemy adds."""
+    if isinstance(error, DBAPIError):
+        return f"the database refuses: {error.orig}"
+    if isinstance(error, CommandError):
+        return f"the database cannot be migrated: {error}"
+    return str(error)
 
 
 def _revision(connection: Connection) -> str | None:

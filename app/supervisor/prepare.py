@@ -50,8 +50,7 @@ def main() -> None:
     from alembic.util import CommandError
     from sqlalchemy.exc import DBAPIError
 
-    from app.cli.processes import reason
-    from app.db.migrate import upgrade
+    from app.db.migrate import reason, upgrade
     from app.db.session import Database
     from app.errors import ServiceError
     from app.infra.settings import Settings
