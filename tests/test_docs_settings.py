@@ -44,10 +44,10 @@ def table() -> str:
 def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
     default = "" if field.default is None else f"`{field.default}`"
     assert field.description, f"{name} has no description"
-    return f"`{PREFIX}{name.upper()}`", default, _allowed(field), field.description
+    return f"`{PREFIX}{name.upper()}`", default, _allowed(name, field), field.description
 
 
-def _allowed(field: FieldInfo) -> str:
+def _allowed(name: str, field: FieldInfo) -> str:
     """What the annotation permits: `A`, `Annotated[A, bound]`, or either of them `| None`."""
     kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
     kind = kinds[0] if type(None) in get_args(field.annotation) else field.annotation
@@ -59,7 +59,7 @@ def _allowed(field: FieldInfo) -> str:
         float: "number",
         bool: "true or false",
         Path: "path",
-        str: "URL",
+        str: "URL" if name.endswith("_url") else "text",
         SecretStr: "URL",
     }[getattr(kind, "__origin__", kind)]
     return " ".join([word, *map(_bound, bounds)])
