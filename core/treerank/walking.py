@@ -36,6 +36,7 @@ class Links(NamedTuple):
     ----------
     feature : ndarray of shape (n_nodes,), int32
     threshold : ndarray of shape (n_nodes,), float64
+        Of a leaf its number: either side of it leads back to itself.
     missing_above : ndarray of shape (n_nodes,), bool
     word : ndarray of shape (n_nodes,), int64
     next : ndarray of shape (2 * n_nodes,), int32
@@ -75,7 +76,7 @@ def link(tree: "Tree", rules: "CutRules") -> Links:
     no_cuts = np.zeros(tree.n_leaves, dtype=np.int64)
     return Links(
         np.concatenate([rules.feature[is_cut], no_cuts]).astype(np.int32),
-        np.concatenate([rules.threshold[is_cut], no_cuts]),
+        np.concatenate([rules.threshold[is_cut], np.arange(float(tree.n_leaves))]),
         np.concatenate([rules.missing_above[is_cut], no_cuts != 0]),
         np.concatenate([rules.word[is_cut], no_cuts - 1]),
         following.astype(np.int32),
@@ -128,8 +129,7 @@ def find_leaves(X: Floats, links: Links) -> Integers:
     -----
     O(n_rows · depth), in threads where that pays.
     """
-    numbers = np.arange(len(links.word), dtype=np.float64)  # of nodes: whole numbers are exact
-    return np.asarray(sum_values(X, links, numbers).astype(np.int64) - links.first_leaf[0])
+    return sum_values(X, links, links.threshold).astype(np.int64)  # whole numbers are exact
 
 
 def sum_values(X: Floats, links: Links, value: Floats) -> Floats:
@@ -185,7 +185,7 @@ def _step(X, links, with_sets, row, node):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _walk_rows(X, links, with_sets, tree, low, high, value, total):  # type: ignore[no-untyped-def]
+def _walk_rows(X, links, with_sets, tree, low, high, at):  # type: ignore[no-untyped-def]
     """Walk eight rows at a time: their steps do not wait for each other, and stay in registers."""
     root, depth = np.uint64(links.root[tree]), links.depth[tree]
     eights = low + (high - low) // 8 * 8
@@ -201,19 +201,14 @@ def _walk_rows(X, links, with_sets, tree, low, high, value, total):  # type: ign
             f = _step(X, links, with_sets, i + np.uint64(5), f)
             g = _step(X, links, with_sets, i + np.uint64(6), g)
             h = _step(X, links, with_sets, i + np.uint64(7), h)
-        total[k] += value[a]
-        total[k + 1] += value[b]
-        total[k + 2] += value[c]
-        total[k + 3] += value[d]
-        total[k + 4] += value[e]
-        total[k + 5] += value[f]
-        total[k + 6] += value[g]
-        total[k + 7] += value[h]
+        j = k - low
+        at[j], at[j + 1], at[j + 2], at[j + 3] = a, b, c, d
+        at[j + 4], at[j + 5], at[j + 6], at[j + 7] = e, f, g, h
     for k in range(eights, high):
         a = root
         for _ in range(depth):
             a = _step(X, links, with_sets, np.uint64(k), a)
-        total[k] += value[a]
+        at[k - low] = a
 
 
 @kernel(
@@ -226,18 +221,20 @@ def _walk_rows(X, links, with_sets, tree, low, high, value, total):  # type: ign
         numba.float64[::1],
         numba.float64[::1],
     ),
-    _nrt=False,
 )
 def _sum_values(first, step, n, X, links, value, total):  # type: ignore[no-untyped-def]
     """Walk every step-th piece of the rows through all trees."""
     n_trees = len(links.root)
     size = ROWS_AT_ONCE if n_trees == 1 else ROWS_PER_TREE
+    at = np.empty(ROWS_PER_TREE, dtype=np.int64)
     for piece in range(first, n, step):
         stop = min((piece + 1) * PIECE_ROWS, X.shape[0])
         for low in range(piece * PIECE_ROWS, stop, size):
             high = min(low + size, stop)
             for tree in range(n_trees):
                 if len(links.words) > 0:
-                    _walk_rows(X, links, True, tree, low, high, value, total)
+                    _walk_rows(X, links, True, tree, low, high, at)
                 else:
-                    _walk_rows(X, links, False, tree, low, high, value, total)
+                    _walk_rows(X, links, False, tree, low, high, at)
+                for k in range(high - low):
+                    total[low + k] += value[at[k]]
