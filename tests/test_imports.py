@@ -78,7 +78,10 @@ PROCESSES = {
         "import app.cli.processes, app.services.dispatch",
         SCIENCE | ARROW | WEB | {"numpy", "pandas", "alembic"},
     ),
-    "supervisor": ("import app.supervisor.serve", SCIENCE | ARROW | WEB | {"celery", "numpy"}),
+    "supervisor": (
+        "import app.supervisor.serve",
+        SCIENCE | ARROW | WEB | DATABASE | QUEUE | {"numpy"},
+    ),
     "worker": (
         "import workers.__main__, workers.attend",
         SCIENCE | ARROW | WEB | {"numpy", "pandas"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -20,10 +20,7 @@ from app.db.tables import DatasetKind
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
 from app.infra.ids import is_id
 from app.services.objectives import target_fpr
-
-if TYPE_CHECKING:
-    from core.metrics import ClassTotals, OperatingPoint, RocCurve
-
+from core import metrics as core_metrics
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
@@ -63,7 +60,7 @@ def is_approximate(model: Model, part: str) -> bool:
     return part == VALIDATION and model.validation.get("method") == "cross_validation"
 
 
-def point_of_objective(db: Database, model: Model) -> OperatingPoint | None:
+def point_of_objective(db: Database, model: Model) -> core_metrics.OperatingPoint | None:
     """The cut that a model of the objective `tpr` comes with; None for others, and without validation."""
     with db.read() as session:
         return _point_of_objective(session, model, VALIDATION)
@@ -187,14 +184,12 @@ def _alias_state(session: Session, owner: str, name: str, alias: str) -> AliasSt
     return AliasState(current, list(alias_rows.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
-def curve_of(row: ModelCurve | EvaluationCurve) -> RocCurve:
+def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
     """The stored columns as a curve."""
-    from core.metrics import RocCurve
-
     fpr, tpr, thresholds = (
         np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
     )
-    return RocCurve(fpr, tpr, thresholds)
+    return core_metrics.RocCurve(fpr, tpr, thresholds)
 
 
 @dataclass(frozen=True)
@@ -203,8 +198,8 @@ class Judged:
 
     model: Model
     part: str
-    curve: RocCurve
-    totals: ClassTotals
+    curve: core_metrics.RocCurve
+    totals: core_metrics.ClassTotals
     level: float
 
 
@@ -219,14 +214,12 @@ def roc(db: Database, owner: str, ref: str, part: str) -> Judged:
 
 
 def _judged(session: Session, model: Model, part: str) -> Judged | None:
-    from core.metrics import ClassTotals
-
     found = rows.find_metrics(session, model.id, part)
     curve = rows.find_curve(session, model.id, part)
     if found is None or curve is None:
         return None
     row = found[0]
-    totals = ClassTotals(
+    totals = core_metrics.ClassTotals(
         row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
     )
     return Judged(model, part, curve_of(curve), totals, row.level)
@@ -278,13 +271,13 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
     }
 
 
-def heights_of(curve: RocCurve, totals: ClassTotals, level: float) -> list[dict[str, float]]:
+def heights_of(
+    curve: core_metrics.RocCurve, totals: core_metrics.ClassTotals, level: float
+) -> list[dict[str, float]]:
     """The TPR at each of the rates that are reported, with intervals."""
-    from core.metrics import tpr_at_fpr_interval
-
     heights = []
     for fpr in REPORTED_FPRS:
-        tpr, low, high = tpr_at_fpr_interval(curve, totals, fpr, level)
+        tpr, low, high = core_metrics.tpr_at_fpr_interval(curve, totals, fpr, level)
         heights.append({"fpr": fpr, "tpr": tpr, "low": low, "high": high})
     return heights
 
@@ -362,7 +355,7 @@ def _mean(values: list[float]) -> float | None:
 
 def operating_point(
     db: Database, owner: str, ref: str, part: str, **asked: Any
-) -> tuple[Model, OperatingPoint]:
+) -> tuple[Model, core_metrics.OperatingPoint]:
     """The cut at a false positive rate, a true positive rate, a threshold or the least cost, with intervals.
 
     `asked` is what `core.metrics.operating_point` may be asked.
@@ -371,7 +364,9 @@ def operating_point(
     return judged.model, _cut(judged, **asked)
 
 
-def _point_of_objective(session: Session, model: Model, part: str) -> OperatingPoint | None:
+def _point_of_objective(
+    session: Session, model: Model, part: str
+) -> core_metrics.OperatingPoint | None:
     """What the cut of the objective, chosen on the validation rows, means for a part."""
     fpr = target_fpr(model.objective)
     judged = _judged(session, model, VALIDATION) if fpr is not None else None
@@ -384,10 +379,10 @@ def _point_of_objective(session: Session, model: Model, part: str) -> OperatingP
     return None if other is None else _cut(other, threshold=chosen.threshold)
 
 
-def _cut(judged: Judged, **asked: Any) -> OperatingPoint:
-    from core.metrics import operating_point_on_curve
-
-    return operating_point_on_curve(judged.curve, judged.totals, level=judged.level, **asked)
+def _cut(judged: Judged, **asked: Any) -> core_metrics.OperatingPoint:
+    return core_metrics.operating_point_on_curve(
+        judged.curve, judged.totals, level=judged.level, **asked
+    )
 
 
 def _no_part(model: Model, part: str) -> NotFound:

@@ -1,7 +1,7 @@
 """What submission and scoring need of the science, imported before it is asked for.
 
 A process that only answers for the database does without: it is a third as large, and starts in half the time. So the
-API imports this in the background, once there is somebody who will want it.
+API imports this in the background, once there is somebody who will want it; a fit process does with its first job.
 """
 
 from __future__ import annotations
@@ -10,18 +10,32 @@ from functools import cache
 from importlib import import_module
 
 _MODULES = (
+    "app.services.assembly",
+    "app.services.execution",
     "app.services.fitting",
-    "app.services.ingest.convert",
-    "app.services.margins",
+    "app.services.ingest.append",
+    "app.services.ingest.build",
+    "app.services.ingest.pairs",
+    "app.services.judging.measuring",
     "app.services.plain_query",
     "app.services.plain_rows",
     "app.services.score_tables",
+    "app.services.training",
     "core.artifact",
+    "core.bounds.game",
     "core.bounds.report",
+    "core.checkpoint",
     "core.interpretation",
+    "core.metrics.cross_validated",
+    "core.metrics.drift",
+    "core.metrics.margins",
     "core.metrics.summary",
     "core.selection",
+    "narwhals.stable.v2",
+    "pyarrow.csv",
     "pyarrow.parquet",
+    "safetensors.numpy",
+    "threadpoolctl",
 )
 
 
