@@ -80,21 +80,27 @@ clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+# What pip warns of goes to a file, which is shown where pip fails: with package indexes that do not answer it warns of
+# each for every package.
+define pip_install
+@echo "pip install $(1)"
+@$(BIN)/pip install --quiet --disable-pip-version-check $(1) 2> $(VENV)/pip.log \
+    || { status=$$?; cat $(VENV)/pip.log >&2; exit $$status; }
+endef
 
 $(VENV)/bin/pip:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rankwright needs Python 3.11 or newer, this is " + sys.version)'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rankwright needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime: $(VENV)/bin/pip requirements.lock pyproject.toml
-	$(PIP) --require-hashes -r requirements.lock
-	$(PIP) --no-deps --no-build-isolation --editable .
-	touch $@
+	$(call pip_install,--require-hashes -r requirements.lock)
+	$(call pip_install,--no-deps --no-build-isolation --editable .)
+	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
-	$(PIP) --require-hashes -r requirements-dev.lock
-	touch $@
+	$(call pip_install,--require-hashes -r requirements-dev.lock)
+	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev requirements-bench.lock
-	$(PIP) --require-hashes -r requirements-bench.lock
-	touch $@
+	$(call pip_install,--require-hashes -r requirements-bench.lock)
+	@touch $@
