@@ -120,13 +120,17 @@ class Host:
         for folder in folders():
             for kernel in folder.glob(f"*{SUFFIX}"):
                 shutil.copy2(kernel, self.kernels)
-        (run,) = (one for one in self.image.all("RUN") if "-m workers." in one.text)
-        subprocess.run(
-            ["/bin/sh", "-c", self.here(run.text)],
-            env={name: self.here(value) for name, value in self.image.environment.items()},
-            cwd=self.path(self.image.workdir),
-            check=True,
+        runs = [one.text for one in self.image.all("RUN")]
+        sources, kernels = (
+            text for text in runs if re.match(r"python -m (compileall|workers)\b", text)
         )
+        for text in (sources, kernels):
+            subprocess.run(
+                ["/bin/sh", "-c", self.here(text)],
+                env={name: self.here(value) for name, value in self.image.environment.items()},
+                cwd=self.path(self.image.workdir),
+                check=True,
+            )
 
 
 class Container:
