@@ -1,14 +1,16 @@
-"""Uploads that are sound, and uploads that must be refused."""
+"""A worker without processes; uploads that are sound, and uploads that must be refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from uploads import Ready, read
+from workbench import Workbench
 
+from app.db.session import Database
 from app.services.ingest.faults import BadTable
 
 
@@ -28,3 +30,11 @@ def refused(tmp_path: Path) -> Callable[..., BadTable]:
         return caught.value
 
     return attempt
+
+
+@pytest.fixture
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workbench]:
+    """A worker without processes: on SQLite, or on both databases where the test is marked `on_both`."""
+    db = Database(request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_url"))
+    yield Workbench(db, tmp_path)
+    db.close()

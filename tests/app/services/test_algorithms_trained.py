@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from workbench import OWNER, Workbench, breast_cancer
 
 from app.db.session import Database
-from app.db.tables import JobState
+from app.db.tables import Dataset, JobState
 from app.errors import Invalid
 from app.services import importances, scoring
 from app.services.scoring import ModelCache
@@ -30,18 +32,33 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
+@pytest.fixture(scope="module")
+def trained_on(
+    tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path
+) -> Iterator[tuple[Workbench, Dataset]]:
+    """A worker without processes for all tests, and a table that they only read."""
+    folder = tmp_path_factory.mktemp("trained")
+    shutil.copy(_sqlite_template, folder / "rankwright.db")
+    db = Database(f"sqlite:///{folder / 'rankwright.db'}")
+    bench = Workbench(db, folder)
+    yield bench, bench.ready(breast_cancer(), positive="malignant")
+    db.close()
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    """The lines of the table, without its head."""
+    return breast_cancer().splitlines()[1:]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_from_job_to_score(bench: Workbench, variant: str) -> None:
+def test_from_job_to_score(
+    trained_on: tuple[Workbench, Dataset], lines: list[str], variant: str
+) -> None:
     algorithm = VARIANTS[variant]
     if "n_rounds" in ALGORITHMS[algorithm["name"]]().get_params():
         algorithm = {"n_rounds": 15} | algorithm
-    dataset = bench.ready(breast_cancer(), positive="malignant")
+    bench, dataset = trained_on
     job = bench.work_on(dataset, name="m", algorithm=algorithm, seed=5)
     assert job.state == JobState.SUCCEEDED, job.error
     model = bench.model(job)
@@ -50,8 +67,8 @@ def test_from_job_to_score(bench: Workbench, variant: str) -> None:
     cache = ModelCache(bench.db, bench.blobs, 10, lambda errand: None)
     served = cache.find(OWNER, model.id)
     names = served.features.names
-    rows = np.array([[float(v) for v in line.split(",")[:-1]] for line in _lines()])
-    labels = np.array([line.endswith("malignant") for line in _lines()])
+    rows = np.array([[float(v) for v in line.split(",")[:-1]] for line in lines])
+    labels = np.array([line.endswith("malignant") for line in lines])
     scores, fprs, tprs = served.score(rows)
     assert auc(labels, scores) > 0.9
     assert fprs is not None
@@ -74,7 +91,3 @@ def test_from_job_to_score(bench: Workbench, variant: str) -> None:
             scoring.explain(served, rows[:3])
     again = artifact.load(artifact.save(served.ranker))
     assert (again.score_rows(rows) == scores).all()
-
-
-def _lines() -> list[str]:
-    return breast_cancer().splitlines()[1:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +33,6 @@ TAKES = [name for name, ranker in ALGORITHMS.items() if ranker().takes_categorie
 BINARY = [name for name in TAKES if ALGORITHMS[name].target == "binary"]
 OF_PAIRS = [name for name in TAKES if hasattr(ALGORITHMS[name], "fit_pairs")]
 OF_LABELS = [name for name in TAKES if ALGORITHMS[name].target == "multilabel"]
-
-
-@pytest.fixture
-def bench(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
-    """Return a worker without processes."""
-    database = Database(sqlite_url)
-    yield Workbench(database, tmp_path)
-    database.close()
 
 
 def algorithm(name: str) -> dict[str, Any]:

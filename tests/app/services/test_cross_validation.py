@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from workbench import OWNER, Workbench, breast_cancer, quiet
+from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 from app.db import models as model_rows
 from app.db.blobs import named
 from app.db.model_tables import Model
-from app.db.session import Database
 from app.db.validation_tables import ModelControls, ModelOutOfFold
 from app.services import models, out_of_fold, training, yardstick
 from app.services.divisions import divide_rows
@@ -27,11 +26,6 @@ from core.registry import ALGORITHMS
 
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
 CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None}
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    return Workbench(db, tmp_path)
 
 
 def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -134,6 +128,7 @@ def test_what_is_noise_is_worth_half(tmp_path: Path, name: str) -> None:
     assert area["low"] < area["value"] < area["high"]
 
 
+@on_both
 def test_figures_and_curve(bench: Workbench) -> None:
     """The areas are the folds' means; the curve's area is near them; its thresholds are the served ranker's."""
     dataset = bench.ready(breast_cancer(), positive="malignant")

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sqlalchemy import select
-from workbench import OWNER, Workbench
+from workbench import OWNER, Workbench, on_both
 
-from app.db.session import Database
 from app.db.tables import Dataset, Job, Outbox
 from app.errors import Conflict, Invalid, NotFound, UnsupportedMedia
 from app.services import datasets, previews
@@ -22,11 +21,7 @@ from app.services.ingest.sources import ARROW, ARROW_FILE, PARQUET
 SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
 
 
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    return Workbench(db, tmp_path)
-
-
+@on_both
 def test_an_accepted_upload_is_row_job_and_wake_up_at_once(bench: Workbench) -> None:
     dataset = bench.upload(SMALL, label="left")
     with bench.db.read() as session:
@@ -38,6 +33,7 @@ def test_an_accepted_upload_is_row_job_and_wake_up_at_once(bench: Workbench) -> 
     assert bench.blobs.path(dataset.upload_key).read_text() == SMALL
 
 
+@on_both
 def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
     with pytest.raises(Invalid):
         bench.upload(SMALL, kind="table")
@@ -79,6 +75,7 @@ def test_formats() -> None:
             datasets.check_format(media_type, encoding)
 
 
+@on_both
 def test_the_preview_speaks_the_caller_s_words(bench: Workbench) -> None:
     dataset = bench.ready(SMALL, label="left", positive="yes")
     shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 3)
@@ -88,6 +85,7 @@ def test_the_preview_speaks_the_caller_s_words(bench: Workbench) -> None:
         previews.preview(bench.db, bench.blobs, OWNER, waiting.id, 3)
 
 
+@on_both
 def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
     dataset = bench.ready(SMALL, label="left", positive="yes")
     job = bench.submit(dataset)
@@ -102,6 +100,7 @@ def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
         datasets.get(bench.db, OWNER, dataset.id)
 
 
+@on_both
 def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
     upload = tmp_path / "upload"
     upload.write_text(SMALL)
@@ -119,6 +118,7 @@ def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
     assert list((bench.blobs.root / "staging").iterdir()) == []
 
 
+@on_both
 def test_checking_takes_no_more_memory_than_a_small_table_may(
     bench: Workbench, tmp_path: Path
 ) -> None:

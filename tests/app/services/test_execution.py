@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from workbench import OWNER, Workbench, breast_cancer, quiet
+from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
-from app.db.session import Database
 from app.db.tables import Dataset, DatasetStatus, JobState
 from app.errors import Conflict, Invalid, LeaseLost, Unavailable
 from app.services import datasets, execution, queue
@@ -18,12 +16,7 @@ from app.services.ingest.faults import BadTable
 from core.errors import InvalidData, InvalidParameter
 
 
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
-
-
+@on_both
 def test_upload_becomes_ready(bench: Workbench) -> None:
     dataset = bench.ready(breast_cancer(), name="cancer", positive="malignant")
     assert dataset.status == DatasetStatus.READY
@@ -107,6 +100,7 @@ def test_payload_and_result_are_small_json(bench: Workbench) -> None:
     shutil.rmtree(payload["workdir"])
 
 
+@on_both
 def test_stale_reading_writes_nothing(bench: Workbench) -> None:
     dataset = bench.upload("a,y\n1,0\n2,1\n")
     stale = bench.claim()
@@ -119,6 +113,7 @@ def test_stale_reading_writes_nothing(bench: Workbench) -> None:
     shutil.rmtree(payload["workdir"])
 
 
+@on_both
 def test_finishing_may_be_tried_again(bench: Workbench) -> None:
     bench.upload("a,y\n1,0\n2,1\n")
     claim = bench.claim()
@@ -135,6 +130,7 @@ def test_finishing_may_be_tried_again(bench: Workbench) -> None:
     shutil.rmtree(payload["workdir"])
 
 
+@on_both
 def test_dataset_that_is_gone_or_not_ready(bench: Workbench) -> None:
     dataset = bench.ready("a,y\n" + "1,0\n2,1\n" * 8)
     bench.submit(dataset)
@@ -151,6 +147,7 @@ def test_dataset_that_is_gone_or_not_ready(bench: Workbench) -> None:
     assert job.error["code"] == "dataset_deleted"
 
 
+@on_both
 def test_another_owners_dataset_is_not_there(bench: Workbench) -> None:
     dataset = bench.ready("a,y\n" + "1,0\n2,1\n" * 8, owner="bob")
     job = bench.submit_stored(dataset, owner=OWNER)

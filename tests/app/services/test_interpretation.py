@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from preference_data import draw_pairs, pairs_csv, upload_items
-from workbench import OWNER, Workbench, breast_cancer
+from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.db import interpretation as rows
 from app.db.model_tables import Model
-from app.db.session import Database
 from app.errors import Conflict, Invalid, NotFound
 from app.services import datasets, dependence, importances, models, samples
 from app.services.scoring import ModelCache
 from app.services.tables import Table
 from core.ranker import Floats
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
 
 
 def people(
@@ -249,6 +240,7 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench) -> None:
             ask(bench.db, OWNER, model.id, "a")
 
 
+@on_both
 def test_the_rows_go_with_their_dataset(bench: Workbench) -> None:
     learnt, judged = bench.ready(numbers(), label="y"), bench.ready(numbers(seed=1), label="y")
     asked = {"method": "dataset", "dataset_id": judged.id}

@@ -9,20 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from preference_data import draw_pairs, pairs_csv, upload_items
-from workbench import OWNER, Workbench, quiet
+from workbench import OWNER, Workbench, on_both, quiet
 
 from app.db import blobs as blob_rows
-from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import Conflict, Invalid, LeaseLost
 from app.services import datasets, execution, jobs, previews, queue
 from app.services.ingest.faults import BadTable
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
 
 
 def test_items_are_a_table_without_a_label(bench: Workbench) -> None:
@@ -218,6 +211,7 @@ def test_more_pairs_than_the_limit(bench: Workbench) -> None:
     assert "at most 5 pairs" in job.error["detail"]
 
 
+@on_both
 def test_pairs_replace_those_before(bench: Workbench) -> None:
     dataset, _, worth = upload_items(bench)
     bench.compare(dataset, "better,worse\nitem0,nobody\n")
@@ -234,6 +228,7 @@ def test_pairs_replace_those_before(bench: Workbench) -> None:
     assert named == {second.upload_key, second.table_key}
 
 
+@on_both
 def test_who_may_take_pairs_and_when(bench: Workbench) -> None:
     bipartite = bench.ready("a,y\n1,0\n2,1\n")
     with pytest.raises(Conflict, match=r"kind preferences, .* is of kind bipartite"):
@@ -252,6 +247,7 @@ def test_who_may_take_pairs_and_when(bench: Workbench) -> None:
     datasets.delete(bench.db, OWNER, waiting.id)
 
 
+@on_both
 def test_reading_pairs_again(bench: Workbench) -> None:
     """A cancelled job leaves the pairs invalid; its retry reads them, another's does not."""
     dataset, _, worth = upload_items(bench)
@@ -278,6 +274,7 @@ def test_reading_pairs_again(bench: Workbench) -> None:
         jobs.retry_within(session, bench.settings, OWNER, waiting.job_id)
 
 
+@on_both
 def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
     dataset, _, worth = upload_items(bench)
     bench.put_pairs(dataset, pairs_csv(draw_pairs(worth, 50)))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from judged_people import People, ask, ask_comparison, evaluate, interval, train
 from preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
 from sqlalchemy import select, update
-from workbench import OWNER, Workbench
+from workbench import OWNER, Workbench, on_both
 
 from app.db.evaluation_tables import (
     Comparison,
@@ -20,7 +17,6 @@ from app.db.evaluation_tables import (
     EvaluationCurve,
 )
 from app.db.model_tables import Model
-from app.db.session import Database
 from app.db.tables import Job, JobState
 from app.errors import Conflict, Invalid, NotFound
 from app.services import datasets, jobs, models
@@ -28,20 +24,6 @@ from app.services.judging import evaluations, judgements
 from app.services.scoring import artifact_key
 from core import artifact, metrics
 from core.metrics.drift import change
-
-
-@pytest.fixture
-def bench(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
-    """Return a worker without processes."""
-    db = Database(sqlite_url)
-    yield Workbench(db, tmp_path)
-    db.close()
-
-
-@pytest.fixture
-def bench_on_both(db: Database, tmp_path: Path) -> Workbench:
-    """The same on SQLite and on PostgreSQL, where it is SQL that is tried."""
-    return Workbench(db, tmp_path)
 
 
 def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
@@ -284,8 +266,8 @@ def test_the_figures_of_a_comparison(bench: Workbench) -> None:
             assert difference["adjusted_p_value"] == pytest.approx(one.adjusted_p_value)
 
 
-def test_what_is_deleted_meanwhile(bench_on_both: Workbench) -> None:
-    bench = bench_on_both
+@on_both
+def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
     old, new = People(200, 0).upload(bench), People(100, 1).upload(bench)
     first = train(bench, old, "first")
     second = train(bench, old, "second", algorithm={"name": "logistic"})
@@ -316,8 +298,8 @@ def test_what_is_deleted_meanwhile(bench_on_both: Workbench) -> None:
             assert session.scalars(select(table)).all() == []
 
 
-def test_a_job_that_is_cancelled_may_be_retried(bench_on_both: Workbench) -> None:
-    bench = bench_on_both
+@on_both
+def test_a_job_that_is_cancelled_may_be_retried(bench: Workbench) -> None:
     old, new = People(200, 0).upload(bench), People(100, 1).upload(bench)
     train(bench, old, "churn")
     asked = ask(bench, "churn", new)

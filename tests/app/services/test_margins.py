@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from preference_data import draw_pairs, load, pairs_csv, upload_items
-from workbench import OWNER, Workbench, breast_cancer
+from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.db.model_tables import Model, ModelMargins
-from app.db.session import Database
 from app.db.tables import Dataset, Job
 from app.errors import NotFound
 from app.services import margins, models
 from app.services.tables import Columns, Table, read_table, split
 from core import artifact
 from core.metrics import misrank_fraction
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
 
 
 def rows(n_rows: int, seed: int, *, boolean: bool = False, weight: str = "") -> str:
@@ -233,6 +225,7 @@ def test_a_ranker_that_took_no_step_has_no_margins(bench: Workbench) -> None:
         read(bench, job)
 
 
+@on_both
 def test_margins_go_with_their_model(bench: Workbench) -> None:
     model = bench.model(bench.work_on(bench.ready(rows(60, 6))))
     models.delete(bench.db, OWNER, model.id)
@@ -240,6 +233,7 @@ def test_margins_go_with_their_model(bench: Workbench) -> None:
         assert session.get(ModelMargins, model.id) is None
 
 
+@on_both
 def test_nobody_reads_another_owners_margins(bench: Workbench) -> None:
     model = bench.model(bench.work_on(bench.ready(rows(60, 7))))
     with pytest.raises(NotFound, match="there is no model"):

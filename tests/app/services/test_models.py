@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
-from workbench import OWNER, Workbench, breast_cancer
+from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.db.session import Database
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
 from app.services import models
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    return Workbench(db, tmp_path)
 
 
 @pytest.fixture
@@ -30,29 +23,20 @@ def move(bench: Workbench, model_id: str, revision: int | None, alias: str = "li
     return state.alias.revision
 
 
-@pytest.mark.parametrize(
-    "ref",
-    [
-        "",
-        "churn:",
-        "churn@",
-        "churn:0",
-        "churn:4",
-        "churn:01",
-        "churn:9999999999",
-        "churn@live:1",
-        "Churn",
-        "mdl_x",
-        "\0",
-    ],
-)
-def test_what_refers_to_nothing(bench: Workbench, trained: list[str], ref: str) -> None:
-    with pytest.raises(NotFound):
-        models.get(bench.db, OWNER, ref)
-    with pytest.raises(NotFound):
-        models.get(bench.db, "bob", "churn")
+NOTHING = [
+    *("", "churn:", "churn@", "churn:0", "churn:4", "churn:01", "churn:9999999999"),
+    *("churn@live:1", "Churn", "mdl_x", "\0"),
+]
 
 
+@on_both
+def test_what_refers_to_nothing(bench: Workbench, trained: list[str]) -> None:
+    for owner, ref in [*((OWNER, ref) for ref in NOTHING), ("bob", "churn")]:
+        with pytest.raises(NotFound):
+            models.get(bench.db, owner, ref)
+
+
+@on_both
 def test_an_alias_moves_only_from_what_was_seen(bench: Workbench, trained: list[str]) -> None:
     first, second, third = trained
     with pytest.raises(PreconditionFailed, match="does not exist yet"):
@@ -68,6 +52,7 @@ def test_an_alias_moves_only_from_what_was_seen(bench: Workbench, trained: list[
     assert models.get(bench.db, OWNER, "churn@live")[0].id == second
 
 
+@on_both
 def test_of_many_movers_one_wins(bench: Workbench, trained: list[str]) -> None:
     move(bench, trained[0], None)
     outcomes: list[str] = []
@@ -88,6 +73,7 @@ def test_of_many_movers_one_wins(bench: Workbench, trained: list[str]) -> None:
     assert len(models.get_alias(bench.db, OWNER, "churn", "live").history) == 2
 
 
+@on_both
 def test_of_many_makers_one_wins(bench: Workbench, trained: list[str]) -> None:
     outcomes: list[str] = []
 
@@ -107,6 +93,7 @@ def test_of_many_makers_one_wins(bench: Workbench, trained: list[str]) -> None:
     assert models.get_alias(bench.db, OWNER, "churn", "new").alias.revision == 1
 
 
+@on_both
 def test_deleting(bench: Workbench, trained: list[str]) -> None:
     move(bench, trained[0], None)
     with pytest.raises(Conflict, match="churn@live"):

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from uploads import read
-from workbench import OWNER, Workbench
+from workbench import OWNER, Workbench, on_both
 
-from app.db.session import Database
 from app.db.tables import Dataset, JobState
 from app.errors import Invalid, NotFound
 from app.services import datasets, models, previews
@@ -21,12 +20,6 @@ from core import artifact
 from core.metrics import auc, partial_auc
 
 LABELS = "hot,big,rare"
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
 
 
 def table(n: int = 240, rare: int = 20, seed: int = 0) -> str:
@@ -48,6 +41,7 @@ def upload(bench: Workbench, body: str | None = None, **given: str) -> Dataset:
     return bench.ready(table() if body is None else body, **fields)
 
 
+@on_both
 def test_a_table_with_several_labels(bench: Workbench) -> None:
     dataset = upload(bench)
     assert dataset.labels == [

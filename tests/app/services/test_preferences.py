@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from preference_data import draw_pairs, items_csv, load, metrics_of, pairs_csv, upload_items, worths
-from workbench import OWNER, Workbench
+from workbench import OWNER, Workbench, on_both
 
 from app.db.model_tables import ModelCurve, ModelMetrics, ModelPairMetrics
-from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import Conflict, Invalid, NotFound
 from app.services import datasets, jobs, models
@@ -19,12 +16,7 @@ from app.services.trials.preferences import PreferenceTrial
 from core.metrics import pair_order, pair_order_interval
 
 
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
-
-
+@on_both
 def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
     bench: Workbench,
 ) -> None:

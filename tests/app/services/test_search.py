@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
-from workbench import OWNER, Workbench
+from workbench import OWNER, Workbench, on_both
 
 from app.db.model_tables import Model, ModelMetrics
-from app.db.session import Database
 from app.db.tables import Dataset, JobState
 from app.services import execution, jobs
 from app.services.divisions import divide_rows
@@ -26,11 +24,6 @@ from core.registry import ALGORITHMS
 GRID = {"method": "grid", "space": {"n_rounds": [40, 5, 1]}, "fraction": 0.25}
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.3}
 RATE = {"metric": "tpr", "fpr": 0.2}
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    return Workbench(db, tmp_path)
 
 
 def noisy(rows: int = 300, seed: int = 0) -> str:
@@ -325,6 +318,7 @@ def test_trees_are_pruned_by_search(bench: Workbench) -> None:
     assert model.parameters["pruning"] == model.search["chosen"]["pruning"]
 
 
+@on_both
 def test_candidates_that_cannot_be_fitted_are_out_of_the_race(bench: Workbench) -> None:
     dataset = bench.ready(noisy())
     space = {"weak_ranker": ["stump", "tree"], "push": [1.0, 4.0]}  # stumps have no push

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import OWNER, Workbench, breast_cancer
+from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.db.session import Database
 from app.db.tables import Dataset
 from app.errors import Conflict, Invalid, NotFound, ServiceError
 from app.services import controls, jobs, submission
 from app.services.submission import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    return Workbench(db, tmp_path)
 
 
 @pytest.fixture
@@ -38,10 +31,13 @@ def check(bench: Workbench, dataset_id: str, **changes: Any) -> dict[str, Any]:
         return submission.check(session, OWNER, TrainRequest(**request))
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset, name: str) -> None:
-    if ALGORITHMS[name].target == "multilabel":
-        dataset = bench.ready("x,u,v\n1,0,1\n2,1,0\n", kind="multilabel", labels="u,v")
+def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset) -> None:
+    labels = bench.ready("x,u,v\n1,0,1\n2,1,0\n", kind="multilabel", labels="u,v")
+    for name, algorithm in ALGORITHMS.items():
+        check_parameters(bench, labels if algorithm.target == "multilabel" else dataset, name)
+
+
+def check_parameters(bench: Workbench, dataset: Dataset, name: str) -> None:
     expected = {
         parameter.name: parameter.default for parameter in list_parameters(ALGORITHMS[name])
     }
@@ -66,6 +62,7 @@ def test_label_noise_reaches_the_algorithm_that_takes_it_out(
     assert spec["label_noise"] == 0.2
 
 
+@on_both
 def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset) -> None:
     job = bench.submit(dataset, name="mine", tags={"a": "b"}, priority=3, timeout_seconds=60.0)
     stored = jobs.get(bench.db, OWNER, job.id)
@@ -80,6 +77,7 @@ def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset)
     )
 
 
+@on_both
 def test_a_check_writes_nothing(bench: Workbench, dataset: Dataset) -> None:
     check(bench, dataset.id)
     assert jobs.list_page(bench.db, OWNER, kind="train").data == []
@@ -123,6 +121,7 @@ def test_refusals(
     assert caught.value.code == code
 
 
+@on_both
 def test_the_dataset_must_be_there_and_ready(bench: Workbench) -> None:
     waiting = bench.upload(breast_cancer(), label="diagnosis")
     with pytest.raises(Conflict, match="must be ready, it is processing"):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from workbench import OWNER, Workbench
 
-from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import Invalid
 from app.services import scoring
@@ -17,12 +15,6 @@ from app.services.scoring import ModelCache
 from core import PAUCSVM
 
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05}
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
 
 
 def table(shift: float, n: int = 1200) -> str:

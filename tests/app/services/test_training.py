@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sqlalchemy import func, select
-from workbench import OWNER, Workbench, breast_cancer, quiet
+from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 from app.db import models as model_rows
 from app.db.model_tables import Model, ModelCurve, ModelMetrics, ModelPartialAuc
-from app.db.session import Database
 from app.db.tables import Job, JobState
 from app.errors import CancelRequested, LeaseLost
 from app.services import execution, jobs, queue
@@ -24,12 +22,6 @@ from core.metrics import RocCurve, auc, partial_auc, roc_curve
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
 PARTS = ("train", "validation")
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
 
 
 def curve_of(bench: Workbench, model: Model, part: str) -> RocCurve:
@@ -48,6 +40,7 @@ def count(bench: Workbench, table: Any) -> int:
         return session.scalar(select(func.count()).select_from(table)) or 0
 
 
+@on_both
 def test_model_metrics_and_curves_agree_with_the_artifact(bench: Workbench) -> None:
     dataset = bench.ready(breast_cancer(), positive="malignant")
     job = bench.work_on(
@@ -268,6 +261,7 @@ def test_progress_is_told_and_stops_the_fit(bench: Workbench) -> None:
     assert steps == [(1, 10), (2, 10), (3, 10), (4, 10)]
 
 
+@on_both
 def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
     """Stopped past its lease and resumed: whoever holds the newer token wins, and there is one model."""
     bench.submit(bench.ready(breast_cancer()))
@@ -288,6 +282,7 @@ def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
         shutil.rmtree(each["workdir"])
 
 
+@on_both
 def test_cancelled_job_makes_no_model(bench: Workbench) -> None:
     job = bench.submit(bench.ready(breast_cancer()))
     claim = bench.claim()
@@ -300,6 +295,7 @@ def test_cancelled_job_makes_no_model(bench: Workbench) -> None:
     shutil.rmtree(payload["workdir"])
 
 
+@on_both
 def test_finishing_may_be_tried_again(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database goes away after the artifact was published; the same result is handed in once more."""
     job = bench.submit(bench.ready(breast_cancer()))

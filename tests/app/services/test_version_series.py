@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from version_steps import FIRST, GIVEN, HEAD, MORE, data, made, make
-from workbench import OWNER, Workbench
+from workbench import OWNER, Workbench, on_both
 
 from app.db.model_tables import Model
-from app.db.session import Database
 from app.db.tables import Dataset, Job
 from app.errors import Conflict, Invalid, NotFound
 from app.services import datasets, jobs, versions
@@ -24,20 +22,7 @@ from app.services.report.markdown import to_markdown
 from app.services.report.sections import document_of
 
 
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    return Workbench(db, tmp_path)
-
-
-@pytest.fixture
-def lone(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
-    """For what has little to do with the database."""
-    db = Database(sqlite_url)
-    yield Workbench(db, tmp_path)
-    db.close()
-
-
-def test_what_may_be_said(lone: Workbench) -> None:
+def test_what_may_be_said(bench: Workbench) -> None:
     for given, detail in (
         ({"label": "y"}, "label is not known here: a version has its parent's roles"),
         ({"mode": "merge"}, "mode must be one of append, replace, got 'merge'"),
@@ -47,6 +32,7 @@ def test_what_may_be_said(lone: Workbench) -> None:
             versions.describe(given)
 
 
+@on_both
 def test_rows_are_added_to_the_newest_version_alone(bench: Workbench) -> None:
     first = bench.ready(FIRST, **GIVEN)
     waiting = make(bench, first.id, MORE)
@@ -70,6 +56,7 @@ def test_rows_are_added_to_the_newest_version_alone(bench: Workbench) -> None:
             versions.list_page(bench.db, owner, dataset_id, limit=10, after=None)
 
 
+@on_both
 def test_two_who_add_at_once(bench: Workbench) -> None:
     first = bench.ready(FIRST, **GIVEN)
     gate = threading.Barrier(4)
@@ -94,6 +81,7 @@ def test_two_who_add_at_once(bench: Workbench) -> None:
     assert outcomes.count("not_the_newest_version") == 4 - len(numbers) >= 1
 
 
+@on_both
 def test_a_version_that_is_being_added_to_stays_until_that_is_done(bench: Workbench) -> None:
     first = bench.ready(FIRST, **GIVEN)
     second = make(bench, first.id, MORE)
@@ -109,6 +97,7 @@ def test_a_version_that_is_being_added_to_stays_until_that_is_done(bench: Workbe
     assert [version.id for version in page.data] == [third.id, second.id]
 
 
+@on_both
 def test_reading_again_what_failed(bench: Workbench) -> None:
     first = bench.ready(FIRST, **GIVEN)
     bad = make(bench, first.id, f"{HEAD}\n")
@@ -131,6 +120,7 @@ def test_reading_again_what_failed(bench: Workbench) -> None:
         retry()
 
 
+@on_both
 def test_lists_of_a_name_and_of_the_newest(bench: Workbench) -> None:
     first = bench.ready(FIRST, name="a", **GIVEN)
     second = made(bench, first.id, MORE)
@@ -148,8 +138,8 @@ def test_lists_of_a_name_and_of_the_newest(bench: Workbench) -> None:
         listed(name="a\0")
 
 
-def test_checking_leaves_nothing(lone: Workbench, tmp_path: Path) -> None:
-    first = lone.ready(FIRST, **GIVEN)
+def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
+    first = bench.ready(FIRST, **GIVEN)
     upload = tmp_path / "upload"
     upload.write_text(MORE)
     csv = datasets.check_format("text/csv", None)
@@ -157,18 +147,18 @@ def test_checking_leaves_nothing(lone: Workbench, tmp_path: Path) -> None:
     def check(**given: str) -> dict[str, Any]:
         said = versions.describe(given)
         return versions.check_table(
-            lone.db, lone.blobs, lone.settings, OWNER, first.id, said, upload, csv
+            bench.db, bench.blobs, bench.settings, OWNER, first.id, said, upload, csv
         )
 
-    before = sorted(lone.blobs.root.rglob("*"))
+    before = sorted(bench.blobs.root.rglob("*"))
     assert check()["rows"] == 5
     upload.write_text(f"{HEAD}\n1,2,,,,,yes,a\n")
     with pytest.raises(Invalid, match="neither true nor false"):
         check()
     upload.write_text(FIRST)
     assert check(mode="replace")["rows"] == 3
-    assert sorted(lone.blobs.root.rglob("*")) == before
-    assert len(datasets.list_page(lone.db, OWNER, limit=10, after=None).data) == 1
+    assert sorted(bench.blobs.root.rglob("*")) == before
+    assert len(datasets.list_page(bench.db, OWNER, limit=10, after=None).data) == 1
 
 
 def table(rows: int, seed: int) -> str:
@@ -178,6 +168,7 @@ def table(rows: int, seed: int) -> str:
     return "\n".join(["x,same,y", *lines, ""])
 
 
+@on_both
 def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
     first = bench.ready(table(80, 0), label="y", name="days")
     second = made(bench, first.id, table(40, 1))

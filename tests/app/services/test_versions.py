@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from version_steps import FIRST, GIVEN, HEAD, MORE, PARQUET, as_parquet, data, fault, made, make
-from workbench import OWNER, Workbench
+from workbench import OWNER, Workbench, on_both
 
-from app.db.session import Database
 from app.errors import Invalid
 from app.services import datasets
 
 
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    return Workbench(db, tmp_path)
-
-
-@pytest.fixture
-def lone(sqlite_url: str, tmp_path: Path) -> Iterator[Workbench]:
-    """For what has little to do with the database."""
-    db = Database(sqlite_url)
-    yield Workbench(db, tmp_path)
-    db.close()
-
-
+@on_both
 def test_rows_are_added_as_if_the_table_had_been_uploaded_whole(bench: Workbench) -> None:
     first = bench.ready(FIRST, **GIVEN)
     second = made(bench, first.id, MORE)
@@ -55,8 +40,8 @@ def test_rows_are_added_as_if_the_table_had_been_uploaded_whole(bench: Workbench
     assert data(bench, first) == data(bench, second)[:3]  # it is as it was
 
 
-def test_every_format_adds_the_same_rows(lone: Workbench) -> None:
-    parent = lone.ready("a,b,y\n1,u,p\n2,v,n\n", label="y")
+def test_every_format_adds_the_same_rows(bench: Workbench) -> None:
+    parent = bench.ready("a,b,y\n1,u,p\n2,v,n\n", label="y")
     typed = as_parquet(y=["p", "n"], b=["w", None], a=pa.array([3, None], pa.int32()))
     arrow = io.BytesIO()
     table = pq.read_table(io.BytesIO(typed))
@@ -70,8 +55,8 @@ def test_every_format_adds_the_same_rows(lone: Workbench) -> None:
     }
     expected = [{"a": 3.0, "b": "w", "y": "p"}, {"a": None, "b": None, "y": "n"}]
     for number, (content_type, body) in enumerate(ways.items(), start=2):
-        parent = made(lone, parent.id, body, content_type=content_type)
-        assert (parent.version, data(lone, parent)[-2:]) == (number, expected), content_type
+        parent = made(bench, parent.id, body, content_type=content_type)
+        assert (parent.version, data(bench, parent)[-2:]) == (number, expected), content_type
     assert parent.rows == 10
 
 
@@ -89,17 +74,17 @@ def test_every_format_adds_the_same_rows(lone: Workbench) -> None:
         (f"{HEAD}\n1,2\n", "2 values where the header has 8"),
     ],
 )
-def test_rows_that_do_not_fit(lone: Workbench, body: str, detail: str) -> None:
-    first = lone.ready(FIRST, **GIVEN)
-    said = fault(lone, first.id, body)
+def test_rows_that_do_not_fit(bench: Workbench, body: str, detail: str) -> None:
+    first = bench.ready(FIRST, **GIVEN)
+    said = fault(bench, first.id, body)
     assert detail in said
     assert "categorical" not in said  # which could not be said here
     # An invalid version stands in nobody's way.
-    assert made(lone, first.id, MORE).version == 3
+    assert made(bench, first.id, MORE).version == 3
 
 
-def test_typed_columns_that_do_not_fit(lone: Workbench) -> None:
-    first = lone.ready("a,d,y\n1,2026-01-01,p\n2,2026-01-02,n\n", label="y")
+def test_typed_columns_that_do_not_fit(bench: Workbench) -> None:
+    first = bench.ready("a,d,y\n1,2026-01-01,p\n2,2026-01-02,n\n", label="y")
     dates = pa.array([0], pa.date32())
     for columns, detail in (
         ({"a": dates, "d": dates}, "'a': the column has the type date32[day], and is numeric"),
@@ -108,38 +93,39 @@ def test_typed_columns_that_do_not_fit(lone: Workbench) -> None:
         ({"a": pa.array([[1]]), "d": dates}, "has the type list"),
     ):
         body = as_parquet(y=["p"], **columns)
-        assert detail in fault(lone, first.id, body, content_type=PARQUET)
-    second = made(lone, first.id, as_parquet(y=["p"], a=[None], d=dates), content_type=PARQUET)
-    assert data(lone, second)[2] == {"a": None, "d": 0.0, "y": "p"}
+        assert detail in fault(bench, first.id, body, content_type=PARQUET)
+    second = made(bench, first.id, as_parquet(y=["p"], a=[None], d=dates), content_type=PARQUET)
+    assert data(bench, second)[2] == {"a": None, "d": 0.0, "y": "p"}
 
 
-def test_limits_are_those_of_all_rows(lone: Workbench) -> None:
-    first = lone.ready("t,y\na,p\nb,n\n", label="y")
-    lone.settings = lone.settings.model_copy(update={"max_rows": 3})
-    assert "at most 3 rows" in fault(lone, first.id, "t,y\na,p\nb,n\n")
-    lone.settings = lone.settings.model_copy(update={"max_rows": 100, "max_categories": 2})
-    assert "at most 2 categories" in fault(lone, first.id, "t,y\nc,p\n")
+def test_limits_are_those_of_all_rows(bench: Workbench) -> None:
+    first = bench.ready("t,y\na,p\nb,n\n", label="y")
+    bench.settings = bench.settings.model_copy(update={"max_rows": 3})
+    assert "at most 3 rows" in fault(bench, first.id, "t,y\na,p\nb,n\n")
+    bench.settings = bench.settings.model_copy(update={"max_rows": 100, "max_categories": 2})
+    assert "at most 2 categories" in fault(bench, first.id, "t,y\nc,p\n")
 
 
-def test_identifiers_stay_identifiers_and_features_features(lone: Workbench) -> None:
+def test_identifiers_stay_identifiers_and_features_features(bench: Workbench) -> None:
     rows = "".join(f"{n},name {n},t{n % 2},{'pn'[n % 2]}\n" for n in range(30))
-    first = lone.ready(f"x,who,t,y\n{rows}", label="y")
+    first = bench.ready(f"x,who,t,y\n{rows}", label="y")
     more = "".join(f"{n},name 0,new {n},p\n" for n in range(400))
-    second = made(lone, first.id, f"x,who,t,y\n{more}")
+    second = made(bench, first.id, f"x,who,t,y\n{more}")
     roles = {column["name"]: column["role"] for column in second.columns}
     assert roles == {"x": "feature", "who": "identifier", "t": "feature", "y": "label"}
 
 
-def test_several_labels_and_weights(lone: Workbench) -> None:
+def test_several_labels_and_weights(bench: Workbench) -> None:
     given = {"kind": "multilabel", "labels": "hot,big", "weight": "w"}
-    first = lone.ready("x,w,hot,big\n1,2,yes,0\n2,1,no,1\n", **given)
-    assert "'2' is a third value" in fault(lone, first.id, "x,w,hot,big\n1,1,yes,2\n")
-    second = made(lone, first.id, "x,w,hot,big\n3,0,yes,1\n")
+    first = bench.ready("x,w,hot,big\n1,2,yes,0\n2,1,no,1\n", **given)
+    assert "'2' is a third value" in fault(bench, first.id, "x,w,hot,big\n1,1,yes,2\n")
+    second = made(bench, first.id, "x,w,hot,big\n3,0,yes,1\n")
     assert second.labels is not None
     assert [entry["positives"] for entry in second.labels] == [2, 2]
-    assert data(lone, second)[2] == {"x": 3.0, "hot": "yes", "big": "1", "w": 0.0}
+    assert data(bench, second)[2] == {"x": 3.0, "hot": "yes", "big": "1", "w": 0.0}
 
 
+@on_both
 def test_items_keep_their_pairs_when_others_come(bench: Workbench) -> None:
     items = bench.ready("item,x\na,1\nb,2\n", kind="preferences")
     bench.compare(items, "better,worse\nb,a\n")
@@ -154,29 +140,29 @@ def test_items_keep_their_pairs_when_others_come(bench: Workbench) -> None:
     assert made(bench, more.id, "item,x\nq,1\nr,2\n", mode="replace").pairs is None
 
 
-def test_a_table_in_place_of_another(lone: Workbench) -> None:
-    first = lone.ready(FIRST, **GIVEN)
+def test_a_table_in_place_of_another(bench: Workbench) -> None:
+    first = bench.ready(FIRST, **GIVEN)
     said = "zip,left,age,who,note\n1,no,old,a,\n2,yes,young,b,\n"
-    second = made(lone, first.id, said, mode="replace")
+    second = made(bench, first.id, said, mode="replace")
     types = {column["name"]: column["type"] for column in second.columns}
     # Types are settled anew, declarations stay.
     assert types == dict.fromkeys(("zip", "left", "age", "who"), "categorical") | {"note": None}
     assert (second.version, second.mode, second.positive) == (2, "replace", "yes")
     assert second.sha256 == hashlib.sha256(said.encode()).hexdigest()
-    assert "label column 'left' is not in" in fault(lone, first.id, "a,who\n1,2\n", mode="replace")
+    assert "label column 'left' is not in" in fault(bench, first.id, "a,who\n1,2\n", mode="replace")
 
 
-def test_how_a_csv_is_written_is_inherited_and_may_be_said_anew(lone: Workbench) -> None:
+def test_how_a_csv_is_written_is_inherited_and_may_be_said_anew(bench: Workbench) -> None:
     given = {"label": "y", "decimal": "comma", "delimiter": "semicolon"}
     latin = "text/csv; charset=latin-1"
-    first = lone.ready("x;t;y\n1,5;é;p\n2,5;b;n\n".encode("latin-1"), content_type=latin, **given)
-    second = made(lone, first.id, "x;t;y\n3,5;é;p\n".encode("latin-1"))
+    first = bench.ready("x;t;y\n1,5;é;p\n2,5;b;n\n".encode("latin-1"), content_type=latin, **given)
+    second = made(bench, first.id, "x;t;y\n3,5;é;p\n".encode("latin-1"))
     third = made(
-        lone, second.id, "x,t,y\n4.5,é,p\n", delimiter="comma", decimal="point", encoding="utf-8"
+        bench, second.id, "x,t,y\n4.5,é,p\n", delimiter="comma", decimal="point", encoding="utf-8"
     )
-    assert [row["x"] for row in data(lone, third)] == [1.5, 2.5, 3.5, 4.5]
-    assert [row["t"] for row in data(lone, third)] == ["é", "b", "é", "é"]
-    fourth = made(lone, third.id, as_parquet(x=[5.5], t=["é"], y=["n"]), content_type=PARQUET)
+    assert [row["x"] for row in data(bench, third)] == [1.5, 2.5, 3.5, 4.5]
+    assert [row["t"] for row in data(bench, third)] == ["é", "b", "é", "é"]
+    fourth = made(bench, third.id, as_parquet(x=[5.5], t=["é"], y=["n"]), content_type=PARQUET)
     assert (fourth.rows, fourth.dialect) == (5, None)
     with pytest.raises(Invalid, match="can be said of text/csv only"):
-        make(lone, fourth.id, b"PAR1", content_type=PARQUET, decimal="comma")
+        make(bench, fourth.id, b"PAR1", content_type=PARQUET, decimal="comma")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import OWNER, Workbench, breast_cancer
+from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import Invalid
 from app.services import models
@@ -17,12 +15,6 @@ from core import PAUCBoost, artifact
 
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}
 RATE = {"metric": "tpr", "fpr": 0.1}
-
-
-@pytest.fixture
-def bench(db: Database, tmp_path: Path) -> Workbench:
-    """Return a worker without processes."""
-    return Workbench(db, tmp_path)
 
 
 def test_the_objective_fills_the_window(bench: Workbench) -> None:
@@ -53,6 +45,7 @@ def test_a_rate_is_trained_for_by_a_window_that_ends_there(bench: Workbench) -> 
     assert model.optimised_for == {"metric": "pauc", "fpr_min": window[0], "fpr_max": window[1]}
 
 
+@on_both
 def test_the_cut_at_a_rate_comes_with_the_model(bench: Workbench) -> None:
     """The validation rows set the threshold; on the training rows the same one is told of."""
     dataset = bench.ready(breast_cancer(), positive="malignant")

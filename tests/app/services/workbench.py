@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sklearn.datasets import load_breast_cancer
 
 from app.db.model_tables import Model
@@ -19,6 +20,9 @@ from app.services import datasets, execution, jobs, pairs, queue, submission
 from core.errors import CoreError
 
 OWNER = "ann"
+
+on_both = pytest.mark.parametrize("bench", ["sqlite", "postgres"], indirect=True)
+"""For tests of what SQL does. What a job computes does not depend on the database."""
 
 
 def quiet(step: int, of: int, info: Mapping[str, float]) -> None:
