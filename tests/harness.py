@@ -10,16 +10,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pytest
 from servers import eventually
 from sqlalchemy import func, select
 
+from app import cli
 from app.db import parts as part_rows
 from app.db.model_tables import Model
 from app.db.session import Database
@@ -232,6 +234,30 @@ def environment(settings: Settings) -> dict[str, str]:
     ours = {f"RANKWRIGHT_{name.upper()}": value for name, value in values.items()}
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
     return kept | {"RANKWRIGHT_WARM_UP": "false"} | ours
+
+
+def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run `rankwright` to its end in this process, with no settings but these: a Python of its own takes a second."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+    status: object = 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name in [name for name in os.environ if name.startswith("RANKWRIGHT_")]:
+            patch.delenv(name)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["rankwright", *words])
+        patch.setattr(os, "execv", _become_another)
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = end.code or 0
+    assert isinstance(status, int)
+    said = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, status, *said)
+
+
+def _become_another(*_: object) -> None:
+    raise AssertionError("the command would have taken this process")
 
 
 @contextmanager

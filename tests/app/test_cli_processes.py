@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from harness import run_here
 from servers import eventually
 from sqlalchemy import text
 
@@ -30,14 +31,21 @@ CLI = [sys.executable, "-m", "app.cli"]
 def environment(**settings: str) -> dict[str, str]:
     """An environment with these settings and no others."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
-    return kept | {f"RANKWRIGHT_{name.upper()}": value for name, value in settings.items()}
+    return kept | ours(settings)
+
+
+def ours(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables that say these settings."""
+    return {f"RANKWRIGHT_{name.upper()}": value for name, value in settings.items()}
 
 
 def run(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        [*CLI, *words], env=environment(**settings), capture_output=True, text=True, check=False
-    )
+    """Run a command to its end; `serve` as a process of its own, of which it makes others."""
+    if words[0] == "serve":
+        return subprocess.run(
+            [*CLI, *words], env=environment(**settings), capture_output=True, text=True, check=False
+        )
+    return run_here(*words, **ours(settings))
 
 
 @contextmanager
@@ -152,16 +160,16 @@ def test_the_doctor_tells_programs_of_a_faulty_setting_too(tmp_path: Path) -> No
     assert "RANKWRIGHT_WORKER_SLOTS" in finding["detail"]
 
 
-def test_the_dispatcher_ends_when_told(database_url: str, broker_url: str, tmp_path: Path) -> None:
-    settings = {"database_url": database_url, "broker_url": broker_url, "state_dir": str(tmp_path)}
+def test_the_dispatcher_ends_when_told(postgres_url: str, broker_url: str, tmp_path: Path) -> None:
+    settings = {"database_url": postgres_url, "broker_url": broker_url, "state_dir": str(tmp_path)}
     with running("dispatcher", **settings) as process:
         eventually((tmp_path / "blobs").exists)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
 
 
-def test_a_worker_is_this_process(database_url: str, broker_url: str, tmp_path: Path) -> None:
-    settings = {"database_url": database_url, "broker_url": broker_url, "state_dir": str(tmp_path)}
+def test_a_worker_is_this_process(sqlite_url: str, broker_url: str, tmp_path: Path) -> None:
+    settings = {"database_url": sqlite_url, "broker_url": broker_url, "state_dir": str(tmp_path)}
     with running("worker", **settings) as process:
         command = Path(f"/proc/{process.pid}/cmdline")
         eventually(lambda: command.read_text().split("\0")[1:3] == ["-m", "workers"])

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import httpx
 import numpy as np
 import pytest
-from harness import children_of, is_running
+from harness import children_of, is_running, run_here
 
 from app.cli.api_client import ApiClient
 from core import RankBoost, load
@@ -170,24 +170,30 @@ def test_one_row_is_scored_by_name_in_any_order(rankwright: Rankwright, folder: 
 )
 @pytest.mark.usefixtures("model")
 def test_what_is_refused_is_said_in_a_sentence(
-    rankwright: Rankwright, dataset_id: str, folder: Path, arguments: list[str], message: str
+    dataset_id: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
 ) -> None:
     if arguments[0] == "--url":
         arguments = ["algorithms", *arguments]
     table = str(folder / "table.csv")
-    run = rankwright(*(part.format(dataset=dataset_id, table=table) for part in arguments))
+    words = [part.format(dataset=dataset_id, table=table) for part in arguments]
+    monkeypatch.chdir(Path(__file__).parents[2])
+    run = run_here(*words, RANKWRIGHT_STATE_DIR=str(folder / "state"))
     assert run.returncode != 0
     assert message in " ".join(run.stderr.split())
     assert "Traceback" not in run.stderr
     assert run.stdout == ""
 
 
-def test_a_table_of_one_class_is_refused_with_the_reason(
-    rankwright: Rankwright, folder: Path
-) -> None:
+@pytest.mark.usefixtures("client")
+def test_a_table_of_one_class_is_refused_with_the_reason(folder: Path) -> None:
     path = folder / "one-class.csv"
     path.write_text("x,y\n1,a\n2,a\n")
-    run = rankwright("upload", str(path), "--label", "y")
+    state = str(folder / "state")
+    run = run_here("upload", str(path), "--label", "y", RANKWRIGHT_STATE_DIR=state)
     assert run.returncode == 1
     assert "was refused" in run.stderr
     assert "y" in run.stderr
