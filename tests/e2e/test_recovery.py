@@ -1,4 +1,4 @@
-"""The two proofs of recovery, and an orderly end: real workers, a real broker, on SQLite and on PostgreSQL."""
+"""The two proofs of recovery, on SQLite and on PostgreSQL, and an orderly end: real workers, a real broker."""
 
 from __future__ import annotations
 
@@ -128,6 +128,7 @@ def busy_with(shop: Shop, job_id: str) -> set[str | None]:
     return {part.worker_id for part in shop.parts_of(job_id) if part.state == "running"}
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
     with worker(shop.settings, tmp_path) as first:
         dataset_id = shop.ready_table(ROWS)
@@ -149,6 +150,7 @@ def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
     assert begun < gone_on
 
 
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 def test_messages_wake_workers_and_are_counted(shop: Shop, tmp_path: Path) -> None:
     patient = shop.settings.model_copy(update={"look_seconds": 600.0})
     with worker(patient, tmp_path):

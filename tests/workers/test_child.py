@@ -15,9 +15,9 @@ from servers import eventually
 from workers.fit_process import FitProcess
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def process() -> Iterator[FitProcess]:
-    """A fit process that has its libraries."""
+    """A fit process that has its libraries, for several tests; the last of them ends it."""
     process = FitProcess(threads=1)
     assert process.receive(60) == {"type": "ready"}
     process.start_job({"kind": "none"}, None)
@@ -38,11 +38,6 @@ def test_interrupts_are_for_the_worker_alone(process: FitProcess) -> None:
     assert "kind" in answer["problem"]["detail"]
 
 
-def test_it_ends_with_its_pipe(process: FitProcess) -> None:
-    process._connection.close()
-    eventually(lambda: not process.alive)
-
-
 def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> None:
     process.start_job({"kind": "none"}, None)
     eventually(lambda: process._connection.poll(0.1))
@@ -52,6 +47,12 @@ def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> 
     answer = process.receive(30)
     assert answer is not None
     assert answer["type"] == "error"
+
+
+# The last of those that share the process.
+def test_it_ends_with_its_pipe(process: FitProcess) -> None:
+    process._connection.close()
+    eventually(lambda: not process.alive)
 
 
 def test_it_dies_with_a_killed_parent() -> None:
