@@ -8,7 +8,7 @@ KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test kernels lint audit bench corpus chaos fuzz lock clean upgrade
+.PHONY: help demo serve test kernels lint audit bench long chaos fuzz lock clean upgrade
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,10 +19,13 @@ demo: $(VENV)/.runtime  ## Upload a real table, train a ranker, draw its ROC cur
 serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (state in .rankwright/).
 	@$(BIN)/rankwright serve
 
-# A file's tests stay in one process, which makes its fixtures once.
+# A file's tests stay in one process, which makes its fixtures once. Bytecode is written, whatever the environment says:
+# hundreds of processes are started, and each would compile all that it imports.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.dev  ## Everything: style, types, import rules, and the tests with real PostgreSQL and Valkey.
 	$(MAKE) --no-print-directory --jobs $(WORKERS) lint kernels
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 # Otherwise each process of the tests would compile all of them for itself.
 kernels: $(VENV)/.dev
@@ -54,8 +57,10 @@ bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint;
 chaos: $(VENV)/.dev  ## Kill everything the service is made of, KILLS times (1200), and see whether a job is lost; takes hours.
 	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
-corpus: $(VENV)/.dev  ## Read every crafted file of the corpus without the rule it is about, and spoilt in many ways; takes minutes.
-	RANKWRIGHT_CORPUS=whole $(BIN)/python -m pytest --timeout 0 tests/app/services/test_corpus.py $(PYTEST_ARGS)
+long: $(VENV)/.dev kernels  ## The tests that do one thing many times, in their long form: corpus, artifacts, oracles, streams; takes minutes.
+	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 tests/app/services/test_corpus.py tests/core/test_artifact_fuzz.py \
+	    tests/core/svm/test_svm_solver.py tests/core/boosting/test_pairs.py tests/core/boosting/tree/test_trees.py \
+	    tests/app/api/test_api_cut_streams.py $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own; some minutes.
 	$(BIN)/python -m fuzz

@@ -1,10 +1,14 @@
-"""Artifacts of every algorithm with something wrong in them: a ranker that scores, or `ArtifactError`."""
+"""Artifacts of every algorithm with something wrong in them: a ranker that scores, or `ArtifactError`.
+
+`make long` tries 500 of each kind.
+"""
 
 import numpy as np
 import pytest
 from artifact_bytes import put_together, table_for, take_apart, with_categories
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from long_form import LONG_FORM
 from test_artifact_refusals import json_values, load_or_refuse
 
 from core.artifact import save
@@ -34,7 +38,9 @@ VARIANTS = {
 }
 
 fuzz = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=500 if LONG_FORM else 20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

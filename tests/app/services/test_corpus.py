@@ -1,12 +1,11 @@
 """The corpus of crafted files: each comes to what is expected of it, and to something else without its rule.
 
-`make corpus` switches the rule of every case off, reads every file in small pieces too and spoils it many times; here
+`make long` switches the rule of every case off, reads every file in small pieces too and spoils it many times; here
 one case of each rule has its turn, and of the files every sixth.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import groupby
@@ -17,13 +16,13 @@ import pytest
 from corpus.all_cases import CASES, FAMILIES
 from corpus.case import Case
 from corpus.switches import SWITCHES
+from long_form import LONG_FORM
 
 from app.services.ingest import columnar, delimited, fast_csv, ndjson, stream
 from app.services.ingest.faults import BadTable
 
-WHOLE = os.environ.get("RANKWRIGHT_CORPUS") == "whole"
-EVERY = 1 if WHOLE else 6
-TIMES = 50 if WHOLE else 1
+EVERY = 1 if LONG_FORM else 6
+TIMES = 50 if LONG_FORM else 1
 PIECES = [
     *((fast_csv, name, size) for name, size in (("_BLOCK_BYTES", 16), ("_COLUMN_BYTES", 1))),
     *((delimited, "_EXACT_CELLS", 4), (ndjson, "_CELLS", 4), (columnar, "_BATCH_CELLS", 4)),
@@ -39,7 +38,7 @@ def by_rule() -> dict[str, list[Case]]:
     """Return the cases of each rule, or of each the one whose turn it is."""
     ordered = sorted(SWITCHED, key=lambda case: case.rule)
     rules = {rule: list(cases) for rule, cases in groupby(ordered, key=lambda case: case.rule)}
-    if WHOLE:
+    if LONG_FORM:
         return rules
     return {rule: [cases[turn % len(cases)]] for turn, (rule, cases) in enumerate(rules.items())}
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from long_form import LONG_FORM
 from pair_oracle import PairRankBoost, Stump
 
 from core import CoordinateRankBoost, RankBoost
@@ -62,7 +63,7 @@ def follow(ranker, oracle):
 def test_every_round_is_the_one_that_the_pairs_ask_for(
     algorithm, criterion, missing, ties, weighted, smoothing
 ):
-    for seed in range(2):
+    for seed in range(20 if LONG_FORM else 1):
         X, y, weight = random_table(seed, missing=missing, ties=ties, weighted=weighted)
         ranker = algorithm(n_rounds=8, smoothing=smoothing).fit(X, y, weight)
         oracle = PairRankBoost(X, y == 1, weight, criterion, smoothing or 2.0**-52)

@@ -7,6 +7,7 @@ import pytest
 from generic_solver import minimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_form import LONG_FORM
 
 from core.svm import AUCSVM, PAUCSVM
 from core.svm.collapse import leave_origin
@@ -52,7 +53,7 @@ def draw_problem(seed):
     return rng, X[:m], X[m:], low, high
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(1000 if LONG_FORM else 70))
 def test_equal_to_a_general_solver(seed):
     rng, Xp, Xn, low, high = draw_problem(seed)
     C, naive = float(10 ** rng.uniform(-2, 2)), bool(seed % 2)

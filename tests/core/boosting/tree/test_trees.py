@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_form import LONG_FORM
 from scipy.optimize import minimize
 from tree_oracle import TreeOracle, groups, pair_loss
 
@@ -52,7 +53,7 @@ SHAPES = [
 @pytest.mark.parametrize("push", [1.0, 3.0])
 @pytest.mark.parametrize(("missing", "ties"), list(itertools.product([False, True], repeat=2)))
 def test_a_tree_divides_rows_as_brute_force_does(shape, leaf, push, missing, ties):
-    for seed in range(4):
+    for seed in range(40 if LONG_FORM else 2):
         X, positive, weight = make_rows(seed, missing=missing, ties=ties)
         ranker = RankBoost(
             n_rounds=1,

@@ -1,0 +1,5 @@
+"""Tests that do one thing many times have a long form, which takes minutes: `make long`."""
+
+import os
+
+LONG_FORM = "RANKWRIGHT_LONG" in os.environ
