@@ -1,6 +1,7 @@
 """What every registered ranker keeps, whatever its algorithm."""
 
 import json
+import re
 
 import numba
 import numpy as np
@@ -77,7 +78,7 @@ def test_one_thread_or_two_same_bits(algorithm):
         rankers = []
         for n_threads in (1, before):
             numba.set_num_threads(n_threads)
-            rankers.append(make(algorithm, n_rounds=20, **FEW).fit(X, y))
+            rankers.append(make(algorithm, n_rounds=5, **FEW).fit(X, y))
     finally:
         numba.set_num_threads(before)
     assert_same_state(*rankers)
@@ -109,41 +110,38 @@ def test_artifact_round_trip(algorithm):
     assert save(again) == save(ranker)
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [[0, 1], [-1, 1], [False, True], ["no", "yes"], [0.5, 2.0], np.array(["a", "b"], object)],
-)
-def test_labels_of_any_two_values(algorithm, labels):
+def test_labels_of_any_two_values(algorithm):
     X, y = make_table()
-    labels = np.asarray(labels)
-    ranker = algorithm().fit(X, labels[y])
-    assert ranker.classes_.tolist() == labels.tolist()
-    assert set(ranker.predict(X)) == set(labels.tolist())
-    assert (ranker.predict(X) == labels[y]).mean() > 0.7
-    arrays, meta = ranker.get_state()
-    again = algorithm.from_state(ranker.get_params(), arrays, json.loads(json.dumps(meta)))
-    assert again.classes_.tolist() == labels.tolist()
-    assert again.classes_.dtype.kind == labels.dtype.kind
+    objects = np.array(["a", "b"], object)
+    for labels in ([0, 1], [-1, 1], [False, True], ["no", "yes"], [0.5, 2.0], objects):
+        labels = np.asarray(labels)  # noqa: PLW2901 - the same two values
+        ranker = make(algorithm, n_rounds=20, **FEW).fit(X, labels[y])
+        assert ranker.classes_.tolist() == labels.tolist()
+        assert set(ranker.predict(X)) == set(labels.tolist())
+        assert (ranker.predict(X) == labels[y]).mean() > 0.7
+        arrays, meta = ranker.get_state()
+        again = algorithm.from_state(ranker.get_params(), arrays, json.loads(json.dumps(meta)))
+        assert again.classes_.tolist() == labels.tolist()
+        assert again.classes_.dtype.kind == labels.dtype.kind
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        list,
-        pd.Series,
-        pa.array,
-        lambda y: pd.Series(y, dtype="Int64"),
-        lambda y: pd.Series(y, dtype="category"),
-        lambda y: pa.chunked_array([y[:100], y[100:]]),
-    ],
-    ids=["list", "Series", "arrow", "nullable", "category", "chunked"],
-)
-def test_labels_in_any_container(algorithm, wrap):
+CONTAINERS = {
+    "list": list,
+    "Series": pd.Series,
+    "arrow": pa.array,
+    "nullable": lambda y: pd.Series(y, dtype="Int64"),
+    "category": lambda y: pd.Series(y, dtype="category"),
+    "chunked": lambda y: pa.chunked_array([y[:100], y[100:]]),
+}
+
+
+def test_labels_in_any_container(algorithm):
     X, y = make_table()
-    expected = make(algorithm, n_rounds=5).fit(X, y)
-    ranker = make(algorithm, n_rounds=5).fit(X, wrap(y))
-    assert ranker.classes_.tolist() == [0, 1]
-    assert (ranker.decision_function(X) == expected.decision_function(X)).all()
+    expected = make(algorithm, n_rounds=5, **FEW).fit(X, y).decision_function(X)
+    for name, wrap in CONTAINERS.items():
+        ranker = make(algorithm, n_rounds=5, **FEW).fit(X, wrap(y))
+        assert ranker.classes_.tolist() == [0, 1], name
+        assert (ranker.decision_function(X) == expected).all(), name
 
 
 def test_tables_and_arrays_alike(algorithm):
@@ -236,6 +234,13 @@ def test_clone_fits_alike(algorithm):
     assert_same_state(clone(ranker).fit(X, y), ranker)
 
 
+def refusal(algorithm, *data):
+    """What a fit says of data that it must refuse."""
+    with pytest.raises(InvalidData) as caught:
+        algorithm().fit(*data)
+    return str(caught.value)
+
+
 BAD_DATA = {
     "NaN label": (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "y must not hold missing values"),
     "None label": (lambda X, y: (X, np.where(y == 1, None, "a")), "y must not hold missing values"),
@@ -267,12 +272,10 @@ BAD_DATA = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_data_is_refused_by_name(algorithm, case):
-    make_bad, message = BAD_DATA[case]
+def test_bad_data_is_refused_by_name(algorithm):
     X, y = make_table()
-    with pytest.raises(InvalidData, match=message):
-        algorithm().fit(*make_bad(X, y))
+    for case, (make_bad, message) in BAD_DATA.items():
+        assert re.search(message, refusal(algorithm, *make_bad(X, y))), case
 
 
 BAD_WEIGHTS = {
@@ -286,12 +289,10 @@ BAD_WEIGHTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", BAD_WEIGHTS)
-def test_bad_weights_are_refused_by_name(algorithm, case):
-    make_bad, message = BAD_WEIGHTS[case]
+def test_bad_weights_are_refused_by_name(algorithm):
     X, y = make_table()
-    with pytest.raises(InvalidData, match=message):
-        algorithm().fit(X, y, sample_weight=make_bad(np.ones(len(y))))
+    for case, (make_bad, message) in BAD_WEIGHTS.items():
+        assert re.search(message, refusal(algorithm, X, y, make_bad(np.ones(len(y))))), case
 
 
 def test_a_class_without_weight_is_refused(algorithm):

@@ -1,7 +1,7 @@
 """scikit-learn's own checks of an estimator, for every registered algorithm for two classes."""
 
 import pytest
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.estimator_checks import check_estimator
 
 from core.registry import ALGORITHMS
 
@@ -13,19 +13,17 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     }
 }
 
-CHECKS = [
-    pytest.param(estimator, check, id=f"{name}-{getattr(check, 'func', check).__name__}-{i}")
-    for name, algorithm in ALGORITHMS.items()
-    if algorithm.target == "binary"
-    for i, (estimator, check) in enumerate(
-        estimator_checks_generator(
-            algorithm(), expected_failed_checks=EXPECTED_FAILURES.get(name, {}), mark="skip"
-        )
-    )
-]
+BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
 
 
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+# One test for all checks of an algorithm: most take less than what a test of its own costs.
+@pytest.mark.parametrize("name", BINARY)
 @pytest.mark.filterwarnings("ignore")
-def test_check_estimator(estimator, check):
-    check(estimator)
+def test_check_estimator(name):
+    ranker = BINARY[name]()
+    few = {"n_rounds": 20, "n_trees": 5}  # what learns enough for scikit-learn
+    ranker.set_params(**{k: v for k, v in few.items() if k in ranker.get_params()})
+    done = check_estimator(ranker, expected_failed_checks=EXPECTED_FAILURES.get(name, {}))
+    states = [check["status"] for check in done]
+    assert states.count("passed") > 50
+    assert states.count("xfail") == len(EXPECTED_FAILURES.get(name, {}))

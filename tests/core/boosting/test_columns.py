@@ -62,7 +62,7 @@ def margin(ranker, X, y):
 def test_rankboost_stalls_below_the_greatest_margin(cyclic, algorithm):
     M, X, y = cyclic
     assert greatest_margin(M) == pytest.approx(3 / 8)
-    ranker = algorithm(n_rounds=2000, weak_ranker="column", smoothing=0.0).fit(X, y)
+    ranker = algorithm(n_rounds=1000, weak_ranker="column", smoothing=0.0).fit(X, y)
     assert margin(ranker, X, y) == pytest.approx(1 / 3, abs=1e-3)
     cycle = ranker.rounds_["feature"][-300:]
     assert (cycle[3:] == cycle[:-3]).all()

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from mapped_tables import NAMES, frame_of, mixed_table, xor
 from scipy import sparse
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.estimator_checks import check_estimator
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
@@ -229,21 +229,18 @@ def test_a_landmark_must_hold_a_category():
             AUCSVM.from_state(ranker.get_params(), arrays | {"landmarks": landmarks}, meta)
 
 
-CHECKS = [
-    pytest.param(estimator, check, id=f"{estimator.feature_map}-{getattr(check, 'func', check).__name__}-{i}")
-    for variant in (
+@pytest.mark.parametrize(
+    "ranker",
+    [
         AUCSVM(feature_map="nystroem", n_components=30),
-        PAUCSVM(feature_map="fourier", n_components=30, surrogate="sigmoid", fpr_max=0.5),
+        PAUCSVM(feature_map="fourier", n_components=30, surrogate="sigmoid", fpr_max=0.5, C=1.0),
         AUCSVM(feature_map="bins", C=1.0),
-    )
-    for i, (estimator, check) in enumerate(estimator_checks_generator(variant))
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+    ],
+    ids=lambda ranker: ranker.feature_map,
+)
 @pytest.mark.filterwarnings("ignore")
-def test_check_estimator_of_mapped_machines(estimator, check):
-    check(estimator)
+def test_check_estimator_of_mapped_machines(ranker):
+    assert sum(check["status"] == "passed" for check in check_estimator(ranker)) > 50
 
 
 EXTREMES = {

@@ -53,7 +53,7 @@ def test_one_thread_or_two_same_bits(make, growth, sampling):
         states = []
         for n_threads in (1, before):
             numba.set_num_threads(n_threads)
-            states.append(state_bytes(make(n_rounds=4, **growth, **sampling).fit(X, y)))
+            states.append(state_bytes(make(n_rounds=2, **growth, **sampling).fit(X, y)))
     finally:
         numba.set_num_threads(before)
     assert states[0] == states[1]
