@@ -15,7 +15,7 @@ from app.db import migrate
 from app.db.schema import Base
 from app.db.session import Database
 
-LONGEST = ("deploy", "e2e", "workers")
+LONGEST = ("deploy", "e2e", "workers", "app")
 
 os.environ["RANKWRIGHT_WARM_UP"] = "false"  # two seconds for each of the many fit processes
 

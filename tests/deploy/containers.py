@@ -222,7 +222,7 @@ class Container:
             return True
 
         try:
-            eventually(well, seconds=SECONDS_TO_START, every=0.25)
+            eventually(well, seconds=SECONDS_TO_START, every=1.0)
         except DeploymentFailed:
             raise
         except AssertionError:
