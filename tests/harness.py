@@ -35,6 +35,9 @@ from workers.slots import Slots
 
 OWNER = "tester"
 LONG = 40_000  # rounds: a second or so on a small table, time enough to interfere
+LOOK_SECONDS = (
+    0.05  # between two looks at a job: each asks the database, beside those who work on it
+)
 ENDLESS = 100_000  # rounds: half a minute or more on a big table, longer than any test looks at it
 
 
@@ -125,12 +128,14 @@ class Shop:
             assert job.state not in FINAL_STATES, (job.state, job.error)
             return None
 
-        found: Job = eventually(arrived, seconds=seconds)
+        found: Job = eventually(arrived, seconds=seconds, every=LOOK_SECONDS)
         return found
 
     def fitting(self, job_id: str) -> Job:
         """Wait until the job's fit has told of its first rounds."""
-        found: Job = eventually(lambda: (job := self.job(job_id)).progress and job, seconds=60)
+        found: Job = eventually(
+            lambda: (job := self.job(job_id)).progress and job, seconds=60, every=LOOK_SECONDS
+        )
         return found
 
     def ends(self, job_id: str) -> Job:
@@ -140,7 +145,11 @@ class Shop:
     def ready_table(self, rows: int = 200) -> str:
         """Upload a table and wait until a worker has read it; returns the dataset's id."""
         dataset_id = self.upload(csv_table(rows))
-        eventually(lambda: datasets.get(self.db, OWNER, dataset_id).status == "ready", seconds=60)
+        eventually(
+            lambda: datasets.get(self.db, OWNER, dataset_id).status == "ready",
+            seconds=60,
+            every=LOOK_SECONDS,
+        )
         return dataset_id
 
     def models_of(self, job_id: str) -> int:
@@ -157,7 +166,7 @@ class Shop:
             assert dataset.status != "ready"
             return str(dataset.errors[0]["detail"]) if dataset.errors else None
 
-        reason: str = eventually(told, seconds=60)
+        reason: str = eventually(told, seconds=60, every=LOOK_SECONDS)
         return reason
 
     def parts_of(self, job_id: str) -> list[Job]:
