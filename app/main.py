@@ -104,6 +104,7 @@ def open_context(settings: Settings) -> Context:
     """Open the doors to database, blobs and broker, and the caches behind them."""
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     blobs = BlobStore(settings.blob_dir)
+    blobs.check_writable()
     producer = Producer(settings.celery_broker_url)
     chores = Errands("chores")
 

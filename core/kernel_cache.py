@@ -212,7 +212,11 @@ class KernelCache(_Cache):
     def _read(self, name: str, target: Any) -> CompileResult | None:
         for folder in folders():
             try:
-                contents = (folder / name).read_bytes()
+                with (folder / name).open("rb") as file:
+                    if os.fstat(file.fileno()).st_uid not in _trusted():
+                        log.warning("%s is another user's and is not loaded", folder / name)
+                        continue
+                    contents = file.read()
             except OSError:
                 continue
             payload = contents[_DIGEST_BYTES:]
@@ -247,6 +251,12 @@ class KernelCache(_Cache):
             with contextlib.suppress(OSError):
                 if path.name != name and path.stat().st_mtime < time.time() - KEEP_SECONDS:
                     path.unlink()
+
+
+@cache
+def _trusted() -> set[int]:
+    """Whose machine code this process runs: its own user's, root's, and that of whoever put the program there."""
+    return {0, os.geteuid(), os.stat(__file__).st_uid}
 
 
 def _write(path: Path, contents: bytes) -> None:

@@ -37,7 +37,9 @@ def main() -> int:
     with Signals([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1]) as signals:
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
         worker_id = new_id("wrk")
-        slots = Slots(db, BlobStore(settings.blob_dir), settings, worker_id)
+        blobs = BlobStore(settings.blob_dir)
+        blobs.check_writable()
+        slots = Slots(db, blobs, settings, worker_id)
         celery = make_celery(settings.celery_broker_url)
         register(celery, slots)
         worker = make_worker(celery, settings.worker_slots, worker_id)

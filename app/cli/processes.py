@@ -92,7 +92,10 @@ def api(
     from app.main import app_factory
 
     settings = settings_of()
-    app = app_factory()
+    try:
+        app = app_factory()
+    except PermissionError as error:
+        fault(str(error))
     config = server_config(
         app,
         settings,

@@ -34,6 +34,11 @@ class BlobStore:
         self.root = root
         (root / _STAGING).mkdir(parents=True, exist_ok=True)
 
+    def check_writable(self) -> None:
+        """Raise `PermissionError` where this process may not write: better at its start than at a first upload."""
+        if not os.access(self.root / _STAGING, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(f"the blob folder {self.root} is not writable for this user")
+
     def path(self, key: str) -> Path:
         """Where the blob lies. Keys come from our own rows; one that climbs out of the folder is a bug, and refused."""
         path = self.root / key

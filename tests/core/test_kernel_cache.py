@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -113,6 +114,14 @@ def test_files_that_are_cut_off_or_spoilt_are_compiled_again(run: Run, tmp_path:
     second.write_bytes(b"")
     assert run() == BOTH
     assert run() == NONE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_another_users_files_are_not_loaded(run: Run, tmp_path: Path) -> None:
+    assert run() == BOTH
+    for path in (tmp_path / "kernels").iterdir():
+        os.chown(path, 10002, 10002)
+    assert run() == BOTH
 
 
 def test_a_folder_that_cannot_be_written_to_is_passed_over(run: Run, tmp_path: Path) -> None:
