@@ -152,4 +152,5 @@ def app_factory() -> FastAPI:
     # again, each time between two answers.
     gc.collect()
     gc.freeze()
+    gc.enable()
     return app

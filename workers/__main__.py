@@ -12,6 +12,7 @@ import threading
 from app.db.session import Database
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
+from app.infra.lifeline import wait_for_end
 from app.infra.logging import configure_logging
 from app.infra.producer import make_celery
 from app.infra.settings import Settings
@@ -27,14 +28,16 @@ log = logging.getLogger("workers")
 CELERY_END_SECONDS = 0.5
 
 
-def main() -> int:
-    """Run the worker; returns its exit code."""
+def main(arguments: list[str]) -> int:
+    """Run the worker; returns its exit code. `--gate FD` has it begin when that pipe's other end is closed."""
     settings = Settings()
     configure_logging(settings)
     if settings.job_memory_bytes is not None and not sys.platform.startswith("linux"):
         log.warning("RANKWRIGHT_JOB_MEMORY_BYTES is kept on Linux only")
     # SIGHUP is caught and passed over: a closed terminal is no reason to drop a fit.
     with Signals([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1]) as signals:
+        if arguments[:1] == ["--gate"]:
+            wait_for_end(int(arguments[1]))
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
         worker_id = new_id("wrk")
         blobs = BlobStore(settings.blob_dir)
@@ -94,7 +97,7 @@ def _consume(worker: CeleryWorker) -> None:
 
 if __name__ == "__main__":
     # Without the interpreter's teardown: it would wait for Celery's threads, and one may hang on the broker.
-    code = main()
+    code = main(sys.argv[1:])
     logging.shutdown()
     sys.stdout.flush()
     os._exit(code)

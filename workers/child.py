@@ -210,16 +210,17 @@ class Loading:
 def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -> Message:
     """Run one job and return the message that answers it; `send` takes those before it."""
     loading = Loading(send)
-    is_first = "app.services.preload" not in sys.modules
-    if is_first:
+    is_cold = "core.kernel" not in sys.modules
+    if is_cold:
         loading.begin(None)  # the first job's memory is not that of the libraries
     from app.services import execution
-    from app.services.preload import preload
     from core.kernel import when_compiling
     from workers.checkpoints import Keeper
 
-    preload()
-    if is_first:
+    if is_cold:
+        from app.services.preload import preload
+
+        preload()
         loading.end()
     try:
         limit_memory(message["memory_bytes"])

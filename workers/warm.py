@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from app.infra.deferred import defer_scipy_stats
 from app.infra.settings import Settings
 from workers.compile import is_complete
 
@@ -36,10 +37,11 @@ def warm_up(settings: Settings, job_waits: Callable[[], bool]) -> None:
             raise _GiveWay
 
     try:
-        from app.services import execution
-        from app.services.preload import preload
+        defer_scipy_stats()
+        from app.services import execution, training  # noqa: F401
+        from app.services.ingest import job  # noqa: F401
+        from core import AUCSVM, Logistic, RankBoost  # noqa: F401
 
-        preload()
         give_way()
         if is_complete():
             with tempfile.TemporaryDirectory(prefix="rankwright-warm-") as folder:

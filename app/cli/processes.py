@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from app.infra.lifeline import wait_for_end
+
 if TYPE_CHECKING:
     from app.db.session import Database
     from app.infra.settings import Settings
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 RUN, MANAGE = "Run the service", "Manage the service"
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Gate = Annotated[
+    int | None, typer.Option(hidden=True, help="An inherited pipe whose end is waited for.")
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
 
 
@@ -85,13 +90,19 @@ def api(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited socket.")] = None,
+    gate: Gate = None,
 ) -> None:
     """Run the API alone."""
+    import gc
+
+    gc.disable()  # until all is imported: going through its objects again and again takes a seventh of the start
     from app.api.drain import DrainingServer
     from app.api.server import server_config
     from app.main import app_factory
 
     settings = settings_of()
+    if gate is not None:
+        wait_for_end(gate)
     try:
         app = app_factory()
     except PermissionError as error:
@@ -118,7 +129,7 @@ def worker() -> None:
     os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606 - our own command
 
 
-def dispatcher() -> None:
+def dispatcher(gate: Gate = None) -> None:
     """Run the dispatcher: it sends wake-ups and finds jobs whose worker is lost. One is enough, more do no harm."""
     from app.infra.blobs import BlobStore
     from app.infra.logging import configure_logging
@@ -128,6 +139,8 @@ def dispatcher() -> None:
 
     settings = settings_of()
     configure_logging(settings)
+    if gate is not None:
+        wait_for_end(gate)
     # From here on a signal is waited for: one that comes before the work begins must end it no less cleanly.
     with Signals([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals, ExitStack() as stack:
         producer = Producer(settings.celery_broker_url)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.model_tables import ModelAlias, ModelAliasHistory
 from app.db.time import db_now
+from app.db.upsert import upsert_into
 
 
 def find(
@@ -53,9 +53,8 @@ def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
 
 def create(session: Session, owner: str, name: str, alias: str, model_id: str) -> bool:
     """Insert the alias; false if it is there already, be it since a moment."""
-    insert = (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert
     statement = (
-        insert(ModelAlias)
+        upsert_into(session, ModelAlias)
         .values(
             owner=owner,
             name=name,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from sqlalchemy import select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.base import Json
 from app.db.batches import delete_some
 from app.db.tables import Idempotency
 from app.db.time import db_now
+from app.db.upsert import upsert_into
 
 
 def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str) -> bool:
     """Insert the key if it is new. Waits for a transaction that is inserting it just now."""
-    insert = (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert
     statement = (
-        insert(Idempotency)
+        upsert_into(session, Idempotency)
         .values(
             owner=owner,
             route=route,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-_UPSERTS: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+from app.db.upsert import upsert_into
 
 
 def next_number(
@@ -17,9 +14,8 @@ def next_number(
 
     Transactions that ask at once take their turns on that row.
     """
-    upsert = _UPSERTS[session.get_bind().dialect.name]
     statement = (
-        upsert(counter.class_)
+        upsert_into(session, counter.class_)
         .values({counter.key: first} | key)
         .on_conflict_do_update(index_elements=list(key), set_={counter.key: counter + 1})
         .returning(counter)

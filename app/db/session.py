@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,6 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import orjson
-import psycopg
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import DBAPIError
@@ -133,7 +133,7 @@ def _outages() -> Iterator[None]:
 
 
 def _no_tables(error: BaseException | None) -> bool:
-    return isinstance(error, psycopg.errors.UndefinedTable) or (
+    return _is_postgres(error, "UndefinedTable") or (
         isinstance(error, sqlite3.OperationalError) and str(error).startswith("no such table")
     )
 
@@ -141,14 +141,20 @@ def _no_tables(error: BaseException | None) -> bool:
 def _is_full(error: BaseException | None) -> bool:
     if isinstance(error, sqlite3.OperationalError):
         return error.sqlite_errorcode == sqlite3.SQLITE_FULL
-    return isinstance(error, psycopg.errors.DiskFull)
+    return _is_postgres(error, "DiskFull")
 
 
 def _is_outage(error: BaseException | None) -> bool:
     if isinstance(error, sqlite3.OperationalError):
         # SQLITE_ERROR is a fault in our SQL; the others are locks, disks and files.
         return error.sqlite_errorcode != sqlite3.SQLITE_ERROR
-    return isinstance(error, psycopg.OperationalError)
+    return _is_postgres(error, "OperationalError")
+
+
+def _is_postgres(error: BaseException | None, name: str) -> bool:
+    """Whether it is this error of psycopg. A process on SQLite has not imported that, and meets none of them."""
+    psycopg = sys.modules.get("psycopg")
+    return psycopg is not None and isinstance(error, getattr(psycopg.errors, name))
 
 
 def _to_json(value: Any) -> str:

@@ -36,6 +36,12 @@ def die_with_parent(parent_pid: int) -> bool:
     return True
 
 
+def wait_for_end(pipe: int) -> None:
+    """Wait until nobody holds the other end of a pipe any more: a start that comes later than its imports."""
+    while os.read(pipe, 1):
+        pass
+
+
 def guard(pipe: int) -> None:
     """Fork a guardian that kills this process's group once the pipe's other end is closed; it ends with us."""
     guarded, group = os.getpid(), os.getpgrp()

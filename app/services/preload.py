@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
+from app.infra.deferred import defer_scipy_stats
+
 _MODULES = (
     "app.services.assembly",
     "app.services.execution",
@@ -42,9 +44,10 @@ _MODULES = (
 @cache
 def preload() -> None:
     """Import it; all but the first call do nothing."""
+    defer_scipy_stats()
     from core.registry import ALGORITHMS
 
+    for algorithm in ALGORITHMS:  # first what a submission is checked against
+        ALGORITHMS[algorithm]
     for name in _MODULES:
         import_module(name)
-    for algorithm in ALGORITHMS:
-        ALGORITHMS[algorithm]

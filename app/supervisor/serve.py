@@ -54,11 +54,12 @@ def serve(host: str, port: int, settings: Settings) -> None:
         supervisor = Supervisor(state_dir, settings, listener, signals, stops)
         stack.callback(supervisor.stop)
         supervisor.start_broker()
+        supervisor.start_services()
         secret = prepare(settings)
+        supervisor.open_gate()
         say(f"rankwright keeps its state in {state_dir}")
         if secret is not None:
             say(f"first key: {secret} (shown once; also in {state_dir / 'api-key'})")
-        supervisor.start_services()
         if not supervisor.watch_until_ready(address):
             return
         stack.enter_context(address_file(state_dir / ADDRESS, address))
@@ -127,6 +128,8 @@ class Supervisor:
         self._stops = stops
         # Only this process holds the writing end: its end tells guardians, where the kernel cannot (lifeline.py).
         self._guardian_fd, self._held_fd = os.pipe()
+        # Services import while the tables are prepared, and begin when the writing end is closed.
+        self._gate_fd, self._closed_gate_fd = os.pipe()
         self._broker: Service | None = None
         self._workers: list[Service] = []
         self._api: Service | None = None
@@ -151,16 +154,24 @@ class Supervisor:
             time.sleep(0.005)
 
     def start_services(self) -> None:
-        """Start worker, dispatcher and API."""
+        """Start worker, dispatcher and API; they wait for the gate."""
         command = [sys.executable, "-m", "app.cli"]
+        gate = ["--gate", str(self._gate_fd)]
         self._workers = [
-            self._service("worker", [sys.executable, "-m", "workers"]),
-            self._service("dispatcher", [*command, "dispatcher"]),
+            self._service("worker", [sys.executable, "-m", "workers", *gate], self._gate_fd),
+            self._service("dispatcher", [*command, "dispatcher", *gate], self._gate_fd),
         ]
         descriptor = self._listener.fileno()
-        self._api = self._service("api", [*command, "api", "--fd", str(descriptor)], descriptor)
+        self._api = self._service(
+            "api", [*command, "api", "--fd", str(descriptor), *gate], descriptor, self._gate_fd
+        )
         for service in (*self._workers, self._api):
             service.start()
+
+    def open_gate(self) -> None:
+        """Let the services begin: the tables are there. One that is started again does not wait."""
+        os.close(self._closed_gate_fd)
+        self._closed_gate_fd = -1
 
     def watch_until_ready(self, address: str) -> bool:
         """Watch the processes until the API says that it is ready; False when told to stop before.
@@ -198,6 +209,9 @@ class Supervisor:
             for service in services:
                 if not service.wait_for_end(0.0):
                     say(f"the {service.name} did not end in time and was killed")
+        for descriptor in (self._gate_fd, self._closed_gate_fd):
+            if descriptor >= 0:
+                os.close(descriptor)
         os.close(self._held_fd)
         os.close(self._guardian_fd)
 
