@@ -7,8 +7,7 @@ It knows no database and no broker. Messages are small JSON objects:
 - to the parent: `ready` once, then for each job any number of `progress`, `checkpoint`, `loading` and `loaded`, and
   exactly one of `result`, `stopped`, `memory` and `error`.
 
-It is ready at once. While it has nothing to do it imports the science and runs a tiny job of the usual kind
-(`warm.py`), which gives way to the first real one.
+It is ready at once. While it has nothing to do it imports the science (`warm.py`), which gives way to the first job.
 """
 
 from __future__ import annotations
@@ -274,7 +273,7 @@ def _prepare(inbox: Inbox) -> None:
         from workers.warm import warm_up
 
         try:
-            warm_up(settings, lambda: not inbox.is_empty())
+            warm_up(lambda: not inbox.is_empty())
         except Exception:  # the first job is slower, and says what is wrong
             log.warning("a fit process starts cold", exc_info=True)
 

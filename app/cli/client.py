@@ -249,7 +249,7 @@ def wait_for_job(client: ApiClient, job: dict[str, Any]) -> dict[str, Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
@@ -257,8 +257,9 @@ def wait_for_job(client: ApiClient, job: dict[str, Any]) -> dict[str, Any]:
     with Progress(*columns, console=err, transient=True) as progress:
         bar = progress.add_task(job["state"], total=1.0)
         for now in client.follow(job["id"]):
-            fraction = (now["progress"] or {}).get("fraction", 0.0)
-            progress.update(bar, description=now["state"], completed=fraction)
+            told = now["progress"] or {}
+            words = [now["state"], *filter(None, [told.get("detail")])]
+            progress.update(bar, description=", ".join(words), completed=told.get("fraction", 0.0))
     if now["state"] != "succeeded":
         problem = now["error"] or {}
         faults = describe_faults(problem.get("errors", []))

@@ -72,8 +72,8 @@ class Settings(BaseSettings):
     )
     warm_up: bool = Field(
         default=True,
-        description="Whether an idle fit process runs a tiny job before its first real one, and a worker compiles "
-        "beside its jobs what the cache of kernels lacks.",
+        description="Whether a fit process imports the science before its first job, and a worker compiles beside its "
+        "jobs what the cache of kernels lacks.",
     )
     kernel_cache: str | None = Field(
         default=None,

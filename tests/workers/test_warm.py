@@ -1,52 +1,27 @@
-"""Warming up: whole tiny jobs, so it must speak the services' language of today."""
+"""Warming up: what the first job needs is imported, and nothing once there is a job."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
 
-from app.infra.settings import Settings
-from app.services import execution
-from workers import warm
 
-
-@pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
-    """The jobs that are run."""
-    run = execution.run
-    seen = []
-
-    def watched(payload: dict[str, object], callback: execution.Callback) -> dict[str, object]:
-        seen.append(payload)
-        return run(payload, callback)
-
-    monkeypatch.setattr(execution, "run", watched)
-    return seen
-
-
-def test_an_upload_and_a_training_job_are_run(
-    seen: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(warm, "is_complete", lambda: True)
-    warm.warm_up(Settings(), lambda: False)
-    assert [payload["kind"] for payload in seen] == ["ingest", "train"]
-    assert not Path(str(seen[0]["workdir"])).exists()
-
-
-def test_where_kernels_are_missing_nothing_is_run(
-    seen: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(warm, "is_complete", lambda: False)
-    warm.warm_up(Settings(), lambda: False)
-    assert seen == []
-
-
-@pytest.mark.parametrize("looks", [0, 3])
-def test_it_gives_way_to_a_real_job(
-    seen: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch, looks: int
-) -> None:
-    monkeypatch.setattr(warm, "is_complete", lambda: True)
-    left = iter([False] * looks)
-    warm.warm_up(Settings(), lambda: next(left, True))
-    assert len(seen) < 2
+@pytest.mark.parametrize(("looks", "imported"), [(0, False), (100, True)])
+def test_it_imports_until_a_job_comes(looks: int, imported: bool) -> None:
+    """In a process of its own: other tests have imported everything here."""
+    program = f"""
+import sys
+from workers.warm import warm_up
+left = iter([False] * {looks})
+warm_up(lambda: next(left, True))
+assert ("core.boosting.rankboost" in sys.modules) is {imported}
+assert ("app.services.ingest.job" in sys.modules) is {imported}
+assert "scipy.stats._stats_py" not in sys.modules
+if {imported}:
+    from scipy.stats import norm
+    import scipy.stats
+    assert norm.cdf(0) == scipy.stats.norm.cdf(0) == .5
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
