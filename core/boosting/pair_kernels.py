@@ -17,13 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from core.kernel import kernel
-from core.scan import PARALLEL_LOCK, WIDTHS, Codes, slot
+from core.scan import WIDTHS, Codes, slot
+from core.scan.team import shared_team, take
 
 Rows = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float64]
-
-# Sharing features out to threads costs some 20 microseconds; this many cells repay it.
-PARALLEL_CELLS = 100_000
 
 # Codes of the width that a call has no use for.
 _NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
@@ -58,11 +56,7 @@ def fill_masses(
     is_narrow = codes.dtype == np.uint8
     by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
     arguments = (*by_width, better, worse, weights, n_bins, masses)
-    if len(codes) * len(better) < PARALLEL_CELLS or numba.get_num_threads() == 1:
-        _fill_features(0, len(codes), *arguments)
-        return
-    with PARALLEL_LOCK:
-        _fill_parallel(*arguments)
+    shared_team(len(codes) * len(better)).deal(_fill_features, len(codes), *arguments)
 
 
 @kernel(
@@ -101,27 +95,6 @@ def _add_differences(column, better, worse, weights, differences):  # type: igno
         differences[row, high] -= weight
 
 
-@kernel(numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, :, ::1]), inner=True)
-def _sum_differences(differences, n_bins, masses):  # type: ignore[no-untyped-def]
-    """Write d+ and d- of the cuts -1 to n_bins - 2 to masses[missing above?, wrongly?, cut + 1]."""
-    right = wrong = better_missing = worse_missing = 0.0
-    for k in range(n_bins):  # sums over the codes below k, which is all up to the cut k - 1
-        masses[0, 0, k] = masses[1, 0, k] = right
-        masses[0, 1, k] = masses[1, 1, k] = wrong
-        masses[1, 0, k] += better_missing
-        masses[1, 1, k] += worse_missing
-        right += differences[0, k]
-        wrong += differences[1, k]
-        better_missing += differences[2, k]
-        worse_missing += differences[3, k]
-    better_missing = worse_missing = 0.0
-    for k in range(n_bins - 1, -1, -1):  # sums over the codes from k on
-        better_missing += differences[2, k]
-        worse_missing += differences[3, k]
-        masses[0, 0, k] += worse_missing
-        masses[0, 1, k] += better_missing
-
-
 _FILL = (
     numba.uint8[:, ::1],
     numba.uint16[:, ::1],
@@ -133,22 +106,36 @@ _FILL = (
 )
 
 
-@kernel(numba.void(numba.int64, numba.int64, *_FILL))
-def _fill_features(first, stop, narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
-    """Fill the masses of features first:stop from the codes of either width."""
+@kernel(numba.void(numba.int64[::1], numba.int64, *_FILL))
+def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
+    """Fill the masses of features from the queue, from the codes of either width.
+
+    d+ and d- of the cuts -1 to n_bins - 2 go to masses[feature, missing above?, wrongly?, cut + 1].
+    """
     differences = np.empty((4, masses.shape[3]))
-    for j in range(first, stop):
+    j = take(queue)
+    while j < n:
         if len(narrow) > 0:
             _add_differences(narrow[j], better, worse, weights, differences)
         else:
             _add_differences(wide[j], better, worse, weights, differences)
-        _sum_differences(differences, n_bins[j], masses[j])
-
-
-@kernel(numba.void(*_FILL), parallel=True)
-def _fill_parallel(narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
-    for j in numba.prange(masses.shape[0]):
-        _fill_features(j, j + 1, narrow, wide, better, worse, weights, n_bins, masses)
+        right = wrong = better_missing = worse_missing = 0.0
+        for k in range(n_bins[j]):  # sums over the codes below k, which is all up to the cut k - 1
+            masses[j, 0, 0, k] = masses[j, 1, 0, k] = right
+            masses[j, 0, 1, k] = masses[j, 1, 1, k] = wrong
+            masses[j, 1, 0, k] += better_missing
+            masses[j, 1, 1, k] += worse_missing
+            right += differences[0, k]
+            wrong += differences[1, k]
+            better_missing += differences[2, k]
+            worse_missing += differences[3, k]
+        better_missing = worse_missing = 0.0
+        for k in range(n_bins[j] - 1, -1, -1):  # sums over the codes from k on
+            better_missing += differences[2, k]
+            worse_missing += differences[3, k]
+            masses[j, 0, 0, k] += worse_missing
+            masses[j, 0, 1, k] += better_missing
+        j = take(queue)
 
 
 @kernel(

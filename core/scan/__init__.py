@@ -60,7 +60,7 @@ RankBoost", JMLR 10, 2009.
 
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, Codes, fit_bins, missing_code
 from .categories import NO_SPREAD, Spread, count_rows, measure_spread, order_bins
-from .histogram import PARALLEL_LOCK, WIDTHS, change_histograms, fill_histograms, slot
+from .histogram import WIDTHS, change_histograms, fill_histograms, slot
 from .labels import find_label_peak
 from .peak import Criterion, Peak, find_peak
 from .team import Team
@@ -72,7 +72,6 @@ __all__ = [
     "MISSING",
     "NO_SPREAD",
     "N_CODES",
-    "PARALLEL_LOCK",
     "WIDTHS",
     "Bins",
     "Codes",

@@ -1,6 +1,5 @@
 """Histograms: the (positive, negative) mass of every bin of every feature."""
 
-import threading
 from typing import Any
 
 import numba
@@ -11,15 +10,10 @@ from numba.extending import overload
 from core.kernel import kernel
 
 from .bins import N_CODES, Codes
-
-# Sharing features out to threads costs some 20 microseconds; this many cells repay it.
-PARALLEL_CELLS = 100_000
+from .team import shared_team, take
 
 # Below this, clearing and adding up sub-histograms costs more than they save.
 FEW_ROWS = 2_000
-
-# One of numba's threading layers aborts the process when two threads enter parallel kernels.
-PARALLEL_LOCK = threading.Lock()
 
 
 def fill_histograms(
@@ -88,11 +82,7 @@ def _add_up(
     is_narrow = codes.dtype == np.uint8
     by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
     arguments = (*by_width, rows, weights, n_positives, is_filled, histograms)
-    if codes.size < PARALLEL_CELLS or numba.get_num_threads() == 1:
-        _add_up_features(0, len(codes), *arguments)
-        return
-    with PARALLEL_LOCK:
-        _add_up_parallel(*arguments)
+    shared_team(codes.size).deal(_add_up_features, len(codes), *arguments)
 
 
 def slot(code: Any, last: Any) -> Any:
@@ -187,11 +177,12 @@ _ARGUMENTS = (
 )
 
 
-@kernel(numba.void(numba.int64, numba.int64, *_ARGUMENTS))
-def _add_up_features(first, stop, narrow, wide, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
-    """Add up features first:stop of the codes of either width."""
+@kernel(numba.void(numba.int64[::1], numba.int64, *_ARGUMENTS))
+def _add_up_features(queue, n, narrow, wide, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
+    """Add up features from the queue, of the codes of either width."""
     m = n_positives
-    for j in range(first, stop):
+    j = take(queue)
+    while j < n:
         for k in range(2):
             start, end = (m, len(weights)) if k else (0, m)
             own, listed = weights[start:end], rows[start:end]
@@ -201,9 +192,4 @@ def _add_up_features(first, stop, narrow, wide, rows, weights, n_positives, is_f
             else:
                 codes_wide = wide[j, start:] if is_filled else wide[j]
                 _add_up_column(codes_wide, listed, own, is_filled, histograms[j, k])
-
-
-@kernel(numba.void(*_ARGUMENTS), parallel=True)
-def _add_up_parallel(narrow, wide, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
-    for j in numba.prange(histograms.shape[0]):
-        _add_up_features(j, j + 1, narrow, wide, rows, weights, n_positives, is_filled, histograms)
+        j = take(queue)

@@ -4,8 +4,10 @@ Plain threads, waiting without spinning, and kernels that leave the interpreter'
 down no more than its share when other processes want the same cores, and two fits may run at once.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
 import numba
@@ -64,6 +66,18 @@ class Team:
         for share in shares:
             if not share.cancel():  # one that has not begun is not waited for
                 share.result()
+
+
+def shared_team(n_cells: int) -> Team:
+    """Give a team whose threads live on, for what is shared out often: waking threads costs less than starting them."""
+    return _team(os.getpid(), numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1)
+
+
+@cache
+def _team(
+    _process: int, n_threads: int
+) -> Team:  # a forked process has none of its parent's threads
+    return Team(PARALLEL_CELLS if n_threads > 1 else 0)
 
 
 @intrinsic
