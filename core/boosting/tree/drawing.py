@@ -96,16 +96,6 @@ def draw(queue, n, runs, weights, threshold, key, rows, counts):  # type: ignore
         r = take(queue)
 
 
-@kernel(numba.void(numba.int64[::1], numba.int64, numba.int64[:, ::1], numba.uint32[::1]))
-def list_all(queue, n, runs, rows):  # type: ignore[no-untyped-def]
-    """List the rows of runs from the queue."""
-    r = take(queue)
-    while r < n:
-        for i in range(runs[r, 0], runs[r, 1]):
-            rows[i] = i
-        r = take(queue)
-
-
 def close_up(rows: npt.NDArray[np.uint32], runs: Integers, counts: Integers) -> Integers:
     """Move the runs' kept rows together at the front; return how many of each class."""
     end = 0

@@ -46,44 +46,6 @@ from .workspace import (
 )
 
 
-@kernel(numba.void(numba.int64, numba.int64, WORK_TYPE, RULE_TYPE), inner=True)
-def _finish(t, n_blocks, work, rule):  # type: ignore[no-untyped-def]
-    """Finish a block of the histograms of two siblings and find the best cut of each."""
-    pair, block = t // n_blocks, t % n_blocks
-    n_cells, first = work.blocks[block, N_CODES] * COLUMNS, work.blocks[block, FIRST_CELL]
-    added, sibling = work.pairs[pair, ADDED], work.pairs[pair, SIBLING]
-    histograms, place = work.histograms, work.leaves[added, PLACE]
-    for r in range(work.pairs[pair, FIRST_RUN], work.pairs[pair, LAST_RUN]):
-        spare = work.runs[r, SPARE]
-        if spare >= 0:
-            half = 2 * first + work.runs[r, HALF] * n_cells
-            own, part = histograms[place, half:], work.spare[spare, first:]
-            for cell in range(n_cells):
-                own[cell] += part[cell]
-    if sibling >= 0:
-        own, other = (
-            histograms[place, 2 * first :],
-            histograms[work.leaves[sibling, PLACE], 2 * first :],
-        )
-        for cell in range(2 * n_cells):
-            other[cell] -= own[cell]
-    for which in range(2 if sibling >= 0 else 1):
-        leaf = sibling if which else added
-        start = 2 * first
-        gain, column, cut, missing_above = find_cut(
-            histograms[work.leaves[leaf, PLACE], start : start + 2 * n_cells],
-            work.blocks[block, HAS_MISSING] != 0,
-            work.categorical[block],
-            work.allowed[block],
-            rule,
-            work.sides[leaf, block],
-        )
-        work.found[leaf, block, 0] = gain
-        work.found[leaf, block, 1] = block * COLUMNS + column
-        work.found[leaf, block, 2] = cut
-        work.found[leaf, block, 3] = missing_above
-
-
 @kernel(
     numba.types.UniTuple(numba.int64, 2)(
         numba.int64[::1],
@@ -168,7 +130,43 @@ def grow(queue, n_pieces, phase, work, rule, max_depth, best_first, state, few_c
                 elif phase == DIVIDE and run[ABOVE] == IN_PLACE:
                     gather_rows(work.divided, start, middle, stop, work.rows, start, middle)
             else:
-                _finish(t, n_blocks, work, rule)
+                # Finish a block of the histograms of two siblings and find the best cut of each.
+                pair, block = t // n_blocks, t % n_blocks
+                n_cells, first = (
+                    work.blocks[block, N_CODES] * COLUMNS,
+                    work.blocks[block, FIRST_CELL],
+                )
+                added, sibling = work.pairs[pair, ADDED], work.pairs[pair, SIBLING]
+                histograms, place = work.histograms, work.leaves[added, PLACE]
+                for r in range(work.pairs[pair, FIRST_RUN], work.pairs[pair, LAST_RUN]):
+                    spare = work.runs[r, SPARE]
+                    if spare >= 0:
+                        half = 2 * first + work.runs[r, HALF] * n_cells
+                        own, part = histograms[place, half:], work.spare[spare, first:]
+                        for cell in range(n_cells):
+                            own[cell] += part[cell]
+                if sibling >= 0:
+                    own, other = (
+                        histograms[place, 2 * first :],
+                        histograms[work.leaves[sibling, PLACE], 2 * first :],
+                    )
+                    for cell in range(2 * n_cells):
+                        other[cell] -= own[cell]
+                for which in range(2 if sibling >= 0 else 1):
+                    leaf = sibling if which else added
+                    start = 2 * first
+                    gain, column, cut, missing_above = find_cut(
+                        histograms[work.leaves[leaf, PLACE], start : start + 2 * n_cells],
+                        work.blocks[block, HAS_MISSING] != 0,
+                        work.categorical[block],
+                        work.allowed[block],
+                        rule,
+                        work.sides[leaf, block],
+                    )
+                    work.found[leaf, block, 0] = gain
+                    work.found[leaf, block, 1] = block * COLUMNS + column
+                    work.found[leaf, block, 2] = cut
+                    work.found[leaf, block, 3] = missing_above
             t = take(queue)
         if few_cells == 0:
             return phase, n_pieces

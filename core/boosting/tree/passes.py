@@ -100,7 +100,7 @@ class Passes:
         """Draw a share of the rows by their weights, and list them in `rows`; see `drawing`."""
         m, n = self.table.n_positives, self.table.n_rows
         if share == 1.0:
-            self.run(drawing.list_all, rows)
+            rows[:] = np.arange(n, dtype=np.uint32)
             return Drawn(m, n, 0.0)
         counts = np.empty(len(self.runs), dtype=np.int64)
         threshold = drawing.find_threshold(weights, share)

@@ -14,7 +14,6 @@ from .workspace import (
     ABOVE,
     ADDED,
     BELOW,
-    CUT,
     DEPTH,
     FEATURE,
     FIRST_RUN,
@@ -23,7 +22,6 @@ from .workspace import (
     IN_PLACE,
     LAST_RUN,
     LEAF,
-    MISSING_ABOVE,
     N_ABOVE,
     N_BATCH,
     N_LEAVES,
@@ -40,7 +38,7 @@ from .workspace import (
     WORK_TYPE,
 )
 
-_I1, _I2, _SIDES = numba.int64[::1], numba.int64[:, ::1], numba.uint8[:, :, ::1]
+_I2 = numba.int64[:, ::1]
 
 START_TREE, ADD, FINISH, DIVIDE, GATHER, END_TREE = range(6)
 
@@ -64,45 +62,94 @@ def _list_runs(n, leaf, start, stop, length, runs):  # type: ignore[no-untyped-d
     return n + parts
 
 
-@kernel(numba.types.UniTuple(numba.int64, 2)(_I1, numba.int64, numba.int64, _I2, _I2), inner=True)
-def _list_divisions(batch, n_batch, length, leaves, runs):  # type: ignore[no-untyped-def]
-    """List the runs of leaves that are to be divided; return how many, and their rows.
-
-    A run that is all there is of its leaf and class needs no other to find its parts' places.
-    """
-    n = n_rows = 0
-    for b in range(n_batch):
-        for k in range(2):
-            start, stop = leaves[batch[b], START + 2 * k], leaves[batch[b], STOP + 2 * k]
-            first = n
-            n = _list_runs(n, batch[b], start, stop, length, runs)
-            for r in range(first, n):
-                runs[r, ABOVE] = IN_PLACE if n - first == 1 else 0
-            n_rows += stop - start
-    return n, n_rows
-
-
 @kernel(
-    numba.boolean(
-        _I2,
-        _I2,
-        _I1,
-        numba.int64,
-        numba.int64,
-        numba.int64,
+    numba.types.UniTuple(numba.int64, 3)(
+        numba.int64, WORK_TYPE, numba.int64, numba.boolean, STATE_TYPE
     ),
     inner=True,
 )
-def _place_divisions(leaves, runs, batch, n_batch, next_leaf, length):  # type: ignore[no-untyped-def]
-    """Give each part of a divided run its place, and those below to leaves from next_leaf on.
+def next_phase(done, work, max_depth, best_first, state):  # type: ignore[no-untyped-def]
+    """Prepare what follows a phase; return it, its number of pieces, and how much work it is.
 
-    Returns whether any is not yet where it belongs.
+    A tree starts with START_TREE done, and is grown when END_TREE follows. Work is told in cells added to a
+    histogram.
     """
-    last = 0
-    moves = False
-    for b in range(n_batch):
-        parent, child = batch[b], next_leaf + b
-        for k in range(2):
+    n_blocks, n_cells = len(work.blocks), work.histograms.shape[1]
+    leaves, runs, pairs, found = work.leaves, work.runs, work.pairs, work.found
+    sides, length = work.sides, work.run_rows
+    counts, batch, splits = state.counts, state.batch, state.splits
+    if done == ADD:
+        n_pairs = counts[N_BATCH]
+        return FINISH, n_pairs * n_blocks, n_pairs * 2 * n_cells * FINISHING_A_CELL
+
+    n = n_rows = 0
+    if done == FINISH:
+        # The best of the blocks' cuts, the lowest block among equals; it goes last.
+        for half in range(2 * counts[N_BATCH]):
+            at = pairs[half // 2, ADDED if half % 2 == 0 else SIBLING]
+            if at < 0:
+                continue
+            best = 0.0
+            leaves[at, FEATURE] = -1
+            for block in range(n_blocks):
+                if found[at, block, 0] > best * (1.0 + 1e-9):
+                    best = found[at, block, 0]
+                    for k in range(3):
+                        leaves[at, FEATURE + k] = np.int64(found[at, block, 1 + k])
+                    for code in range(sides.shape[2]):
+                        sides[at, n_blocks, code] = sides[at, block, code]
+            found[at, n_blocks, 0] = best
+        # Choose the leaves to divide next, until there are any that will be divided again.
+        most = len(splits) + 1
+        while counts[N_LEAVES] < most:
+            n_leaves = counts[N_LEAVES]
+            n_batch = 0
+            best = 0.0
+            for leaf in range(n_leaves):
+                gain = found[leaf, n_blocks, 0]
+                if gain > 0.0 and leaves[leaf, DEPTH] < max_depth:
+                    if not best_first:
+                        batch[n_batch] = leaf
+                        n_batch += 1
+                    elif gain > best * (1.0 + 1e-9):
+                        best = gain
+                        batch[0] = leaf
+                        n_batch = 1
+            if n_batch == 0:
+                break
+            for b in range(n_batch):
+                leaf, child, split = batch[b], n_leaves + b, n_leaves - 1 + b
+                splits[split, 0] = leaf
+                for k in range(1, N_SPLIT_COLUMNS):
+                    splits[split, k] = leaves[leaf, FEATURE + k - 1]
+                for code in range(sides.shape[2]):
+                    state.sides[split, code] = sides[leaf, n_blocks, code]
+                leaves[leaf, DEPTH] += 1
+                leaves[child, DEPTH] = leaves[leaf, DEPTH]
+                leaves[child, PLACE] = child
+                found[leaf, n_blocks, 0] = found[child, n_blocks, 0] = 0.0
+            if n_leaves + n_batch < most and leaves[batch[0], DEPTH] < max_depth:
+                counts[N_BATCH] = n_batch
+                for half in range(2 * n_batch):
+                    leaf, k = batch[half // 2], half % 2
+                    start, stop = leaves[leaf, START + 2 * k], leaves[leaf, STOP + 2 * k]
+                    first = n
+                    n = _list_runs(n, leaf, start, stop, length, runs)
+                    for r in range(first, n):
+                        # The only run of its leaf and class needs no other to find its parts' places.
+                        runs[r, ABOVE] = IN_PLACE if n - first == 1 else 0
+                    n_rows += stop - start
+                counts[N_RUNS] = n
+                return DIVIDE, n, n_rows * DIVIDING_A_ROW
+            counts[N_LEAVES] += n_batch  # none of them will be divided again: their rows can stay
+        return END_TREE, 0, 0
+
+    n_leaves, n_batch = counts[N_LEAVES], counts[N_BATCH]
+    if done == DIVIDE:
+        # Each part of a divided run gets its place, and those below go to new leaves.
+        last = 0
+        for half in range(2 * n_batch):
+            parent, child, k = batch[half // 2], n_leaves + half // 2, half % 2
             start, stop = leaves[parent, START + 2 * k], leaves[parent, STOP + 2 * k]
             first, last = last, last + (stop - start + length - 1) // length
             middle = start
@@ -110,90 +157,38 @@ def _place_divisions(leaves, runs, batch, n_batch, next_leaf, length):  # type: 
                 middle += runs[r, N_ABOVE]
             above, below = start, middle
             for r in range(first, last if last - first > 1 else first):
-                moves = True
                 runs[r, ABOVE] = above
                 runs[r, BELOW] = below
                 above += runs[r, N_ABOVE]
                 below += runs[r, TO] - runs[r, FROM] - runs[r, N_ABOVE]
+                n_rows += runs[r, TO] - runs[r, FROM]
             leaves[parent, STOP + 2 * k] = leaves[child, START + 2 * k] = middle
             leaves[child, STOP + 2 * k] = stop
-    return moves
+        if n_rows > 0:
+            return GATHER, counts[N_RUNS], n_rows * DIVIDING_A_ROW
 
-
-@kernel(
-    numba.void(numba.int64, numba.float64[:, :, ::1], _SIDES, _I2),
-    inner=True,
-)
-def _choose(at, found, sides, leaves):  # type: ignore[no-untyped-def]
-    """Take the best of the blocks' cuts, the lowest block among equals; it goes last."""
-    last = found.shape[1] - 1
-    gain = 0.0
-    leaves[at, FEATURE] = -1
-    for block in range(last):
-        if found[at, block, 0] > gain * (1.0 + 1e-9):
-            gain = found[at, block, 0]
-            leaves[at, FEATURE] = np.int64(found[at, block, 1])
-            leaves[at, CUT] = np.int64(found[at, block, 2])
-            leaves[at, MISSING_ABOVE] = np.int64(found[at, block, 3])
-            for code in range(sides.shape[2]):
-                sides[at, last, code] = sides[at, block, code]
-    found[at, last, 0] = gain
-
-
-@kernel(
-    numba.void(
-        _I1,
-        numba.int64,
-        numba.int64,
-        _SIDES,
-        numba.float64[:, :, ::1],
-        _I2,
-        _I2,
-        numba.uint8[:, ::1],
-    ),
-    inner=True,
-)
-def _split_leaves(batch, n_batch, n_leaves, sides, found, leaves, splits, sides_of):  # type: ignore[no-untyped-def]
-    """Note the splits of some leaves, and make their new leaves."""
-    last = found.shape[1] - 1
+    if done == START_TREE:
+        counts[N_LEAVES] = n_batch = counts[N_BATCH] = 1
+        pairs[0, ADDED] = 0
+        pairs[0, SIBLING] = -1
+    else:
+        # Of the siblings just made the smaller is added up.
+        for b in range(n_batch):
+            above, below = batch[b], n_leaves + b
+            more = 0  # rows below
+            for k in range(2):
+                more += leaves[below, STOP + 2 * k] - leaves[below, START + 2 * k]
+                more -= leaves[above, STOP + 2 * k] - leaves[above, START + 2 * k]
+            if more > 0:  # the new place takes what is added, the parent's becomes the rest
+                place = leaves[above, PLACE]
+                leaves[above, PLACE] = leaves[below, PLACE]
+                leaves[below, PLACE] = place
+            pairs[b, ADDED] = above if more > 0 else below
+            pairs[b, SIBLING] = below if more > 0 else above
+        counts[N_LEAVES] += n_batch
+    two_weights = len(work.weights) == 2
+    n_spare = 0
     for b in range(n_batch):
-        leaf, child, split = batch[b], n_leaves + b, n_leaves - 1 + b
-        splits[split, 0] = leaf
-        for k in range(1, N_SPLIT_COLUMNS):
-            splits[split, k] = leaves[leaf, FEATURE + k - 1]
-        for code in range(sides.shape[2]):
-            sides_of[split, code] = sides[leaf, last, code]
-        leaves[leaf, DEPTH] += 1
-        leaves[child, DEPTH] = leaves[leaf, DEPTH]
-        leaves[child, PLACE] = child
-        found[leaf, last, 0] = found[child, last, 0] = 0.0
-
-
-@kernel(numba.void(_I1, numba.int64, numba.int64, _I2, _I2), inner=True)
-def _pair_up(batch, n_batch, next_leaf, leaves, pairs):  # type: ignore[no-untyped-def]
-    """List the siblings just made, the smaller to be added up."""
-    for b in range(n_batch):
-        above, below = batch[b], next_leaf + b
-        more = 0  # rows below
-        for k in range(2):
-            more += leaves[below, STOP + 2 * k] - leaves[below, START + 2 * k]
-            more -= leaves[above, STOP + 2 * k] - leaves[above, START + 2 * k]
-        if more > 0:  # the new place takes what is added, the parent's becomes the rest
-            place = leaves[above, PLACE]
-            leaves[above, PLACE] = leaves[below, PLACE]
-            leaves[below, PLACE] = place
-        pairs[b, ADDED] = above if more > 0 else below
-        pairs[b, SIBLING] = below if more > 0 else above
-
-
-@kernel(
-    numba.types.UniTuple(numba.int64, 2)(numba.int64, numba.boolean, numba.int64, _I2, _I2, _I2),
-    inner=True,
-)
-def _list_additions(n_pairs, two_weights, length, leaves, pairs, runs):  # type: ignore[no-untyped-def]
-    """List the runs of the leaf to add up of each pair; return how many, and their rows."""
-    n = n_spare = n_rows = 0
-    for b in range(n_pairs):
         leaf = pairs[b, ADDED]
         pairs[b, FIRST_RUN] = n
         for half in range(2):
@@ -213,77 +208,4 @@ def _list_additions(n_pairs, two_weights, length, leaves, pairs, runs):  # type:
                 n_spare += 1 if r > first else 0
                 n_rows += runs[r, TO] - runs[r, FROM]
         pairs[b, LAST_RUN] = n
-    return n, n_rows
-
-
-@kernel(
-    numba.types.UniTuple(numba.int64, 3)(
-        numba.int64, WORK_TYPE, numba.int64, numba.boolean, STATE_TYPE
-    ),
-    inner=True,
-)
-def next_phase(done, work, max_depth, best_first, state):  # type: ignore[no-untyped-def]
-    """Prepare what follows a phase; return it, its number of pieces, and how much work it is.
-
-    A tree starts with START_TREE done, and is grown when END_TREE follows. Work is told in cells added to a
-    histogram.
-    """
-    n_blocks, n_cells = len(work.blocks), work.histograms.shape[1]
-    leaves, runs, pairs, found = work.leaves, work.runs, work.pairs, work.found
-    counts, batch = state.counts, state.batch
-    if done == ADD:
-        n_pairs = counts[N_BATCH]
-        return FINISH, n_pairs * n_blocks, n_pairs * 2 * n_cells * FINISHING_A_CELL
-
-    if done == FINISH:
-        # Choose the leaves to divide next, until there are any that will be divided again.
-        for b in range(counts[N_BATCH]):
-            _choose(pairs[b, ADDED], found, work.sides, leaves)
-            if pairs[b, SIBLING] >= 0:
-                _choose(pairs[b, SIBLING], found, work.sides, leaves)
-        most = len(state.splits) + 1
-        while counts[N_LEAVES] < most:
-            n_leaves = counts[N_LEAVES]
-            n_batch = 0
-            best = 0.0
-            for leaf in range(n_leaves):
-                gain = found[leaf, n_blocks, 0]
-                if gain > 0.0 and leaves[leaf, DEPTH] < max_depth:
-                    if not best_first:
-                        batch[n_batch] = leaf
-                        n_batch += 1
-                    elif gain > best * (1.0 + 1e-9):
-                        best = gain
-                        batch[0] = leaf
-                        n_batch = 1
-            if n_batch == 0:
-                break
-            _split_leaves(
-                batch, n_batch, n_leaves, work.sides, found, leaves, state.splits, state.sides
-            )
-            if n_leaves + n_batch < most and leaves[batch[0], DEPTH] < max_depth:
-                counts[N_BATCH] = n_batch
-                n, n_rows = _list_divisions(batch, n_batch, work.run_rows, leaves, runs)
-                counts[N_RUNS] = n
-                return DIVIDE, n, n_rows * DIVIDING_A_ROW
-            counts[N_LEAVES] += n_batch  # none of them will be divided again: their rows can stay
-        return END_TREE, 0, 0
-
-    n_leaves, n_batch = counts[N_LEAVES], counts[N_BATCH]
-    if done == DIVIDE and _place_divisions(leaves, runs, batch, n_batch, n_leaves, work.run_rows):
-        n_rows = 0
-        for r in range(counts[N_RUNS]):
-            if runs[r, ABOVE] != IN_PLACE:
-                n_rows += runs[r, TO] - runs[r, FROM]
-        return GATHER, counts[N_RUNS], n_rows * DIVIDING_A_ROW
-
-    if done == START_TREE:
-        counts[N_LEAVES] = n_batch = counts[N_BATCH] = 1
-        pairs[0, ADDED] = 0
-        pairs[0, SIBLING] = -1
-    else:
-        _pair_up(batch, n_batch, n_leaves, leaves, pairs)
-        counts[N_LEAVES] += n_batch
-    two_weights = len(work.weights) == 2
-    n, n_rows = _list_additions(n_batch, two_weights, work.run_rows, leaves, pairs, runs)
     return ADD, n * n_blocks, n_rows * COLUMNS * n_blocks
