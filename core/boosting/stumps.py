@@ -15,7 +15,7 @@ from .cuts import Integers
 
 Floats = npt.NDArray[np.float64]
 
-FEW_ROWS = 64  # that are scored one by one
+FEW_ROWS = 64  # that are sooner bisected than compared with all thresholds
 BLOCK_ROWS = 256
 FEW_THRESHOLDS = 64  # of a feature, that are counted through sooner than bisected
 
@@ -59,8 +59,7 @@ class StepFunctions:
         O(n_rows · n_used · log n_thresholds). Where there are many rows and few thresholds, each row is compared
         with all of them: for several rows at once that is sooner done than to bisect.
         """
-        score = _score if len(X) < FEW_ROWS else _score_blocks
-        scores: Floats = score(X, offset, self.features, self.starts, self.thresholds, self.values)
+        scores: Floats = _score(X, offset, self.features, self.starts, self.thresholds, self.values)
         return scores
 
     def contributions(self, X: Floats) -> Floats:
@@ -187,19 +186,7 @@ def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-
 
 @kernel(numba.float64[::1](_MATRIX, numba.float64, *_STEPS))
 def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
-    scores = np.empty(X.shape[0])
-    for i in range(X.shape[0]):
-        score = offset
-        for u in range(len(features)):
-            x = X[i, features[u]]
-            score += _look_up(x, u, starts[u], starts[u + 1], thresholds, values)
-        scores[i] = score
-    return scores
-
-
-@kernel(numba.float64[::1](_MATRIX, numba.float64, *_STEPS))
-def _score_blocks(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
-    """Score many rows, a block at a time and feature by feature."""
+    """Score rows, a block at a time and feature by feature."""
     n_rows = X.shape[0]
     scores = np.full(n_rows, offset)
     column = np.zeros(BLOCK_ROWS)
@@ -210,7 +197,7 @@ def _score_blocks(X, offset, features, starts, thresholds, values):  # type: ign
             start, stop = starts[u], starts[u + 1]
             for i in range(size):
                 column[i] = X[first + i, features[u]]
-            if stop - start > FEW_THRESHOLDS:
+            if stop - start > FEW_THRESHOLDS or n_rows < FEW_ROWS:
                 for i in range(size):
                     scores[first + i] += _look_up(column[i], u, start, stop, thresholds, values)
                 continue

@@ -138,71 +138,6 @@ def philox(key, high, low, words):  # type: ignore[no-untyped-def]
 
 @kernel(
     numba.void(
-        numba.uint64[::1], numba.uint64, numba.int64[::1], numba.int64[::1], numba.int32[::1]
-    ),
-    inner=True,
-)
-def _draw(key, replicate, units, starts, counts):  # type: ignore[no-untyped-def]
-    """Count how often each unit is drawn, as often in each stratum as it has units."""
-    words = np.empty(4, dtype=np.uint64)
-    used, block = 4, np.uint64(0)
-    counts[:] = 0
-    for stratum in range(len(starts) - 1):
-        start = starts[stratum]
-        size = np.uint64(starts[stratum + 1] - start)
-        if size == np.uint64(0):
-            continue
-        refused = ((_MASK + np.uint64(1)) - size) % size
-        drawn = np.uint64(0)
-        while drawn < size:
-            if used == 4:
-                philox(key, replicate, block, words)
-                used, block = 0, block + np.uint64(1)
-            product = words[used] * size
-            used += 1
-            if (product & _MASK) >= refused:
-                counts[units[start + np.int64(product >> _HALF)]] += 1
-                drawn += np.uint64(1)
-
-
-@kernel(
-    numba.void(
-        numba.float64[:, ::1],
-        numba.float64[::1],
-        numba.int64[::1],
-        numba.boolean[::1],
-        numba.float64[:, ::1],
-        numba.float64[::1],
-    ),
-    inner=True,
-)
-def _walk(drawn, totals, order, last, windows, areas):  # type: ignore[no-untyped-def]
-    """Walk down the ranking, tie by tie, and add up the area over each window."""
-    ends = windows * totals[1]
-    furthest = ends[:, 1].max()
-    areas[:] = 0.0
-    x = y = dx = dy = 0.0
-    for i in range(len(order)):
-        dy += drawn[0, order[i]]
-        dx += drawn[1, order[i]]
-        if not last[i]:
-            continue
-        if dx > 0.0:
-            for j in range(len(ends)):
-                left, right = max(x, ends[j, 0]), min(x + dx, ends[j, 1])
-                if right > left:
-                    areas[j] += (right - left) * (y + dy * ((left + right) / 2.0 - x) / dx)
-            x += dx
-            if x >= furthest:
-                break
-        y += dy
-        dx = dy = 0.0
-    for j in range(len(ends)):
-        areas[j] /= (ends[j, 1] - ends[j, 0]) * totals[0]
-
-
-@kernel(
-    numba.void(
         numba.int64,
         numba.int64,
         numba.int64,
@@ -236,13 +171,59 @@ def _draw_and_walk(  # type: ignore[no-untyped-def]
     """Fill the areas of replicates start, start + step, …; see `draw_areas`."""
     counts = np.empty(len(units), dtype=np.int32)
     drawn = np.empty((2, len(unit)))
+    words = np.empty(4, dtype=np.uint64)
+    ends = np.empty((len(windows), 2))
     for replicate in range(start, n_replicates, step):
-        _draw(key, np.uint64(replicate), units, starts, counts)
-        totals = np.zeros(2)
+        # Count how often each unit is drawn, as often in each stratum as it has units.
+        used, block = 4, np.uint64(0)
+        for i in range(len(counts)):
+            counts[i] = 0
+        for stratum in range(len(starts) - 1):
+            first = starts[stratum]
+            size = np.uint64(starts[stratum + 1] - first)
+            if size == np.uint64(0):
+                continue
+            refused = ((_MASK + np.uint64(1)) - size) % size
+            n_drawn = np.uint64(0)
+            while n_drawn < size:
+                if used == 4:
+                    philox(key, np.uint64(replicate), block, words)
+                    used, block = 0, block + np.uint64(1)
+                product = words[used] * size
+                used += 1
+                if (product & _MASK) >= refused:
+                    counts[units[first + np.int64(product >> _HALF)]] += 1
+                    n_drawn += np.uint64(1)
+        all_positive = all_negative = 0.0
         for i in range(len(unit)):
             times = np.float64(counts[unit[i]])
             drawn[0, i], drawn[1, i] = times * positive[i], times * negative[i]
-            totals[0] += drawn[0, i]
-            totals[1] += drawn[1, i]
+            all_positive += drawn[0, i]
+            all_negative += drawn[1, i]
+        furthest = 0.0
+        for j in range(len(ends)):
+            ends[j, 0], ends[j, 1] = windows[j, 0] * all_negative, windows[j, 1] * all_negative
+            furthest = max(furthest, ends[j, 1])
         for scorer in range(order.shape[0]):
-            _walk(drawn, totals, order[scorer], last[scorer], windows, areas[replicate, scorer])
+            # Walk down the ranking, tie by tie, and add up the area over each window.
+            for j in range(len(ends)):
+                areas[replicate, scorer, j] = 0.0
+            x = y = dx = dy = 0.0
+            for i in range(order.shape[1]):
+                dy += drawn[0, order[scorer, i]]
+                dx += drawn[1, order[scorer, i]]
+                if not last[scorer, i]:
+                    continue
+                if dx > 0.0:
+                    for j in range(len(ends)):
+                        left, right = max(x, ends[j, 0]), min(x + dx, ends[j, 1])
+                        if right > left:
+                            height = y + dy * ((left + right) / 2.0 - x) / dx
+                            areas[replicate, scorer, j] += (right - left) * height
+                    x += dx
+                    if x >= furthest:
+                        break
+                y += dy
+                dx = dy = 0.0
+            for j in range(len(ends)):
+                areas[replicate, scorer, j] /= (ends[j, 1] - ends[j, 0]) * all_positive

@@ -36,6 +36,7 @@ Obuchowski, "Nonparametric analysis of clustered ROC curve data", Biometrics 53 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -179,10 +180,24 @@ def influences(
     O(n_groups).
     """
     placement, height = np.empty((2, groups.scores.size))
-    _influences(
-        groups.flagged_negative, groups.flagged_positive, fpr_min, fpr_max, placement, height
-    )
+    negative, positive = groups.flagged_negative, groups.flagged_positive
+    ends = [_middle_height(negative, positive, fpr) for fpr in (fpr_min, fpr_max)]
+    _influences(negative, positive, fpr_min, fpr_max, *ends, placement, height)
     return placement, height
+
+
+def _middle_height(negative: FloatArray, positive: FloatArray, fpr: float) -> float:
+    """Height at a rate of the curve through prefix sums; the middle of a vertical step."""
+    total, all_positive = float(negative[-1]), float(positive[-1])
+    right = bisect_left(negative, fpr, key=lambda mass: float(mass) / total)
+    end = float(negative[right]) / total
+    if end > fpr:
+        start = float(negative[right - 1]) / total
+        share = (fpr - start) / (end - start)
+        rise = float(positive[right] - positive[right - 1])
+        return (float(positive[right - 1]) + share * rise) / all_positive
+    top = bisect_right(negative, fpr, lo=right, key=lambda mass: float(mass) / total) - 1
+    return float(positive[right] + positive[top]) / 2.0 / all_positive
 
 
 def _of_rows(
@@ -209,39 +224,22 @@ def _of_rows(
 _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
-@kernel(numba.float64(_PREFIX_SUMS, _PREFIX_SUMS, numba.float64), inner=True)
-def _middle_height(negative, positive, fpr):  # type: ignore[no-untyped-def]
-    """Height at a rate of the curve through prefix sums; the middle of a vertical step."""
-    n_points = len(negative)
-    right = 0  # the first point at or past the rate
-    while negative[right] / negative[-1] < fpr:
-        right += 1
-    end = negative[right] / negative[-1]
-    if end > fpr:
-        start = negative[right - 1] / negative[-1]
-        share = (fpr - start) / (end - start)
-        rise = positive[right] - positive[right - 1]
-        return (positive[right - 1] + share * rise) / positive[-1]
-    top = right
-    while top + 1 < n_points and negative[top + 1] / negative[-1] <= fpr:
-        top += 1
-    return (positive[right] + positive[top]) / 2.0 / positive[-1]
-
-
 @kernel(
     numba.void(
         _PREFIX_SUMS,
         _PREFIX_SUMS,
         numba.float64,
         numba.float64,
+        numba.float64,
+        numba.float64,
         numba.float64[::1],
         numba.float64[::1],
     )
 )
-def _influences(negative, positive, fpr_min, fpr_max, placement, height):  # type: ignore[no-untyped-def]
-    """Fill `influences` from the prefix sums of both classes."""
-    of_start = _middle_height(negative, positive, fpr_min)
-    of_end = _middle_height(negative, positive, fpr_max)
+def _influences(  # type: ignore[no-untyped-def]
+    negative, positive, fpr_min, fpr_max, of_start, of_end, placement, height
+):
+    """Fill `influences` from the prefix sums of both classes; of_start and of_end: heights at the window's ends."""
     start, scale = 0.0, 0.5 / positive[-1]
     for i in range(len(placement)):
         end = negative[i + 1] / negative[-1]

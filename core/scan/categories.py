@@ -187,13 +187,3 @@ def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type
         mixed[0, r] = believed[0, by_share[r]]
         mixed[1, r] = believed[1, by_share[r]]
     return n
-
-
-@kernel(numba.boolean(numba.float64[:, ::1], numba.int64), inner=True)
-def are_alike(mixed, n):  # type: ignore[no-untyped-def]
-    """Say whether all bins have one believed share, so that their order means nothing."""
-    if n < 2:
-        return True
-    first = mixed[0, 0] / (mixed[0, 0] + mixed[1, 0])
-    last = mixed[0, n - 1] / (mixed[0, n - 1] + mixed[1, n - 1])
-    return last - first <= SAME_SHARE

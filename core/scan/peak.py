@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from core.kernel import kernel
 
-from .categories import NO_SPREAD, Spread, are_alike, order_bins
+from .categories import NO_SPREAD, SAME_SHARE, Spread, order_bins
 
 
 class Criterion(IntEnum):
@@ -127,22 +127,6 @@ def bins_after(
     return above
 
 
-@kernel(numba.void(numba.float64[:, ::1], numba.int64, numba.float64[:, ::1]), inner=True)
-def _sum_from_both_ends(histogram, n_bins, sums):  # type: ignore[no-untyped-def]
-    """Write the mass below cut c to sums[:2, c + 1], above it to sums[2:, c + 1]; p, then n."""
-    below_p = below_n = above_p = above_n = 0.0
-    for k in range(n_bins):  # four chains of additions that do not wait for each other
-        sums[0, k] = below_p
-        sums[1, k] = below_n
-        below_p += max(histogram[0, k], 0.0)
-        below_n += max(histogram[1, k], 0.0)
-        other = n_bins - 1 - k
-        above_p += max(histogram[0, other], 0.0)
-        above_n += max(histogram[1, other], 0.0)
-        sums[2, other] = above_p
-        sums[3, other] = above_n
-
-
 @kernel(
     numba.void(
         numba.float64[:, ::1],
@@ -194,10 +178,23 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
     inner=True,
 )
 def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gains):  # type: ignore[no-untyped-def]
-    """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1."""
+    """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1.
+
+    The mass below cut c goes to sums[:2, c + 1], that above it to sums[2:, c + 1]; p, then n.
+    """
     missing_p = max(histogram[0, -1], 0.0)
     missing_n = max(histogram[1, -1], 0.0)
-    _sum_from_both_ends(histogram, n_bins, sums)
+    below_p = below_n = above_p = above_n = 0.0
+    for k in range(n_bins):  # four chains of additions that do not wait for each other
+        sums[0, k] = below_p
+        sums[1, k] = below_n
+        below_p += max(histogram[0, k], 0.0)
+        below_n += max(histogram[1, k], 0.0)
+        other = n_bins - 1 - k
+        above_p += max(histogram[0, other], 0.0)
+        above_n += max(histogram[1, other], 0.0)
+        sums[2, other] = above_p
+        sums[3, other] = above_n
     _write_gains(sums, n_bins, (missing_p, missing_n, 0.0, 0.0), criterion, share_p, gains[0])
     if not has_missing:
         gains[0, 0] = 0.0  # all rows above: no cut, though a constant classifier has an edge
@@ -241,8 +238,10 @@ def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # ty
             masses[k, code] = max(histogram[k, code], 0.0) / total
         ordered[k, last] = max(histogram[k, last], 0.0) / total
     n = order_bins(masses, n_bins, 0.0, spread_p, spread_n, order, ordered)
-    if not are_alike(ordered, n):
-        return n
+    if n >= 2:
+        first = ordered[0, 0] / (ordered[0, 0] + ordered[1, 0])
+        if ordered[0, n - 1] / (ordered[0, n - 1] + ordered[1, n - 1]) - first > SAME_SHARE:
+            return n
     for k in range(2):
         for r in range(1, n):
             ordered[k, 0] += ordered[k, r]

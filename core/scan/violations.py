@@ -33,32 +33,6 @@ def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
     return first
 
 
-@kernel(_F(_FLOATS, _FLOATS, _FLOATS, _F), inner=True)
-def _sum_to(z, above, sums, mass):  # type: ignore[no-untyped-def]
-    """Sum the scores of so much mass from the top."""
-    row = 0
-    while row < len(z) - 1 and above[row + 1] <= mass:
-        row += 1
-    return sums[row] + (mass - above[row]) * z[row]
-
-
-@kernel(numba.void(_FLOATS, _FLOATS, _FLOATS), inner=True)
-def _share_among_ties(z, q, crossed):  # type: ignore[no-untyped-def]
-    """Share what negatives of one score have got among them, in proportion to their weights."""
-    first = 0
-    while first < len(z):
-        last = first + 1
-        together, weight = crossed[first], q[first]
-        while last < len(z) and z[last] == z[first]:
-            together += crossed[last]
-            weight += q[last]
-            last += 1
-        if last - first > 1:
-            for j in range(first, last):
-                crossed[j] = together * (q[j] / weight)
-        first = last
-
-
 @kernel(
     numba.types.Tuple((_F, _F))(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _F, _F, _F, _FLOATS, _FLOATS)
 )
@@ -94,7 +68,13 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
     for j in range(k):
         above[j + 1] = min(above[j] + q[j], top)
         sums[j + 1] = sums[j] + (above[j + 1] - above[j]) * z[j]
-    sum_low, sum_high = _sum_to(z, above, sums, low), _sum_to(z, above, sums, high)
+    sum_low = sum_high = 0.0  # of the scores of so much mass from the top
+    row = 0
+    for end in range(2):
+        mass = low if end == 0 else high
+        while row < k - 1 and above[row + 1] <= mass:
+            row += 1
+        sum_low, sum_high = sum_high, sums[row] + (mass - above[row]) * z[row]
     for j in range(k):
         crossed[j] = 0.0  # first the positive mass by the last row of its run
     stop_low = stop_high = 0.0  # and at the ends of the window, which may lie within a row
@@ -135,5 +115,18 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
             + stop_low * min(max(low - above[j], 0.0), mass)
             + stop_high * min(max(high - above[j], 0.0), mass)
         )
-    _share_among_ties(z, q, crossed)
+    first = 0
+    while (
+        first < k
+    ):  # negatives of one score share what they have got, in proportion to their weights
+        last = first + 1
+        together, weight = crossed[first], q[first]
+        while last < k and z[last] == z[first]:
+            together += crossed[last]
+            weight += q[last]
+            last += 1
+        if last - first > 1:
+            for j in range(first, last):
+                crossed[j] = together * (q[j] / weight)
+        first = last
     return value, loss
