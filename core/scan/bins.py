@@ -136,7 +136,7 @@ def fit_bins(
 
 def code_columns(X: npt.NDArray[np.float64], rows: npt.NDArray[Any], bins: Bins) -> Codes:
     """Code rows column by column, a run of rows at a time; see `fit_bins`."""
-    n_features = X.shape[1]
+    n_features, rows = X.shape[1], rows.astype(np.uint32, copy=False)
     codes: Codes = np.empty((n_features, len(rows)), dtype=bins.dtype)
     missing = missing_code(bins.dtype)
 
@@ -174,7 +174,7 @@ def learn_bins(
     use; each is done by one, so the result does not depend on them. Memory: 32 bytes per row, for
     four columns; where weights differ as much again for each thread.
     """
-    n_features = X.shape[1]
+    n_features, rows = X.shape[1], rows.astype(np.uint32, copy=False)
     is_weighted = bool((weight != weight[0]).any())
     edges: list[npt.NDArray[np.float64]] = [np.empty(0)] * n_features
     category_bins: list[npt.NDArray[np.int64] | None] = [None] * n_features
@@ -254,10 +254,7 @@ def share_out(task: Callable[[int], None], items: Sequence[int], n_cells: int) -
 _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 
 
-@kernel(
-    numba.void(_READ_ONLY_MATRIX, numba.int64[::1], numba.int64, numba.float64[:, ::1]),
-    numba.void(_READ_ONLY_MATRIX, numba.uint32[::1], numba.int64, numba.float64[:, ::1]),
-)
+@kernel(numba.void(_READ_ONLY_MATRIX, numba.uint32[::1], numba.int64, numba.float64[:, ::1]))
 def gather_columns(X, rows, first, columns):  # type: ignore[no-untyped-def]
     """Copy some columns of X, rows in the given order: few rows at a time, which the cache holds for all columns."""
     for start in range(0, len(rows), GATHERED_ROWS):
@@ -303,17 +300,12 @@ def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
     return has_missing
 
 
-@kernel(
-    numba.boolean(numba.float64[::1], numba.int64[::1], numba.int64, numba.uint8[::1]),
-    numba.boolean(numba.float64[::1], numba.int64[::1], numba.int64, numba.uint16[::1]),
-)
-def encode_categories(column, bins, missing, codes):  # type: ignore[no-untyped-def]
-    """Write the bin of each category, and return whether one is NaN."""
-    has_missing = False
-    for i in range(len(column)):
-        if np.isnan(column[i]):
-            codes[i] = missing
-            has_missing = True
-        else:
-            codes[i] = bins[np.int64(column[i])]
-    return has_missing
+def encode_categories(
+    column: npt.NDArray[np.float64],
+    bins: npt.NDArray[np.int64],
+    missing: int,
+    codes: npt.NDArray[Any],
+) -> None:
+    """Write the bin of each category, and `missing` for NaN."""
+    categories = np.where(np.isnan(column), len(bins), column).astype(np.intp)
+    codes[:] = np.append(bins, missing)[categories]

@@ -20,16 +20,11 @@ AHEAD_OF_DIVIDING = 256
 _COLUMNS = np.uint64(COLUMNS)
 
 
-@kernel(numba.types.Tuple((numba.uint32[::1], numba.int64))(numba.boolean[:]))
-def positives_first(positive):  # type: ignore[no-untyped-def]
+def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uint32], int]:
     """List the rows of the positives, then those of the others; return how many are positive."""
-    rows = np.empty(len(positive), dtype=np.uint32)
-    n_positives = np.sum(positive)
-    ends = np.array([n_positives, 0])
-    for i in range(len(positive)):
-        which = np.int64(positive[i])
-        rows[ends[which]] = i
-        ends[which] += 1
+    rows, n_positives = np.empty(len(positive), dtype=np.uint32), int(np.count_nonzero(positive))
+    rows[:n_positives] = np.flatnonzero(positive)
+    rows[n_positives:] = np.flatnonzero(~positive)
     return rows, n_positives
 
 

@@ -29,13 +29,6 @@ def sum_products(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel(numba.void(_FLOATS, _FLOATS, numba.float64, _OUT), _nrt=False)
-def move_toward(start, end, t, moved):  # type: ignore[no-untyped-def]
-    """Write start + t (end - start)."""
-    for i in range(len(start)):
-        moved[i] = start[i] + t * (end[i] - start[i])
-
-
 @kernel(numba.boolean(_FLOATS), inner=True, _nrt=False)
 def _is_plain(row):  # type: ignore[no-untyped-def]
     """Whether no value is missing or beyond SANE."""
@@ -43,24 +36,6 @@ def _is_plain(row):  # type: ignore[no-untyped-def]
     for j in range(len(row)):
         plain &= abs(row[j]) <= SANE
     return plain
-
-
-@kernel(
-    numba.float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS),
-    inner=True,
-    _nrt=False,
-)
-def _score_any(row, center, reach, slope, missing, first, table):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(len(row)):
-        x = row[j]
-        if np.isnan(x):
-            total += missing[j]
-        elif first[j] >= 0:
-            total += table[first[j] + np.int64(x)]
-        else:
-            total += min(max(x - center[j], -reach[j]), reach[j]) * slope[j]
-    return total
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT), _nrt=False)
@@ -82,24 +57,31 @@ def score_rows(X, center, reach, slope, missing, first, table, scores):  # type:
     whole = p - p % 8
     for i in range(len(X)):
         row = X[i]
-        if len(table) > 0:
-            scores[i] = _score_any(row, center, reach, slope, missing, first, table)
-            continue
-        a = b = c = d = e = f = g = h = 0.0  # eight sums, which one vector instruction adds to
-        for j in range(0, whole, 8):
-            a += (row[j] - center[j]) * slope[j]
-            b += (row[j + 1] - center[j + 1]) * slope[j + 1]
-            c += (row[j + 2] - center[j + 2]) * slope[j + 2]
-            d += (row[j + 3] - center[j + 3]) * slope[j + 3]
-            e += (row[j + 4] - center[j + 4]) * slope[j + 4]
-            f += (row[j + 5] - center[j + 5]) * slope[j + 5]
-            g += (row[j + 6] - center[j + 6]) * slope[j + 6]
-            h += (row[j + 7] - center[j + 7]) * slope[j + 7]
-        total = ((a + b) + (c + d)) + ((e + f) + (g + h))
-        for j in range(whole, p):
-            total += (row[j] - center[j]) * slope[j]
-        if not abs(total) <= SANE:  # a value is missing, or the sum of numbers overflows
-            total = _score_any(row, center, reach, slope, missing, first, table)
+        total = np.nan
+        if len(table) == 0:
+            a = b = c = d = e = f = g = h = 0.0  # eight sums, which one vector instruction adds to
+            for j in range(0, whole, 8):
+                a += (row[j] - center[j]) * slope[j]
+                b += (row[j + 1] - center[j + 1]) * slope[j + 1]
+                c += (row[j + 2] - center[j + 2]) * slope[j + 2]
+                d += (row[j + 3] - center[j + 3]) * slope[j + 3]
+                e += (row[j + 4] - center[j + 4]) * slope[j + 4]
+                f += (row[j + 5] - center[j + 5]) * slope[j + 5]
+                g += (row[j + 6] - center[j + 6]) * slope[j + 6]
+                h += (row[j + 7] - center[j + 7]) * slope[j + 7]
+            total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+            for j in range(whole, p):
+                total += (row[j] - center[j]) * slope[j]
+        if not abs(total) <= SANE:  # a category, a missing value, or the sum of numbers overflows
+            total = 0.0
+            for j in range(p):
+                x = row[j]
+                if np.isnan(x):
+                    total += missing[j]
+                elif first[j] >= 0:
+                    total += table[first[j] + np.int64(x)]
+                else:
+                    total += min(max(x - center[j], -reach[j]), reach[j]) * slope[j]
         scores[i] = total
 
 

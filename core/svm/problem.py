@@ -7,7 +7,6 @@ import numpy as np
 from core.ranker import Floats
 
 from .design import Ints, Rows
-from .kernels import move_toward
 from .surrogate import Surrogate, Violations
 
 
@@ -25,7 +24,9 @@ class Scores(NamedTuple):
         """Give the scores at t on the way to others, which are at 1."""
         moved = Scores(np.empty_like(self.positive), np.empty_like(self.negative))
         for start, end, part in zip(self, other, moved, strict=True):
-            move_toward(start, end, t, part)
+            np.subtract(end, start, out=part)
+            np.multiply(part, t, out=part)
+            np.add(part, start, out=part)
         return moved
 
     def spread(self) -> float:

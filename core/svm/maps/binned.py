@@ -59,7 +59,7 @@ class BinnedMap(FeatureMap):
     def place(self, X: Any) -> "BinnedRows":
         """Give rows by the codes of their values."""
         codes = np.empty((X.shape[1], len(X)), dtype=np.uint8)
-        column, everyone = np.empty((1, len(X))), np.arange(len(X))
+        column, everyone = np.empty((1, len(X))), np.arange(len(X), dtype=np.uint32)
         missing = missing_code(np.uint8)
         for j, edges in enumerate(self.bins.edges):
             gather_columns(X, everyone, j, column)
@@ -67,7 +67,7 @@ class BinnedMap(FeatureMap):
             if own is None:
                 encode(column[0], edges.copy(), missing, codes[j])  # copies: not read-only
             else:
-                encode_categories(column[0], own.copy(), missing, codes[j])
+                encode_categories(column[0], own, missing, codes[j])
         return BinnedRows(self, codes)
 
     def split(self, X: Floats, w: Floats) -> Floats:

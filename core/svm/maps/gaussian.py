@@ -18,7 +18,7 @@ from core.svm.design import Coordinates, Ints, check_coordinates
 from core.svm.kernels import FARTHEST
 
 from .feature_map import lay_dense
-from .kernels import FAR, fill_squares, to_gaussian
+from .kernels import FAR, fill_squares
 
 # Rows whose distances the bandwidth is the median of.
 SAMPLE = 500
@@ -95,15 +95,15 @@ class Points:
 
     def squares(self, X: Floats, out: Floats) -> None:
         """Write the squared distance of each row of X, C-contiguous, to each point."""
+        self.kernel(X, np.inf, out)
+
+    def kernel(self, X: Floats, bandwidth: float, out: Floats) -> None:
+        """Write the Gaussian kernel of each row of X, C-contiguous, and each point; see `fill_squares`."""
         c = self.coordinates
         counts = c.has_missing.astype(np.float64)
         categorical = self._categorical.astype(np.int64)
-        fill_squares(X, c.center, c.unit, categorical, counts, self._points, self._gaps, out)
-
-    def kernel(self, X: Floats, bandwidth: float, out: Floats) -> None:
-        """Write the Gaussian kernel of each row of X, C-contiguous, and each point."""
-        self.squares(X, out)
-        to_gaussian(out, bandwidth)
+        points, gaps = self._points, self._gaps
+        fill_squares(X, c.center, c.unit, categorical, counts, points, gaps, float(bandwidth), out)
 
 
 def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> float:

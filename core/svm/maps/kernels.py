@@ -63,9 +63,11 @@ def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[n
             out[i, n_waves + k] = size * math.sin(angles[k])
 
 
-@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _FLOATS, _MATRIX, _MATRIX, _OUT_2))
-def fill_squares(X, center, unit, categorical, counts, points, gaps, out):  # type: ignore[no-untyped-def]
-    """Write the squared distance of each row to each of some points.
+@kernel(
+    numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _FLOATS, _MATRIX, _MATRIX, numba.float64, _OUT_2)
+)
+def fill_squares(X, center, unit, categorical, counts, points, gaps, bandwidth, out):  # type: ignore[no-untyped-def]
+    """Write the squared distance of each row to each of some points, or its exp(-square / 2 bandwidth²).
 
     Parameters
     ----------
@@ -80,6 +82,8 @@ def fill_squares(X, center, unit, categorical, counts, points, gaps, out):  # ty
         A point's coordinate, 0 where it is missing; of a column of categories the category, -1 where it is missing.
     gaps : ndarray of shape (p, D), float64
         1 where the point's value is missing, else 0.
+    bandwidth : float
+        Infinite for the squares themselves.
     out : ndarray of shape (n, D), float64
     """
     n_points = points.shape[1]
@@ -102,15 +106,10 @@ def fill_squares(X, center, unit, categorical, counts, points, gaps, out):  # ty
                 missing = 0.0 if there else 1.0
                 for d in range(n_points):
                     squares[d] += (missing - gap[d]) * (missing - gap[d])
-
-
-@kernel(numba.void(_OUT_2, numba.float64))
-def to_gaussian(squares, bandwidth):  # type: ignore[no-untyped-def]
-    """Turn squared distances into exp(-square / 2 bandwidth²)."""
-    factor = -0.5 / (bandwidth * bandwidth)
-    for i in range(squares.shape[0]):
-        for d in range(squares.shape[1]):
-            squares[i, d] = math.exp(factor * squares[i, d])
+        if bandwidth < np.inf:
+            factor = -0.5 / (bandwidth * bandwidth)
+            for d in range(n_points):
+                squares[d] = math.exp(factor * squares[d])
 
 
 @kernel(numba.void(_CODES, _INTS, _FLOATS, _OUT))
