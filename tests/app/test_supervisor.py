@@ -30,7 +30,7 @@ SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 class Serve:
     """A running `rankwright serve`."""
 
-    def __init__(self, state: Path, log: Path) -> None:
+    def __init__(self, state: Path, log: Path, **variables: str) -> None:
         self.state = state
         self.log = log
         environment = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
@@ -42,7 +42,7 @@ class Serve:
         }
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                [*SERVE, str(state)], stdout=out, stderr=out, env=environment | quick
+                [*SERVE, str(state)], stdout=out, stderr=out, env=environment | quick | variables
             )
 
     @property
@@ -104,9 +104,9 @@ def start(tmp_path: Path) -> Iterator[Callable[[], Serve]]:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """One `serve` for several tests; the last of them ends it."""
+    """One `serve` for several tests, without kernels at its start; the last of them ends it."""
     folder = tmp_path_factory.mktemp("served")
-    serve = Serve(folder / "state", folder / "log")
+    serve = Serve(folder / "state", folder / "log", RANKWRIGHT_KERNEL_CACHE=str(folder / "kernels"))
     serve.ready()
     yield serve
     if serve.process.poll() is None:
@@ -123,6 +123,11 @@ def tcp_sockets(pid: int) -> list[str]:
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
     ]
     return [line[1] for line in lines if line[9] in inodes]
+
+
+def test_nothing_is_compiled_before_it_is_ready(served: Serve) -> None:
+    served.ready()
+    assert list((served.state.parent / "kernels").glob("*.kernel")) == []
 
 
 def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None:

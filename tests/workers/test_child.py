@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from harness import is_running
 from servers import eventually
 
+from app.infra.settings import Settings
+from app.services.ingest.job import limits
 from workers.fit_process import FitProcess
 
 
@@ -90,3 +93,38 @@ def test_an_allocation_far_beyond_the_limit_is_refused_and_the_process_goes_on()
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 0
+
+
+def test_a_job_that_waits_for_a_compiler_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what the compiler takes is told, to be left out of the job's memory."""
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CACHE", str(tmp_path / "kernels"))
+    upload = tmp_path / "table.csv"
+    upload.write_text("x,y\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(600)))
+    payload = {
+        "kind": "ingest",
+        "path": str(upload),
+        "content_type": "text/csv",
+        "dataset_kind": "bipartite",
+        "label": "y",
+        "positive": "1",
+        "limits": limits(Settings()),
+        "workdir": str(tmp_path),
+    }
+    asked = ("content_encoding", "labels", "item", "weight", "group", "categorical", "drop")
+    payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
+    process = FitProcess(threads=1)
+    told = []
+    try:
+        process.start_job({"kind": "none"}, None)  # it has its libraries then
+        process.start_job(payload, 1 << 30)
+        while (message := process.receive(100)) is not None and message["type"] != "result":
+            told.append(message)
+    finally:
+        process.kill()
+    details = [message["detail"] for message in told if message["type"] == "loading"]
+    assert "compiling kernels for this machine, once: 1 so far" in details
+    ends = [message for message in told if message["type"] == "loaded"]
+    assert ends[-1]["bytes"] >= 0
+    assert list((tmp_path / "kernels").glob("*.kernel"))

@@ -81,3 +81,20 @@ def test_in_the_background_it_says_nothing(house: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert len(list((house / "cache").glob("*.kernel"))) == 2
+
+
+def test_there_are_few_kernels_in_all() -> None:
+    """Each costs every newcomer a third of a second of compilation: see CONTRIBUTING before these numbers grow."""
+    kernels = compiling.all_kernels()
+    assert len({kernel.name for kernel in kernels}) == len(kernels)
+    assert len(kernels) <= 120
+    assert sum(len(kernel.signatures) for kernel in kernels) <= 135
+
+
+def test_what_an_upload_and_a_first_job_need_comes_first() -> None:
+    names = [kernel.name for kernel in compiling.all_kernels()]
+    stumps, trees, leafrank = (
+        min(i for i, name in enumerate(names) if name.startswith(package))
+        for package in ("core.boosting.stumps", "core.boosting.tree", "core.treerank")
+    )
+    assert stumps < trees < leafrank
