@@ -138,14 +138,17 @@ def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masse
         j = take(queue)
 
 
-@kernel(
-    *[
-        numba.types.UniTuple(numba.float64, 4)(
-            code[::1], numba.uint32[::1], numba.uint32[::1], numba.float64[::1], code, code
-        )
-        for code in WIDTHS
-    ]
+_SIDES = (
+    numba.uint8[::1],
+    numba.uint32[::1],
+    numba.uint32[::1],
+    numba.float64[::1],
+    numba.uint8,
+    numba.uint8,
 )
+
+
+@kernel(numba.types.UniTuple(numba.float64, 4)(*_SIDES))
 def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-untyped-def]
     """Sum the weights of pairs by where they stand to an interval of codes, each from its own.
 
@@ -168,20 +171,7 @@ def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-
     return right, wrong, inside, outside
 
 
-@kernel(
-    *[
-        numba.void(
-            code[::1],
-            numba.uint32[::1],
-            numba.uint32[::1],
-            numba.float64[::1],
-            code,
-            code,
-            numba.types.UniTuple(numba.float64, 3),
-        )
-        for code in WIDTHS
-    ]
-)
+@kernel(numba.void(*_SIDES, numba.types.UniTuple(numba.float64, 3)))
 def rescale_pairs(column, better, worse, weights, first, width, factors):  # type: ignore[no-untyped-def]
     """Multiply the weights of pairs with the better item alone inside, the worse alone, or else."""
     right, wrong, tied = factors
@@ -208,7 +198,7 @@ def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: i
     `possible` tells where there is any pair to be ordered rightly or wrongly. Of those within a
     share `tie` of the best, the lowest feature is taken, then the lowest cut, then missing below.
     """
-    gains = np.zeros((len(n_bins), 2, masses.shape[3]))
+    gains = np.empty((len(n_bins), 2, masses.shape[3]))
     best = 0.0
     for j in range(len(n_bins)):
         for side in range(2 if has_missing[j] else 1):
@@ -227,7 +217,7 @@ def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: i
     if least > 0.0:
         for j in range(len(n_bins)):
             for k in range(n_bins[j]):
-                for side in range(2):
+                for side in range(2 if has_missing[j] else 1):
                     if gains[j, side, k] >= least:
                         return j, k - 1, side == 1, gains[j, side, k]
     return -1, -1, False, 0.0

@@ -188,9 +188,12 @@ def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-
 def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
     """Score rows, a block at a time and feature by feature."""
     n_rows = X.shape[0]
-    scores = np.full(n_rows, offset)
-    column = np.zeros(BLOCK_ROWS)
+    scores, column = np.empty(n_rows), np.empty(BLOCK_ROWS)
     steps = np.empty(BLOCK_ROWS, dtype=np.int32)
+    for i in range(n_rows):
+        scores[i] = offset
+    for i in range(BLOCK_ROWS):
+        column[i] = 0.0
     for first in range(0, n_rows, BLOCK_ROWS):
         size = min(BLOCK_ROWS, n_rows - first)
         for u in range(len(features)):
@@ -201,7 +204,8 @@ def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-
                 for i in range(size):
                     scores[first + i] += _look_up(column[i], u, start, stop, thresholds, values)
                 continue
-            steps[:] = 0
+            for i in range(BLOCK_ROWS):
+                steps[i] = 0
             for step in range(start, stop):
                 threshold = thresholds[step]
                 for i in range(BLOCK_ROWS):  # a number that the compiler knows

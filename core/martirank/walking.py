@@ -45,6 +45,55 @@ _NODES = numba.types.NamedTuple(
 )
 
 
+@kernel(
+    numba.void(
+        numba.float64[::1],
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        numba.float64[::1],
+    ),
+    inner=True,
+)
+def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-untyped-def]
+    """Write each row's probability of rising at a cut of numbers."""
+    for r in range(len(rises)):  # selections, not branches: the compiler takes rows by vectors
+        known = above if x[r] > threshold else below
+        rises[r] = known if x[r] == x[r] else missing
+
+
+@kernel(
+    numba.void(
+        numba.float64[::1],
+        _array(numba.uint64),
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        numba.float64[::1],
+    ),
+    inner=True,
+)
+def _look_up(x, words, above, below, missing, rises):  # type: ignore[no-untyped-def]
+    """Write each row's probability of rising at a set of categories."""
+    for r in range(len(rises)):
+        rises[r] = missing
+        if not np.isnan(x[r]):
+            category = np.uint64(x[r])
+            word = words[np.int64(category >> np.uint64(6))]
+            above_it = (word >> (category & np.uint64(63))) & np.uint64(1) == np.uint64(1)
+            rises[r] = above if above_it else below
+
+
+@kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]), inner=True)
+def _move(here, up, rises):  # type: ignore[no-untyped-def]
+    """Move each row's share of its mass one position up."""
+    for r in range(len(rises)):
+        moved = here[r] * rises[r]
+        up[r] += moved
+        here[r] -= moved
+
+
 @numba.njit(inline="always")
 def _walk_block(nodes, n_layers, by_vote, columns, mass, rises, ends):  # type: ignore[no-untyped-def]
     """Write each row's expected end.
@@ -75,23 +124,10 @@ def _walk_block(nodes, n_layers, by_vote, columns, mass, rises, ends):  # type: 
                 above, below = nodes.rise_above[node], nodes.rise_below[node]
                 missing = above if nodes.missing_above[node] else below
                 if nodes.word[node] < 0:
-                    threshold = nodes.threshold[node]
-                    for r in range(len(rises)):  # selections, not branches: vectors of rows
-                        known = above if x[r] > threshold else below
-                        rises[r] = known if x[r] == x[r] else missing
+                    _compare(x, nodes.threshold[node], above, below, missing, rises)
                 else:
-                    words = nodes.words[nodes.word[node] :]
-                    for r in range(len(rises)):
-                        rises[r] = missing
-                        if not np.isnan(x[r]):
-                            category = np.uint64(x[r])
-                            word = words[np.int64(category >> np.uint64(6))]
-                            bit = (word >> (category & np.uint64(63))) & np.uint64(1)
-                            rises[r] = above if bit == np.uint64(1) else below
-            for r in range(len(rises)):
-                moved = here[r] * rises[r]
-                up[r] += moved
-                here[r] -= moved
+                    _look_up(x, nodes.words[nodes.word[node] :], above, below, missing, rises)
+            _move(here, up, rises)
     for position in range(1, n_layers + 1):
         end = position / n_layers
         if by_vote:

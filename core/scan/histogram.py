@@ -140,7 +140,10 @@ def _add_up_column(codes, rows, weights, is_filled, histogram):  # type: ignore[
             i += np.uint64(1)
         return
     # Four sub-histograms: consecutive rows of one bin would wait for each other's addition.
-    part = np.zeros((4, len(histogram)))
+    part = np.empty((4, len(histogram)))
+    for k in range(4):
+        for code in range(len(histogram)):
+            part[k, code] = 0.0
     if is_filled:
         while (
             i + np.uint64(3) < n_rows

@@ -130,7 +130,10 @@ def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
     """Sum the rows of each bin, the missing last: (n_slots, n_labels)."""
     n_labels = signed.shape[1]
     # made here, so that the compiler knows that no row of `signed` lies in it
-    histogram = np.zeros((slots_of(codes, n_slots), n_labels))
+    histogram = np.empty((slots_of(codes, n_slots), n_labels))
+    for row in range(len(histogram)):
+        for k in range(n_labels):
+            histogram[row, k] = 0.0
     last = np.uint64(n_slots - 1)
     for i in range(len(codes)):
         code = slot(codes[i], last)
@@ -144,12 +147,13 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
     """Write the greatest edge, its cut, whether the missing are above, and the edge of no cut."""
     n_labels = histogram.shape[1]
     missing = len(histogram) - 1
-    total = np.zeros(n_labels)
+    total, below = np.empty(n_labels), np.empty(n_labels)
+    for k in range(n_labels):
+        total[k] = below[k] = 0.0
     for code in range(n_bins):
         for k in range(n_labels):
             total[k] += histogram[code, k]
-    below = np.zeros(n_labels)
-    best[:3] = -1.0
+    best[0] = best[1] = best[2] = -1.0
     best[3] = 0.0
     for k in range(n_labels):
         best[3] += abs(total[k] + histogram[missing, k])

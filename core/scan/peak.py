@@ -270,9 +270,10 @@ def _find_peak(  # type: ignore[no-untyped-def]
     sums = np.empty((4, n_slots))
     gains = np.empty((2, n_slots))
     ordered = np.empty((2, n_slots))
-    best = np.zeros(n_features)
+    best = np.empty(n_features)
     greatest = 0.0
     for j in range(n_features):
+        best[j] = 0.0
         histogram, n = histograms[j], n_bins[j]
         if is_categorical[j]:
             n = _order_feature(histograms[j], n_bins[j], spread_p, spread_n, order, ordered)

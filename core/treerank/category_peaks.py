@@ -37,8 +37,9 @@ def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ig
 
     Their mixed masses, in shares of the class's mass in all rows, go to `mixed`. Returns their number.
     """
-    masses = np.zeros((2, n_bins))
+    masses = np.empty((2, n_bins))
     for code in range(n_bins):
+        masses[0, code] = masses[1, code] = 0.0
         at = code * COLUMNS + column
         if histogram[0, at] + histogram[1, at] >= least * (1.0 - TIE):
             masses[0, code] = max(histogram[0, at], 0.0) / classes[0]

@@ -135,7 +135,8 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 )
 def find_bins(values, table, n_steps, missing, found):  # type: ignore[no-untyped-def]
     """Write the bin of each value of a column."""
-    found[:] = 0
+    for i in range(len(found)):
+        found[i] = 0
     for s in range(n_steps - 1, -1, -1):  # a binary search of all side by side
         half = 1 << s
         for i in range(len(values)):

@@ -100,7 +100,8 @@ class Passes:
         """Draw a share of the rows by their weights, and list them in `rows`; see `drawing`."""
         m, n = self.table.n_positives, self.table.n_rows
         if share == 1.0:
-            rows[:] = np.arange(n, dtype=np.uint32)
+            for start, stop, _ in self.runs.tolist():
+                rows[start:stop] = np.arange(start, stop)
             return Drawn(m, n, 0.0)
         counts = np.empty(len(self.runs), dtype=np.int64)
         threshold = drawing.find_threshold(weights, share)

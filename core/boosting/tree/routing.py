@@ -144,7 +144,10 @@ def send(route, start, stop, leaves):  # type: ignore[no-untyped-def]
     per_word = route.per_word
     row_words, part = COLUMNS // per_word, ROWS_AT_ONCE // per_word
     # zeros, as the last block leaves a part as it is: nothing there may be more than a code
-    turned = np.zeros((per_word, part * row_words), dtype=np.uint64)
+    turned = np.empty((per_word, part * row_words), dtype=np.uint64)
+    for k in range(per_word):
+        for i in range(part * row_words):
+            turned[k, i] = np.uint64(0)
     columns = np.empty((len(route.features), part), dtype=np.uint64)
     for low in range(start, stop, ROWS_AT_ONCE):
         n_rows = min(ROWS_AT_ONCE, stop - low)
@@ -188,7 +191,9 @@ def sum_leaves(queue, n, runs, route, weights, sample_weight, leaves, sums):  # 
     while r < n:
         start, stop, in_class = runs[r, 0], runs[r, 1], runs[r, 2]
         send(route, start, stop, leaves)
-        sums[r] = 0.0
+        for half in range(sums.shape[1]):
+            for k in range(sums.shape[2]):
+                sums[r, half, k] = 0.0
         first = sums[r, 0 if two_weights else in_class]
         second, counts = sums[r, 1], sums[r, 2]
         for i in range(start, stop):

@@ -90,7 +90,9 @@ def find_cut(histogram, has_missing, categorical, allowed, rule, sides):  # type
     of greater mass where this leaf has none.
     """
     half = len(histogram) // 2
-    lanes = np.zeros(N_LANES * COLUMNS)
+    lanes = np.empty(N_LANES * COLUMNS)
+    for k in range(N_LANES * COLUMNS):
+        lanes[k] = 0.0
     for k in range(COLUMNS):
         lanes[_WORTH + np.uint64(k)] = -1e300
     for code in range(half // COLUMNS):
