@@ -29,6 +29,7 @@ BY_ANOTHER_SECRET = {
     ("jobs.py", "states"): "the watcher asks for ids that were found with their owner",
     ("batch_scores.py", "take_over"): "the retry of a job that was found with its owner",
     ("quotas.py", "owners_at_limit"): "a count for who runs the service",
+    ("models.py", "has_any"): "whether this process will have anything to score with",
 }
 OWNED = {mapper.class_.__name__ for mapper in Base.registry.mappers if "owner" in mapper.columns}
 

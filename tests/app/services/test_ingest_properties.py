@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from uploads import LIMITS, Ready, read
 
-from app.services.ingest import sources
+from app.services.ingest import fast_csv, sources
 from app.services.ingest.build import ingest
 from app.services.ingest.delimited import ExactCsv
 from app.services.ingest.faults import BadTable
@@ -29,7 +29,9 @@ def outcome(folder: Path, body: bytes) -> tuple[str, Any]:
 def exact_outcome(folder: Path, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
     """Read by the exact reader alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(sources, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout))
+        patch.setattr(
+            fast_csv, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout)
+        )
         return outcome(folder, body)
 
 

@@ -28,6 +28,7 @@ from app.services.ingest import (
     delimited,
     dialect,
     evidence,
+    fast_csv,
     missing,
     ndjson,
     pairs,
@@ -108,7 +109,7 @@ def checked_names(repair: Callable[[str], str]) -> Switch:
     return off
 
 
-EXACT_ALONE = put(sources, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout))
+EXACT_ALONE = put(fast_csv, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout))
 
 
 def _split(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
@@ -224,7 +225,7 @@ SWITCHES: dict[str, Switch] = {
     "bytes of an encoding": put(stream, "codecs", SimpleNamespace(getincrementaldecoder=_decoder)),
     "the delimiter is seen": put(delimited, "_sniff", lambda header: "\0"),
     "no other format": put(delimited, "_FOREIGN", {}),
-    "not empty": put(sources, "find_codec", lambda upload, dialect: upload),
+    "not empty": put(delimited, "find_codec", lambda upload, dialect: upload),
     "there are rows": put(build.Build, "_check_whole", NOTHING),
     # Names
     "names are kept": checked_names(_rough_text),
