@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rich.console import Console
-from sklearn.datasets import load_breast_cancer
 
 from app.cli.api_client import ApiClient
 from app.cli.client import wait_for_model
@@ -36,6 +36,8 @@ console = Console(highlight=False, soft_wrap=True)
 
 def write_table(path: Path) -> None:
     """Write the Wisconsin diagnostic breast cancer table (569 × 30, Street et al. 1993) as CSV."""
+    from sklearn.datasets import load_breast_cancer  # slow to import: the service starts meanwhile
+
     data = load_breast_cancer()
     names = [name.replace(" ", "_") for name in data.feature_names]
     with path.open("w", newline="") as file:
@@ -165,10 +167,12 @@ def main() -> None:
     """Walk through the whole house once."""
     OUTPUT.mkdir(exist_ok=True)
     table = OUTPUT / "breast-cancer.csv"
-    write_table(table)
+    writing = threading.Thread(target=write_table, args=(table,))
     with tempfile.TemporaryDirectory(prefix="rankwright-") as state:
         step("Start API, worker, dispatcher and a private Valkey on a free port")
+        writing.start()
         with running_service(Path(state)) as client:
+            writing.join()
             console.print(f"  ready at {client.url}, its documentation at {client.url}/docs")
             model = upload_and_train(client, table)
             row = score_and_explain(client, model, table)

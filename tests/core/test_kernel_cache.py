@@ -191,19 +191,19 @@ for feature in {missing!r}:
     features[feature] = False
 llvm.get_host_cpu_features = lambda: features
 """
-LEVEL = {"RANKWRIGHT_KERNEL_CPU": "x86-64-v2,aarch64"}
+LEVEL = {"RANKWRIGHT_KERNEL_CPU": "x86-64-v3,aarch64"}
 
 
 def test_kernels_for_a_level_serve_every_processor_of_it(run: Run) -> None:
     assert run(**LEVEL) == BOTH
-    other = MACHINE.format(name="nehalem", missing=["avx", "avx2", "fma"])
+    other = MACHINE.format(name="haswell", missing=["sse4a", "sha"])
     assert run(before=other, **LEVEL) == NONE
     assert run(before=other) == BOTH  # without a level it is another processor
 
 
 def test_a_processor_below_the_level_compiles_for_itself(run: Run) -> None:
     assert run(**LEVEL) == BOTH
-    below = MACHINE.format(name="core2", missing=["popcnt", "sse4.2", "neon", "fp-armv8"])
+    below = MACHINE.format(name="core2", missing=["avx2", "fma", "neon", "fp-armv8"])
     if "x86" not in run(program="import platform; print(platform.machine())"):
         pytest.skip("aarch64 has one level, which every machine has")
     assert run(before=below, **LEVEL) == BOTH
