@@ -1,4 +1,4 @@
-"""Which folders hold compiled kernels. It imports no numba, so that a process without kernels can ask."""
+"""Which folders hold compiled kernels, and the levels of processors. Without numba, so that any process can ask."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 FOLDERS = "RANKWRIGHT_KERNEL_CACHE"
+CPU_LEVEL_NAMES = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")
 
 
 def folders() -> list[Path]:

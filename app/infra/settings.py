@@ -10,6 +10,8 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from core.kernel_folders import CPU_LEVEL_NAMES
+
 Seconds = Annotated[float, Gt(0)]
 Days = Annotated[float, Gt(0)]
 Bytes = Annotated[int, Gt(0)]
@@ -236,6 +238,15 @@ class Settings(BaseSettings):
         default=1 << 30,
         description="Bytes that they may take in memory in all, roughly counted; one is always kept.",
     )
+
+    @field_validator("kernel_cpu")
+    @classmethod
+    def _known_levels(cls, value: str | None) -> str | None:
+        """Refuse a level that kernels could not be compiled for."""
+        for level in (value or "").split(","):
+            if level.strip() and level.strip() not in CPU_LEVEL_NAMES:
+                raise ValueError(f"must be of {', '.join(CPU_LEVEL_NAMES)}, got {level.strip()!r}")
+        return value
 
     @field_validator("state_dir")
     @classmethod

@@ -215,3 +215,14 @@ def test_a_level_that_is_none_is_refused() -> None:
 
     with pytest.raises(ValueError, match=r"must be of x86-64-v2, .*, got 'i386'"):
         use_cpu_level("i386")
+
+
+def test_the_settings_know_the_levels() -> None:
+    from app.infra.settings import Settings
+    from core.kernel_cache import CPU_LEVELS
+    from core.kernel_folders import CPU_LEVEL_NAMES
+
+    assert tuple(CPU_LEVELS) == CPU_LEVEL_NAMES
+    assert Settings(kernel_cpu="x86-64-v3, aarch64").kernel_cpu == "x86-64-v3, aarch64"
+    with pytest.raises(ValueError, match="got 'i386'"):
+        Settings(kernel_cpu="x86-64-v3,i386")
