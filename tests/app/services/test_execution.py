@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib import import_module
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +13,12 @@ from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 from app.db.tables import Dataset, DatasetStatus, JobState
 from app.errors import Conflict, Invalid, LeaseLost, Unavailable
 from app.services import datasets, execution, queue
+from app.services.batch_scores import BATCH_SCORE
 from app.services.ingest.faults import BadTable
+from app.services.jobs import INGEST, INGEST_PAIRS
+from app.services.judging.requests import COMPARE, EVALUATE
+from app.services.submission import TRAIN
+from app.services.train_part import TRAIN_PART
 from core.errors import InvalidData, InvalidParameter
 
 
@@ -184,3 +190,11 @@ def test_unknown_errors_keep_their_text_to_the_log() -> None:
     assert not fault
     assert problem["code"] == "internal"
     assert "secret" not in str(problem)
+
+
+def test_every_kind_of_job_has_a_handler_with_its_three_steps() -> None:
+    """The kinds stand in the table as text, so that a worker imports none of their modules before it needs it."""
+    kinds = {INGEST, INGEST_PAIRS, TRAIN, TRAIN_PART, EVALUATE, COMPARE, BATCH_SCORE}
+    assert set(execution.HANDLERS) == kinds
+    for module in map(import_module, execution.HANDLERS.values()):
+        assert all(callable(getattr(module, step)) for step in ("prepare", "run", "complete"))
