@@ -1,5 +1,6 @@
 """The base of every ranker: validation, the scikit-learn conventions, and what the service relies on."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -27,6 +28,14 @@ Floats = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 MAX_FEATURES = 1_000_000  # so that what is kept per feature has a bound before an artifact is read
+
+
+class StopFit(Exception):
+    """Raised by a callback: the fit ends here and keeps what it has.
+
+    Boosters keep their rounds, `RankAverage` its members, `TreeRank` its nodes and its forest its trees; the fit
+    then gives a UserWarning that says how far it came. A fit that can keep nothing lets StopFit through.
+    """
 
 
 class Combination(NamedTuple):
@@ -93,7 +102,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             Finite, not negative. A row of weight 0 counts as absent, a row of weight k as k rows.
         callback : callable (step, of, info) -> None, optional
             Called after each step, counted from 1, with figures such as the loss; boosting finds its own when
-            they are read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller.
+            they are read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller;
+            `StopFit` stops it and keeps what there is.
 
         Returns
         -------
@@ -393,6 +403,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
 def ignore(step: int, of: int, info: Mapping[str, float]) -> None:
     """Take a step's report and do nothing: the callback of a fit that nobody follows."""
+
+
+def warn_stopped(done: int, of: int, what: str) -> None:
+    """Warn that a callback has stopped a fit, which keeps what it has."""
+    warnings.warn(f"stopped after {done} of {of} {what}", UserWarning, stacklevel=2)
 
 
 def _check_width(n_features: int) -> None:

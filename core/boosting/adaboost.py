@@ -43,7 +43,7 @@ class AdaBoost(Booster):
         F, and RankBoost's loss F̃ = F₊ F₋ = (F² - F-skew²)/4, of the same scores.
     intercept_ : float
         The sum of what the weak classifiers give to every row alike; `predict` cuts at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
         Why there are no more rounds.
     validation_auc_ : ndarray of float64
         See `booster.Booster`.

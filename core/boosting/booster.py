@@ -38,7 +38,7 @@ class Booster(Ranker):
         AdaBoost and RankBoost, of the same ranker.
     intercept_ : float
         What every score holds alike.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
         Why there are no more rounds.
     validation_auc_ : ndarray of float64
         After each round that was tried, those dropped by early stopping too; NaN where it was not

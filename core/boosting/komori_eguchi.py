@@ -13,7 +13,7 @@ from core.arrays import check_array
 from core.checkpoint import Resumable, offered, put_under, take_from
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Arrays, Callback, Floats, Ranker
+from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
 from core.scan import youden_threshold
 from core.sealed import identify_fit
 
@@ -50,7 +50,7 @@ NKnots = Annotated[
     Doc("Knots, or steps, per feature; where it has more values, at quantiles of them."),
 ]
 
-StopReason = Literal["n_rounds", "no_edge", "perfect_ranker"]
+StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "stopped"]
 
 ROUND = np.dtype([("feature", np.int64), ("knot", np.float64), ("alpha", np.float64)])
 """One round: the score grows by alpha times the shape of a feature that bends at the knot; NaN: the
@@ -109,7 +109,7 @@ class KomoriEguchiBoost(Ranker):
         1 - A + penalty · roughness after each round; it falls in every round.
     offset_ : float
         The training rows' weighted mean score; `predict` cuts at their Youden point, score 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker"}
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "stopped"}
         Why there are no more rounds; "no_edge": no shape raises the objective any more.
 
     Notes
@@ -294,7 +294,12 @@ class _Climb(Resumable):
             self.areas.append(self.reached.value)
             self.losses.append(1.0 - self.reached.value + self.price)
             info = {"loss": self.losses[-1], "smooth_pauc": self.areas[-1]}
-            callback(len(self.rounds), n_rounds, info)
+            try:
+                callback(len(self.rounds), n_rounds, info)
+            except StopFit:
+                if len(self.rounds) < n_rounds:
+                    warn_stopped(len(self.rounds), n_rounds, "rounds")
+                    return "stopped"
         return "perfect_ranker"
 
     def get_state(self) -> Arrays:

@@ -42,7 +42,7 @@ class LogitBoost(Booster):
         Sum, difference and product of the positives' and the negatives' part of the loss.
     intercept_ : float
         The classes' log odds, with which boosting begins.
-    stop_reason_ : {"n_rounds", "no_edge", "validation"}
+    stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
         Why there are no more rounds.
     validation_auc_ : ndarray of float64
         See `Booster`.

@@ -7,7 +7,7 @@ import numpy as np
 
 from core.ranker import Floats
 
-StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "validation"]
+StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"]
 
 # An edge d+ - d- below this is rounding, not knowledge.
 LEAST_EDGE = 1e-12
@@ -89,7 +89,8 @@ class Path(NamedTuple):
     stop_reason : str
         "n_rounds"; "no_edge": no weak ranker gets more weight right than wrong; "perfect_ranker":
         the last one gets everything right, so that no weights could ask for another; "validation":
-        the scores of the validation part have not become better for long.
+        the scores of the validation part have not become better for long; "stopped": a callback
+        raised `StopFit`.
     """
 
     found: list[Any]
@@ -111,7 +112,7 @@ class Path(NamedTuple):
         return self.cut(len(self.found))._replace(stop_reason=stop_reason)
 
 
-Watch = Callable[[int, Any, float, SoFar], bool]
+Watch = Callable[[int, Any, float, SoFar], StopReason | None]
 
 
 def begin(learner: Learner[F], n_rounds: int) -> Path:
@@ -131,8 +132,9 @@ def boost(learner: Learner[F], rule: Steps[F], path: Path, watch: Watch) -> Path
     rule : Steps
     path : Path
         From `begin`, or with the rounds that brought the learner to where it is; new ones are added to it.
-    watch : callable (taken, found, alpha, so_far) -> bool
-        Called after each round, when learner and path are up to it; true ends the loop. What it raises ends it too.
+    watch : callable (taken, found, alpha, so_far) -> str or None
+        Called after each round, when learner and path are up to it; says why the loop should end, if it should. What
+        it raises ends it too.
 
     Returns
     -------
@@ -153,7 +155,7 @@ def boost(learner: Learner[F], rule: Steps[F], path: Path, watch: Watch) -> Path
         path.found.append(found)
         path.alpha.append(alpha)
         path.log_f[taken] = so_far[:2]
-        reason = "validation" if watch(taken, found, alpha, so_far) else _end_of(path)
+        reason = watch(taken, found, alpha, so_far) or _end_of(path)
     return path.ended(reason)
 
 

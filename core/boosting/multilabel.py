@@ -106,7 +106,7 @@ class AdaBoostMH(MultilabelBooster):
         F, F₊ - F₋, and the product F₊F₋ that `AdaBoostMR` minimises.
     intercept_ : ndarray of shape (n_labels_,)
         What every row's score of a label holds alike; `predict` cuts at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
         Why there are no more rounds.
 
     Notes
@@ -170,7 +170,7 @@ class AdaBoostMR(MultilabelBooster):
         pairs="example" F̃ is that loss.
     intercept_ : ndarray of shape (n_labels_,)
         ½ ln(F₊/F₋), by Corollary 13, and what the votes add everywhere; `predict` cuts at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation"}
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
         Why there are no more rounds.
 
     Notes

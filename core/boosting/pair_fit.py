@@ -66,7 +66,7 @@ class PairBooster(Booster):
         callback : callable (step, of, info) -> None, optional
             Called after each round, counted from 1, with the loss and the shares of pairs in order: "training_auc",
             on a sample, both found when they are read, and "validation_auc" where it was computed. What it raises stops
-            the fit and reaches the caller.
+            the fit and reaches the caller; `StopFit` stops it and keeps the rounds so far.
 
         Returns
         -------

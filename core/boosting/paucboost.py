@@ -16,7 +16,7 @@ from core.scan.options import MaxBins
 from core.sealed import identify_fit
 
 from .booster import Booster
-from .loop import Found, Learner, Path, SoFar, begin, boost
+from .loop import Found, Learner, Path, SoFar, StopReason, begin, boost
 from .options import NRounds
 from .rankboost import RankBoost
 from .rehearsal import Rehearsal, draw_apart
@@ -118,7 +118,7 @@ class PAUCBoost(Booster):
         F̃ over all pairs after each round; the finish does not lower it.
     intercept_ : float
         ½ ln(F₊/F₋), over all rows.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker"}
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "stopped"}
         Why there are no more rounds.
 
     Notes
@@ -276,7 +276,8 @@ class PAUCBoost(Booster):
             path = run.finish()
             if is_asked:
                 run.freeze()  # the finish is made anew: it takes few rounds
-            verdict = None if rehearsal is None else rehearsal.result()
+            hurried = path.stop_reason == "stopped"
+            verdict = None if rehearsal is None or hurried else rehearsal.result()
             self._take_verdict(*(None, None, None) if verdict is None else verdict)
             self.finish_kept_ = path.stop_reason == "n_rounds" and self._has_risen()
             if n_finish and path.stop_reason == "n_rounds":
@@ -337,13 +338,13 @@ class _WatchBeside(Watch):
         super().__init__(*watch)
         self._rehearsal = rehearsal
 
-    def __call__(self, taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
+    def __call__(self, taken: int, found: Found, alpha: float, so_far: SoFar) -> StopReason | None:
         """Take note of a round of the base."""
         if self._rehearsal is not None:
             self._rehearsal.advance(taken)
         return super().__call__(taken, found, alpha, so_far)
 
-    def after(self, n_base: int) -> Callable[[int, Found, float, SoFar], bool]:
+    def after(self, n_base: int) -> Callable[[int, Found, float, SoFar], StopReason | None]:
         """Take note of the rounds of the finish, which come after those of the base."""
         note = super().__call__
         return lambda taken, *round_: note(n_base + taken, *round_)

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from core.checkpoint import Resumable
 from core.errors import InvalidData
 from core.metrics import auc
-from core.ranker import Callback, Floats, ignore
+from core.ranker import Callback, Floats, StopFit, ignore, warn_stopped
 
 from .ensemble import Ensemble
-from .loop import Found, Path, SoFar
+from .loop import Found, Path, SoFar, StopReason
 from .told import Figures, Judged, Remembered, Told
 
 # The training AUC is told on so many rows or pairs at most.
@@ -140,7 +140,7 @@ class Followed(Resumable):
 
 
 class Watch(Resumable):
-    """Follows a run of the loop: tells how it goes, and ends it when validation says so.
+    """Follows a run of the loop: tells how it goes, and ends it when validation or the callback says so.
 
     Parameters
     ----------
@@ -192,15 +192,20 @@ class Watch(Resumable):
         self.best_round = 0
         self.ended = False
 
-    def __call__(self, taken: int, found: Found, alpha: float, so_far: SoFar) -> bool:
-        """Take note of a round; true when the run should end."""
+    def __call__(self, taken: int, found: Found, alpha: float, so_far: SoFar) -> StopReason | None:
+        """Take note of a round; say why the run should end, if it should."""
         figures: Figures = {"loss": partial(self._loss, so_far)}
         self.ended = self._judge(taken, found, alpha, figures)
         if self._rounds is not None:
             self._rounds.note([(found, alpha)])
             figures["training_auc"] = partial(self._rounds.auc, taken)
-            self._callback(taken, self._n_rounds, Told(figures))
-        return self.ended
+            try:
+                self._callback(taken, self._n_rounds, Told(figures))
+            except StopFit:
+                if taken < self._n_rounds and not self.ended:
+                    warn_stopped(taken, self._n_rounds, "rounds")
+                    return "stopped"
+        return "validation" if self.ended else None
 
     def go_on_from(self, path: Path) -> None:
         """Take note of the rounds that were taken before a checkpoint."""

@@ -1,6 +1,7 @@
 """The mean rank of several rankers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from core.boosting import LogitBoost, RankBoost
 from core.errors import ArtifactError, InvalidParameter
 from core.parameters import check_values
-from core.ranker import Arrays, Callback, Floats, Ranker
+from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
 from core.registry import ALGORITHMS, name_of
 from core.scan import youden_threshold
 from core.table import CodedTable
@@ -41,6 +42,9 @@ class RankAverage(Ranker):
     ----------
     members_ : list of Ranker
         Fitted, in the order of `members`.
+    kept_ : list of int
+        Which of `members` these are: all, unless a callback has stopped the fit. Then those whose fit was
+        over by then, or, where none was, those that were cut short.
     weights_ : ndarray of shape (n_members,), float64
         Adding up to 1.
     intercept_ : float
@@ -64,6 +68,7 @@ class RankAverage(Ranker):
     """
 
     members_: list[Ranker]
+    kept_: list[int]
     weights_: Floats
     intercept_: float
     _ranks: list[Ranks]
@@ -165,16 +170,44 @@ class RankAverage(Ranker):
             rows = CodedTable(X, names, self.categories_)
         told = _Told(callback, len(templates))
 
-        def fit(template: Ranker) -> Callable[[Callback], Ranker]:
-            return lambda tell: clone(template).fit(rows, positive, weight, callback=tell)
+        whole: dict[int, Ranker] = {}
+        cut_short: dict[int, Ranker] = {}
 
-        self.members_ = fit_together([fit(t) for t in templates], told, count_at_once(*X.shape))
+        def fit(k: int) -> Callable[[Callback], None]:
+            def run(tell: Callback) -> None:
+                fitted = whole
+
+                def watched(step: int, of: int, info: Mapping[str, float]) -> None:
+                    nonlocal fitted
+                    try:
+                        tell(step, of, info)
+                    except StopFit:
+                        fitted = whole if step >= of else cut_short
+                        raise
+
+                member = clone(templates[k]).fit(rows, positive, weight, callback=watched)
+                fitted[k] = member
+
+            return run
+
+        fits = [fit(k) for k in range(len(templates))]
+        try:
+            fit_together(fits, told, count_at_once(*X.shape))
+        except StopFit:
+            if not (whole or cut_short):
+                raise
+        members = whole or cut_short
+        self.kept_ = sorted(members)
+        self.members_ = [members[k] for k in self.kept_]
+        if len(whole) < len(templates):
+            warn_stopped(len(whole), len(templates), "members")
         self._take_weights()
         dense = np.ascontiguousarray(X)
         scores = [member.score_rows(dense) for member in self.members_]
         self._ranks = [fit_ranks(each, positive, weight) for each in scores]
         self.intercept_ = -_find_cut(self._mean_ranks(scores), positive, weight)
-        told.end()
+        if len(whole) == len(templates):
+            told.end()
 
     def _templates(self) -> Sequence[Ranker]:
         if self.members is not None:
@@ -187,7 +220,7 @@ class RankAverage(Ranker):
 
     def _take_weights(self) -> None:
         given = [1.0] * len(self._templates()) if self.weights is None else self.weights
-        weights = np.array(given, dtype=np.float64)
+        weights = np.array(given, dtype=np.float64)[self.kept_]
         self.weights_ = weights / weights.sum()
 
     def _mean_ranks(self, scores: Sequence[Floats]) -> Floats:
@@ -204,12 +237,24 @@ class RankAverage(Ranker):
             arrays |= {f"member.{k}.{name}": array for name, array in own.items()}
             arrays |= {f"rank.{k}.{name}": array for name, array in ranks.arrays().items()}
             states.append({key: value for key, value in state.items() if key not in _COMMON})
-        return arrays, {"intercept": self.intercept_, "members": states}
+        meta = {"intercept": self.intercept_, "members": states}
+        whole = len(self.kept_) == len(self._templates())
+        return arrays, meta if whole else meta | {"kept": self.kept_}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         templates, states = self._templates(), meta["members"]
-        if len(states) != len(templates):
-            raise ArtifactError(f"state must hold {len(templates)} members, got {len(states)}")
+        kept = meta.get("kept", list(range(len(templates))))
+        known = range(len(templates))
+        if (
+            not kept
+            or not all(type(k) is int and k in known for k in kept)
+            or sorted({*kept}) != kept
+        ):
+            raise ArtifactError(f"kept must name some of {len(templates)} members, got {kept!r}")
+        if len(states) != len(kept):
+            raise ArtifactError(f"state must hold {len(kept)} members, got {len(states)}")
+        self.kept_ = kept
+        templates = [templates[k] for k in kept]
         if type(meta["intercept"]) is not float or not -1.0 <= meta["intercept"] <= 0.0:
             raise ArtifactError(f"intercept must be from -1 to 0, got {meta['intercept']!r}")
         names = getattr(self, "feature_names_in_", None)
@@ -250,7 +295,8 @@ class _Told:
 
     def end(self) -> None:
         """Tell of the last step."""
-        self._callback(1000 * len(self._done), 1000 * len(self._done), {})
+        with suppress(StopFit):
+            self._callback(1000 * len(self._done), 1000 * len(self._done), {})
 
 
 def _name(member: Ranker) -> str:

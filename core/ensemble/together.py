@@ -33,7 +33,7 @@ def fit_together(
         Each passes the callback on to a ranker's fit.
     tell : callable (number, step, of, info) -> None
         Told of every step of every fit, by one thread at a time. What it raises stops all fits, each at its
-        next step, and reaches the caller.
+        next step, and reaches the caller, be it `StopFit`.
     at_once : int
 
     Returns
@@ -43,7 +43,12 @@ def fit_together(
     """
     shared = _Shared(tell)
     if at_once == 1 or len(fits) == 1:
-        return [fit(shared.of(k)) for k, fit in enumerate(fits)]
+        results = []
+        for k, fit in enumerate(fits):
+            results.append(fit(shared.of(k)))
+            if shared.raised is not None:  # a fit that was stopped may keep what it has, and return
+                raise shared.raised
+        return results
     of_each = max(int(numba.get_num_threads()) // at_once, 1)
     with ThreadPoolExecutor(
         at_once, initializer=numba.set_num_threads, initargs=(of_each,)

@@ -1,6 +1,6 @@
 """Trees of a forest, each grown on rows and features drawn anew from one coded table."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ class Bag:
         limits: Limits,
         shape: Shape,
         n_drawn_features: int,
-    ) -> Iterator[Grown]:
+    ) -> Generator[Grown, None, None]:
         """Grow the trees of these numbers, in threads where that pays, and give them in order."""
         weight = self._weight[self._rows]  # as the coded table has them
         count = count_rows(weight)

@@ -1,7 +1,8 @@
 """A forest of ranking trees: each on rows drawn anew, its nodes on features drawn anew; ranks are averaged."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
-from core.ranker import Arrays, Callback, Floats, Ranker, ignore
+from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, ignore, warn_stopped
 from core.scan import youden_threshold
 from core.scan.options import MaxNarrowBins
 from core.sealed import identify_fit
@@ -207,7 +208,7 @@ class TreeRankForest(Ranker):
         first, last : int
             0 ≤ first < last ≤ n_trees.
         callback : callable (step, of, info) -> None, optional
-            As for `fit`, of the trees of this share.
+            As for `fit`, of the trees of this share; all are needed, so that `StopFit` goes through.
 
         Returns
         -------
@@ -269,7 +270,8 @@ class TreeRankForest(Ranker):
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         sample = self._sample(X, positive, weight)
-        self._gather(sample, self._grow(sample, range(self.n_trees)), callback)
+        with closing(self._grow(sample, range(self.n_trees))) as grown:
+            self._gather(sample, grown, callback)
 
     def _sample(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Sample:
         return Sample(X, positive, weight, self._n_categories())
@@ -277,7 +279,7 @@ class TreeRankForest(Ranker):
     def _bag(self, sample: Sample) -> Bag:
         return Bag(sample, self.random_state)
 
-    def _grow(self, sample: Sample, numbers: range) -> Iterator[Grown]:
+    def _grow(self, sample: Sample, numbers: range) -> Generator[Grown, None, None]:
         least_mass = self.min_samples_leaf * min(float(sample.weight.mean()), 1.0)
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         shape = Shape(depth, min(self.leafrank_max_leaves or 2**depth, 2**depth), least_mass)
@@ -295,8 +297,14 @@ class TreeRankForest(Ranker):
             trees.append(tree)
             totals[unseen] += rank_leaves(tree, self.order)[leaf]
             counts[unseen] += 1.0
-            if callback is not ignore:
+            if callback is ignore:
+                continue
+            try:
                 callback(len(trees), self.n_trees, _judge(positive, totals, counts, weight))
+            except StopFit:
+                if len(trees) < self.n_trees:
+                    warn_stopped(len(trees), self.n_trees, "trees")
+                    break
         self.oob_auc_ = _judge(positive, totals, counts, weight).get("oob_auc", math.nan)
         self._take(tuple(trees), 0.0)
         X = np.ascontiguousarray(sample.X)
@@ -316,8 +324,8 @@ class TreeRankForest(Ranker):
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         trees = read_trees(arrays, self._n_categories())
-        if len(trees) != self.n_trees:
-            raise ArtifactError(f"n_nodes must hold {self.n_trees} trees, got {len(trees)}")
+        if not 1 <= len(trees) <= self.n_trees:
+            raise ArtifactError(f"n_nodes must hold 1 to {self.n_trees} trees, got {len(trees)}")
         oob_auc, intercept = meta["oob_auc"], meta["intercept"]
         if oob_auc is not None and not (isinstance(oob_auc, float) and 0.0 <= oob_auc <= 1.0):
             raise ArtifactError(f"oob_auc must be from 0 to 1 or null, got {oob_auc!r}")

@@ -2,12 +2,13 @@
 
 import heapq
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
-from core.ranker import Callback
+from core.ranker import Callback, StopFit
 
 from .category_peaks import TIE
 from .splitting import C, Divided, Division
@@ -98,7 +99,8 @@ def grow(division: Division[C], limits: Limits, callback: Callback) -> Tree:
     limits : Limits
     callback : callable (step, of, info) -> None
         Told the leaves and the training AUC after each level of max_depth, or after each split of
-        max_leaves - 1; where growth ends early, the last one at once.
+        max_leaves - 1; where growth ends early, the last one at once. StopFit ends growth, and the tree is
+        what there is.
 
     Returns
     -------
@@ -116,10 +118,11 @@ def grow(division: Division[C], limits: Limits, callback: Callback) -> Tree:
     Machine Learning 83, 2011: Fig. 2.
     """
     growth = _Growth(division, limits)
-    if limits.max_leaves is None:
-        _grow_by_level(growth, limits.max_depth, callback)
-    else:
-        _grow_best_first(growth, limits.max_leaves, callback)
+    with suppress(StopFit):
+        if limits.max_leaves is None:
+            _grow_by_level(growth, limits.max_depth, callback)
+        else:
+            _grow_best_first(growth, limits.max_leaves, callback)
     return _flatten(growth.root, division)
 
 

@@ -11,7 +11,7 @@ from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.following import FollowingFit
 from core.interpretation import PartialDependence, partial_dependence
-from core.ranker import Arrays, Callback, Floats
+from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
 from core.scan import youden_threshold
 from core.scan.options import MaxNarrowBins
 from core.target import check_labels, check_weights
@@ -299,18 +299,40 @@ class TreeRank(FollowingFit):
             growers = [grower.with_leaves(most) for most in grower.sizes()]
         per_grower = self.n_folds + 1 if self.pruning == "cv" else 1
         n_trees = per_grower * len(growers)
+        stopped = False
+        whole: list[Tree] = []  # of each grower the tree of all rows
 
         def choose(g: int) -> Chosen:
             def grow(rows: Integers, number: int) -> Tree:
                 def report(step: int, of: int, info: Mapping[str, float]) -> None:
-                    callback((g * per_grower + number) * of + step, n_trees * of, info)
+                    nonlocal stopped
+                    done, all_steps = (g * per_grower + number) * of + step, n_trees * of
+                    try:
+                        callback(done, all_steps, info)
+                    except StopFit:
+                        if done < all_steps:
+                            stopped = True
+                            warn_stopped(done, all_steps, "steps")
+                            raise
 
-                return growers[g].grow(rows, limits, report)
+                tree = growers[g].grow(rows, limits, report)
+                if number == 0:
+                    whole.append(tree)
+                if stopped and per_grower > 1:  # some folds are missing
+                    raise StopFit
+                return tree
 
             return self._choose(sample, grow)
 
+        choices: list[Chosen] = []
+        try:
+            for g in range(len(growers)):
+                choices.append(choose(g))  # those before a stop are kept
+        except StopFit:
+            if not choices:
+                choices.append(_unpruned(whole[0]))
         # Of equal AUC over the folds the first, with the least leaves in a node.
-        chosen = max(map(choose, range(len(growers))), key=selection.validation_auc)
+        chosen = max(choices, key=selection.validation_auc)
         followed = self._followed()
         for penalty in followed or (self.leaf_penalty,):
             tree = pruning.keep_best(chosen.tree, penalty)
@@ -330,8 +352,7 @@ class TreeRank(FollowingFit):
             return structural.choose_by_penalty(
                 tree, self.penalty_scale, self._growth_options(sample), sample.n_categories
             )
-        path = pruning.trace_path(tree, pruning.critical_penalties(tree))
-        return Chosen(tree, path, "tree")
+        return _unpruned(tree)
 
     def _order(self, chosen: Chosen) -> LeafOrder:
         return chosen.order if self.order == "validation" else self.order
@@ -368,6 +389,10 @@ class TreeRank(FollowingFit):
         if meta["order"] not in get_args(LeafOrder):
             raise ArtifactError(f"order is unknown: {meta['order']!r}")
         self._take(tree, _read_path(arrays), meta["order"])
+
+
+def _unpruned(tree: Tree) -> Chosen:
+    return Chosen(tree, pruning.trace_path(tree, pruning.critical_penalties(tree)), "tree")
 
 
 def _cut(rank: Floats, tree: Tree) -> float:

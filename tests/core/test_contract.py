@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from core import load, save
 from core.errors import ArtifactError, InvalidData
+from core.ranker import StopFit
 from core.registry import ALGORITHMS, name_of
 
 BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
@@ -51,6 +52,39 @@ def assert_same_state(one, other):
     for name, array in arrays.items():
         assert array.dtype == other_arrays[name].dtype
         assert array.tobytes() == other_arrays[name].tobytes(), name
+
+
+# Half a fit of theirs is no ranker.
+KEEP_NOTHING = {"asymmetric_svm", "auc_svm", "greedy_pairs", "logistic", "martirank", "pauc_svm"}
+KEEP_NOTHING |= {"pauc_svm_dc", "sampled_martirank"}
+
+
+def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm):
+    X, y = make_table()
+    ranker = make(algorithm, **FEW | {"n_rounds": 10, "n_trees": 10, "n_bags": 3})
+    seen = []
+
+    def stop_at_two(step, of, info):
+        seen.append((step, of))
+        if step >= 2:
+            raise StopFit
+
+    if name_of(ranker) in KEEP_NOTHING:
+        with pytest.raises(StopFit):
+            ranker.fit(X, y, callback=stop_at_two)
+        return
+    with pytest.warns(UserWarning, match="^stopped after 2 of [0-9]+ (rounds|trees|steps)$"):
+        ranker.fit(X, y, callback=stop_at_two)
+    assert [step for step, _ in seen] == [1, 2]
+    shorter = {"treerank_forest": "n_trees", "treerank": "max_depth"}.get(
+        name_of(ranker), "n_rounds"
+    )
+    fewer = clone(ranker).set_params(**{shorter: 2}).fit(X, y)
+    assert (ranker.decision_function(X) == fewer.decision_function(X)).all()
+    arrays, meta = ranker.get_state()
+    again = algorithm.from_state(ranker.get_parameters(), arrays, meta)
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+    ranker.structure()
 
 
 def test_name_and_class_find_each_other(algorithm):

@@ -2,6 +2,7 @@
 
 import json
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from core import AdaBoostMH, Logistic, LogitBoost, RankAverage, RankBoost, TreeR
 from core.ensemble.ranks import MOST_KNOTS, fit_ranks
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.interpretation import partial_dependence, permutation_importance
+from core.ranker import StopFit
 
 CHECKS = list(estimator_checks_generator(RankAverage(members=[Logistic(), RankBoost(n_rounds=5)])))
 
@@ -271,3 +273,50 @@ def test_only_what_is_registered_is_saved():
         save(RankAverage(members=[Own(n_rounds=2)]).fit(pd.DataFrame(X), y))
     with pytest.raises(ArtifactError, match="RankAverage must be fitted"):
         save(RankAverage())
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 3.0]])
+@pytest.mark.parametrize(("first_refused", "kept"), [(1500, [0]), (400, [0]), (2001, [0, 1])])
+def test_a_fit_that_its_callback_stops_keeps_the_members_so_far(weights, first_refused, kept):
+    X, y = training_table(100)
+    given_members = [RankBoost(n_rounds=10), RankBoost(n_rounds=5), LogitBoost(n_rounds=10)]
+    ranker = RankAverage(members=given_members, weights=weights)
+
+    def stop(step, of, info):
+        if step >= first_refused:
+            raise StopFit
+
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)  # one member after the other, so that it is known which are over
+    try:
+        n_whole = min(first_refused // 1000, 2)
+        with pytest.warns(UserWarning, match=f"^stopped after {n_whole} of 3 members$"):
+            ranker.fit(X, y, callback=stop)
+    finally:
+        numba.set_num_threads(threads)
+    assert ranker.kept_ == kept
+    if n_whole:
+        alone = RankAverage(
+            members=[given_members[k] for k in kept],
+            weights=weights and [weights[k] for k in kept],
+        ).fit(X, y)
+        assert (ranker.decision_function(X) == alone.decision_function(X)).all()
+    else:
+        assert len(ranker.members_[0].rounds_) == 4
+    again = load(save(ranker))
+    assert again.kept_ == kept
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+    arrays, meta = ranker.get_state()
+    for wrong in ([], [3], [0, 0, 1], ["0"], [True], 0, None, [0, 1, 2]):
+        with pytest.raises(ArtifactError, match=r"kept must name|state must hold"):
+            RankAverage.from_state(ranker.get_parameters(), arrays, meta | {"kept": wrong})
+
+
+def test_a_stop_before_any_member_can_keep_a_thing_goes_through():
+    X, y = training_table(100)
+
+    def stop(step, of, info):
+        raise StopFit
+
+    with pytest.raises(StopFit):
+        RankAverage(members=[Logistic()]).fit(X, y, callback=stop)

@@ -14,6 +14,7 @@ from test_pairs import follow
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import pair_order
+from core.ranker import StopFit
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 
@@ -338,3 +339,17 @@ def test_a_bad_artifact_is_refused():
     for classes in ({}, {"dtype": "int64", "values": [0]}, [0, 1], "both"):
         with pytest.raises(ArtifactError):
             RankBoost.from_state({"n_rounds": 3}, arrays, meta | {"classes": classes})
+
+
+def test_a_fit_that_its_callback_stops_keeps_its_rounds():
+    X, pairs, weight = random_pairs(0)
+
+    def stop(step, of, info):
+        if step == 3:
+            raise StopFit
+
+    with pytest.warns(UserWarning, match="^stopped after 3 of 9 rounds$"):
+        ranker = RankBoost(n_rounds=9).fit_pairs(X, pairs, weight, callback=stop)
+    assert ranker.stop_reason_ == "stopped"
+    fewer = RankBoost(n_rounds=3).fit_pairs(X, pairs, weight)
+    assert (ranker.decision_function(X) == fewer.decision_function(X)).all()

@@ -15,6 +15,7 @@ from core.checkpoint import Checkpoints
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from core.parameters import list_parameters
+from core.ranker import StopFit
 from core.registry import ALGORITHMS
 
 BOOSTERS = {
@@ -126,6 +127,39 @@ def test_the_rounds_before_a_checkpoint_count():
     stages = list(ranker.staged_decision_function(X))
     for step in (13, 20):
         assert told[step]["training_auc"] == pytest.approx(auc(y, stages[step - 1]), abs=1e-3)
+
+
+@EACH
+def test_a_stopped_fit_keeps_its_best_rounds_and_goes_on_from_a_checkpoint(algorithm):
+    X, y = noisy_table()
+    booster = algorithm(n_rounds=30, early_stopping_rounds=30)
+    whole, checkpoints, kept = algorithm(**booster.get_params()).fit(X, y), Checkpoints(), []
+
+    def stop(step, of, info):
+        if step == 12:
+            kept.append(checkpoints.take())
+            raise StopFit
+
+    with checkpoints, pytest.warns(UserWarning, match="^stopped after 12 of 30 rounds$"):
+        booster.fit(X, y, callback=stop)
+    assert (booster.stop_reason_, len(booster.validation_auc_)) == ("stopped", 12)
+    assert booster.validation_auc_.tolist() == whole.validation_auc_[:12].tolist()
+    assert len(booster.rounds_) == int(np.argmax(booster.validation_auc_)) + 1
+    with Checkpoints(kept[0]) as second:
+        again = algorithm(**booster.get_params()).fit(X, y)
+    assert second.resumed
+    assert again.get_state()[1] == whole.get_state()[1]
+    assert (again.decision_function(X) == whole.decision_function(X)).all()
+
+
+def test_a_stop_at_the_last_round_is_the_end_of_a_whole_fit(recwarn):
+    def stop(step, of, info):
+        if step == of:
+            raise StopFit
+
+    ranker = RankBoost(n_rounds=5).fit(*noisy_table(), callback=stop)
+    assert ranker.stop_reason_ == "n_rounds"
+    assert not recwarn.list
 
 
 def test_the_training_auc_is_a_samples(monkeypatch):

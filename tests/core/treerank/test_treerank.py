@@ -8,6 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 from core import TreeRank, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, roc_curve
+from core.ranker import StopFit
 from core.treerank import pruning, selection
 from core.treerank.splitting import Sample
 
@@ -266,3 +267,20 @@ def test_bad_meta_is_refused(name):
     ):
         with pytest.raises(ArtifactError, match=next(iter(broken))):
             TreeRank.from_state(ranker.get_params(), arrays | broken, meta)
+
+
+@pytest.mark.parametrize(("stop_at", "n_levels"), [(2, 2), (5, 4), (9, 4)])
+def test_a_fit_that_is_stopped_before_all_folds_are_known_keeps_the_whole_tree(stop_at, n_levels):
+    X, y = make_quarters(400, 0)
+
+    def stop(step, of, info):
+        assert of == 12
+        if step >= stop_at:
+            raise StopFit
+
+    with pytest.warns(UserWarning, match=f"^stopped after {stop_at} of 12 steps$"):
+        ranker = TreeRank(max_depth=4, pruning="cv", n_folds=2).fit(X, y, callback=stop)
+    plain = TreeRank(max_depth=n_levels, pruning=None, order="tree").fit(X, y)
+    assert (ranker.decision_function(X) == plain.decision_function(X)).all()
+    again = load(save(ranker))
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
