@@ -143,8 +143,8 @@ def test_bad_states_are_refused_by_name():
     ):
         with pytest.raises(ArtifactError, match=name):
             TreeRankForest.from_state(forest.get_params(), arrays, meta | {name: value})
-    with pytest.raises(ArtifactError, match="must hold 5 trees, got 4"):
-        TreeRankForest.from_state(forest.get_params() | {"n_trees": 5}, arrays, meta)
+    with pytest.raises(ArtifactError, match="must hold 1 to 3 trees, got 4"):
+        TreeRankForest.from_state(forest.get_params() | {"n_trees": 3}, arrays, meta)
 
 
 def test_a_callback_stops_the_fit_and_the_threads():
