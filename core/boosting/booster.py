@@ -1,7 +1,7 @@
 """The base of this family's estimators for two classes: fit, score, state."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.checkpoint import offered
 from core.errors import ArtifactError, InvalidParameter
-from core.ranker import Arrays, Callback, Combination, Floats, Ranker
+from core.ranker import Arrays, Callback, Combination, Floats, Ranker, ignore
 from core.sealed import identify_fit
 
 from .ensemble import Ensemble
@@ -18,7 +18,7 @@ from .kinds import KINDS, Kind
 from .loop import Path, SoFar, StopReason
 from .rules import RankingRule, Rule, losses_of
 from .run import Read, Run
-from .validation import Part, Watch, split_off
+from .validation import Part, Watch, Watched, split_off
 
 
 class Booster(Ranker):
@@ -71,6 +71,61 @@ class Booster(Ranker):
     def offset_(self) -> Any:
         """The mean score of the training rows, weighted: what contributions are counted from."""
         return self.intercept_ - self._ensemble.constant + self._ensemble.mean
+
+    def fit_watched(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_valid: Any,
+        judge: Callable[[Floats], float],
+        patience: int | None = None,
+        every: int | None = None,
+        callback: Callback | None = None,
+    ) -> Floats:
+        """Fit, and judge the scores of other rows along the way; keep the best number of rounds.
+
+        Parameters
+        ----------
+        X, y, sample_weight, callback
+            As for `fit`. The callback hears of the figure as "judged". No part of X is held out:
+            `early_stopping_rounds` and `validation_fraction` say nothing here.
+        X_valid : array or table of shape (n_valid, n_features)
+            Rows that it does not learn from.
+        judge : callable (scores) -> float
+            Given the scores of these rows, up to a constant that all have in common; higher is better.
+        patience : int, optional
+            Rounds without a higher figure before the fit ends, at least 1; None: all rounds are taken.
+        every : int, optional
+            Rounds from one figure to the next, at least 1; the last round has one too. None: 1, more
+            where there are more than 50,000 rows.
+
+        Returns
+        -------
+        ndarray of shape (n_tried,), float64
+            The figure after each round that was tried, NaN where it was not asked for. The ranker keeps
+            the rounds up to the highest, the first among equals.
+
+        Raises
+        ------
+        InvalidParameter
+            A parameter breaks its rule.
+        InvalidData
+            X, y, sample_weight or X_valid break theirs.
+        """
+        for name, given in (("patience", patience), ("every", every)):
+            if given is not None and (type(given) is not int or given < 1):
+                raise InvalidParameter(
+                    f"{name} must be an integer of at least 1, or None, got {given!r}"
+                )
+        rows = Part(*self._take_rows(X, y, sample_weight))
+        self._look_at(rows)
+        n_labels = rows.positive.shape[1] if rows.positive.ndim > 1 else None
+        watched = Watched(self._matrix(X_valid, reset=False), judge, n_labels)
+        figures = self._run(rows, watched, patience, every, callback or ignore)
+        self.validation_auc_ = np.empty(0)  # a figure of the judge's need not be an AUC
+        return figures
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -157,6 +212,9 @@ class Booster(Ranker):
         read, n_categories = self._kind().read, self._n_categories()
         return lambda arrays, n_rounds: read(arrays, n_rounds, n_categories)
 
+    def _look_at(self, rows: Part) -> None:
+        """Note what the rule needs to know of the rows, before any are held out."""
+
     def _look_back(self, training: Part, path: Path) -> None:
         """Note what only the rows trained on can tell, once the run is over."""
 
@@ -167,8 +225,21 @@ class Booster(Ranker):
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         training, validation = Part(X, positive, weight), None
+        self._look_at(training)
         if self.early_stopping_rounds is not None:
             training, validation = split_off(training, self.validation_fraction, self.random_state)
+        patience = self.early_stopping_rounds
+        self.validation_auc_ = self._run(training, validation, patience, None, callback)
+
+    def _run(
+        self,
+        training: Part,
+        validation: Part | Watched | None,
+        patience: int | None,
+        every: int | None,
+        callback: Callback,
+    ) -> Floats:
+        """Take the rounds, and keep the best; give the validation figure of each that was tried."""
         rule = self._rule()
         learner = self._kind().start(self, rule, *training)
         start = np.array([learner.log_f_plus, learner.log_f_minus])
@@ -176,18 +247,23 @@ class Booster(Ranker):
         def loss(so_far: SoFar) -> float:
             return rule.loss(np.array(so_far[:2]), start)
 
-        patience = self.early_stopping_rounds or self.n_rounds
-        watch = Watch(
-            self.n_rounds, callback, loss, training, learner.collect, validation, patience
-        )
-        run = Run(learner, rule, self.n_rounds, watch, self._reader())
-        with offered(run, lambda: identify_fit(self, X, positive, weight, self._n_categories())):
+        n, collect = self.n_rounds, learner.collect
+        watch = Watch(n, callback, loss, training, collect, validation, patience or n, every)
+        run = Run(learner, rule, n, watch, self._reader())
+        with offered(run, lambda: self._identify(training, validation, patience, every)):
             path = run.finish()
         if validation is not None:
             path = path.cut(watch.best_round or len(path.found))
-        self.validation_auc_ = np.array(watch.validation_auc, dtype=np.float64)
         self._take(learner.collect(path), path.log_f, path.stop_reason)
         self._look_back(training, path)
+        return np.array(watch.validation_auc, dtype=np.float64)
+
+    def _identify(
+        self, training: Part, validation: Part | Watched | None, *steps: int | None
+    ) -> bytes:
+        """Hash what determines the fit but for a judge, which is code."""
+        held = () if validation is None else (validation.X, np.array([k or 0 for k in steps]))
+        return identify_fit(self, *training, self._n_categories(), *held)
 
     def _take(self, ensemble: Ensemble, log_f: Floats, stop_reason: str) -> None:
         rule = self._rule()

@@ -34,6 +34,11 @@ class PairPart(NamedTuple):
     pairs: npt.NDArray[np.int64]
     weight: Floats
 
+    @property
+    def figure(self) -> str:
+        """What the callback hears the AUC called."""
+        return "validation_auc"
+
     @classmethod
     def of(cls, X: Floats, listed: ItemPairs) -> "PairPart":
         """Take pairs with the whole table."""

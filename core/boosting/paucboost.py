@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
 from core.checkpoint import offered
-from core.errors import ArtifactError
+from core.errors import ArtifactError, InvalidParameter
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Combination, Floats
 from core.scan.options import MaxBins
@@ -254,6 +254,12 @@ class PAUCBoost(Booster):
             start=self._start,
             windowed=self._windowed,
             window=(self.fpr_min, self.fpr_max),
+        )
+
+    def fit_watched(self, X: Any, y: Any, sample_weight: Any = None, **_: Any) -> Floats:
+        """Refuse: its last rounds are another fit's, so that no fewer of them are a ranker."""
+        raise InvalidParameter(
+            f"fit_watched needs rounds that add up to the fit of so many, {type(self).__name__} has none"
         )
 
     def _fit(

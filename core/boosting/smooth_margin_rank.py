@@ -10,7 +10,7 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.metrics.margins import most_tied_mass
-from core.ranker import Arrays, Callback, Floats
+from core.ranker import Arrays, Floats
 from core.scan import Criterion
 from core.scan.options import MaxBins
 
@@ -105,11 +105,9 @@ class SmoothMarginRank(PairBooster):
     def _rule(self) -> "SmoothMarginRule":
         return SmoothMarginRule(self._log_least)
 
-    def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
-    ) -> None:
-        self._log_least = math.log(weight[positive].min()) + math.log(weight[~positive].min())
-        super()._fit(X, positive, weight, callback)
+    def _look_at(self, rows: Part) -> None:
+        weights = [rows.weight[rows.positive], rows.weight[~rows.positive]]
+        self._log_least = sum(math.log(each.min()) for each in weights)
 
     def _look_back(self, training: Part, path: Path) -> None:
         """Take the margins of the rows trained on."""

@@ -23,14 +23,22 @@ class Judged(Protocol):
     def size(self) -> int:
         """What one AUC costs: the number of rows, or of pairs."""
 
-    def sample(self) -> Self:
-        """Take evenly spaced ones, few enough for an AUC after a round to be cheap."""
+    @property
+    def figure(self) -> str:
+        """What the callback hears the AUC called."""
 
     def zeros(self) -> Floats:
         """Give the scores before the first round."""
 
     def auc(self, scores: Floats) -> float:
-        """Give the AUC of scores."""
+        """Give the AUC of scores, or another figure that is higher for a better ranking."""
+
+
+class Sampled(Judged, Protocol):
+    """Rows that are too many for a figure after each round."""
+
+    def sample(self) -> Self:
+        """Take evenly spaced ones, few enough for an AUC after a round to be cheap."""
 
 
 class Remembered:

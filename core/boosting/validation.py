@@ -15,7 +15,7 @@ from core.ranker import Callback, Floats, StopFit, ignore, warn_stopped
 
 from .ensemble import Ensemble
 from .loop import Found, Path, SoFar, StopReason
-from .told import Figures, Judged, Remembered, Told
+from .told import Figures, Judged, Remembered, Sampled, Told
 
 # The training AUC is told on so many rows or pairs at most.
 SAMPLE_ROWS = 5_000
@@ -36,6 +36,11 @@ class Part(NamedTuple):
     X: Floats
     positive: npt.NDArray[np.bool_]
     weight: Floats
+
+    @property
+    def figure(self) -> str:
+        """What the callback hears the AUC called."""
+        return "validation_auc"
 
     @property
     def size(self) -> int:
@@ -63,6 +68,32 @@ class Part(NamedTuple):
         for rows in (positive, ~positive):
             weight[rows] = _of_greatest(weight[rows])
         return auc(positive, scores.ravel(), weight)
+
+
+class Watched(NamedTuple):
+    """Rows that are given to a fit to be watched, and what judges their scores."""
+
+    X: Floats
+    judge: Callable[[Floats], float]
+    n_labels: int | None
+
+    @property
+    def figure(self) -> str:
+        """What the callback hears the judge's figure called."""
+        return "judged"
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.X)
+
+    def zeros(self) -> Floats:
+        """Give a score of 0 per row, or per row and label."""
+        return np.zeros(len(self.X) if self.n_labels is None else (len(self.X), self.n_labels))
+
+    def auc(self, scores: Floats) -> float:
+        """Give what the judge says; nobody is to change the scores that are followed."""
+        return float(self.judge(scores.copy()))
 
 
 def _of_greatest(weight: Floats) -> Floats:
@@ -126,6 +157,7 @@ class Followed(Resumable):
     changing = ("_scores",)
 
     def __init__(self, part: Judged) -> None:
+        self.figure = part.figure
         self._part = part
         self._X = np.ascontiguousarray(part.X)
         self._scores = part.zeros()
@@ -149,12 +181,14 @@ class Watch(Resumable):
         Told after each round: the loss and, on a sample of the data, the training AUC, both found if it reads them; the
         validation AUC when it was computed.
     loss : callable so_far -> float
-    training : Judged
+    training : Sampled
     collect : callable Path -> Ensemble
         Sums rounds up, to score the sample by.
     validation : Judged or None
     patience : int
         Rounds without a higher validation AUC before the run ends.
+    every : int, optional
+        Rounds from one validation AUC to the next; None: so many that its sort costs little.
 
     Attributes
     ----------
@@ -174,10 +208,11 @@ class Watch(Resumable):
         n_rounds: int,
         callback: Callback,
         loss: Callable[[SoFar], float],
-        training: Judged,
+        training: Sampled,
         collect: Callable[[Path], Ensemble],
         validation: Judged | None,
         patience: int,
+        every: int | None = None,
     ) -> None:
         self._n_rounds = n_rounds
         self._callback = callback
@@ -186,7 +221,7 @@ class Watch(Resumable):
         self._validation = None if validation is None else Followed(validation)
         self._patience = patience
         n_held = 0 if validation is None else validation.size
-        self._validated_every = math.ceil(n_held / ROWS_A_ROUND)
+        self._validated_every = every or math.ceil(n_held / ROWS_A_ROUND)
         self._best = -math.inf
         self.validation_auc: list[float] = []
         self.best_round = 0
@@ -219,7 +254,7 @@ class Watch(Resumable):
         if taken % self._validated_every and taken < self._n_rounds:
             self.validation_auc.append(math.nan)
             return False
-        now = figures["validation_auc"] = self._validation.auc()
+        now = figures[self._validation.figure] = self._validation.auc()
         self.validation_auc.append(now)
         if now > self._best + LEAST_RISE:
             self._best, self.best_round = now, taken

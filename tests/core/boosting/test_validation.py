@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from core import RankBoost
+from core import PAUCBoost, RankBoost
 from core.boosting import validation
 from core.boosting.rules import RankingRule
 from core.boosting.stump_sum import StumpLearner
@@ -250,3 +250,82 @@ def test_the_scale_of_weights_does_not_matter(scale):
     )
     assert other.validation_auc_ == pytest.approx(one.validation_auc_, abs=1e-9)
     assert other.decision_function(X) == pytest.approx(one.decision_function(X))
+
+
+def judge_of(y):
+    return lambda scores: auc(y, scores)
+
+
+@EACH
+def test_a_watched_fit_keeps_the_best_rounds_on_the_rows_given(algorithm):
+    X, y = noisy_table()
+    X_valid, y_valid = noisy_table(seed=1)
+    told = []
+    ranker = algorithm(n_rounds=25)
+    figures = ranker.fit_watched(
+        X, y, X_valid=X_valid, judge=judge_of(y_valid), callback=lambda *step: told.append(step)
+    )
+    plain = algorithm(n_rounds=25).fit(X, y)
+    stages = [auc(y_valid, scores) for scores in plain.staged_decision_function(X_valid)]
+    assert figures == pytest.approx(stages, abs=1e-9)
+    assert [info["judged"] for *_, info in told] == figures.tolist()
+    best = int(np.argmax(figures > figures.max() - 1e-9)) + 1
+    assert len(ranker.rounds_) == best
+    fewer = algorithm(n_rounds=best).fit(X, y)
+    assert (ranker.decision_function(X) == fewer.decision_function(X)).all()
+    assert ranker.validation_auc_.size == 0
+    again = algorithm.from_state(ranker.get_parameters(), *ranker.get_state())
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+
+
+def test_a_watched_fit_ends_when_its_patience_does_and_is_judged_now_and_then():
+    X, y = noisy_table()
+    X_valid, y_valid = noisy_table(seed=1)
+    fit = {"X_valid": X_valid, "judge": judge_of(y_valid)}
+    each = RankBoost(n_rounds=200).fit_watched(X, y, **fit, patience=8)
+    ranker = RankBoost(n_rounds=200)
+    some = ranker.fit_watched(X, y, **fit, patience=8, every=5)
+    known = np.flatnonzero(~np.isnan(some))
+    assert known.tolist() == list(range(4, len(some), 5))
+    assert ranker.stop_reason_ == "validation"
+    n = min(len(each), len(some))
+    kept = known[known < n]
+    assert some[kept].tolist() == each[kept].tolist()
+    assert (len(some) - 8) // 5 * 5 <= len(ranker.rounds_) <= len(some) - 8
+    last = RankBoost(n_rounds=7).fit_watched(X, y, **fit, every=5)
+    assert np.isnan(last).tolist() == [True] * 4 + [False, True, False]
+
+
+def test_a_judge_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far():
+    X, y = noisy_table()
+
+    def judge(scores):
+        figure = auc(y, scores)
+        scores[:] = 0.0
+        return figure
+
+    def stop(step, of, info):
+        if step == 6:
+            raise StopFit
+
+    ranker = RankBoost(n_rounds=50)
+    with pytest.warns(UserWarning, match="^stopped after 6 of 50 rounds$"):
+        figures = ranker.fit_watched(X, y, X_valid=X, judge=judge, callback=stop)
+    expected = [auc(y, s) for s in RankBoost(n_rounds=6).fit(X, y).staged_decision_function(X)]
+    assert figures == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "3"])
+@pytest.mark.parametrize("name", ["patience", "every"])
+def test_bad_steps_of_a_watched_fit_are_refused(name, bad):
+    X, y = noisy_table()
+    with pytest.raises(InvalidParameter, match=f"{name} must be an integer of at least 1, or None"):
+        RankBoost().fit_watched(X, y, X_valid=X, judge=judge_of(y), **{name: bad})
+
+
+def test_rows_to_be_watched_that_do_not_fit_are_refused():
+    X, y = noisy_table()
+    with pytest.raises(InvalidData, match="features"):
+        RankBoost().fit_watched(X, y, X_valid=X[:, 1:], judge=judge_of(y))
+    with pytest.raises(InvalidParameter, match="fit_watched needs rounds that add up"):
+        PAUCBoost().fit_watched(X, y, X_valid=X, judge=judge_of(y))
