@@ -6,6 +6,7 @@ small fits go several to a part, in the order of the plan, those on the same row
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,13 @@ def run(payload: Mapping[str, Any], callback: Callback) -> list[Json]:
 
     bench, fits = Bench(payload), payload["fits"]
     results = []
-    for number, fit in enumerate(fits):
-        folder = Path(payload["workdir"]) / str(number)
-        folder.mkdir()
-        told = callback if len(fits) == 1 else _within(callback, number, len(fits))
-        results.append(bench.run(fit, folder, told))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
+        for number, fit in enumerate(fits):
+            folder = Path(payload["workdir"]) / str(number)
+            folder.mkdir()
+            told = callback if len(fits) == 1 else _within(callback, number, len(fits))
+            results.append(bench.run(fit, folder, told))
     return results
 
 

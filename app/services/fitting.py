@@ -7,6 +7,8 @@ other in the job's own process, or each as a job of its own; the bits are the sa
 from __future__ import annotations
 
 import hashlib
+import math
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +37,9 @@ from app.services.trials.bipartite import BipartiteTrial
 from app.services.trials.inner import Inner
 from app.services.yardstick import YARDSTICK_FILE, mark
 from core import artifact
+from core.ensemble import count_at_once
 from core.errors import CoreError
-from core.ranker import Floats, Ranker
+from core.ranker import Floats, Ranker, StopFit
 from core.registry import ALGORITHMS
 from core.selection import Chosen, HeldOut, Member, Worth, make_ranker, try_out
 from core.shares import SharedRanker
@@ -46,6 +49,9 @@ MOST_CATEGORIES_SHOWN = 100
 
 # Selection must not divide the rows as the job's own split does; no job's seed is so great.
 _SALT = 2**32
+
+_MOST_KEPT_CELLS = 20_000_000
+"""Of inner splits that are kept, rows times features."""
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -59,7 +65,8 @@ class Bench:
         self._payload = payload
         self.spec: Mapping[str, Any] = payload["spec"]
         self._data: Data | None = None
-        self._inner: tuple[Any, Trial] | None = None
+        self._inner: dict[Any, Trial] = {}
+        self._lock = threading.RLock()
 
     @property
     def names(self) -> list[str]:
@@ -69,19 +76,28 @@ class Bench:
     @property
     def data(self) -> Data:
         """The tables, read when they are first asked for."""
-        if self._data is None:
-            self._data = KINDS[self._payload["dataset_kind"]].read(self._payload, self.names)
-        return self._data
+        with self._lock:
+            if self._data is None:
+                self._data = KINDS[self._payload["dataset_kind"]].read(self._payload, self.names)
+            return self._data
+
+    @property
+    def at_once(self) -> int:
+        """How many tryouts run at once."""
+        if self._payload["dataset_kind"] != "bipartite":
+            return 1
+        n_rows, _, n_features = self.counts(None)
+        return count_at_once(n_rows, n_features)
 
     def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
         """The rows that judge the candidates of a scope."""
         return _bipartite(self._inner_trial(scope, inner, split)).held_rows()
 
-    def counts(self, scope: Scope) -> tuple[int, int]:
-        """The rows that a scope has to learn from, and those of its rarer class."""
+    def counts(self, scope: Scope) -> tuple[int, int, int]:
+        """The rows that a scope has to learn from, those of its rarer class, and the features."""
         y = _bipartite(self.data.trial(scope)).train.y
         positives = int(np.count_nonzero(y))
-        return len(y), min(positives, len(y) - positives)
+        return len(y), min(positives, len(y) - positives), len(self.names)
 
     def run(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
         """Run one part; returns what it found, and the files that it has put into the folder, by name."""
@@ -114,9 +130,7 @@ class Bench:
             is_auc = objective["metric"] == "auc"
             return Worth(area if is_auc else inner.value(scores, objective), area)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
-            tried = try_out(tryout, learning.fit, inner.held_out, judge, callback)
+        tried = try_out(tryout, learning.fit, inner.held_out, judge, callback)
         if tried.scores:
             np.save(folder / SCORES_FILE, np.stack(tried.scores))
         return {
@@ -124,15 +138,22 @@ class Bench:
             "aucs": list(tried.aucs),
             "seconds": tried.seconds,
             "setup": tried.setup,
+            "steps": tried.steps,
+            "fitted": tried.fitted,
             "failed": tried.failed,
             "notes": list(inner.notes),
         }
 
     def _inner_trial(self, scope: Scope, inner: Inner, split: int) -> Trial:
-        """A scope's training rows divided once more; the latest is kept, for tryouts come split by split."""
+        """A scope's training rows divided once more; the latest are kept, for tryouts come split by split."""
         which = (scope, inner, split)
-        if self._inner is None or self._inner[0] != which:
-            self._inner = None
+        with self._lock:
+            if which in self._inner:
+                return self._inner[which]
+            cells = len(self.data.trial(scope).training_values(0)) * len(self.names)
+            most = max(_MOST_KEPT_CELLS // max(cells, 1), self.at_once)
+            while len(self._inner) >= most:
+                del self._inner[next(iter(self._inner))]
             try:
                 trial = self.data.trial(scope).inner(inner, split, self.spec["seed"] + _SALT)
             except Invalid as error:
@@ -140,8 +161,8 @@ class Bench:
                     f"the search divides the training part once more: {error.detail}",
                     code=error.code,
                 ) from error
-            self._inner = (which, trial)
-        return self._inner[1]
+            self._inner[which] = trial
+            return trial
 
     def _control(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
         """Fit a plain algorithm for comparison; one that refuses the rows is none."""
@@ -167,7 +188,8 @@ class Bench:
         if shares := part.get("shares"):
             ranker, seconds, notes = _join(part["members"], shares, trial)
         else:
-            ranker, seconds, notes = _fit(part["members"], trial, callback)
+            told = _ends_in(callback, part.get("limit"))
+            ranker, seconds, notes = _fit(part["members"], trial, told)
         if scope is SERVED:
             return self._serve(ranker, trial, folder) | {"seconds": seconds, "notes": notes}
         fold = _bipartite(trial)
@@ -223,6 +245,18 @@ def _fit(
     ranker = _make(members)
     _, seconds, notes = _timed(lambda: trial.fit(ranker, callback))
     return ranker, seconds, notes
+
+
+def _ends_in(callback: Callback, limit: float | None) -> Callback:
+    """The callback of a fit that ends after so many seconds, with what it has by then."""
+    until = math.inf if limit is None else time.perf_counter() + limit
+
+    def tell(step: int, of: int, info: Mapping[str, float]) -> None:
+        callback(step, of, info)
+        if time.perf_counter() > until and step < of:
+            raise StopFit
+
+    return tell
 
 
 def _join(

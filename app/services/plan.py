@@ -44,6 +44,9 @@ Scope = Fold | None
 SERVED: Scope = None
 SCORES_FILE = "scores.npy"
 
+LEAST_LEFT = 0.1
+"""Of a budget, what the fit that is served has in any case."""
+
 STEPS = 1000
 """What progress is told in where there are several parts."""
 
@@ -81,8 +84,8 @@ class Rows(Protocol):
     def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
         """The held-out rows of an inner split of a scope."""
 
-    def counts(self, scope: Scope) -> tuple[int, int]:
-        """The rows that a scope has to learn from, and those of its rarer class."""
+    def counts(self, scope: Scope) -> tuple[int, int, int]:
+        """The rows that a scope has to learn from, those of its rarer class, and the features."""
 
 
 class Plan:
@@ -135,9 +138,16 @@ class Plan:
             return [
                 _part(SHARE, scope, members=members, first=first, last=last)
                 for first, last in ranges
-            ] or [_part(FIT, scope, members=members)]
+            ] or [_part(FIT, scope, members=members, **self._limit(done))]
         inner = asdict(self._inner(scope))
         return [_part(TRYOUT, scope, tryout=asdict(tryout), inner=inner) for tryout in step]
+
+    def _limit(self, done: Sequence[Mapping[str, Any]]) -> Json:
+        """The seconds that are left of a budget for the fit of a scope."""
+        budget = search.budget_of(self._spec, len(self._scopes))
+        if budget is None:
+            return {}
+        return {"limit": max(budget - seconds_of(done), LEAST_LEFT * budget)}
 
     def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Tryout] | Chosen:
         from core.selection import Chosen, Member, NothingFitted
@@ -150,7 +160,10 @@ class Plan:
             return Chosen((Member(algorithm["name"], algorithm["parameters"]),), ())
         tried = [each for each in done if each["spec"]["what"] == TRYOUT]
         inner = self._inner(scope)
-        held = _HeldOuts(inner.n_splits, lambda split: self._rows.held_out(scope, inner, split))
+        held = _HeldOuts(
+            inner.n_splits * inner.n_repeats,
+            lambda split: self._rows.held_out(scope, inner, split),
+        )
         recalled = [self._recall(each) for each in tried]
         try:
             step = planner.next(recalled, held, seconds_of(done))
@@ -172,7 +185,7 @@ class Plan:
     def _inner(self, scope: Scope) -> Inner:
         planner = self._planner(scope)
         assert planner is not None
-        return Inner(planner.n_splits, search.fraction_of(self._spec))
+        return Inner(planner.n_splits, search.fraction_of(self._spec), planner.n_repeats)
 
     def _recall(self, each: Mapping[str, Any]) -> Tried:
         """A tryout as its planner knows it; its scores are read from their file once."""
@@ -305,4 +318,6 @@ def _tried(finished: Mapping[str, Any]) -> Tried:
         scores,
         result["failed"],
         result["setup"],
+        result.get("steps", 0),
+        result.get("fitted", 0),
     )

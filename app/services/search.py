@@ -93,23 +93,27 @@ def searches(spec: Mapping[str, Any]) -> bool:
 
 
 def planner_of(
-    spec: Mapping[str, Any], n_scopes: int, counts: Callable[[], tuple[int, int]]
+    spec: Mapping[str, Any], n_scopes: int, counts: Callable[[], tuple[int, int, int]]
 ) -> Planner | None:
     """Who decides in a scope of a job; None where there is nothing to decide.
 
     `auto` has its share of the budget for each of the scopes, and is told how many rows the scope has to learn from,
-    and of its rarer class.
+    and of its rarer class, and how many features.
     """
-    from core.selection import Auto
-
     algorithm = spec["algorithm"]
-    if algorithm["name"] == AUTO:
+    if (budget := budget_of(spec, n_scopes)) is not None:
+        from core.ensemble import count_at_once
+        from core.selection import Auto
+
         objective = spec["objective"]
-        n_rows, n_rare = counts()
+        n_rows, n_rare, n_features = counts()
         return Auto(
             n_rows=n_rows,
             n_rare=n_rare,
-            budget_seconds=algorithm["parameters"]["budget_seconds"] / n_scopes,
+            n_features=n_features,
+            budget_seconds=budget,
+            at_once=count_at_once(n_rows, n_features),
+            can_repeat=spec["validation"].get("time_column") is None,
             window=window_of(objective),
             judge=lambda held, scores: value_of(held.y, scores, held.weight, objective),
             random_state=spec["seed"],
@@ -118,6 +122,15 @@ def planner_of(
     if search is None:
         return None
     return _planner(search, algorithm["name"], algorithm["parameters"], spec["seed"])
+
+
+def budget_of(spec: Mapping[str, Any], n_scopes: int) -> float | None:
+    """The seconds that `auto` has in each scope of a job; None for other algorithms."""
+    algorithm = spec["algorithm"]
+    if algorithm["name"] != AUTO:
+        return None
+    budget: float = algorithm["parameters"]["budget_seconds"]
+    return budget / n_scopes
 
 
 def check_size(spec: Mapping[str, Any], n_scopes: int) -> None:
@@ -172,6 +185,10 @@ def fall_back(tried: Sequence[Tried]) -> Chosen:
 
 def fraction_of(spec: Mapping[str, Any]) -> float:
     """The share of the rows to learn from that an inner holdout keeps back."""
+    if spec["algorithm"]["name"] == AUTO:
+        from core.selection.auto import FRACTION as AUTO_FRACTION
+
+        return AUTO_FRACTION
     fraction: float = (spec.get("search") or {}).get("fraction", FRACTION)
     return fraction
 

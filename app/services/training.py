@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,7 @@ from app.services.lineage import notes_on
 from app.services.plan import (
     CONTROL,
     SHARE,
+    TRYOUT,
     Plan,
     StageProgress,
     share_of,
@@ -136,7 +139,10 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     workdir, bench = Path(payload["workdir"]), Bench(payload)
     plan = Plan(payload["spec"], bench)
     finished = list(payload.get("finished", ()))
+    clock = _Clock()
     least = 2 if finished else payload.get("fan_out_from", math.inf)
+    if search.budget_of(payload["spec"], 1) is not None and not plan.folds:
+        least = math.inf  # a queue knows nothing of a budget
     begun = stage = finished[-1]["stage"] + 1 if finished else 0
     share_from = payload.get("fan_out_from", math.inf)
     done = 0.0
@@ -148,7 +154,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
             share = share_of(stage_parts)
             return {"fan_out": {"stage": stage, "parts": packed, "share": share}}
         told = StageProgress(done, stage_parts, callback)
-        finished += _run_stage(bench, stage, stage_parts, workdir, told)
+        finished += clock.share_out(_run_stage(bench, stage, stage_parts, workdir, told))
         done += (1.0 - done) * share_of(stage_parts)
         stage += 1
     return put_together(payload, plan, bench, finished)
@@ -157,14 +163,46 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
 def _run_stage(
     bench: Bench, stage: int, stage_parts: Sequence[Json], workdir: Path, told: StageProgress
 ) -> list[Json]:
-    """Run the parts of a stage one after the other in this process."""
-    finished = []
-    for number, part in enumerate(stage_parts):
-        folder = workdir / f"{stage}-{number}"
-        folder.mkdir()
-        result = bench.run(part, folder, told.of_part(number))
-        finished.append({"stage": stage, "part": number, "spec": part, "result": result})
-    return finished
+    """Run the parts of a stage in this process: tryouts some at once, other parts one after the other."""
+    from core.ensemble import fit_together
+
+    def run_part(number: int, part: Json) -> Callable[[Callback], Json]:
+        def run(callback: Callback) -> Json:
+            folder = workdir / f"{stage}-{number}"
+            folder.mkdir()
+            result = bench.run(part, folder, callback)
+            return {"stage": stage, "part": number, "spec": part, "result": result}
+
+        return run
+
+    tryouts = all(part["what"] == TRYOUT for part in stage_parts)
+    callbacks = [told.of_part(number) for number in range(len(stage_parts))]
+
+    def tell(number: int, step: int, of: int, info: Mapping[str, float]) -> None:
+        callbacks[number](step, of, info)
+
+    fits = [run_part(number, part) for number, part in enumerate(stage_parts)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
+        return fit_together(fits, tell, bench.at_once if tryouts else 1)
+
+
+class _Clock:
+    """Shares out the time of a stage, reading the table and planning included, among its parts.
+
+    So what the parts of a job have taken adds up to the time of the job, whichever of them ran at once.
+    """
+
+    def __init__(self) -> None:
+        self._latest = time.perf_counter()
+
+    def share_out(self, finished: list[Json]) -> list[Json]:
+        """Give the parts of a stage that has just ended, with the seconds of it that are theirs as `elapsed`."""
+        seconds, self._latest = time.perf_counter() - self._latest, time.perf_counter()
+        total = sum(each["result"]["elapsed"] for each in finished)
+        for each in finished:
+            each["result"]["elapsed"] *= seconds / max(total, 1e-9)
+        return finished
 
 
 def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:

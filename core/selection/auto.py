@@ -1,49 +1,80 @@
-"""`Auto`: the families in a race against the clock, and the mean rank of those that none beats."""
+"""`Auto`: boosted trees searched against the clock, the other families beside them, and the mean rank of the best."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
 
 from core.errors import InvalidParameter
 from core.ranker import Floats
 
-from .finish import MORE_ROUNDS, Ending, finish, stay
-from .planning import Chosen, HeldOut, Tried, Tryout
-from .portfolio import Contender, mainstay, others, seeded
-from .race import FULL, PROBE, Race, advance, place_on_path, rank
+from .leaderboard import MORE_ROUNDS, MOST_BEHIND, Ending, Entry, enter, finish
+from .planning import Chosen, HeldOut, Member, Standing, Tried, Tryout
+from .portfolio import (
+    BOOSTED,
+    DRAWN,
+    LADDER,
+    LOSSES,
+    Contender,
+    boosted,
+    change,
+    others,
+    seeded,
+)
+from .race import FULL, PROBE, Race, advance, best_rounds, is_cut
 
-FEW_ROWS, FEW_RARE = 2_000, 200
-FOLDS, FOLDS_IN_TIME, TIME_FOR_FOLDS = 3, 5, 15.0
-"""Folds where rows are few, and more of them from a budget of so many seconds on."""
-FRACTION = 0.25
+FEW_ROWS, FEW_RARE = 5_000, 400
+"""Fewer rows, or rows of the rarer class, and there are folds in place of one split."""
+FOLDS = 5
+REPEATS = ((60, 4), (150, 3), (300, 2))
+"""(rows of the rarer class, repeats of the folds) up to so many."""
+MOST_FOLDED_CELLS, MOST_REPEATED_CELLS = 5_000_000, 300_000
+TIME_FOR_REPEAT = 8.0
+"""Seconds of the budget for each repeat."""
+FRACTION = 0.2
 """Of the rows, held out where one split is enough."""
 
 FIRST_ROWS, FIRST_RARE = 700, 50
 RUNG_FACTOR = 4.0
-SCREEN_SHARE = 0.15
-"""Of the budget, by when the last of the screening begins."""
-LONGEST_SHARE = 0.1
+OTHERS_SHARE, OTHERS_SHARE_FEW = 0.12, 0.3
+"""Of the time so far, what families other than boosted trees may have taken; and where rows are few."""
+OTHERS_AHEAD = 0.3
+"""Of the budget, the least that counts as the time so far."""
+LONGEST_SHARE = 0.03
 """Of the budget, what a fit of the screening may take in any case."""
 
-PROBE_ROUNDS = 12
-LEAST_ROUNDS, MOST_ROUNDS = 40, 400
-PATH_SHARES = (0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
-RATES = (0.04, 0.15)
-LEARNING = 20.0
-"""Rounds of the first of the mainstay times its learning rate, where neither meets its bounds."""
-MORE_THAN_BEST = 1.6
-LEAST_OF_WANTED = 0.6
-"""The others want so many times the learning, rounds times rate, that was best for the first; and so much of that at
-the highest rate is the least."""
-FIRST, FIRST_SHARE = 2, 0.5
-"""The first two of the mainstay may each take half of the time that is left."""
-PRIMARY = 4
-"""So many of the mainstay come before the other families."""
-SECOND_CHANCES = 3
-"""So many that the last rung left behind are tried on all rows after all, if there is time."""
-OF_HANDS = 0.8
-"""What fits that run at once get done, as a share of what they would if each were alone."""
-SPENT = 0.95
+PROBE_ROUNDS, PROBE_CELLS, PROBE_SHARE = 10, 400_000, 0.2
+MANY_ROWS, VERY_MANY_ROWS = 8_000, 20_000
+"""From here on trees of 31 leaves are the first, below those of 8; and from there on, greater ones are the next."""
+MOST_LEAVES_PER_ROW = 0.1
+RATE, RATES = 0.1, (0.03, 0.3)
+LEARNING = 15.0
+"""Rounds times learning rate that trees are taken to need before anything is known."""
+MORE_LEARNING = 1.4
+"""So many times the learning that was best for one like it, a fit is given."""
+FURTHER = 3.0
+"""A fit that its limit ended while it still gained is foreseen to want so many times as much."""
+PATH_SHARES = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
+PATIENT_LEARNING, PATIENCE = 4.0, (20, 120)
+"""Learning, and least and most rounds, without a gain before a fit ends."""
+LEAST_ROUNDS, MOST_ROUNDS = 25, 5_000
+ROUNDS_FORESEEN = 3
+"""A fit may have so many times the rounds that are foreseen to fit in; its limit ends it."""
+FIRST_SHARE, FIRST_SHARE_FOLDS = 0.12, 0.2
+"""Of the time left, what the first fits of boosted trees on all rows may take; and where there are folds."""
+EXPLORING_SHARE, LEAST_SHARE = 0.07, 0.01
+"""Of the budget, fits that run at once while the number of leaves is searched; and the least that is worth a fit."""
+PROMOTED_SHARE = 0.35
+"""Of the time left, the best when they are tried again for longer."""
+MOST_TRIALS = 60
+SPENT = 0.93
 """Of the budget, what is planned for: the rest is for what cannot be foreseen."""
+OF_FORESEEN = 0.9
+RESERVED, RESERVED_CUT = 4, 2.0
+"""Members whose last fits the search leaves time for; so many times that of one that still gained."""
 
 
 class Auto:
@@ -55,6 +86,7 @@ class Auto:
         Training rows.
     n_rare : int
         Those of the rarer class.
+    n_features : int, default=1
     budget_seconds : float, default=60
         By the clock, from the start of the search to the end of the fits on all training rows.
     window : (float, float), default=(0, 1)
@@ -64,12 +96,16 @@ class Auto:
         The objective, by which the mean rank is reported; None: the area over the window.
     at_once : int, default=1
         Tryouts that run at once, and members in the last fit: so many are asked for together.
+    can_repeat : bool, default=True
+        Whether the rows can be parted into folds in more than one way.
     random_state : int, default=0
 
     Attributes
     ----------
     n_splits : int
-        1, which holds a quarter out, or 3 folds where rows or positives are few.
+        1, which holds a fifth out, or 5 folds where rows or positives are few.
+    n_repeats : int
+        How often the rows are parted anew into these folds.
 
     Raises
     ------
@@ -78,17 +114,20 @@ class Auto:
 
     Notes
     -----
-    *Screening* is successive halving on rows: families other than boosted trees are fitted on a few hundred rows, the
-    best of them, two of a kind at most, on four times as many, and so on; it may take a fifth of the budget. *The
-    mainstay*, boosted trees by three losses and in two sizes, goes straight to all rows: after a dozen rounds of each
-    size it is known what a round costs, and the number of rounds and the learning rate follow from the time.
-    Then come the families that were left. A tryout is started only if it and the last fits, of all that may be
-    chosen, are foreseen to end in time, from what tryouts before it have taken.
+    A few rounds on a sample tell what a round costs. Where the time is too short to try anything, boosted trees are
+    fitted on all rows, with as many rounds as fit in. Otherwise boosted trees by the logistic and by the ranking loss
+    come first, on all rows. Then the number of leaves is searched up and down by the better loss, each fit within a
+    small share of the budget; what the limit has ended while it still gained is tried for longer; then come random
+    changes of the best: leaves, least mass of a leaf, rows and features drawn, regularisation and loss. Rounds
+    follow from early stopping, the learning rate from the time.
+
+    The families of the papers are screened beside it by successive halving on rows, within a share of the time; who is
+    clearly behind leaves.
 
     In the end whatever is not behind the best by more than two standard errors of the paired difference, in AUC
     and in the window, is a *member*; the mean rank of the members is the result, unless the best alone is better
     by more than one standard error. All are fitted anew on all rows, with a tenth more rounds than
-    were best on fewer rows.
+    were best on fewer rows; what still gained when it was ended has more, as far as there is time.
 
     What is decided hangs on times only through which tryouts there are and how many rounds they have. Given the
     tryouts that took place, everything follows bit for bit from rows and seed.
@@ -96,8 +135,8 @@ class Auto:
     References
     ----------
     K. Jamieson and A. Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization",
-    AISTATS 2016. R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from
-    libraries of models", ICML 2004.
+    AISTATS 2016. C. Wang, Q. Wu, M. Weimer and E. Zhu, "FLAML: a fast and lightweight AutoML library", MLSys 2021.
+    R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries of models", ICML 2004.
     """
 
     def __init__(
@@ -105,10 +144,12 @@ class Auto:
         *,
         n_rows: int,
         n_rare: int,
+        n_features: int = 1,
         budget_seconds: float = 60.0,
         window: tuple[float, float] = (0.0, 1.0),
         judge: Callable[[HeldOut, Floats], float] | None = None,
         at_once: int = 1,
+        can_repeat: bool = True,
         random_state: int = 0,
     ) -> None:
         if not 0.0 < budget_seconds < math.inf:
@@ -118,177 +159,317 @@ class Auto:
         if at_once < 1:
             raise InvalidParameter(f"at_once must be at least 1, got {at_once}")
         self._budget = float(budget_seconds)
-        folds = FOLDS if self._budget < TIME_FOR_FOLDS else FOLDS_IN_TIME
-        self.n_splits = folds if n_rows < FEW_ROWS or n_rare < FEW_RARE else 1
+        cells = n_rows * n_features
+        few = n_rows < FEW_ROWS or (n_rare < FEW_RARE and cells <= MOST_FOLDED_CELLS)
+        self.n_splits = FOLDS if few else 1
+        self.n_repeats = 1
+        in_time = int(self._budget / TIME_FOR_REPEAT) if cells <= MOST_REPEATED_CELLS else 1
+        if few and can_repeat and in_time > 1:
+            self.n_repeats = min(
+                next((times for most, times in REPEATS if n_rare <= most), 1), in_time
+            )
+        self._splits = range(self.n_splits * self.n_repeats)
         self._window = window
         self._judge = judge
         self._at_once = at_once
-        self._hands = 1.0 if at_once == 1 else OF_HANDS * at_once
         self._seed = random_state
         learnt = 1.0 - (FRACTION if self.n_splits == 1 else 1.0 / self.n_splits)
         self._to_all = 1.0 / learnt
+        self._n_rows = n_rows * learnt
+        self._n_features = n_features
         self._others = others(window)
-        self._mainstay = mainstay(round(n_rows * learnt))
         self.rungs = plan_rungs(n_rows * learnt, n_rare * learnt)
+        self._others_share = OTHERS_SHARE_FEW if self.rungs == [1.0] else OTHERS_SHARE
 
     def next(
         self, tried: Sequence[Tried], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Tryout] | Chosen:
-        """See `Planner.next`."""
-        stages = [f"rung {number + 1}" for number in range(len(self.rungs))]
-        race = Race(tried, stages)
-        alive, behind = self._others, list[Contender]()
-        for number, (stage, share) in enumerate(zip(stages, self.rungs, strict=True)):
-            todo = [c for c in alive if not race.has(stage, c)]
-            until = SCREEN_SHARE * self._budget * (number + 1) / len(self.rungs)
-            if todo and elapsed < until and not race.is_past(stage):
-                limit = max(until - elapsed, LONGEST_SHARE * self._budget)
-                return [self._tryout(c, stage, share, limit) for c in todo[: self._at_once]]
-            alive, behind = advance([c for c in alive if race.has(stage, c)], race, stage)
-        probes = self._probes(race, elapsed)
-        if probes:
-            return probes
-        primary, secondary = self._order(race)
-        queue = [*primary, *alive, *secondary, *behind[:SECOND_CHANCES]]
-        step = self._full(race, held, queue, elapsed)
-        if step:
-            return step
-        waiting = [c for c in alive if not race.has(FULL, c)]
-        seconds = {c.name: self._final_seconds(c, race) for c in [*self._mainstay, *self._others]}
-        left = self._hands * (SPENT * self._budget - elapsed)
-        return finish(
-            race,
-            [*self._mainstay, *self._others],
-            held,
-            Ending(self._window, self._judge, left, seconds, frozenset(c.name for c in waiting)),
+        """See `Planner.next`. With `elapsed` beyond the budget the search ends with what it has."""
+        race = Race(tried, self._others)
+        left = SPENT * self._budget - elapsed
+        if not tried and left > 0.0:
+            return [self._probe(left)]
+        trees, last_fits = self._rank(race, held)
+        search_left = left - last_fits
+        return (
+            self._first(race, left)
+            or self._screen(race, held, search_left, elapsed)
+            or self._explore(race, trees, left, search_left)
+            or self._end(race, held, left)
         )
 
-    def _probes(self, race: Race, elapsed: float) -> list[Tryout]:
-        """Give the probes of the mainstay, one of each size, that are still to be made."""
-        if race.seen(FULL) or elapsed > SPENT * self._budget:
-            return []
-        samples = {c.leaves: c for c in reversed(self._mainstay)}
-        todo = [c for c in samples.values() if not race.has(PROBE, c)]
-        limit = 0.5 * (self._budget - elapsed)
-        return [
-            self._mainstay_tryout(c, PROBE, PROBE_ROUNDS, RATES[1], limit)
-            for c in todo[: self._at_once]
-        ]
+    def _rank(self, race: Race, held: Sequence[HeldOut]) -> tuple[list[Entry], float]:
+        """Give the boosted trees that have figures on all rows, the best first, and the seconds of the last fits."""
+        if not race.finished(FULL):
+            return [], 0.0
+        entries, field = enter(race, FULL, held, self._window, self.n_repeats)
+        order = np.argsort(-field.worth(), kind="stable").tolist()
+        as_good = [k for k in order if field.behind(k, order[0]) <= MOST_BEHIND]
+        seconds = [self._final_seconds(entries[k]) for k in as_good[:RESERVED]]
+        best = entries[order[0]]
+        if best.contender.kind == BOOSTED and is_cut(best.tried):
+            last_fits = RESERVED_CUT * max(seconds[: self._at_once])
+        else:
+            last_fits = max(seconds[0], sum(seconds) / self._at_once)
+        trees = [entries[k] for k in order if entries[k].contender.kind == BOOSTED]
+        return trees, last_fits
 
-    def _full(
-        self, race: Race, held: Sequence[HeldOut], queue: Sequence[Contender], elapsed: float
-    ) -> list[Tryout]:
-        """Give the tryouts on all rows of the next contenders that fit in, if there are any."""
-        in_play = stay(race, FULL, queue, held, self._window)
-        reserved = sum(self._final_seconds(c, race) for c in in_play)
-        time = SPENT * self._budget - elapsed
-        left = self._hands * time - reserved
-        limit = (self._budget - elapsed) / math.ceil(self.n_splits / self._at_once)
-        found: list[Tryout] = []
-        for contender in queue:
-            if race.has(FULL, contender) or len(found) >= self._at_once:
+    def _probe(self, left: float) -> Tryout:
+        """Ask for a few rounds on a sample, which tell what a round costs."""
+        share = min(PROBE_CELLS / (self._n_rows * self._n_features), 1.0)
+        limit = PROBE_SHARE * left
+        return self._tryout(
+            self._default(), PROBE, share, limit, 0, n_rounds=PROBE_ROUNDS, learning_rate=RATE
+        )
+
+    def _first(self, race: Race, left: float) -> Sequence[Tryout] | Chosen | None:
+        """Ask for two losses on all rows; or say that there is no time to try, and which fit there is time for."""
+        losses = list(LOSSES)[: max(self._at_once, 1)][:2]
+        first = [boosted(loss, self._base_leaves, self._n_rows) for loss in losses]
+        todo = [c for c in first if not race.has(FULL, c.name)]
+        if not todo:
+            return None
+        limit = (FIRST_SHARE if len(self._splits) == 1 else FIRST_SHARE_FOLDS) * left
+        if self._affordable(race, self._base_leaves, limit, len(todo)) < LEAST_ROUNDS:
+            return self._untried(race, left) if not race.finished(FULL) else None
+        return self._ask(race, todo, limit)
+
+    def _untried(self, race: Race, left: float) -> Chosen:
+        """Choose boosted trees untried, with as many rounds as there is time for."""
+        contender = self._default()
+        price = race.price(self._base_leaves)
+        n_rounds = round(LEARNING / RATE)
+        if price is not None:
+            in_time = (left / self._to_all - price.setup) / price.a_round
+            n_rounds = round(min(max(in_time, LEAST_ROUNDS), n_rounds))
+        parameters = {
+            **seeded(contender, self._seed),
+            "n_rounds": n_rounds,
+            "learning_rate": min(max(LEARNING / n_rounds, RATES[0]), RATES[1]),
+        }
+        row = Standing(
+            contender.algorithm,
+            parameters,
+            state="chosen",
+            reason="there was no time to try any: fitted on all rows, with as many rounds as there is time for",
+        )
+        note = f"the budget of {self._budget:g} s was too short to compare rankers: boosted trees are fitted at once"
+        return Chosen((Member(contender.algorithm, parameters),), (row,), (note,))
+
+    def _screen(
+        self, race: Race, held: Sequence[HeldOut], left: float, elapsed: float
+    ) -> list[Tryout] | None:
+        """Ask for the next of the families that are not boosted trees, while they have taken little of the time."""
+        alive, stage, share = self._screened(race, held)
+        todo = [c for c in alive if not race.has(stage, c.name)]
+        splits = self._splits if stage == FULL else range(1)
+        spent = sum(race.seconds(c.name) for c in self._others) / self._at_once
+        room = min(self._others_share * max(elapsed, OTHERS_AHEAD * self._budget) - spent, left)
+        asked: list[Tryout] = []
+        for contender in todo:
+            last = race.last(contender.name)
+            one = max((each.seconds / each.tryout.rows for each in last), default=0.0) * share
+            seconds = one * len(splits) / self._at_once
+            if seconds > room or room <= 0.0:
                 continue
-            asked, seconds = self._ask(contender, race, min(left, time), limit)
-            if asked:
-                found += asked
-                left -= seconds
+            limit = max(LONGEST_SHARE * self._budget, 3.0 * one)
+            asked += [self._tryout(contender, stage, share, limit, split) for split in splits]
+            room -= seconds
+            if len(asked) >= self._at_once:
+                break
+        return asked or None
+
+    def _screened(
+        self, race: Race, held: Sequence[HeldOut]
+    ) -> tuple[Sequence[Contender], str, float]:
+        """Give the families that are still in, the stage they are in, and its share of the rows."""
+        alive: Sequence[Contender] = self._others
+        for number, share in enumerate(self.rungs):
+            stage = f"rung {number + 1}"
+            if any(not race.has(stage, c.name) for c in alive):
+                return alive, stage, share
+            alive = advance(alive, race, stage, held, self._window)
+        return alive, FULL, 1.0
+
+    def _explore(
+        self, race: Race, trees: Sequence[Entry], left: float, search_left: float
+    ) -> list[Tryout] | None:
+        """Ask for more boosted trees, if they and the last fit of the best are foreseen to end in time."""
+        if not trees or len(trees) >= MOST_TRIALS:
+            return None
+        best = trees[0]
+        still_gains = is_cut(best.tried)
+        limit = EXPLORING_SHARE * self._budget
+        if not still_gains:
+            limit = max(limit, 1.5 * self._seconds(best))
+        limit = min(limit, search_left)
+        beside = (
+            contender
+            for contender in self._beside(best.contender, race)
+            if self._affordable(race, contender.leaves, limit, self._at_once) >= LEAST_ROUNDS
+        )
+        proposals = list(islice(beside, self._at_once))
+        if not proposals and still_gains:
+            # what is tried for longer needs a last fit as much longer
+            limit = min(PROMOTED_SHARE * left, left / (1.0 + MORE_ROUNDS * self._to_all))
+            if limit < 2.0 * max(self._seconds(entry) for entry in trees[: self._at_once]):
+                return None
+            proposals = [_again(entry.contender, race) for entry in trees[: self._at_once]]
+        elif not proposals:
+            proposals = self._changes(trees, race)
+        wanted = min(self._seconds(best) * len(proposals), EXPLORING_SHARE * self._budget)
+        if limit < max(0.6 * wanted, LEAST_SHARE * self._budget):
+            return None
+        return self._ask(race, proposals, limit) or None
+
+    def _beside(self, best: Contender, race: Race) -> Iterator[Contender]:
+        """Give trees of more and of fewer leaves than the best, coarse steps first, and then the other losses."""
+        place = LADDER.index(best.leaves)
+        steps = (2, 4, -2, 1, -1) if self._n_rows >= VERY_MANY_ROWS else (2, -2, 1, -1)
+        most = max(MOST_LEAVES_PER_ROW * self._n_rows, LADDER[1])
+        for step in steps:
+            if 0 <= place + step < len(LADDER) and LADDER[place + step] <= most:
+                contender = boosted(best.loss, LADDER[place + step], self._n_rows)
+                if not race.has(FULL, contender.name):
+                    yield contender
+        for loss in LOSSES:
+            contender = boosted(loss, best.leaves, self._n_rows)
+            if not race.has(FULL, contender.name):
+                yield contender
+
+    def _changes(self, trees: Sequence[Entry], race: Race) -> list[Contender]:
+        """Draw changes of the best three."""
+        number = race.count_drawn()
+        known = {_key(entry.contender) for entry in trees}
+        found: list[Contender] = []
+        for k in range(50):
+            draw = np.random.Generator(np.random.Philox(key=[self._seed % 2**64, 64 * number + k]))
+            of = trees[min(int(draw.geometric(0.5)), 3, len(trees)) - 1].contender
+            contender = change(of, draw, f"{DRAWN}{number + len(found) + 1}")
+            if _key(contender) not in known:
+                known.add(_key(contender))
+                found.append(contender)
+            if len(found) == self._at_once:
+                break
         return found
 
-    def _ask(
-        self, contender: Contender, race: Race, left: float, limit: float
-    ) -> tuple[list[Tryout], float]:
-        """Give the tryouts of a contender and the seconds that they and its last fit take; none if too many."""
-        splits = range(self.n_splits)
-        if contender.leaves:
-            settled = self._settle(contender, race, left)
-            if settled is None:
-                return [], 0.0
-            n_rounds, rate, seconds = settled
-            return [
-                self._mainstay_tryout(contender, FULL, n_rounds, rate, limit, k) for k in splits
-            ], seconds
-        one = self._foresee(contender, race)
-        seconds = math.inf if one is None else one * (self.n_splits + self._to_all)
-        if seconds > left:
-            return [], 0.0
-        return [self._tryout(contender, FULL, 1.0, limit, k) for k in splits], seconds
+    def _ask(self, race: Race, contenders: Sequence[Contender], limit: float) -> list[Tryout]:
+        """Ask for tryouts of boosted trees on all rows and splits, that end together within so many seconds."""
+        found = []
+        waves = math.ceil(len(contenders) * len(self._splits) / self._at_once)
+        for contender in contenders:
+            rounds = self._affordable(race, contender.leaves, limit, len(contenders))
+            needed = MORE_LEARNING * race.learning(contender.leaves, FURTHER, LEARNING)
+            run: dict[str, Any] = {"learning_rate": min(max(needed / rounds, RATES[0]), RATES[1])}
+            rate, patience, along = run["learning_rate"], None, contender
+            if len(self._splits) == 1:
+                patience = round(min(max(PATIENT_LEARNING / rate, PATIENCE[0]), PATIENCE[1]))
+                run["n_rounds"] = min(ROUNDS_FORESEEN * rounds, MOST_ROUNDS)
+            else:
+                # all folds are judged after the same rounds: each by itself is too noisy to stop by
+                last = min(rounds, math.ceil(needed / rate), MOST_ROUNDS)
+                path = sorted({max(round(share * last), 1) for share in PATH_SHARES})
+                along = replace(contender, path=tuple(path))
+            found += [
+                self._tryout(along, FULL, 1.0, limit / waves, split, patience, **run)
+                for split in self._splits
+            ]
+        return found
 
-    def _order(self, race: Race) -> tuple[list[Contender], list[Contender]]:
-        """Part the mainstay into those before and after the other families: both sizes, then the better one."""
-        first, rest = self._mainstay[:FIRST], self._mainstay[FIRST:]
-        finished = rank(race.finished(FULL, first), race, FULL)
-        if len(finished) == FIRST:
-            rest = sorted(rest, key=lambda c: c.leaves != finished[0].leaves)
-        ordered = [*first, *rest]
-        return ordered[:PRIMARY], ordered[PRIMARY:]
-
-    def _settle(
-        self, contender: Contender, race: Race, left: float
-    ) -> tuple[int, float, float] | None:
-        """Give the rounds, the learning rate and the seconds that one can have; None: too few rounds."""
-        price = race.price(contender.leaves)
+    def _affordable(self, race: Race, leaves: int, limit: float, n_contenders: int) -> int:
+        """Say how many rounds a fit has within a limit in which all splits of all contenders are fitted."""
+        price = race.price(leaves)
         if price is None:
-            return None
-        fits, more_fits = self.n_splits + self._to_all, self.n_splits + MORE_ROUNDS * self._to_all
-        share = FIRST_SHARE if contender in self._mainstay[:FIRST] else 1.0
-        in_rounds = share * left - price.setup * fits
-        affordable = int(min(in_rounds / (price.a_round * more_fits), 10.0 * MOST_ROUNDS))
-        alike = [c for c in self._mainstay if c.leaves == contender.leaves]
-        first = race.first(alike) or race.first(self._mainstay)
-        learning, slowest = LEARNING, MOST_ROUNDS
-        if first:
-            best = first[0].tryout.path[place_on_path(first)]
-            learning = MORE_THAN_BEST * best * first[0].tryout.parameters["learning_rate"]
-            slowest = max(math.ceil(learning / RATES[0]), LEAST_ROUNDS)
-        n_rounds = min(affordable, slowest, MOST_ROUNDS)
-        least = LEAST_OF_WANTED * learning / RATES[1] if first else 0.0
-        if n_rounds < max(least, LEAST_ROUNDS):
-            return None
-        rate = min(max(learning / n_rounds, RATES[0]), RATES[1])
-        seconds = price.setup * fits + price.a_round * more_fits * n_rounds
-        return n_rounds, rate, seconds
+            return 0
+        waves = math.ceil(n_contenders * len(self._splits) / self._at_once)
+        return max(int((limit / waves - price.setup) / price.a_round), 0)
 
-    def _foresee(self, contender: Contender, race: Race) -> float | None:
-        """Foresee the seconds of one fit on the inner training rows; None where nothing is known."""
-        last = race.last(contender)
-        if not last or any(one.failed for one in last):
-            return None
-        return max(one.seconds / one.tryout.rows for one in last)
+    @property
+    def _base_leaves(self) -> int:
+        return 8 if self._n_rows < MANY_ROWS else 31
 
-    def _final_seconds(self, contender: Contender, race: Race) -> float:
-        """Foresee the seconds of the fit on all training rows."""
-        seconds = self._foresee(contender, race)
-        if seconds is None:
-            return 0.0
-        if contender.leaves:
-            last = race.last(contender)
-            setup, path = max(one.setup for one in last), last[0].tryout.path
-            best = MORE_ROUNDS * path[place_on_path(last)] / path[-1]
-            seconds = setup + (seconds - setup) * best
-        return self._to_all * seconds
+    def _default(self) -> Contender:
+        return boosted(next(iter(LOSSES)), self._base_leaves, self._n_rows)
+
+    def _seconds(self, entry: Entry) -> float:
+        """Give the time that the tryouts of one have taken, run beside others."""
+        return sum(one.seconds for one in entry.tried) / self._at_once
+
+    def _final_seconds(self, entry: Entry) -> float:
+        """Foresee the seconds of a fit on all training rows, run beside others."""
+        setup = max(one.setup for one in entry.tried)
+        seconds = float(np.mean([one.seconds for one in entry.tried])) - setup
+        if entry.contender.kind == BOOSTED:
+            fitted = float(np.mean([one.fitted for one in entry.tried]))
+            seconds *= MORE_ROUNDS * best_rounds(entry.tried) / max(fitted, 1.0)
+        return self._to_all * (setup + seconds)
+
+    def _end(self, race: Race, held: Sequence[HeldOut], left: float) -> Chosen:
+        """Choose the members."""
+        if not race.finished(FULL):
+            failures = [one.failed for name in race.names(FULL) for one in race.of(FULL, name)]
+            if not failures or any(each and each.startswith("given up") for each in failures):
+                return self._untried(race, left)
+        alive, stage, _ = self._screened(race, held)
+        waiting = frozenset(c.name for c in alive if stage == FULL and not race.has(FULL, c.name))
+        ending = Ending(
+            self._window,
+            self._judge,
+            left,
+            self._at_once,
+            self.n_repeats,
+            self._final_seconds,
+            waiting,
+        )
+        chosen, entries = finish(race, held, ending)
+        return self._go_further(chosen, entries, left)
+
+    def _go_further(self, chosen: Chosen, entries: Sequence[Entry], left: float) -> Chosen:
+        """Give what was ended while it still gained more rounds, as many as there is time for."""
+        if len(chosen.members) > self._at_once or not all(
+            e.contender.kind == BOOSTED and is_cut(e.tried) for e in entries
+        ):
+            return chosen
+        members = []
+        for member, entry in zip(chosen.members, entries, strict=False):
+            tried = MORE_ROUNDS * best_rounds(entry.tried)
+            a_round = self._final_seconds(entry) / tried
+            n_rounds = min(OF_FORESEEN * left / a_round, FURTHER * tried)
+            n_rounds = max(n_rounds, member.parameters["n_rounds"])
+            members.append(
+                replace(member, parameters={**member.parameters, "n_rounds": round(n_rounds)})
+            )
+        note = "the best still gained when its time was up: it is fitted with more rounds than were tried"
+        return replace(chosen, members=tuple(members), notes=(*chosen.notes, note))
 
     def _tryout(
-        self, contender: Contender, stage: str, share: float, limit: float, split: int = 0
-    ) -> Tryout:
-        parameters = seeded(contender, self._seed)
-        label = f"{stage}/{contender.name}"
-        return Tryout(
-            contender.algorithm, parameters, contender.path, share, split, True, limit, label
-        )
-
-    def _mainstay_tryout(
         self,
         contender: Contender,
         stage: str,
-        n_rounds: int,
-        rate: float,
+        share: float,
         limit: float,
-        split: int = 0,
+        split: int,
+        patience: int | None = None,
+        **run: Any,
     ) -> Tryout:
-        parameters = {**seeded(contender, self._seed), "learning_rate": rate}
-        path = tuple(sorted({max(round(share * n_rounds), 1) for share in PATH_SHARES}))
+        parameters = {**seeded(contender, self._seed), **run}
         label = f"{stage}/{contender.name}"
-        return Tryout(contender.algorithm, parameters, path, 1.0, split, True, limit, label)
+        path = contender.path
+        return Tryout(
+            contender.algorithm, parameters, path, share, split, True, limit, label, patience
+        )
+
+
+def _again(contender: Contender, race: Race) -> Contender:
+    """Give the same under a name that was not tried."""
+    number = 2
+    while race.has(FULL, f"{contender.name}, try {number}"):
+        number += 1
+    return replace(contender, name=f"{contender.name}, try {number}")
+
+
+def _key(contender: Contender) -> str:
+    return repr((contender.algorithm, sorted(contender.parameters.items())))
 
 
 def plan_rungs(n_rows: float, n_rare: float) -> list[float]:
@@ -302,8 +483,8 @@ def plan_rungs(n_rows: float, n_rare: float) -> list[float]:
     Returns
     -------
     list of float
-        From a few hundred rows with 50 of the rarer class on, times 4, up to less than half; 1 alone where
-        there are no more.
+        From a few hundred rows with 50 of the rarer class on, times 4, up to less than half; 1 alone where there are
+        no more rows than that.
     """
     share = max(FIRST_ROWS / n_rows, FIRST_RARE / n_rare)
     rungs = []

@@ -22,6 +22,8 @@ from .planning import Chosen, HeldOut, Member, Planner, Tried, Tryout, draw_rows
 from .splits import split_rows
 from .trial import Worth, try_out
 
+_SALT = 1_000_003  # between the seeds of repeats
+
 
 @dataclass(frozen=True)
 class Searched:
@@ -98,15 +100,19 @@ def _search(
     random_state: int,
     callback: Callback,
 ) -> tuple[Chosen, list[Tried]]:
-    splits = split_rows(
-        rows.matrix,
-        rows.positive,
-        rows.weight,
-        planner.n_splits,
-        fraction=FRACTION,
-        group=rows.group,
-        seed=random_state,
-    )
+    splits = [
+        split
+        for repeat in range(planner.n_repeats)
+        for split in split_rows(
+            rows.matrix,
+            rows.positive,
+            rows.weight,
+            planner.n_splits,
+            fraction=FRACTION,
+            group=rows.group,
+            seed=random_state + _SALT * repeat,
+        )
+    ]
 
     @cache
     def part(split: int, share: float) -> _Rows:
@@ -170,6 +176,7 @@ def auto_ranker(
     planner = Auto(
         n_rows=n_rows,
         n_rare=min(n_positive, n_rows - n_positive),
+        n_features=rows.matrix.shape[1],
         budget_seconds=budget_seconds,
         window=window,
         at_once=count_at_once(*rows.matrix.shape),

@@ -61,7 +61,10 @@ class Field:
 
 
 def judge_field(
-    held: Sequence[HeldOut], candidates: Sequence[Scores], window: tuple[float, float]
+    held: Sequence[HeldOut],
+    candidates: Sequence[Scores],
+    window: tuple[float, float],
+    n_repeats: int = 1,
 ) -> Field:
     """Judge candidates on the same splits.
 
@@ -73,6 +76,8 @@ def judge_field(
         Of each candidate its scores, one array per split.
     window : (float, float)
         Least and greatest false positive rate.
+    n_repeats : int, default=1
+        How often each row is among those held out: as many figures of the same rows are no surer than one.
 
     Returns
     -------
@@ -97,7 +102,9 @@ def judge_field(
     ]
     values = np.mean([part.values for part in parts], axis=0)
     pieces = [part.influence for part in parts if part.influence is not None]
-    influence = np.concatenate(pieces, axis=-1) / len(parts) if len(pieces) == len(parts) else None
+    influence = None
+    if len(pieces) == len(parts):
+        influence = np.concatenate(pieces, axis=-1) * (math.sqrt(n_repeats) / len(parts))
     positives, negatives = np.sum([part.effective for part in parts], axis=0).tolist()
     return Field(window, Areas(values, influence, (positives, negatives)))
 

@@ -43,9 +43,11 @@ class Tryout:
     keep_scores : bool
         Whether the scores of the held-out rows are wanted.
     limit : float or None
-        Seconds after which the fit is given up.
+        Seconds after which the fit ends with what it has, or is given up where it has nothing yet.
     label : str
         What the planner knows it by; of no meaning to others, who hand it back as it is.
+    patience : int or None
+        Boosted trees are judged as they grow, and end after so many rounds without a gain. None: they take all rounds.
     """
 
     algorithm: str
@@ -56,6 +58,7 @@ class Tryout:
     keep_scores: bool = False
     limit: float | None = None
     label: str = ""
+    patience: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,11 @@ class Tried:
     failed : str or None
         Why there is nothing to judge: such a candidate is out of the race, the race goes on.
     setup : float
-        Of the seconds those before the fit told of its first step: what does not grow with the steps. 0: not known.
+        Of the seconds those before the fit's first step and after its last: what does not grow with the steps.
+    steps : int
+        Rounds with the best value, where they were judged as they were added; 0 elsewhere.
+    fitted : int
+        Steps that the fit has taken; 0: not known.
     """
 
     tryout: Tryout
@@ -86,6 +93,8 @@ class Tried:
     scores: tuple[Floats, ...] = ()
     failed: str | None = None
     setup: float = 0.0
+    steps: int = 0
+    fitted: int = 0
 
 
 @dataclass(frozen=True)
@@ -186,10 +195,15 @@ class Planner(Protocol):
     ----------
     n_splits : int
         Inner splits that it wants: 1 is a holdout, k are k folds.
+    n_repeats : int
+        How often the rows are parted anew into these folds. Splits are numbered repeat by repeat.
     """
 
     @property
     def n_splits(self) -> int: ...
+
+    @property
+    def n_repeats(self) -> int: ...
 
     def next(
         self, tried: Sequence[Tried], held: Sequence[HeldOut], elapsed: float

@@ -1,12 +1,10 @@
-"""What `Auto` tries: every family of the papers, boosted trees in several forms, and a logistic regression.
-
-Trees in three losses and two sizes are the *mainstay*: whatever the table, they are tried on all rows. The other
-families have to earn it on few rows first.
-"""
+"""What `Auto` tries: boosted trees in many forms, and every family of the papers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from core.errors import InvalidParameter
 from core.parameters import check_values
@@ -14,6 +12,15 @@ from core.registry import ALGORITHMS
 
 COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 STUMP_ROUNDS = (10, 25, 50, 100, 200)
+
+BOOSTED = "boosted trees"
+LINEAR, STUMPS = "linear", "boosted stumps"
+
+DRAWN = "draw "
+"""How the names of drawn changes begin."""
+
+LADDER = (4, 8, 16, 31, 63, 127, 255, 511, 1023)
+"""Numbers of leaves that are tried."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +30,13 @@ class Contender:
     Attributes
     ----------
     name : str
-        Within the portfolio.
+        Within the race.
     algorithm : str
         Name in `core.registry`.
     parameters : mapping of str to Any
-        Without n_rounds and learning_rate where it is of the mainstay: these follow from the time there is.
+        Of boosted trees without n_rounds and learning_rate: these follow from the time there is.
     path : tuple
         Values of its path parameter.
-    leaves : int
-        Of the mainstay, the most leaves of a tree: trees of one size cost alike. 0 for the others.
     kind : str
         What it resembles: of one kind, few go on to more rows.
     """
@@ -40,22 +45,33 @@ class Contender:
     algorithm: str
     parameters: Mapping[str, Any]
     path: tuple[Any, ...] = ()
-    leaves: int = 0
-    kind: str = "boosted trees"
+    kind: str = BOOSTED
+
+    @property
+    def leaves(self) -> int:
+        """Of boosted trees, the most leaves of a tree."""
+        return int(self.parameters["max_leaves"])
+
+    @property
+    def loss(self) -> str:
+        """Of boosted trees, the loss and how leaves are set."""
+        return next(
+            loss
+            for loss, (algorithm, own) in LOSSES.items()
+            if algorithm == self.algorithm
+            and own.get("leaf") == (self.parameters.get("leaf") if "leaf" in own else None)
+        )
 
 
-_SAMPLED: dict[str, Any] = {"max_depth": 12, "subsample": 0.85, "max_features": 0.7}
-_SIZES: dict[int, dict[str, Any]] = {
-    8: {"max_leaves": 8, "min_samples_leaf": 5.0},
-    31: {"max_leaves": 31, "min_samples_leaf": 20.0},
-}
-_LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
+LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "logistic loss": ("logitboost", {}),
-    "closed leaves": ("rankboost", {"weak_ranker": "tree", "smoothing": 0.2}),
-    "Newton leaves": ("rankboost", {"weak_ranker": "tree", "leaf": "newton"}),
+    "ranking loss, Newton leaves": ("rankboost", {"weak_ranker": "tree", "leaf": "newton"}),
+    "ranking loss, closed leaves": (
+        "rankboost",
+        {"weak_ranker": "tree", "leaf": "closed", "smoothing": 0.2},
+    ),
 }
-
-LINEAR, STUMPS = "linear", "boosted stumps"
+_SAMPLED: dict[str, Any] = {"max_depth": 64, "subsample": 0.85, "max_features": 0.7}
 
 # The quick ones first: where time is short the last are not tried.
 _OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
@@ -83,28 +99,56 @@ _OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
     ),
 )
 
-MANY_ROWS = 8_000
-"""From here on trees of 31 leaves come before those of 8."""
 
-
-def mainstay(n_rows: int) -> list[Contender]:
-    """Give the boosted trees, those that suit so many rows first.
+def boosted(loss: str, leaves: int, n_rows: float) -> Contender:
+    """Give boosted trees of a size.
 
     Parameters
     ----------
-    n_rows : int
-        That each of them learns from.
+    loss : str
+        Of `LOSSES`.
+    leaves : int
+    n_rows : float
+        That it learns from; where they are few, a leaf may have fewer.
     """
-    small, great = (8, 31) if n_rows < MANY_ROWS else (31, 8)
-    logistic, *exponential = _LOSSES
-    order = [(logistic, small), (logistic, great)]
-    order += [(loss, leaves) for leaves in (small, great) for loss in exponential]
-    found = []
-    for loss, leaves in order:
-        algorithm, own = _LOSSES[loss]
-        parameters = {**own, **_SAMPLED, **_SIZES[leaves]}
-        found.append(Contender(f"{loss}, {leaves}", algorithm, parameters, (), leaves))
-    return found
+    algorithm, own = LOSSES[loss]
+    least = 5.0 if leaves <= 8 or n_rows < 3_000 else 20.0
+    parameters = {**own, **_SAMPLED, "max_leaves": leaves, "min_samples_leaf": least}
+    return Contender(f"{loss}, {leaves}", algorithm, parameters)
+
+
+def change(of: Contender, draw: np.random.Generator, name: str) -> Contender:
+    """Draw a change of some of the parameters of boosted trees.
+
+    Parameters
+    ----------
+    of : Contender
+    draw : Generator
+    name : str
+        Of the new one.
+    """
+    parameters = dict(of.parameters)
+    algorithm = of.algorithm
+    if draw.random() < 0.3:
+        loss = list(LOSSES)[int(draw.integers(len(LOSSES)))]
+        algorithm, own = LOSSES[loss]
+        for each in ("weak_ranker", "leaf", "smoothing"):
+            parameters.pop(each, None)
+        parameters |= own
+    if draw.random() < 0.5:
+        place = LADDER.index(of.leaves) + int(draw.choice([-1, 1]))
+        parameters["max_leaves"] = LADDER[min(max(place, 0), len(LADDER) - 1)]
+    if draw.random() < 0.5:
+        least = parameters["min_samples_leaf"] * float(draw.choice([0.25, 0.5, 2.0, 4.0]))
+        parameters["min_samples_leaf"] = min(max(least, 1.0), 200.0)
+    if draw.random() < 0.4:
+        parameters["subsample"] = float(draw.choice([0.5, 0.7, 0.85, 1.0]))
+    if draw.random() < 0.5:
+        parameters["max_features"] = float(draw.choice([0.25, 0.4, 0.55, 0.7, 0.85, 1.0]))
+    if draw.random() < 0.4:
+        scale = 1.0 if algorithm == "logitboost" else 0.2
+        parameters["smoothing"] = scale * float(draw.choice([0.1, 1.0, 5.0, 25.0]))
+    return Contender(name, algorithm, parameters)
 
 
 def others(window: tuple[float, float]) -> list[Contender]:
@@ -119,7 +163,7 @@ def others(window: tuple[float, float]) -> list[Contender]:
     for kind, algorithm, parameters, path in _OTHERS:
         own = ALGORITHMS[algorithm]().get_params(deep=False)
         limits = dict(zip(("fpr_min", "fpr_max"), window, strict=True)) if "fpr_max" in own else {}
-        found.append(Contender(algorithm, algorithm, {**parameters, **limits}, path, 0, kind))
+        found.append(Contender(algorithm, algorithm, {**parameters, **limits}, path, kind))
     return found
 
 

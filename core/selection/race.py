@@ -1,22 +1,27 @@
-"""The race of `Auto` so far: tryouts by stage and contender, and who goes on."""
+"""The race of `Auto` so far: tryouts by stage and contender, what a round costs, and who goes on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from .planning import Tried
-from .portfolio import Contender
+from .judging import judge_field
+from .planning import HeldOut, Tried
+from .portfolio import BOOSTED, DRAWN, Contender
 
 PROBE, FULL = "probe", "full"
 
-KEPT_SHARE, KEPT_LEAST, KEPT_OF_KIND = 1 / 3, 5, 2
-"""Of a rung so many go on, and so many of a kind at most."""
+MOST_KEPT, KEPT_OF_KIND = 6, 2
+"""Of a rung so many go on, and so many of a kind, at most."""
+FAR_BEHIND = 2.0
+"""Standard errors behind the best of a rung, beyond which none goes on."""
+RUN_PARAMETERS = ("n_rounds", "learning_rate", "random_state")
+"""What a tryout adds to the parameters of boosted trees."""
 
 
 class Price(NamedTuple):
-    """Seconds of a fit: before its second round, and for each round."""
+    """Seconds of a fit of boosted trees: before its second round, and for each round."""
 
     setup: float
     a_round: float
@@ -28,77 +33,140 @@ class Race:
     Parameters
     ----------
     tried : sequence of Tried
-        Whose labels are "stage/contender".
-    rungs : sequence of str
-        The stages of the screening; the probe and the full rows follow.
+        Whose labels are "stage/contender": the probe, the rungs, and all rows.
+    others : sequence of Contender
+        Those that are not boosted trees.
     """
 
-    def __init__(self, tried: Sequence[Tried], rungs: Sequence[str]) -> None:
-        self.order = [*rungs, PROBE, FULL]
+    def __init__(self, tried: Sequence[Tried], others: Sequence[Contender]) -> None:
         self._stages: dict[str, dict[str, list[Tried]]] = {}
+        self._contenders = {contender.name: contender for contender in others}
         for one in tried:
             stage, name = one.tryout.label.split("/", 1)
             self._stages.setdefault(stage, {}).setdefault(name, []).append(one)
+            if name not in self._contenders:
+                parameters = {
+                    key: value
+                    for key, value in one.tryout.parameters.items()
+                    if key not in RUN_PARAMETERS
+                }
+                self._contenders[name] = Contender(name, one.tryout.algorithm, parameters)
 
-    def seen(self, stage: str) -> bool:
-        """Whether the stage has begun."""
-        return stage in self._stages
+    @property
+    def contenders(self) -> list[Contender]:
+        """All of them, tried or not, but for the probe's."""
+        tried = {name for stage, names in self._stages.items() if stage != PROBE for name in names}
+        return [c for c in self._contenders.values() if c.kind != BOOSTED or c.name in tried]
 
-    def is_past(self, stage: str) -> bool:
-        """Whether a stage after this one has begun."""
-        return any(map(self.seen, self.order[self.order.index(stage) + 1 :]))
+    @property
+    def stages(self) -> list[str]:
+        """The stages so far whose contenders are judged, the one with the most rows last."""
+        rungs = [stage for stage in self._stages if stage not in {PROBE, FULL}]
+        return [*rungs, *([FULL] if FULL in self._stages else [])]
 
-    def of(self, stage: str, contender: Contender) -> list[Tried]:
+    def of(self, stage: str, name: str) -> list[Tried]:
         """Give the tryouts of a contender in a stage, split by split."""
-        return self._stages.get(stage, {}).get(contender.name, [])
+        return self._stages.get(stage, {}).get(name, [])
 
-    def has(self, stage: str, contender: Contender) -> bool:
+    def has(self, stage: str, name: str) -> bool:
         """Whether the contender was tried in the stage."""
-        return bool(self.of(stage, contender))
+        return bool(self.of(stage, name))
 
-    def last(self, contender: Contender) -> list[Tried]:
-        """Give the tryouts of the last stage that the contender was in."""
-        stage = self.last_stage(contender)
-        return [] if stage is None else self.of(stage, contender)
+    def names(self, stage: str) -> list[str]:
+        """Name those that were tried in a stage."""
+        return list(self._stages.get(stage, ()))
 
-    def last_stage(self, contender: Contender) -> str | None:
+    def count_drawn(self) -> int:
+        """Say how many drawn changes were tried."""
+        return sum(name.startswith(DRAWN) for name in self.names(FULL))
+
+    def last_stage(self, name: str) -> str | None:
         """Name the last stage that the contender was in."""
-        return next((s for s in reversed(self.order) if self.has(s, contender)), None)
+        return next((stage for stage in reversed(self.stages) if self.has(stage, name)), None)
 
-    def seconds(self, contender: Contender) -> float:
+    def last(self, name: str) -> list[Tried]:
+        """Give the tryouts of the last stage that the contender was in."""
+        stage = self.last_stage(name)
+        return [] if stage is None else self.of(stage, name)
+
+    def seconds(self, name: str) -> float:
         """Add up the seconds of all its tryouts."""
-        return sum(one.seconds for stage in self.order for one in self.of(stage, contender))
+        return sum(one.seconds for stage in self.stages for one in self.of(stage, name))
 
-    def finished(self, stage: str, contenders: Sequence[Contender]) -> list[Contender]:
+    def finished(self, stage: str) -> list[Contender]:
         """Give those that a stage has figures of."""
+        found = self._stages.get(stage, {})
         return [
-            c
-            for c in contenders
-            if self.has(stage, c) and not any(one.failed for one in self.of(stage, c))
+            self._contenders[name]
+            for name, tried in found.items()
+            if not any(one.failed for one in tried)
         ]
 
     def price(self, leaves: int) -> Price | None:
-        """Give what trees of a size cost on all rows, by the one with the most rounds so far; None before the first."""
-        known = [
-            one
-            for stage in (PROBE, FULL)
-            for tried in self._stages.get(stage, {}).values()
-            for one in tried
-            if one.tryout.parameters.get("max_leaves") == leaves
-            and "learning_rate" in one.tryout.parameters
-            and not one.failed
-        ]
+        """Give what trees of a size cost on all rows of a split; None where nothing is known.
+
+        By the trees nearest in size; a tree of twice the leaves is taken to cost half as much again.
+        """
+        known = list(self._boosted())
         if not known:
             return None
-        longest = max(known, key=lambda one: one.tryout.path[-1])
-        n_rounds = longest.tryout.path[-1]
-        a_round = (longest.seconds - longest.setup) / max(n_rounds - 1, 1)
-        return Price(longest.setup, max(a_round, 1e-9))
+        nearest = min(known, key=lambda one: abs(math.log(one[0] / leaves)))
+        size, tried = nearest
+        a_round = (tried.seconds - tried.setup) / max(tried.fitted - 1, 1) / tried.tryout.rows
+        scale = ((leaves + 8.0) / (size + 8.0)) ** 0.6
+        # what comes first in a process takes time to load, which no other fit will take
+        setups = [one.setup for _, one in known if one.tryout.label.startswith(FULL)]
+        return Price(min(setups, default=0.0), max(a_round * scale, 1e-7))
 
-    def first(self, contenders: Sequence[Contender]) -> list[Tried]:
-        """Give the tryouts of the first of some contenders that has figures on all rows."""
-        finished = self.finished(FULL, contenders)
-        return self.of(FULL, finished[0]) if finished else []
+    def learning(self, leaves: int, further: float, unknown: float) -> float:
+        """Say how much learning, rounds times rate, trees of a size are foreseen to want.
+
+        Parameters
+        ----------
+        leaves : int
+        further : float
+            So many times what it had, where a fit was ended while it still gained.
+        unknown : float
+            Where nothing is known.
+        """
+        known = [
+            (abs(math.log(contender.leaves / leaves)), contender)
+            for contender in self.finished(FULL)
+            if contender.kind == BOOSTED
+        ]
+        if not known:
+            return unknown
+        _, nearest = min(known, key=lambda pair: pair[0])
+        tried = self.of(FULL, nearest.name)
+        steps = best_rounds(tried)
+        rate: float = tried[0].tryout.parameters["learning_rate"]
+        return steps * rate * (further if is_cut(tried) else 1.0)
+
+    def _boosted(self) -> Iterator[tuple[int, Tried]]:
+        """Give the tryouts of boosted trees that tell of a price, those on all rows first."""
+        for stage in (FULL, PROBE):
+            for name, tried in self._stages.get(stage, {}).items():
+                contender = self._contenders[name]
+                if contender.kind != BOOSTED:
+                    continue
+                for one in tried:
+                    if not one.failed and one.fitted > 1:
+                        yield contender.leaves, one
+
+
+def best_rounds(tried: Sequence[Tried]) -> float:
+    """Give the rounds of boosted trees that were best, the mean over the splits where each has its own."""
+    if tried[0].tryout.path:
+        return float(tried[0].tryout.path[place_on_path(tried)])
+    return float(np.mean([one.steps for one in tried]))
+
+
+def is_cut(tried: Sequence[Tried]) -> bool:
+    """Whether most fits of boosted trees ended while they still gained: not for want of patience."""
+    if path := tried[0].tryout.path:
+        return place_on_path(tried) >= len(path) - 2
+    cut = sum(one.fitted - one.steps < 0.7 * (one.tryout.patience or 0) for one in tried)
+    return 2 * cut > len(tried)
 
 
 def place_on_path(tried: Sequence[Tried]) -> int:
@@ -127,9 +195,13 @@ def place_on_path(tried: Sequence[Tried]) -> int:
 
 
 def advance(
-    contenders: Sequence[Contender], race: Race, stage: str
-) -> tuple[list[Contender], list[Contender]]:
-    """Part those in a rung into those that go on and those that do not, each the best first.
+    contenders: Sequence[Contender],
+    race: Race,
+    stage: str,
+    held: Sequence[HeldOut],
+    window: tuple[float, float],
+) -> list[Contender]:
+    """Give those of a rung that go on, the best first.
 
     Parameters
     ----------
@@ -137,33 +209,26 @@ def advance(
         In the rung.
     race : Race
     stage : str
+    held : sequence of HeldOut
+    window : (float, float)
 
     Returns
     -------
-    kept, left : list of Contender
-        A third goes on, or 5, two of a kind at most. What failed is in neither.
+    list of Contender
+        Six at most, two of a kind, and none that is behind the best by more than two standard errors.
     """
-    most = max(math.ceil(KEPT_SHARE * len(contenders)), KEPT_LEAST)
+    names = {contender.name for contender in contenders}
+    finished = [c for c in race.finished(stage) if c.name in names]
+    if not finished:
+        return []
+    tried = [race.of(stage, c.name) for c in finished]
+    scores = [[one.scores[place_on_path(own)] for one in own] for own in tried]
+    field = judge_field([held[one.tryout.split] for one in tried[0]], scores, window)
+    order = np.argsort(-field.worth(), kind="stable").tolist()
     kept: list[Contender] = []
-    left: list[Contender] = []
-    for contender in rank(race.finished(stage, contenders), race, stage):
-        alike = sum(c.kind == contender.kind for c in kept)
-        goes_on = len(kept) < most and alike < KEPT_OF_KIND
-        (kept if goes_on else left).append(contender)
-    return kept, left
-
-
-def rank(contenders: Sequence[Contender], race: Race, stage: str) -> list[Contender]:
-    """Order contenders with figures of a stage, the best first: by value and AUC, each as a share of the greatest."""
-    figures = np.array([_figures(race.of(stage, c)) for c in contenders]).reshape(-1, 2)
-    worth = (figures / np.maximum(figures.max(axis=0, initial=0.0), 1e-12)).sum(axis=1)
-    return [contenders[place] for place in np.argsort(-worth, kind="stable").tolist()]
-
-
-def _figures(tried: Sequence[Tried]) -> tuple[float, float]:
-    """Value and AUC, means over the splits."""
-    place = place_on_path(tried)
-    return (
-        float(np.mean([one.values[place] for one in tried])),
-        float(np.mean([one.aucs[place] for one in tried])),
-    )
+    for k in order:
+        alike = sum(c.kind == finished[k].kind for c in kept)
+        is_near = field.behind(k, order[0]) <= FAR_BEHIND
+        if is_near and alike < KEPT_OF_KIND and len(kept) < MOST_KEPT:
+            kept.append(finished[k])
+    return kept

@@ -34,6 +34,7 @@ class CandidateSearch:
         self.space = space
         self.candidates = candidates
         self.n_splits = n_splits
+        self.n_repeats = 1
 
     def next(
         self, tried: Sequence[Tried], held: Sequence[HeldOut], elapsed: float

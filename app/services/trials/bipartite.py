@@ -152,7 +152,11 @@ class BipartiteTrial:
     def inner(self, inner: Inner, split: int, seed: int) -> BipartiteTrial:
         """A trial on the training part alone, of which it holds out one part."""
         if inner not in self._divided:
-            validation: Json = {"method": CROSS_VALIDATION, "folds": inner.n_splits}
+            validation: Json = {
+                "method": CROSS_VALIDATION,
+                "folds": inner.n_splits,
+                "repeats": inner.n_repeats,
+            }
             if inner.n_splits == 1:
                 validation = {"method": HOLDOUT, "fraction": inner.fraction}
             self._divided[inner] = divide_rows(self.train, validation, seed)

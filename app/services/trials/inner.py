@@ -9,10 +9,14 @@ from app.errors import Invalid
 
 @dataclass(frozen=True)
 class Inner:
-    """One part held out, a share of the rows; or with more than one split so many folds, each held out once."""
+    """One part held out, a share of the rows; or with more than one split so many folds, each held out once.
+
+    The rows are parted into the folds `n_repeats` times, each time anew; splits are numbered repeat by repeat.
+    """
 
     n_splits: int
     fraction: float
+    n_repeats: int = 1
 
 
 def check_one_split(inner: Inner, of: str) -> None:

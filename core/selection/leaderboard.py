@@ -1,4 +1,4 @@
-"""How the race of `Auto` ends: members, the mean rank beside the best alone, and the leaderboard."""
+"""The leaderboard of `Auto`, its members, and the mean rank beside the best alone."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +14,8 @@ from core.registry import ALGORITHMS
 from .judging import Field, judge_field, mean_rank
 from .path import path_parameter
 from .planning import Chosen, HeldOut, Member, NothingFitted, Standing, Tried
-from .portfolio import Contender
-from .race import FULL, Race, place_on_path
+from .portfolio import BOOSTED, Contender
+from .race import FULL, Race, best_rounds, is_cut, place_on_path
 
 MOST_BEHIND = 2.0
 """Standard errors by which a member may be behind the best."""
@@ -40,8 +40,12 @@ class Ending:
         The objective; None: the area over the window.
     left : float
         Seconds for the last fits.
-    seconds : mapping of str to float
-        What each contender's last fit is foreseen to take.
+    at_once : int
+        Fits that run at once.
+    n_repeats : int
+        How often the rows were parted into folds.
+    seconds : callable (entry) -> float
+        What the last fit of one is foreseen to take.
     waiting : frozenset of str
         Contenders that were to go on to all rows.
     """
@@ -49,8 +53,15 @@ class Ending:
     window: tuple[float, float]
     judge: Callable[[HeldOut, Floats], float] | None
     left: float
-    seconds: Mapping[str, float]
+    at_once: int
+    n_repeats: int
+    seconds: "Callable[[Entry], float]"
     waiting: frozenset[str]
+
+    @property
+    def work(self) -> float:
+        """Seconds of fits that can be done in the time left."""
+        return self.left * self.at_once
 
     def value(self, held: Sequence[HeldOut], scores: Sequence[Floats]) -> float:
         """Give the mean of the objective over the splits."""
@@ -77,6 +88,9 @@ class Entry(NamedTuple):
     def parameters(self) -> Mapping[str, Any]:
         """As the ranker is fitted on all rows."""
         tryout = self.tried[0].tryout
+        if self.contender.kind == BOOSTED:
+            n_rounds = max(round(MORE_ROUNDS * best_rounds(self.tried)), 1)
+            return {**tryout.parameters, ROUNDS: n_rounds}
         along = path_parameter(ALGORITHMS[tryout.algorithm])
         if not tryout.path or along is None:
             return tryout.parameters
@@ -87,38 +101,37 @@ class Entry(NamedTuple):
         }
 
 
-def finish(
-    race: Race, contenders: Sequence[Contender], held: Sequence[HeldOut], ending: Ending
-) -> Chosen:
+def finish(race: Race, held: Sequence[HeldOut], ending: Ending) -> tuple[Chosen, list["Entry"]]:
     """End the race.
 
     Parameters
     ----------
     race : Race
-    contenders : sequence of Contender
-        All of them, tried or not.
     held : sequence of HeldOut
     ending : Ending
 
     Returns
     -------
-    Chosen
+    chosen : Chosen
+    entries : list of Entry
+        Of the members, the copies left out, in the same order.
 
     Raises
     ------
     NothingFitted
         No tryout succeeded.
     """
-    stage = next((s for s in reversed(race.order) if race.finished(s, contenders)), None)
+    stage = next((s for s in reversed(race.stages) if race.finished(s)), None)
     if stage is None:
-        failures = [one.failed for c in contenders for one in race.last(c) if one.failed]
+        contenders = race.contenders
+        failures = [one.failed for c in contenders for one in race.last(c.name) if one.failed]
         raise NothingFitted(
             f"none of the {len(contenders)} contenders could be fitted and judged; "
             f"the first: {failures[0] if failures else 'no time was left for any'}"
         )
-    entries, field = _enter(race, stage, contenders, held, ending.window)
+    entries, field = enter(race, stage, held, ending.window, ending.n_repeats)
     verdict = _judge(entries, field, ending)
-    rows = _stand(race, contenders, held, ending)
+    rows = _stand(race, held, ending)
     members, average = verdict.members, list[Standing]()
     if len(members) > 1:
         average = [_average(entries, verdict, held, ending)]
@@ -128,18 +141,24 @@ def finish(
         name = entry.contender.name
         state = "chosen" if k in members else "left"
         rows[name] = replace(rows[name], state=state, reason=_explain(entries, verdict, k))
-    seconds = [ending.seconds[entries[k].contender.name] for k in members]
+    seconds = [ending.seconds(entries[k]) for k in members]
     single = [
         Member(entries[k].contender.algorithm, entries[k].parameters, verdict.weight(k))
         for k in members
     ]
-    chosen = _reseed(single, seconds, ending.left)
+    still_gains = _still_gains(entries[members[0]])
+    chosen = single if still_gains else _reseed(single, seconds, ending.work)
     last = {entry.contender.name for entry in entries}
     ranked = sorted(
         rows.items(), key=lambda row: (row[0] not in last, -row[1].rows, -(row[1].value or 0.0))
     )
     board = (*average, *(row for _, row in ranked))
-    return Chosen(tuple(chosen), board, _note(stage, len(chosen), len(single)))
+    found = Chosen(tuple(chosen), board, _note(stage, len(chosen), len(single)))
+    return found, [entries[k] for k in members]
+
+
+def _still_gains(entry: Entry) -> bool:
+    return entry.contender.kind == BOOSTED and is_cut(entry.tried)
 
 
 def _note(stage: str, n_members: int, n_judged: int) -> tuple[str, ...]:
@@ -177,16 +196,19 @@ class Verdict(NamedTuple):
 
 
 def _judge(entries: Sequence[Entry], field: Field, ending: Ending) -> Verdict:
-    seconds = [ending.seconds[entry.contender.name] for entry in entries]
+    seconds = [ending.seconds(entry) for entry in entries]
     order = np.argsort(-field.worth(), kind="stable").tolist()
     in_time = [k for k in order if seconds[k] <= ending.left]
     best = in_time[0] if in_time else int(np.argmin(seconds))
     behind = [field.behind(k, best) for k in range(len(entries))]
     as_good = [best, *(k for k in order if k != best and behind[k] <= MOST_BEHIND)]
     members: list[int] = []
-    left = ending.left
+    left = ending.work
+    # where the best still gained, the time is better spent on more rounds
+    most = ending.at_once if _still_gains(entries[best]) else MOST_MEMBERS
     for k in as_good:
-        if not members or (seconds[k] <= left and len(members) < MOST_MEMBERS):
+        fits = seconds[k] <= min(left, ending.left)
+        if not members or (fits and len(members) < most):
             members.append(k)
             left -= seconds[k]
     return Verdict(best, behind, as_good, members)
@@ -200,35 +222,38 @@ def _explain(entries: Sequence[Entry], verdict: Verdict, k: int) -> str:
     return f"{verdict.behind[k]:.1f} standard errors behind {entries[verdict.best].contender.name}"
 
 
-def _enter(
+def enter(
     race: Race,
     stage: str,
-    contenders: Sequence[Contender],
     held: Sequence[HeldOut],
     window: tuple[float, float],
+    n_repeats: int,
 ) -> tuple[list[Entry], Field]:
-    """Give those with figures of a stage, and judge them beside each other."""
+    """Give those with figures of a stage, and judge them beside each other.
+
+    Parameters
+    ----------
+    race : Race
+    stage : str
+        Of which at least one has figures.
+    held : sequence of HeldOut
+    window : (float, float)
+    n_repeats : int
+        How often rows are parted into folds, on all rows.
+
+    Returns
+    -------
+    entries : list of Entry
+    field : Field
+        In the same order.
+    """
     entries = []
-    for contender in race.finished(stage, contenders):
-        tried = race.of(stage, contender)
+    for contender in race.finished(stage):
+        tried = race.of(stage, contender.name)
         entries.append(Entry(contender, tried, place_on_path(tried)))
     splits = [held[one.tryout.split] for one in entries[0].tried]
-    return entries, judge_field(splits, [entry.scores for entry in entries], window)
-
-
-def stay(
-    race: Race,
-    stage: str,
-    contenders: Sequence[Contender],
-    held: Sequence[HeldOut],
-    window: tuple[float, float],
-) -> list[Contender]:
-    """Give those of a stage that are not behind its best by more than two standard errors."""
-    if not race.finished(stage, contenders):
-        return []
-    entries, field = _enter(race, stage, contenders, held, window)
-    best = int(np.argmax(field.worth()))
-    return [e.contender for k, e in enumerate(entries) if field.behind(k, best) <= MOST_BEHIND]
+    scores = [entry.scores for entry in entries]
+    return entries, judge_field(splits, scores, window, n_repeats if stage == FULL else 1)
 
 
 def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) -> list[Member]:
@@ -263,7 +288,8 @@ def _average(
     best, weights = entries[verdict.best], [verdict.weight(k) for k in verdict.members]
     splits = [held[one.tryout.split] for one in best.tried]
     scores = mean_rank([entries[k].scores for k in verdict.members], weights)
-    field = judge_field(splits, [scores, best.scores], ending.window)
+    repeats = ending.n_repeats if len(splits) > 1 else 1
+    field = judge_field(splits, [scores, best.scores], ending.window, repeats)
     together, alone = field.worth()
     ahead = field.behind(0, 1)
     interval = field.interval(0)
@@ -282,14 +308,12 @@ def _average(
     )
 
 
-def _stand(
-    race: Race, contenders: Sequence[Contender], held: Sequence[HeldOut], ending: Ending
-) -> dict[str, Standing]:
+def _stand(race: Race, held: Sequence[HeldOut], ending: Ending) -> dict[str, Standing]:
     """Give every contender's row, by what its last stage gave beside all that were in it."""
     rows: dict[str, Standing] = {}
-    for contender in contenders:
-        tried = race.last(contender)
-        seconds = race.seconds(contender)
+    for contender in race.contenders:
+        tried = race.last(contender.name)
+        seconds = race.seconds(contender.name)
         parameters: Mapping[str, Any] = contender.parameters
         row = Standing(contender.algorithm, parameters, seconds=seconds)
         failure = next((one.failed for one in tried if one.failed), None)
@@ -298,14 +322,14 @@ def _stand(
         elif failure:
             row = replace(row, state="failed", reason=failure, rows=tried[0].tryout.rows)
         rows[contender.name] = row
-    for stage in race.order:
-        if not race.finished(stage, contenders):
+    for stage in race.stages:
+        if not race.finished(stage):
             continue
-        entries, field = _enter(race, stage, contenders, held, ending.window)
+        entries, field = enter(race, stage, held, ending.window, ending.n_repeats)
         best = int(np.argmax(field.worth()))
         for k, entry in enumerate(entries):
             name = entry.contender.name
-            if race.last_stage(entry.contender) == stage:
+            if race.last_stage(name) == stage:
                 rows[name] = _fill(rows[name], entry, field, k, best)
                 rows[name] = replace(rows[name], reason=_why(stage, entry, name in ending.waiting))
     return rows
@@ -329,8 +353,8 @@ def _why(stage: str, entry: Entry, waiting: bool) -> str:
     share = entry.tried[0].tryout.rows
     if waiting:
         return f"was to go on from {stage}, but there was no time for it on all rows"
-    if entry.contender.leaves:
-        return "there was no time for more rounds"
+    if entry.contender.kind == BOOSTED:
+        return "others were better"
     return (
         f"left after {stage}, with {share:.3g} of the rows: others, or two of its kind, were better"
     )
