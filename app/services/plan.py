@@ -44,8 +44,8 @@ Scope = Fold | None
 SERVED: Scope = None
 SCORES_FILE = "scores.npy"
 
-LEAST_LEFT = 0.1
-"""Of a budget, what the fit that is served has in any case."""
+LEAST_LEFT, LEAST_SECONDS = 0.1, 1.0
+"""Of a budget, and in seconds, what the fit that is served has in any case."""
 
 STEPS = 1000
 """What progress is told in where there are several parts."""
@@ -147,10 +147,10 @@ class Plan:
         budget = search.budget_of(self._spec, len(self._scopes))
         if budget is None:
             return {}
-        return {"limit": max(budget - seconds_of(done), LEAST_LEFT * budget)}
+        return {"limit": max(budget - seconds_of(done), LEAST_LEFT * budget, LEAST_SECONDS)}
 
     def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Tryout] | Chosen:
-        from core.selection import Chosen, Member, NothingFitted
+        from core.selection import Chosen, Member
 
         if scope in self._chosen:
             return self._chosen[scope]
@@ -165,12 +165,7 @@ class Plan:
             lambda split: self._rows.held_out(scope, inner, split),
         )
         recalled = [self._recall(each) for each in tried]
-        try:
-            step = planner.next(recalled, held, seconds_of(done))
-        except NothingFitted:
-            if self._spec["algorithm"]["name"] != search.AUTO:
-                raise
-            step = search.fall_back(recalled)
+        step = planner.next(recalled, held, seconds_of(done))
         if isinstance(step, Chosen):
             self._chosen[scope] = step
         return step
@@ -185,7 +180,9 @@ class Plan:
     def _inner(self, scope: Scope) -> Inner:
         planner = self._planner(scope)
         assert planner is not None
-        return Inner(planner.n_splits, search.fraction_of(self._spec), planner.n_repeats)
+        is_auto = search.budget_of(self._spec, 1) is not None
+        fraction = planner.fraction if is_auto else search.fraction_of(self._spec)
+        return Inner(planner.n_splits, fraction, planner.n_repeats)
 
     def _recall(self, each: Mapping[str, Any]) -> Tried:
         """A tryout as its planner knows it; its scores are read from their file once."""

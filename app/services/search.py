@@ -8,7 +8,7 @@ judged in the end. What is served is fitted anew on all rows to learn from, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
-    from core.selection import Chosen, Planner, Standing, Tried
+    from core.selection import Chosen, Planner, Standing
     from core.selection.search import CandidateSearch
 
 
@@ -31,7 +31,6 @@ MOST_FITS = 10_000
 AUTO = "auto"
 BUDGET_SECONDS = 60.0
 MOST_SECONDS = 30 * 86_400.0
-FALL_BACK = "logistic"
 
 Json = dict[str, Any]
 
@@ -161,34 +160,8 @@ def _count(spec: Mapping[str, Any]) -> int:
     return len(planner.candidates) * planner.n_splits
 
 
-def fall_back(tried: Sequence[Tried]) -> Chosen:
-    """What `auto` ends in where its budget was too short for any candidate: a ranker that is fitted in no time."""
-    from core.selection import Chosen, Member, Standing
-
-    return Chosen(
-        (Member(FALL_BACK, {}),),
-        tuple(
-            Standing(
-                one.tryout.algorithm,
-                one.tryout.parameters,
-                seconds=one.seconds,
-                state="failed",
-                reason=one.failed or "",
-            )
-            for one in tried
-        ),
-        (
-            f"no candidate could be fitted within the budget: {FALL_BACK} is served, with its defaults",
-        ),
-    )
-
-
 def fraction_of(spec: Mapping[str, Any]) -> float:
     """The share of the rows to learn from that an inner holdout keeps back."""
-    if spec["algorithm"]["name"] == AUTO:
-        from core.selection.auto import FRACTION as AUTO_FRACTION
-
-        return AUTO_FRACTION
     fraction: float = (spec.get("search") or {}).get("fraction", FRACTION)
     return fraction
 

@@ -11,6 +11,7 @@ import numpy as np
 from core.errors import InvalidParameter
 from core.ranker import Floats
 
+from .judging import Judge
 from .leaderboard import MORE_ROUNDS, MOST_BEHIND, Ending, Entry, enter, finish
 from .planning import Chosen, HeldOut, Member, Standing, Tried, Tryout
 from .portfolio import (
@@ -34,8 +35,8 @@ REPEATS = ((60, 4), (150, 3), (300, 2))
 MOST_FOLDED_CELLS, MOST_REPEATED_CELLS = 5_000_000, 300_000
 TIME_FOR_REPEAT = 8.0
 """Seconds of the budget for each repeat."""
-FRACTION = 0.2
-"""Of the rows, held out where one split is enough."""
+FRACTION, MOST_HELD = 0.2, 50_000
+"""Of the rows, held out where one split is enough; and at most so many."""
 
 FIRST_ROWS, FIRST_RARE = 700, 50
 RUNG_FACTOR = 4.0
@@ -103,9 +104,11 @@ class Auto:
     Attributes
     ----------
     n_splits : int
-        1, which holds a fifth out, or 5 folds where rows or positives are few.
+        1, which holds a part out, or 5 folds where rows or positives are few.
     n_repeats : int
         How often the rows are parted anew into these folds.
+    fraction : float
+        Of the rows, what one split holds out.
 
     Raises
     ------
@@ -169,11 +172,12 @@ class Auto:
                 next((times for most, times in REPEATS if n_rare <= most), 1), in_time
             )
         self._splits = range(self.n_splits * self.n_repeats)
-        self._window = window
-        self._judge = judge
+        self._judge = Judge(window)
+        self._objective = judge
         self._at_once = at_once
         self._seed = random_state
-        learnt = 1.0 - (FRACTION if self.n_splits == 1 else 1.0 / self.n_splits)
+        self.fraction = min(FRACTION, MOST_HELD / n_rows)
+        learnt = 1.0 - (self.fraction if self.n_splits == 1 else 1.0 / self.n_splits)
         self._to_all = 1.0 / learnt
         self._n_rows = n_rows * learnt
         self._n_features = n_features
@@ -202,7 +206,7 @@ class Auto:
         """Give the boosted trees that have figures on all rows, the best first, and the seconds of the last fits."""
         if not race.finished(FULL):
             return [], 0.0
-        entries, field = enter(race, FULL, held, self._window, self.n_repeats)
+        entries, field = enter(race, FULL, held, self._judge, self.n_repeats)
         order = np.argsort(-field.worth(), kind="stable").tolist()
         as_good = [k for k in order if field.behind(k, order[0]) <= MOST_BEHIND]
         seconds = [self._final_seconds(entries[k]) for k in as_good[:RESERVED]]
@@ -288,7 +292,7 @@ class Auto:
             stage = f"rung {number + 1}"
             if any(not race.has(stage, c.name) for c in alive):
                 return alive, stage, share
-            alive = advance(alive, race, stage, held, self._window)
+            alive = advance(alive, race, stage, held, self._judge)
         return alive, FULL, 1.0
 
     def _explore(
@@ -378,9 +382,11 @@ class Auto:
 
     def _affordable(self, race: Race, leaves: int, limit: float, n_contenders: int) -> int:
         """Say how many rounds a fit has within a limit in which all splits of all contenders are fitted."""
-        price = race.price(leaves)
-        if price is None:
+        if limit <= 0.0:
             return 0
+        price = race.price(leaves)
+        if price is None:  # the probe has failed: for want of time, or for another reason
+            return 0 if race.ran_out(PROBE) else round(LEARNING / RATE)
         waves = math.ceil(n_contenders * len(self._splits) / self._at_once)
         return max(int((limit / waves - price.setup) / price.a_round), 0)
 
@@ -406,15 +412,14 @@ class Auto:
 
     def _end(self, race: Race, held: Sequence[HeldOut], left: float) -> Chosen:
         """Choose the members."""
-        if not race.finished(FULL):
-            failures = [one.failed for name in race.names(FULL) for one in race.of(FULL, name)]
-            if not failures or any(each and each.startswith("given up") for each in failures):
-                return self._untried(race, left)
+        untried = not race.names(FULL) or race.ran_out(FULL)
+        if untried and not race.finished(FULL):
+            return self._untried(race, left)
         alive, stage, _ = self._screened(race, held)
         waiting = frozenset(c.name for c in alive if stage == FULL and not race.has(FULL, c.name))
         ending = Ending(
-            self._window,
             self._judge,
+            self._objective,
             left,
             self._at_once,
             self.n_repeats,

@@ -17,7 +17,7 @@ from core.registry import ALGORITHMS
 from core.table import Categories, CodedTable, is_table, to_matrix
 from core.target import check_labels, check_weights
 
-from .auto import FRACTION, Auto
+from .auto import Auto
 from .planning import Chosen, HeldOut, Member, Planner, Tried, Tryout, draw_rows, run_plan
 from .splits import split_rows
 from .trial import Worth, try_out
@@ -108,7 +108,7 @@ def _search(
             rows.positive,
             rows.weight,
             planner.n_splits,
-            fraction=FRACTION,
+            fraction=planner.fraction,
             group=rows.group,
             seed=random_state + _SALT * repeat,
         )

@@ -1,7 +1,7 @@
 """Candidates beside each other on the rows that were held out: which are as good as the best."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,53 +60,78 @@ class Field:
         return gap / max(error, 1e-9)
 
 
-def judge_field(
-    held: Sequence[HeldOut],
-    candidates: Sequence[Scores],
-    window: tuple[float, float],
-    n_repeats: int = 1,
-) -> Field:
-    """Judge candidates on the same splits.
+class Judge:
+    """Judges candidates beside each other, each of them once.
 
     Parameters
     ----------
-    held : sequence of HeldOut
-        The splits.
-    candidates : sequence of sequence of ndarray
-        Of each candidate its scores, one array per split.
     window : (float, float)
         Least and greatest false positive rate.
-    n_repeats : int, default=1
-        How often each row is among those held out: as many figures of the same rows are no surer than one.
-
-    Returns
-    -------
-    Field
-
-    Notes
-    -----
-    Areas are means over the splits, each on its own rows, and their variance that of a mean of independent
-    figures: splits learn from rows in common, which it leaves out. O(n_candidates · n log n).
     """
+
+    def __init__(self, window: tuple[float, float]) -> None:
+        self.window = window
+        self._known: dict[Hashable, Areas] = {}
+
+    def field(
+        self,
+        held: Sequence[HeldOut],
+        candidates: Sequence[tuple[Hashable, Scores]],
+        n_repeats: int = 1,
+    ) -> Field:
+        """Judge candidates on the same splits.
+
+        Parameters
+        ----------
+        held : sequence of HeldOut
+            The splits.
+        candidates : sequence of (key, scores)
+            Of each candidate its scores, one array per split. What has a key that was seen is not judged again; None
+            is no key.
+        n_repeats : int, default=1
+            How often each row is among those held out: as many figures of the same rows are no surer than one.
+
+        Returns
+        -------
+        Field
+
+        Notes
+        -----
+        Areas are means over the splits, each on its own rows, and their variance that of a mean of independent
+        figures: splits learn from rows in common, which it leaves out. O(n log n) for each new candidate.
+        """
+        found = []
+        for key, scores in candidates:
+            areas = self._known.get(key)
+            if areas is None:
+                areas = _estimate(held, scores, self.window, n_repeats)
+                if key is not None:
+                    self._known[key] = areas
+            found.append(areas)
+        influence = [each.influence for each in found if each.influence is not None]
+        together = np.concatenate(influence) if len(influence) == len(found) else None
+        values = np.concatenate([each.values for each in found])
+        return Field(self.window, Areas(values, together, found[0].effective))
+
+
+def _estimate(
+    held: Sequence[HeldOut], scores: Scores, window: tuple[float, float], n_repeats: int
+) -> Areas:
+    """Judge one candidate on all splits."""
     parts = [
         estimate_areas(
-            check_rows(
-                split.y,
-                {f"scores[{k}]": scores[place] for k, scores in enumerate(candidates)},
-                split.weight,
-                split.group,
-            ),
+            check_rows(split.y, {"scores": scores[place]}, split.weight, split.group),
             (WHOLE, window),
         )
         for place, split in enumerate(held)
     ]
-    values = np.mean([part.values for part in parts], axis=0)
-    pieces = [part.influence for part in parts if part.influence is not None]
     influence = None
+    pieces = [part.influence for part in parts if part.influence is not None]
     if len(pieces) == len(parts):
         influence = np.concatenate(pieces, axis=-1) * (math.sqrt(n_repeats) / len(parts))
+    values = np.mean([part.values for part in parts], axis=0)
     positives, negatives = np.sum([part.effective for part in parts], axis=0).tolist()
-    return Field(window, Areas(values, influence, (positives, negatives)))
+    return Areas(values, influence, (positives, negatives))
 
 
 def mean_rank(members: Sequence[Scores], weights: Sequence[float]) -> list[Floats]:

@@ -11,7 +11,7 @@ from core.metrics import partial_auc
 from core.ranker import Floats
 from core.registry import ALGORITHMS
 
-from .judging import Field, judge_field, mean_rank
+from .judging import Field, Judge, mean_rank
 from .path import path_parameter
 from .planning import Chosen, HeldOut, Member, NothingFitted, Standing, Tried
 from .portfolio import BOOSTED, Contender
@@ -35,9 +35,9 @@ class Ending:
 
     Attributes
     ----------
-    window : (float, float)
-    judge : callable (held, scores) -> float, or None
-        The objective; None: the area over the window.
+    judge : Judge
+    objective : callable (held, scores) -> float, or None
+        None: the area over the judge's window.
     left : float
         Seconds for the last fits.
     at_once : int
@@ -50,8 +50,8 @@ class Ending:
         Contenders that were to go on to all rows.
     """
 
-    window: tuple[float, float]
-    judge: Callable[[HeldOut, Floats], float] | None
+    judge: Judge
+    objective: Callable[[HeldOut, Floats], float] | None
     left: float
     at_once: int
     n_repeats: int
@@ -65,11 +65,13 @@ class Ending:
 
     def value(self, held: Sequence[HeldOut], scores: Sequence[Floats]) -> float:
         """Give the mean of the objective over the splits."""
-        judge = self.judge or self._area
-        return float(np.mean([judge(split, own) for split, own in zip(held, scores, strict=True)]))
+        objective = self.objective or self._area
+        return float(
+            np.mean([objective(split, own) for split, own in zip(held, scores, strict=True)])
+        )
 
     def _area(self, split: HeldOut, scores: Floats) -> float:
-        return partial_auc(split.y, scores, *self.window, sample_weight=split.weight)
+        return partial_auc(split.y, scores, *self.judge.window, sample_weight=split.weight)
 
 
 class Entry(NamedTuple):
@@ -129,7 +131,7 @@ def finish(race: Race, held: Sequence[HeldOut], ending: Ending) -> tuple[Chosen,
             f"none of the {len(contenders)} contenders could be fitted and judged; "
             f"the first: {failures[0] if failures else 'no time was left for any'}"
         )
-    entries, field = enter(race, stage, held, ending.window, ending.n_repeats)
+    entries, field = enter(race, stage, held, ending.judge, ending.n_repeats)
     verdict = _judge(entries, field, ending)
     rows = _stand(race, held, ending)
     members, average = verdict.members, list[Standing]()
@@ -226,7 +228,7 @@ def enter(
     race: Race,
     stage: str,
     held: Sequence[HeldOut],
-    window: tuple[float, float],
+    judge: Judge,
     n_repeats: int,
 ) -> tuple[list[Entry], Field]:
     """Give those with figures of a stage, and judge them beside each other.
@@ -237,7 +239,7 @@ def enter(
     stage : str
         Of which at least one has figures.
     held : sequence of HeldOut
-    window : (float, float)
+    judge : Judge
     n_repeats : int
         How often rows are parted into folds, on all rows.
 
@@ -252,8 +254,8 @@ def enter(
         tried = race.of(stage, contender.name)
         entries.append(Entry(contender, tried, place_on_path(tried)))
     splits = [held[one.tryout.split] for one in entries[0].tried]
-    scores = [entry.scores for entry in entries]
-    return entries, judge_field(splits, scores, window, n_repeats if stage == FULL else 1)
+    scores = [((stage, entry.contender.name), entry.scores) for entry in entries]
+    return entries, judge.field(splits, scores, n_repeats if stage == FULL else 1)
 
 
 def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) -> list[Member]:
@@ -289,7 +291,7 @@ def _average(
     splits = [held[one.tryout.split] for one in best.tried]
     scores = mean_rank([entries[k].scores for k in verdict.members], weights)
     repeats = ending.n_repeats if len(splits) > 1 else 1
-    field = judge_field(splits, [scores, best.scores], ending.window, repeats)
+    field = ending.judge.field(splits, [(None, scores), (None, best.scores)], repeats)
     together, alone = field.worth()
     ahead = field.behind(0, 1)
     interval = field.interval(0)
@@ -325,7 +327,7 @@ def _stand(race: Race, held: Sequence[HeldOut], ending: Ending) -> dict[str, Sta
     for stage in race.stages:
         if not race.finished(stage):
             continue
-        entries, field = enter(race, stage, held, ending.window, ending.n_repeats)
+        entries, field = enter(race, stage, held, ending.judge, ending.n_repeats)
         best = int(np.argmax(field.worth()))
         for k, entry in enumerate(entries):
             name = entry.contender.name

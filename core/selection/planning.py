@@ -17,6 +17,9 @@ from core.ensemble import fit_together
 from core.errors import CoreError
 from core.ranker import Callback, Floats, ignore
 
+GIVEN_UP = "given up"
+"""How the reason begins of a tryout that had nothing to keep when its limit came."""
+
 
 class NothingFitted(CoreError):
     """Not one candidate of a search could be fitted and judged."""
@@ -197,6 +200,8 @@ class Planner(Protocol):
         Inner splits that it wants: 1 is a holdout, k are k folds.
     n_repeats : int
         How often the rows are parted anew into these folds. Splits are numbered repeat by repeat.
+    fraction : float
+        Of the rows, what a holdout keeps back.
     """
 
     @property
@@ -204,6 +209,9 @@ class Planner(Protocol):
 
     @property
     def n_repeats(self) -> int: ...
+
+    @property
+    def fraction(self) -> float: ...
 
     def next(
         self, tried: Sequence[Tried], held: Sequence[HeldOut], elapsed: float

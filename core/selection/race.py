@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .judging import judge_field
-from .planning import HeldOut, Tried
+from .judging import Judge
+from .planning import GIVEN_UP, HeldOut, Tried
 from .portfolio import BOOSTED, DRAWN, Contender
 
 PROBE, FULL = "probe", "full"
@@ -75,6 +75,11 @@ class Race:
     def names(self, stage: str) -> list[str]:
         """Name those that were tried in a stage."""
         return list(self._stages.get(stage, ()))
+
+    def ran_out(self, stage: str) -> bool:
+        """Whether fits of a stage had nothing to keep when their limit came."""
+        tried = [one for own in self._stages.get(stage, {}).values() for one in own]
+        return any((one.failed or "").startswith(GIVEN_UP) for one in tried)
 
     def count_drawn(self) -> int:
         """Say how many drawn changes were tried."""
@@ -199,7 +204,7 @@ def advance(
     race: Race,
     stage: str,
     held: Sequence[HeldOut],
-    window: tuple[float, float],
+    judge: Judge,
 ) -> list[Contender]:
     """Give those of a rung that go on, the best first.
 
@@ -210,7 +215,7 @@ def advance(
     race : Race
     stage : str
     held : sequence of HeldOut
-    window : (float, float)
+    judge : Judge
 
     Returns
     -------
@@ -222,8 +227,11 @@ def advance(
     if not finished:
         return []
     tried = [race.of(stage, c.name) for c in finished]
-    scores = [[one.scores[place_on_path(own)] for one in own] for own in tried]
-    field = judge_field([held[one.tryout.split] for one in tried[0]], scores, window)
+    scores = [
+        ((stage, c.name), [one.scores[place_on_path(own)] for one in own])
+        for c, own in zip(finished, tried, strict=True)
+    ]
+    field = judge.field([held[one.tryout.split] for one in tried[0]], scores)
     order = np.argsort(-field.worth(), kind="stable").tolist()
     kept: list[Contender] = []
     for k in order:

@@ -17,6 +17,10 @@ from .space import MOST_CANDIDATES, Space, read_space
 MOST_SPLITS = 20
 
 
+FRACTION = 0.25
+"""Of the rows, held out where one split is enough."""
+
+
 class CandidateSearch:
     """Try each of some candidates on every split, and choose the one of the greatest mean value.
 
@@ -35,6 +39,7 @@ class CandidateSearch:
         self.candidates = candidates
         self.n_splits = n_splits
         self.n_repeats = 1
+        self.fraction = FRACTION
 
     def next(
         self, tried: Sequence[Tried], held: Sequence[HeldOut], elapsed: float

@@ -13,7 +13,7 @@ from core.registry import ALGORITHMS
 from core.table import CodedTable
 
 from .path import FollowingRanker, path_parameter, walk_path
-from .planning import Tried, Tryout
+from .planning import GIVEN_UP, Tried, Tryout
 
 ROWS_A_ROUND = 4_000
 """A figure of more rows is found less often: it needs a sort."""
@@ -88,7 +88,7 @@ def try_out(
             steps, scores = _fit_watched(tryout, fit, held_out, judge, step)
             values = (judge_and_keep(scores),)
     except StopFit:
-        return _failure(tryout, clock() - start, f"given up after {clock() - start:.3g} s")
+        return _failure(tryout, clock() - start, f"{GIVEN_UP} after {clock() - start:.3g} s")
     except (CoreError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
         return _failure(tryout, clock() - start, str(error) or type(error).__name__)
     n_more = len(values) - len(
