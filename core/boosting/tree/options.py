@@ -7,14 +7,16 @@ from annotated_types import Ge, Gt, Le
 
 from core.errors import InvalidParameter
 
+from .workspace import MAX_LEAVES
+
 MaxDepth = Annotated[int, Ge(1), Le(64), Doc("Trees: most questions from the root to a leaf.")]
 MaxLeaves = Annotated[
     int | None,
     Ge(2),
-    Le(256),
+    Le(MAX_LEAVES),
     Doc(
         "Trees: most leaves; the leaf that gains most is divided first. None: level by level down "
-        "to max_depth, which is then at most 8."
+        "to max_depth, which is then at most 10."
     ),
 ]
 MinSamplesLeaf = Annotated[
@@ -57,7 +59,7 @@ Push = Annotated[
     ),
 ]
 
-LEVELS = 8  # 2**8 leaves, as many as a tree may have
+LEVELS = MAX_LEAVES.bit_length() - 1
 
 
 def check_shape(max_depth: int, max_leaves: int | None) -> None:

@@ -33,7 +33,7 @@ class Passes:
     table : Table
     runs : ndarray of shape (n_runs, 3), int64
         Start, stop and class of each run: 0 positives, 1 negatives.
-    leaves : ndarray of shape (n_rows,), uint8
+    leaves : ndarray of shape (n_rows,), uint16
         Where each row was last sent.
     sample_weight : ndarray of shape (n_rows,) or (0,), float64
         For how many rows each stands, see `core.scan.count_rows`; empty where all weights are 1.
@@ -48,7 +48,7 @@ class Passes:
         bounds = [(start, min(start + RUN_ROWS, m), 0) for start in range(0, m, RUN_ROWS)]
         bounds += [(start, min(start + RUN_ROWS, n), 1) for start in range(m, n, RUN_ROWS)]
         self.runs = np.array(bounds, dtype=np.int64)
-        self.leaves = np.zeros(n, dtype=np.uint8)
+        self.leaves = np.zeros(n, dtype=np.uint16)
         is_weighted = bool((weight != 1.0).any())
         self.sample_weight = count_rows(weight) if is_weighted else np.empty(0)
         self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0

@@ -20,7 +20,7 @@ from core.scan.category_sets import unpack
 
 from .coding import find_bins
 from .layout import Floats, Integers
-from .routing import meet_splits
+from .routing import find_leaves
 
 MOST_NARROW = 256  # codes, the missing one's among them, that uint8 has room for
 MOST_CODES = 1 << 16
@@ -148,7 +148,8 @@ def _add_scores(first, step, n_blocks, X, forest, is_narrow, scores):  # type: i
     narrow = np.empty((n_asked if is_narrow else 0, ROWS_AT_ONCE), dtype=np.uint8)
     wide = np.empty((0 if is_narrow else n_asked, ROWS_AT_ONCE), dtype=np.uint16)
     column, found = np.empty(ROWS_AT_ONCE), np.empty(ROWS_AT_ONCE, dtype=np.int64)
-    leaves = np.empty(ROWS_AT_ONCE, dtype=np.uint8)
+    leaves = np.empty(ROWS_AT_ONCE, dtype=np.uint16)
+    room = np.empty(ROWS_AT_ONCE, dtype=np.uint8)
     for block in range(first, n_blocks, step):
         low = block * ROWS_AT_ONCE
         n = min(ROWS_AT_ONCE, len(X) - low)
@@ -177,9 +178,9 @@ def _add_scores(first, step, n_blocks, X, forest, is_narrow, scores):  # type: i
             values = forest.values[s + t :]
             splits = forest.splits[s : s + forest.n_splits[t]]
             if is_narrow:
-                meet_splits(narrow, splits, forest.sides, at)
+                find_leaves(narrow, splits, forest.sides, room, at)
             else:
-                meet_splits(wide, splits, forest.sides, at)
+                find_leaves(wide, splits, forest.sides, room, at)
             s += forest.n_splits[t]
             for i in range(n):
                 scores[low + i] += values[at[i]]

@@ -17,21 +17,51 @@ from core.scan.team import take
 ROWS_AT_ONCE = 1024  # their codes of thirty columns stay in the first-level cache
 
 _RUNS = numba.int64[:, ::1]
-_LEAVES = numba.uint8[::1]
+_LEAVES = numba.uint16[::1]
+
+MOST_MET = 255  # splits, so that a leaf's number fits a byte
 
 
 @kernel(
-    numba.void(numba.uint8[:, ::1], numba.int64[:, ::1], numba.uint8[::1], _LEAVES),
-    numba.void(numba.uint16[:, ::1], numba.int64[:, ::1], numba.uint8[::1], _LEAVES),
+    numba.void(
+        numba.uint8[:, ::1], numba.int64[:, ::1], numba.uint8[::1], numba.uint8[::1], _LEAVES
+    ),
+    numba.void(
+        numba.uint16[:, ::1], numba.int64[:, ::1], numba.uint8[::1], numba.uint8[::1], _LEAVES
+    ),
     inner=True,
 )
-def meet_splits(columns, splits, sides, leaves):  # type: ignore[no-untyped-def]
-    """Let a block of rows, all in leaf 0, meet each split of a tree once: those in its leaf and below its cut move on.
+def find_leaves(columns, splits, sides, room, found):  # type: ignore[no-untyped-def]
+    """Find the leaf of each row of a block.
 
-    columns: (n_asked, n_rows or more), codes of the features asked for; splits: see `Route`. Moving takes a handful
-    of vector instructions, whatever the depth.
+    columns: (n_asked, n_rows or more), codes of the features asked for; splits: see `Route`; room: (n_rows,).
+
+    All rows, in leaf 0 at first, meet each split once: those in its leaf and below its cut move on. That takes a
+    handful of vector instructions, whatever the depth. Of more splits than a byte can number each row meets
+    those on its own way alone.
     """
     code = columns.dtype.type
+    if len(splits) > MOST_MET:
+        # The split that a leaf's rows meet next; of a leaf that is not divided again its number, inverted.
+        n_splits = len(splits)
+        following = np.empty(n_splits + 1, dtype=np.int64)
+        ways = np.empty((n_splits, 2), dtype=np.int64)
+        for number in range(n_splits + 1):
+            following[number] = ~number
+        for s in range(n_splits - 1, -1, -1):
+            ways[s, 0], ways[s, 1] = following[s + 1], following[splits[s, 0]]
+            following[splits[s, 0]] = s
+        for i in range(len(found)):
+            at = np.int64(0)
+            while at >= 0:
+                c, place = columns[splits[at, 1], i], splits[at, 4]
+                above = code(c - code(splits[at, 2])) <= code(splits[at, 3])
+                if place >= 0:
+                    above = sides[place + c] != 0
+                at = ways[at, 1 if above else 0]
+            found[i] = ~at
+        return
+    leaves = room[: len(found)]
     for i in range(len(leaves)):
         leaves[i] = 0
     for s in range(len(splits)):
@@ -47,6 +77,8 @@ def meet_splits(columns, splits, sides, leaves):  # type: ignore[no-untyped-def]
             for i in range(len(leaves)):
                 below = code(codes[i] - first) > width
                 leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
+    for i in range(len(leaves)):
+        found[i] = leaves[i]
 
 
 @kernel(numba.void(numba.uint64[::1], numba.uint64[::1], numba.uint64, numba.uint64), inner=True)
@@ -149,6 +181,7 @@ def send(route, start, stop, leaves):  # type: ignore[no-untyped-def]
         for i in range(part * row_words):
             turned[k, i] = np.uint64(0)
     columns = np.empty((len(route.features), part), dtype=np.uint64)
+    room = np.empty(ROWS_AT_ONCE, dtype=np.uint8)
     for low in range(start, stop, ROWS_AT_ONCE):
         n_rows = min(ROWS_AT_ONCE, stop - low)
         turned_block = -1
@@ -163,9 +196,9 @@ def send(route, start, stop, leaves):  # type: ignore[no-untyped-def]
                 columns[u, i] = codes[i * row_words + at]
         at = leaves[low : low + n_rows]
         if per_word == NARROW:
-            meet_splits(columns.view(np.uint8), route.splits, route.sides, at)
+            find_leaves(columns.view(np.uint8), route.splits, route.sides, room, at)
         else:
-            meet_splits(columns.view(np.uint16), route.splits, route.sides, at)
+            find_leaves(columns.view(np.uint16), route.splits, route.sides, room, at)
 
 
 @kernel(
@@ -192,7 +225,7 @@ def sum_leaves(queue, n, runs, route, weights, sample_weight, leaves, sums):  # 
         start, stop, in_class = runs[r, 0], runs[r, 1], runs[r, 2]
         send(route, start, stop, leaves)
         for half in range(sums.shape[1]):
-            for k in range(sums.shape[2]):
+            for k in range(len(route.splits) + 1):
                 sums[r, half, k] = 0.0
         first = sums[r, 0 if two_weights else in_class]
         second, counts = sums[r, 1], sums[r, 2]

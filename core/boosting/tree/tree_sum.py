@@ -20,13 +20,14 @@ from core.table import Categories
 from . import walking
 from .questions import Questions, ask
 from .words import describe_leaves
+from .workspace import MAX_LEAVES
 
 if TYPE_CHECKING:
     from .learner import Tree
 
 SPLITS = np.dtype(
     [
-        ("leaf", np.uint8),
+        ("leaf", np.uint16),
         ("feature", np.int64),
         ("threshold", np.float64),
         ("set", np.int64),
@@ -256,10 +257,12 @@ class TreeSum(Ensemble):
         """
         rounds = join_fields(arrays, ROUND, n_rounds)
         n_leaves = rounds["n_leaves"]
-        if not ((n_leaves >= 2) & (n_leaves <= 256)).all():
-            raise ArtifactError("n_leaves must be from 2 to 256")
+        if not ((n_leaves >= 2) & (n_leaves <= MAX_LEAVES)).all():
+            raise ArtifactError(f"n_leaves must be from 2 to {MAX_LEAVES}")
         n_splits = int(n_leaves.sum()) - n_rounds
         named = {name: arrays[f"split_{name}"] for name in SPLITS.names or ()}
+        if named["leaf"].dtype == np.uint8:  # of an artifact from when trees had 256 leaves at most
+            named["leaf"] = named["leaf"].astype(np.uint16)
         splits = join_fields(named, SPLITS, n_splits)
         for name, length in (("leaf_value", n_splits + n_rounds), ("constant", 1)):
             check_array(name, arrays[name], np.float64, (length,))

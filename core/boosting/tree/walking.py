@@ -64,7 +64,7 @@ _NODES = numba.types.NamedTuple(
     numba.void(
         numba.int64,
         numba.int64,
-        numba.uint8[::1],
+        numba.uint16[::1],
         _F1,
         _F1,
         _NODES,

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numba
 
-MAX_LEAVES = 256  # so that a leaf's number fits a byte
+MAX_LEAVES = 1024
 
 RUN_ROWS = 1 << 15
 """Rows of a run: what one thread does at a time. Runs are summed apart, then added in order."""

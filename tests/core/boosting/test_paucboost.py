@@ -340,7 +340,7 @@ def test_a_verdict_that_no_fit_leaves_is_refused(changes):
         ({"push": 0.5}, "push must be at least 1, got 0.5"),
         ({"push": 2.0, "weak_ranker": "stump"}, "push must be 1 unless weak_ranker is 'tree'"),
         ({"smoothing": 2.0, "weak_ranker": "stump"}, "smoothing must be at most 1"),
-        ({"max_leaves": None}, "max_depth must be at most 8"),
+        ({"max_leaves": None}, "max_depth must be at most 10"),
         ({"weak_ranker": "column"}, "weak_ranker must be one of 'stump', 'tree'"),
     ],
 )  # fmt: skip

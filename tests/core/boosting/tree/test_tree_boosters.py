@@ -15,6 +15,7 @@ from core.boosting.tree.drawing import find_threshold
 from core.boosting.tree.tree_sum import SPLITS
 from core.boosting.tree.words import describe_leaves
 from core.errors import ArtifactError, InvalidParameter
+from core.table import CodedTable
 
 BOOSTERS = {
     "closed": lambda **options: RankBoost(weak_ranker="tree", **options),
@@ -228,6 +229,42 @@ def test_the_threshold_draws_the_wanted_share(share, weights):
     assert np.minimum(1, weights / threshold).sum() == pytest.approx(share * len(weights))
 
 
+@boosters
+@pytest.mark.parametrize("max_bins", [255, 2000])
+def test_trees_of_a_thousand_leaves_score_as_they_were_trained(make, max_bins):
+    X, y = make_table(n=6000)
+    X[:, 4] = np.floor(8 * np.nan_to_num(X[:, 4], nan=0.0)) + 40  # many categories
+    names = [f"{k:03d}" for k in range(100)]
+    table = CodedTable(X, tuple("abcde"), (None, None, None, None, tuple(names)))
+    shape = {"max_leaves": 1024, "max_depth": 64, "min_samples_leaf": 0.01, "max_bins": max_bins}
+    ranker = make(n_rounds=5, **shape, learning_rate=1.0).fit(table, y)
+    n_leaves = ranker.rounds_["n_leaves"]
+    assert 600 < n_leaves.max() <= 1024
+    many = ranker.decision_function(table)  # as in training, a block at a time
+    rows = ranker._checked_rows(table)
+    few = np.concatenate([ranker.score_rows(rows[k : k + 1]) for k in range(0, 6000, 97)]).tolist()
+    assert many[::97].tolist() == few
+    *_, last = ranker.staged_decision_function(table)
+    assert last == pytest.approx(many, abs=1e-9)
+    weight = ranker.get_state()[0]["leaf_weight"][: n_leaves[0]]
+    assert weight.sum() == 6000  # each row is in one leaf of the first tree
+    again = load(save(ranker))
+    assert (again.decision_function(table) == many).all()
+
+
+def test_an_artifact_whose_leaves_are_numbered_by_bytes_is_read():
+    X, y = make_table()
+    ranker = LogitBoost(n_rounds=5).fit(X, y)
+    arrays, meta = ranker.get_state()
+    old = arrays | {"split_leaf": arrays["split_leaf"].astype(np.uint8)}
+    again = LogitBoost.from_state(ranker.get_parameters(), old, meta)
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+    with pytest.raises(ArtifactError, match="leaf"):
+        LogitBoost.from_state(
+            ranker.get_parameters(), arrays | {"split_leaf": old["split_leaf"].astype(float)}, meta
+        )
+
+
 def test_extreme_separation_stays_finite():
     X = np.arange(40.0)[:, None]
     for make in BOOSTERS.values():
@@ -242,11 +279,11 @@ def test_extreme_separation_stays_finite():
     [
         ({"max_depth": 0}, "max_depth must be at least 1, got 0"),
         (
-            {"max_depth": 9, "max_leaves": None},
-            "max_depth must be at most 8 where max_leaves is None",
+            {"max_depth": 11, "max_leaves": None},
+            "max_depth must be at most 10 where max_leaves is None",
         ),
         ({"max_leaves": 1}, "max_leaves must be at least 2, got 1"),
-        ({"max_leaves": 257}, "max_leaves must be at most 256, got 257"),
+        ({"max_leaves": 1025}, "max_leaves must be at most 1024, got 1025"),
         ({"min_samples_leaf": -1.0}, "min_samples_leaf must be at least 0, got -1.0"),
         ({"subsample": 0.0}, "subsample must be greater than 0, got 0.0"),
         ({"max_features": 1.1}, "max_features must be at most 1, got 1.1"),
