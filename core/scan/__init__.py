@@ -65,7 +65,7 @@ from .labels import find_label_peak
 from .peak import Criterion, Peak, find_peak
 from .team import Team
 from .two_sided import Threshold, TwoSided, two_sided, youden_threshold
-from .violations import find_violations
+from .violations import find_pair_violations, find_violations
 
 __all__ = [
     "MAX_BINS",
@@ -85,6 +85,7 @@ __all__ = [
     "count_rows",
     "fill_histograms",
     "find_label_peak",
+    "find_pair_violations",
     "find_peak",
     "find_violations",
     "fit_bins",

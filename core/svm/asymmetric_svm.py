@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Annotated, Any, Literal
 
@@ -12,9 +13,9 @@ from annotated_types import Ge, Le
 
 from core.holdout import hold_out
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Arrays, Callback, Floats
+from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
 
-from .design import lay_out
+from .design import TableRows, lay_out
 from .fitting import LEAST_RISE, Sample
 from .linear import LinearRanker, check_count, check_figure
 from .newton import (
@@ -117,16 +118,23 @@ class AsymmetricSVM(LinearRanker):
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
         pairs = [(skew, C) for skew in self._asymmetries() for C in self._costs()]
         chosen, start = (self._asymmetries()[0], self._plain_cost()), None
+        n_tried = len(pairs)
         if len(pairs) > 1:
             held = hold_out(X, positive, weight, self.validation_fraction, self.random_state)
             if held is not None:
                 report = _count_fits(callback, len(pairs) + 1)
-                chosen, start = self._choose(sample, held, pairs, report)
+                chosen, start, n_tried = self._choose(sample, held, pairs, report)
         self.asymmetry_, self.C_ = chosen
         found = _fit_line(sample, chosen, start or _zero(rows.size), NO_GRADIENT)
         self.objective_, self.n_iter_ = found.objective, found.n_iter
         self._take_fit(sample, found.line.w)
-        callback(len(pairs) + 1, len(pairs) + 1, {"loss": self.objective_})
+        if n_tried < len(pairs):
+            warn_stopped(
+                n_tried, len(pairs), "pairs of asymmetry and C, the best of which is taken"
+            )
+            return
+        with suppress(StopFit):
+            callback(len(pairs) + 1, len(pairs) + 1, {"loss": self.objective_})
 
     def _costs(self) -> tuple[float, ...]:
         return COSTS if self.C == "auto" else (float(self.C),)
@@ -143,20 +151,25 @@ class AsymmetricSVM(LinearRanker):
         held: npt.NDArray[np.bool_],
         pairs: list[tuple[float, float]],
         report: Callable[[float], None],
-    ) -> tuple[tuple[float, float], Line]:
-        """Take the pair of asymmetry and C with the greatest partial AUC on the rows held out, and its line."""
+    ) -> tuple[tuple[float, float], Line, int]:
+        """Take the pair of asymmetry and C with the greatest partial AUC on the rows held out, and its line; say how
+        many were tried, which are all unless the report raises StopFit.
+        """
         pauc = sample.judge(held, (self.fpr_min, self.fpr_max))
         part = sample.without(held)
         line = _zero(sample.rows.size)
         best, chosen = -math.inf, (pairs[0], line)
-        for pair in pairs:
+        for n_tried, pair in enumerate(pairs, 1):
             found = _fit_line(part, pair, line, CLOSE_ENOUGH)
             line = found.line
             value = pauc(line.w)
             if value > best + LEAST_RISE:
                 best, chosen = value, (pair, line)
-            report(found.objective)
-        return chosen
+            try:
+                report(found.objective)
+            except StopFit:
+                return *chosen, n_tried
+        return *chosen, len(pairs)
 
     def _figures(self) -> dict[str, Any]:
         return {
@@ -185,6 +198,7 @@ def _zero(size: int) -> Line:
 
 def _fit_line(sample: Sample, pair: tuple[float, float], start: Line, tol: float) -> Minimum:
     """Minimise the objective for an asymmetry and a C, each class's costs summing to its share."""
+    assert isinstance(sample.rows, TableRows)
     skew, C = pair
     cost, sign = np.zeros(sample.rows.n_rows), np.ones(sample.rows.n_rows)
     sign[sample.negatives] = -1.0

@@ -1,9 +1,10 @@
-"""From columns to coordinates of w, without a second copy of the table.
+"""From columns to coordinates of w.
 
 A column of numbers is one coordinate, (x - mean) / deviation, 0 where x is missing, and where any was missing at fit
 one more, 1 where x is missing. A column of categories is one coordinate per category, 1 where the row has it, and one
-for the missing where there were any. None of it is ever laid out: scores and sums of rows are taken from the raw
-table, the scaling folded into the coefficients.
+for the missing where there were any. Of a table of numbers none of it is laid out: scores and sums of rows are taken
+from the raw table, the scaling folded into the coefficients. Words, and numbers that are mostly 0, are stored as a
+sparse matrix for a fit, which passes over its rows hundreds of times.
 
 This is the one place that knows what a row's coordinates are; a feature map (`maps`) is another pair of classes like
 these.
@@ -23,13 +24,6 @@ from core.errors import ArtifactError
 from core.ranker import Floats
 
 from .kernels import FARTHEST, add_moments, score_rows, sum_rows, survey
-from .sparse_kernels import (
-    add_sparse_moments,
-    add_sparse_scores,
-    stored,
-    sum_sparse_rows,
-    survey_sparse,
-)
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,6 +32,18 @@ LEAST_DEVIATION = 1e-200
 
 # Rows that are copied at a time where they do not lie row by row.
 BLOCK = 4096
+
+# Rows from which products of coordinates are estimated.
+SAMPLED = 20_000
+
+# Of all rows, fewer than one in so many are taken out before they are summed.
+FEW = 5
+
+# Of all values, so many that are stored make a matrix to be multiplied as a dense one.
+DENSE = 0.2
+
+# No coordinate that is stored goes further than this.
+GREATEST_COORDINATE = 1e100
 
 # No score goes further than this, so that none is infinite.
 GREATEST_SCORE = 1e290
@@ -140,6 +146,14 @@ class TableRows(Rows):
 
     coordinates: Coordinates
 
+    @abstractmethod
+    def sample(self, step: int) -> "StoredRows":
+        """Take every so many-th row, and store it."""
+
+    @abstractmethod
+    def squares(self, share: Floats) -> Floats:
+        """Sum the squares of the coordinates of the rows, each times its share; about, where that takes a pass less."""
+
 
 class DenseRows(TableRows):
     """Rows of an array; one that does not lie row by row in memory is read in small copies of some rows at a time."""
@@ -174,33 +188,141 @@ class DenseRows(TableRows):
                 sum_rows(np.ascontiguousarray(self._X[rows]), share[rows], *known)
         return c.fold(sums, absent, table)
 
+    def sample(self, step: int) -> "StoredRows":
+        """Take every so many-th row, and store it."""
+        none = np.zeros(len(self.coordinates.unit), np.bool_)
+        return store_table(self._X[::step], self.coordinates, none)
 
-class SparseRows(TableRows):
-    """Rows of a CSR matrix of numbers."""
+    def squares(self, share: Floats) -> Floats:
+        """Sum the squares of the coordinates of every so many-th row, as many times as there are rows for each."""
+        step = sampling_step(self.n_rows)
+        return step * self.sample(step).squares(share[::step])
 
-    def __init__(self, X: Any, coordinates: Coordinates) -> None:
+
+class StoredRows(TableRows):
+    """Rows whose coordinates are stored, but for those that are 0: a CSR matrix, less a shift of each column.
+
+    A word is one number of its row, so a pass over a table of words costs as many steps as it has columns. A column
+    of numbers that are mostly 0 is stored as it is, and its center taken off the sums: so its zeros cost nothing.
+
+    Parameters
+    ----------
+    points : scipy.sparse CSR of shape (n, size), float64
+    shift : ndarray of shape (p,), float64
+        Taken from the first p coordinates of every row.
+    coordinates : Coordinates
+    """
+
+    def __init__(self, points: Any, shift: Floats, coordinates: Coordinates) -> None:
         self.coordinates, self.size = coordinates, coordinates.size
-        self.n_rows = X.shape[0]
-        self._stored = stored(X)
+        self.n_rows = points.shape[0]
+        self._points, self._shift = points, shift
 
     def scores(self, w: Floats) -> Floats:
         """Score every row."""
-        worths = self.coordinates.unfold(w)
-        moved = self.coordinates.center * worths.slope
-        scores = np.full(self.n_rows, -moved.sum())
-        # a missing value stands at the center
-        absent = worths.missing + moved
-        add_sparse_scores(*self._stored, worths.slope, absent, scores)
+        scores = self._points @ w
+        scores -= (self._shift * w[: len(self._shift)]).sum()
         np.nan_to_num(scores, copy=False, nan=0.0, posinf=GREATEST_SCORE, neginf=-GREATEST_SCORE)
-        return scores
+        return np.asarray(scores)
 
     def total(self, share: Floats) -> Floats:
         """Sum the coordinates of the rows, each times its share."""
-        c = self.coordinates
-        sums, absent = np.zeros(len(c.unit)), np.zeros(len(c.unit))
-        sum_sparse_rows(*self._stored, share, c.unit, sums, absent)
-        sums -= c.center * c.unit * (share.sum() - absent)
-        return c.fold(sums, absent, np.empty(0))
+        if np.count_nonzero(share) < self.n_rows // FEW:
+            taken = np.flatnonzero(share)
+            sums = self._points[taken].T @ share[taken]
+        else:
+            sums = self._points.T @ share
+        sums[: len(self._shift)] -= self._shift * share.sum()
+        return np.asarray(sums)
+
+    def squares(self, share: Floats) -> Floats:
+        """Sum the squares of the coordinates of the rows, each times its share."""
+        points, p = self._points, len(self._shift)
+        squared = sparse.csr_array((points.data**2, points.indices, points.indptr), points.shape)
+        sums = squared.T @ share
+        if self._shift.any():
+            plain = (points.T @ share)[:p]
+            sums[:p] += self._shift * (self._shift * share.sum() - 2.0 * plain)
+        return np.asarray(np.maximum(sums, 0.0))
+
+    def sample(self, step: int) -> "StoredRows":
+        """Take every so many-th row."""
+        return StoredRows(self._points[::step], self._shift, self.coordinates)
+
+    def products(self, columns: Ints, share: Floats) -> Floats:
+        """Sum over rows, each times its share, the products of some coordinates, and of 1, which is put last.
+
+        Returns
+        -------
+        ndarray of shape (k + 1, k + 1), float64
+        """
+        some = self._points if len(columns) == self.size else self._points[:, columns]
+        some = sparse.hstack([some, np.ones((self.n_rows, 1))], format="csr")
+        if some.nnz > DENSE * self.n_rows * some.shape[1]:
+            full = some.toarray()
+            found = (full.T * share) @ full
+        else:
+            found = (some.T @ (sparse.diags_array(share) @ some)).toarray()
+        of_numbers = columns < len(self._shift)
+        shift = np.zeros(len(columns))
+        shift[of_numbers] = self._shift[columns[of_numbers]]
+        found[:-1] -= np.outer(shift, found[-1])
+        found[:, :-1] -= np.outer(found[:, -1], shift)
+        return np.asarray(found)
+
+
+def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_]) -> StoredRows:
+    """Store the coordinates of an array's rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), float64
+    coordinates : Coordinates
+    plain : ndarray of shape (p,), bool
+        The columns of numbers to store as they are, less their center afterwards; none has a missing value.
+
+    Notes
+    -----
+    O(n p); 12 bytes for each value that is stored.
+    """
+    c, (n, p) = coordinates, X.shape
+    words = c.first >= 0
+    missing = p + np.cumsum(c.has_missing) - 1
+    base = np.where(words, p + int(c.has_missing.sum()) + c.first, np.arange(p))
+    origin = np.where(plain, 0.0, c.center)
+    index, value = np.empty((n, p), np.int32), np.empty((n, p))
+    for start in range(0, n, BLOCK):
+        block = X[start : start + BLOCK]
+        gone = np.isnan(block)
+        x = np.where(gone, 0.0, block)
+        place_of = base + np.where(words, x, 0.0).astype(np.int64)
+        index[start : start + BLOCK] = np.where(gone, np.maximum(missing, 0), place_of)
+        number = np.clip(x - origin, -FARTHEST, FARTHEST) * c.unit
+        value[start : start + BLOCK] = np.where(gone, c.has_missing, np.where(words, 1.0, number))
+    starts = np.arange(0, n * p + 1, p)
+    points = sparse.csr_array((value.ravel(), index.ravel(), starts), (n, c.size))
+    points.eliminate_zeros()
+    return StoredRows(points, np.where(plain, c.center * c.unit, 0.0), c)
+
+
+def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
+    """Store the coordinates of the rows of a CSR matrix of numbers: what is not stored there is not stored here."""
+    c, (n, p) = coordinates, X.shape
+    unit, shift = c.unit, c.center * c.unit
+    gone = np.isnan(X.data)
+    value = np.where(gone, shift[X.indices], X.data * unit[X.indices])  # the missing at the center
+    points = sparse.csr_array((value, X.indices, X.indptr), (n, c.size))
+    gone &= c.has_missing[X.indices]
+    if gone.any():
+        missing = (p + np.cumsum(c.has_missing) - 1)[X.indices[gone]]
+        row = np.repeat(np.arange(n), np.diff(X.indptr))[gone]
+        points = points + sparse.csr_array((np.ones(len(row)), (row, missing)), points.shape)
+    return StoredRows(points, shift, c)
+
+
+def sampling_step(n_rows: int) -> int:
+    """Of so many rows, every how many-th is enough to estimate products of coordinates from."""
+    return max(1, n_rows // SAMPLED)
 
 
 def split_scores(X: Floats, coordinates: Coordinates, worths: Worths) -> Floats:
@@ -220,7 +342,7 @@ def reach(worths: Worths) -> Floats:
 
 
 def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> TableRows:
-    """Learn the coordinates of a table's columns.
+    """Learn the coordinates of a table's columns, and give its rows as points to be passed over many times.
 
     Parameters
     ----------
@@ -236,11 +358,33 @@ def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) ->
     Returns
     -------
     TableRows
+        Stored where a column is of words or at least half of all numbers are 0; else the table itself is read.
+    """
+    coordinates, span = _learn(X, weight, n_categories, standardize=standardize)
+    if sparse.issparse(X):
+        return store_sparse(X, coordinates)
+    n_zeros = sum(np.count_nonzero(block == 0.0, axis=0) for block, _ in in_blocks(X))
+    plain = (2 * n_zeros > len(X)) & (n_categories == 0) & ~coordinates.has_missing
+    is_thin = n_categories.any() or 2 * n_zeros[plain].sum() > X.size
+    # squares and sums of products must stay finite
+    if is_thin and (span <= GREATEST_COORDINATE).all():
+        return store_table(X, coordinates, plain)
+    return DenseRows(X, coordinates)
 
-    Notes
-    -----
-    Mean and deviation are those of the values that are there, weighted. Three passes over X; beside it, memory for
-    a few vectors of length n.
+
+def learn_coordinates(
+    X: Any, weight: Floats, n_categories: Ints, *, standardize: bool
+) -> Coordinates:
+    """Learn what `lay_out` does, without the rows."""
+    return _learn(X, weight, n_categories, standardize=standardize)[0]
+
+
+def _learn(
+    X: Any, weight: Floats, n_categories: Ints, *, standardize: bool
+) -> tuple[Coordinates, Floats]:
+    """Give the coordinates, and how far from 0 each number's may be.
+
+    Mean and deviation are those of the values that are there, weighted. Three passes over X.
     """
     p = X.shape[1]
     mass, absent = np.zeros(p), np.zeros(p)
@@ -258,12 +402,14 @@ def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) ->
     unit = np.zeros(p)
     unit[kept] = 1.0 / deviation[kept] if standardize else 1.0
     coordinates = Coordinates(np.where(numeric, center, 0.0), unit, absent > 0, n_categories)
-    return place(X, coordinates)
+    span = np.zeros(p)
+    span[kept] = np.maximum(abs(low[kept]), abs(high[kept])) * unit[kept]
+    return coordinates, span
 
 
 def place(X: Any, coordinates: Coordinates) -> TableRows:
-    """Give the rows of a table as points with coordinates that are known."""
-    return SparseRows(X, coordinates) if sparse.issparse(X) else DenseRows(X, coordinates)
+    """Give the rows of a table as points with coordinates that are known, to be passed over once."""
+    return store_sparse(X, coordinates) if sparse.issparse(X) else DenseRows(X, coordinates)
 
 
 def check_coordinates(arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints) -> None:
@@ -290,10 +436,23 @@ def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:
 
 def _survey(X: Any, weight: Floats, *sums: Floats) -> None:
     if sparse.issparse(X):
-        survey_sparse(*stored(X), weight, *sums)
+        _survey_sparse(X, weight, *sums)
         return
     for block, rows in in_blocks(X):
         survey(block, weight[rows], *sums)
+
+
+def _survey_sparse(
+    X: Any, weight: Floats, mass: Floats, absent: Floats, low: Floats, high: Floats
+) -> None:
+    """Do over the stored values what `kernels.survey` does over all."""
+    of_value = np.repeat(weight, np.diff(X.indptr))
+    known = ~np.isnan(X.data)
+    columns, numbers = X.indices[known], X.data[known]
+    mass += np.bincount(columns, of_value[known], len(mass))
+    absent += np.bincount(X.indices[~known], of_value[~known], len(mass))
+    np.minimum.at(low, columns, numbers)
+    np.maximum.at(high, columns, numbers)
 
 
 def _moments(
@@ -314,7 +473,9 @@ def _moments(
         scale = 1.0 / half
         sums = unstored * (-0.5 * center * scale) ** order
         if sparse.issparse(X):
-            add_sparse_moments(*stored(X), weight, center, scale, sums, order)
+            measure = (0.5 * X.data - 0.5 * center[X.indices]) * scale[X.indices]
+            share = np.repeat(weight, np.diff(X.indptr)) * measure**order
+            sums += np.bincount(X.indices, np.nan_to_num(share, nan=0.0), len(sums))
         else:
             for block, rows in in_blocks(X):
                 add_moments(block, weight[rows], center, scale, sums, order)

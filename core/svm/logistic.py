@@ -1,6 +1,7 @@
 """Logistic: logistic regression, which the rankers are compared with."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Annotated, Any
 
@@ -9,12 +10,12 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Gt, Le
 
-from core.ranker import Arrays, Callback, Floats
+from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
 
-from .design import lay_out
+from .design import TableRows, lay_out
 from .fitting import Sample
 from .linear import LinearRanker, check_count, check_figure
-from .newton import MOST_STEPS, NO_GRADIENT, Line, Regularised, Report, logistic_loss
+from .newton import MOST_STEPS, NO_GRADIENT, Line, Minimum, Regularised, Report, logistic_loss
 from .options import Standardize
 
 LogisticCost = Annotated[
@@ -43,8 +44,9 @@ class Logistic(LinearRanker):
     -----
     Features are taken as by `AUCSVM`: standardised, the missing at the mean with a coordinate of their own, a
     coordinate per category, sparse matrices as they are. `scikit-learn`'s LogisticRegression has the same minimum
-    on the same coordinates; it is not used, as it would need a second copy of the table. Each of a few Newton steps
-    takes some dozens of products with the table at most.
+    on the same coordinates; docs/benchmarks.md has both side by side. Each of some ten Newton steps takes some twenty
+    products with the table. A fit that is ended by StopFit keeps its last step; along a path of C it has no rankers
+    of the values that it did not come to.
 
     References
     ----------
@@ -67,13 +69,19 @@ class Logistic(LinearRanker):
         rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
         line, values = Line(np.zeros(rows.size), 0.0), self._followed()
-        report = _count_steps(callback, max(len(values), 1))
-        for C in values or (float(self.C),):
-            line = self._solve(sample, positive, C, line, report)
+        costs = values or (float(self.C),)
+        report = _count_steps(callback, len(costs))
+        for k, C in enumerate(costs):
+            found = self._solve(sample, positive, C, line, report)
+            line = found.line
             if values:
                 self._keep_on_path()
-        n_steps = MOST_STEPS * max(len(values), 1)
-        callback(n_steps, n_steps, {"loss": self.objective_})
+            if found.stopped:
+                warn_stopped(k, len(costs), f"minima, at step {self.n_iter_} of the next")
+                return
+        n_steps = MOST_STEPS * len(costs)
+        with suppress(StopFit):
+            callback(n_steps, n_steps, {"loss": self.objective_})
 
     def _solve(
         self,
@@ -82,10 +90,11 @@ class Logistic(LinearRanker):
         C: float,
         start: Line,
         report: Report,
-    ) -> Line:
+    ) -> Minimum:
         """Minimise with one C, from a start."""
         total = float(sample.weight.sum())
         scale = C * total  # the sum is minimised divided by this, which may be huge
+        assert isinstance(sample.rows, TableRows)
         risk = Regularised(
             sample.rows,
             np.where(positive, 1.0, -1.0),
@@ -93,14 +102,14 @@ class Logistic(LinearRanker):
             1.0 / scale,
             logistic_loss,
         )
-        line, objective, self.n_iter_ = risk.minimise(
+        found = risk.minimise(
             start,
             NO_GRADIENT,
             lambda step, objective, gradient: report(step, scale * objective, scale * gradient),
         )
-        self.objective_ = scale * objective
-        self._take_line(sample, *line)
-        return line
+        self.objective_, self.n_iter_ = scale * found.objective, found.n_iter
+        self._take_line(sample, *found.line)
+        return found
 
     def _figures(self) -> dict[str, Any]:
         return {"objective": self.objective_, "iterations": self.n_iter_}

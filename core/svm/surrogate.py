@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from core.metrics.window import window_counts
 from core.ranker import Floats
-from core.scan import find_violations
+from core.scan import find_pair_violations, find_violations
 
 from .kernels import sum_products
 
@@ -122,6 +122,7 @@ class Surrogate:
         self._unweighted = bool((negative_weight == 1.0).all())
         self._top = window.total if naive else window.high
         self._unit = window.high - window.low
+        self._is_whole = window.low == 0.0 and window.high == window.total
 
     def at(self, s: Floats, z: Floats) -> Violations:
         """Evaluate R.
@@ -139,8 +140,11 @@ class Surrogate:
 
         Notes
         -----
-        O((m + j_β) log j_β + n), tight and unweighted; O((m + n) log n), naive or weighted.
+        O((m + j_β) log j_β + n), tight and unweighted; O((m + n) log n), naive or weighted; O((m + n) log m) for the
+        whole curve, where the positives are fewer.
         """
+        if self._is_whole and len(s) < len(z):
+            return self._at_whole(s, z)
         rows = self._highest(z)
         runs, crossed = np.empty(len(s)), np.empty(len(rows))
         low, high, _ = self.window
@@ -155,6 +159,18 @@ class Surrogate:
         of_row = np.empty(len(z))
         of_row[rows] = crossed
         return Violations(value, loss, None, of_row, runs)
+
+    def _at_whole(self, s: Floats, z: Floats) -> Violations:
+        """Evaluate R by the order of the positives."""
+        order = np.argsort(s)
+        of_order, crossed = np.empty(len(s)), np.empty(len(z))
+        value, loss = find_pair_violations(s[order], self._p[order], z, self._q, of_order, crossed)
+        runs = np.empty(len(s))
+        runs[order] = of_order
+        runs *= self._p
+        runs /= -self._unit
+        crossed /= self._unit
+        return Violations(value / self._unit, loss / self._unit, None, crossed, runs)
 
     def _highest(self, z: Floats) -> npt.NDArray[np.intp]:
         """List the negatives that may count by falling score: those of mass `top`, and ties of the last."""

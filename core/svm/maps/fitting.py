@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Floats
-from core.svm.design import Ints, lay_out
+from core.svm.design import Ints, learn_coordinates
 
 from .binned import BinnedMap, fit_binned
 from .feature_map import FeatureMap, MappedRows
@@ -68,7 +68,7 @@ def fit_map(
     """
     if settings.name == "bins":
         return fit_binned(X, weight, n_categories, settings.max_bins)
-    laid = lay_out(X, weight, n_categories, standardize=settings.standardize)
-    rows = TrainingRows(X, positive, weight, laid.coordinates, settings.seed)
+    coordinates = learn_coordinates(X, weight, n_categories, standardize=settings.standardize)
+    rows = TrainingRows(X, positive, weight, coordinates, settings.seed)
     fit = fit_fourier if settings.name == "fourier" else fit_nystroem
     return fit(rows, settings.n_components, settings.bandwidth)

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from core import AUCSVM, PAUCSVM
 from core.errors import InvalidData
-from core.svm.design import lay_out
+from core.svm.design import lay_out, place
 from core.svm.maps import MapSettings, feature_map, fit_binned, fit_map, gaussian
 
 N_CATEGORIES = np.array([0, 3, 0, 2], dtype=np.int64)
@@ -36,7 +36,7 @@ def test_distances_are_those_of_the_coordinates():
     X[1] = np.nan
     found = np.empty((60, 60))
     gaussian.Points(X, laid.coordinates).kernel(X, 2.0, found)
-    at = points(type(laid)(X, laid.coordinates))
+    at = points(place(X, laid.coordinates))
     expected = np.exp(-cdist(at[1:], at[1:], "sqeuclidean") / 8)
     assert found[1:, 1:] == pytest.approx(expected, abs=1e-12)
     assert (found == found.T).all()
@@ -52,7 +52,7 @@ def test_missing_values_without_a_coordinate_of_their_own():
     new[::2, :2] = np.nan
     found = np.empty((60, 60))
     gaussian.Points(X, laid.coordinates).kernel(new, 2.0, found)
-    squares = cdist(points(type(laid)(new, laid.coordinates)), points(laid), "sqeuclidean")
+    squares = cdist(points(place(new, laid.coordinates)), points(laid), "sqeuclidean")
     assert found == pytest.approx(np.exp(-squares / 8), abs=1e-12)
 
 

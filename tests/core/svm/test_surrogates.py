@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from surrogate_oracle import by_runs, hinge, naive, tight
 
 from core.metrics import partial_auc
+from core.scan import find_pair_violations, find_violations
 from core.svm.surrogate import Surrogate, Window, window_of
 
 
@@ -134,3 +135,21 @@ def test_it_bounds_the_empirical_partial_auc():
         risk = 1.0 - partial_auc(y, np.concatenate([s, z]), low, high, definition="empirical")
         masses = window_of(np.ones(200), low, high)
         assert Surrogate(np.ones(40), np.ones(200), masses).at(s, z).value >= risk
+
+
+@settings(max_examples=200, deadline=None)
+@given(scores, scores, st.sampled_from([1.0, 1e-250, 1e200]), st.integers(0, 2**32 - 1))
+def test_the_whole_curve_by_the_order_of_the_positives(s, z, scale, seed):
+    """The same pairs, whichever class is sorted: with ties, weights, and scores that hardly differ or are huge."""
+    s, z = np.sort(scale * np.array(s)), -np.sort(-scale * np.array(z))
+    rng = np.random.default_rng(seed)
+    p, q = rng.uniform(0.5, 2.0, len(s)), rng.integers(1, 4, len(z)).astype(float)
+    top = q.sum()
+    runs, crossed = np.empty(len(s)), np.empty(len(z))
+    expected = find_violations(s, p, z, q, 0.0, top, top, runs, crossed)
+    of_order, of_negative = np.empty(len(s)), np.empty(len(z))
+    order = rng.permutation(len(z))  # the negatives may come as they like
+    found = find_pair_violations(s, p, z[order], q[order], of_order, of_negative)
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-9)
+    assert of_order == pytest.approx(runs, abs=1e-9)
+    assert of_negative == pytest.approx(crossed[order], abs=1e-9)

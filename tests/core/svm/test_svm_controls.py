@@ -7,13 +7,17 @@ from scipy import sparse
 from scipy.optimize import approx_fprime, minimize_scalar
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from core import AsymmetricSVM, Logistic, load, save
 from core.errors import ArtifactError, InvalidParameter
 from core.holdout import hold_out
 from core.metrics import partial_auc
+from core.ranker import StopFit
 from core.svm.asymmetric_svm import ASYMMETRIES, COSTS
+from core.svm.design import lay_out
 from core.svm.newton import logistic_loss, squared_hinge_loss
+from core.table import to_matrix
 
 
 def make_rows(n=400, seed=0):
@@ -67,6 +71,94 @@ def test_slope_and_curvature_of_a_loss(loss):
         bend = approx_fprime([margin], lambda m: loss(m).slope[0], 1e-6)
         assert at.slope == pytest.approx(slope, abs=1e-5)
         assert at.curvature == pytest.approx(bend, abs=1e-5)
+
+
+def draw_words(n=3000, seed=0):
+    """Columns of words that go together, one of them of 600 words: more coordinates than are taken with one another."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 600, n)
+    table = pd.DataFrame(
+        {
+            "kind": [f"k{k}" for k in kind],
+            "group": [f"g{k}" for k in np.where(rng.random(n) < 0.9, kind % 7, 3)],
+            "size": kind % 5 + rng.normal(size=n),
+            "gap": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+        }
+    )
+    y = (rng.normal(size=600)[kind] + 0.5 * table["size"] + rng.normal(size=n) > 1.0).astype(int)
+    return table, y
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_logistic_on_words_is_scikit_learns(C):
+    table, y = draw_words()
+    ranker = Logistic(C=C).fit(table, y)
+    rows = lay_out(*coded(table, ranker), standardize=True)
+    other = LogisticRegression(C=C, tol=1e-9, max_iter=20_000, solver="newton-cg")
+    other.fit(rows._points - shifts(rows), y)
+    assert ranker._w == pytest.approx(other.coef_[0], abs=2e-4 * abs(other.coef_).max())
+    assert ranker.n_iter_ < 30
+
+
+def coded(table, ranker):
+    matrix, _ = to_matrix(table, ranker.categories_)
+    return matrix, np.ones(len(table)), ranker._n_categories()
+
+
+def shifts(rows):
+    return np.pad(rows._shift, (0, rows.size - len(rows._shift)))
+
+
+@pytest.mark.parametrize("algorithm", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
+def test_bits_do_not_depend_on_threads(algorithm):
+    table, y = draw_words()
+    fits = []
+    for n_threads in (1, 4):
+        with threadpool_limits(n_threads):
+            fits.append(algorithm.fit(table, y)._w)
+    assert (fits[0] == fits[1]).all()
+
+
+def stop_at(step):
+    def callback(k, of, info):
+        if k == step:
+            raise StopFit
+
+    return callback
+
+
+def test_a_logistic_regression_that_is_stopped_keeps_its_last_step():
+    X, y, _ = make_rows()
+    whole = Logistic().fit(X, y)
+    with pytest.warns(UserWarning, match="stopped after 0 of 1 minima, at step 2 of the next"):
+        ranker = Logistic().fit(X, y, callback=stop_at(2))
+    assert (ranker.n_iter_, whole.n_iter_ > 2) == (2, True)
+    assert whole.objective_ < ranker.objective_ < 1.1 * whole.objective_
+    assert load(save(ranker)).n_iter_ == 2
+
+
+def test_a_path_that_is_stopped_has_the_values_it_came_to():
+    X, y, _ = make_rows()
+    costs = [1e-3, 1e-2, 1e-1]
+    ranker, seen = Logistic(), []
+    ranker.follow(costs)
+    ranker.fit(X, y, callback=lambda step, of, info: seen.append(step))
+    first, _, _ = ranker.path_rankers()
+    ranker.follow(costs)
+    with pytest.warns(UserWarning, match="stopped after 1 of 3 minima, at step 1 of the next"):
+        ranker.fit(X, y, callback=stop_at(first.n_iter_ + 1))
+    same, cut = ranker.path_rankers()
+    assert (same._w == first._w).all()
+    assert cut.n_iter_ == 1
+    assert seen[-1] > first.n_iter_ + 1
+
+
+def test_an_asymmetric_machine_that_is_stopped_takes_the_best_so_far():
+    X, y, _ = make_rows()
+    with pytest.warns(UserWarning, match="stopped after 3 of 35 pairs of asymmetry and C"):
+        ranker = AsymmetricSVM().fit(X, y, callback=stop_at(3))
+    assert ranker.asymmetry_ == ASYMMETRIES[0]
+    assert ranker.C_ in COSTS[:3]
 
 
 def test_auto_takes_the_best_of_the_grid_on_rows_held_out():

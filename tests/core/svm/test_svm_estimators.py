@@ -13,8 +13,8 @@ from scipy import sparse
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, partial_auc
-from core.svm import SupportWarning
-from core.svm.design import lay_out
+from core.svm import SupportWarning, design
+from core.svm.design import DenseRows, lay_out
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::core.svm.SupportWarning"),
@@ -58,32 +58,50 @@ def draw_frame(seed=0, n=800):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_coordinates_without_a_second_copy(order):
-    """Scores and sums of rows are those of the coordinates written out."""
+@pytest.mark.parametrize("kind", ["numbers", "words", "zeros", "huge", "sparse"])
+def test_coordinates_are_those_written_out(kind, order):
+    """Scores and sums of rows, however the rows are kept: as they lie, or stored where there are words or zeros."""
     rng = np.random.default_rng(1)
     X = np.asarray(rng.normal(size=(90, 11)) * 3.0 + 5.0, order=order)
     X[rng.random(X.shape) < 0.1] = np.nan
+    if kind in {"zeros", "sparse"}:
+        X = np.asarray(np.where(rng.random(X.shape) < 0.8, 0.0, X), order=order)
+        X[:, 5:] = np.nan_to_num(X[:, 5:])
     X[:, 3] = rng.integers(0, 4, 90)
     X[:, 4] = 7.0  # constant
     n_categories = np.zeros(11, np.int64)
-    n_categories[3] = 4
+    if kind in {"words", "huge"}:
+        n_categories[3] = 4
     weight = rng.uniform(0.5, 2.0, 90)
-    rows = lay_out(X, weight, n_categories, standardize=True)
+    given = sparse.csr_array(X) if kind == "sparse" else X
+    with pytest.MonkeyPatch.context() as patch:
+        if kind == "huge":  # as if a number's square could overflow
+            patch.setattr(design, "GREATEST_COORDINATE", 0.1)
+        rows = lay_out(given, weight, n_categories, standardize=True)
+    assert isinstance(rows, DenseRows) == (kind in {"numbers", "huge"})
     columns = []
     for j in np.flatnonzero(n_categories == 0):
         there = ~np.isnan(X[:, j])
         mean = np.average(X[there, j], weights=weight[there])
         deviation = np.sqrt(np.average((X[there, j] - mean) ** 2, weights=weight[there]))
         columns.append(np.where(there & (j != 4), (X[:, j] - mean) / (deviation or 1.0), 0.0))
-    columns.insert(3, np.zeros(90))
+    if n_categories[3]:
+        columns.insert(3, np.zeros(90))
     missing = [np.isnan(X[:, j]) for j in range(11) if np.isnan(X[:, j]).any()]
-    one_hot = [X[:, 3] == k for k in range(4)]
+    one_hot = [X[:, 3] == k for k in range(n_categories[3])]
     full = np.column_stack([*columns, *missing, *one_hot])
     assert rows.coordinates.size == full.shape[1]
     w, share = rng.normal(size=full.shape[1]), rng.normal(size=90)
     assert rows.scores(w) == pytest.approx(full @ w, abs=1e-9)
     for shares in (share, np.where(np.arange(90) % 3, share, 0.0)):
         assert rows.total(shares) == pytest.approx(shares @ full, abs=1e-9)
+    few = np.where(np.arange(90) < 9, share, 0.0)
+    assert rows.total(few) == pytest.approx(few @ full, abs=1e-9)
+    assert rows.squares(abs(share)) == pytest.approx(abs(share) @ full**2, abs=1e-9)
+    some, part = np.array([0, 2, full.shape[1] - 1]), abs(share)[::2]
+    ones = np.column_stack([full[::2][:, some], np.ones(45)])
+    products = rows.sample(2).products(some, part)
+    assert products == pytest.approx((ones.T * part) @ ones, abs=1e-9)
 
 
 @pytest.mark.parametrize("algorithm", SVMS)
