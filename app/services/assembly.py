@@ -16,6 +16,7 @@ from app.services.plan import (
     SCORES_FILE,
     SERVED,
     Plan,
+    Scope,
     is_served,
     is_tryout_for_served,
     scope_of,
@@ -75,7 +76,7 @@ def put_together(payload: Mapping[str, Any], plan: Plan, bench: Bench, finished:
             *served["trial_notes"],
             *served["notes"],
             *_note_empty(served["empty_features"]),
-            *_note_failed(compared),
+            *_note_controls(compared),
         ],
     }
 
@@ -100,28 +101,39 @@ def _compare(
     asked = spec.get("controls")  # jobs of earlier versions have no such entry
     if asked is None or not (asked["algorithms"] or asked["skipped"]):
         return None
-    fitted: dict[str, list[Mapping[str, Any]]] = {name: [] for name in asked["algorithms"]}
-    for each in finished:
-        if each["spec"]["what"] == CONTROL:
-            fitted[each["spec"]["algorithm"]].append(each)
+    judged: list[Scope] = [*plan.folds] or [SERVED]
     described, scores = [], {}
-    for name, parts in fitted.items():
-        failed = next(
-            (each["result"]["failed"] for each in parts if each["result"]["failed"]), None
-        )
+    for name in asked["algorithms"]:
+        parts = [
+            each
+            for each in finished
+            if each["spec"]["what"] == CONTROL and each["spec"]["algorithm"] == name
+        ]
+        if not parts:
+            continue
+        fitted = controls.find_judged(parts, len(judged))
+        failed = None
+        if not fitted:
+            failed = next(each["result"]["failed"] for each in parts if each["result"]["failed"])
+        of_first = (fitted or parts)[0]["result"]
         described.append(
             {
                 "algorithm": name,
                 "parameters": parts[0]["spec"]["parameters"],
-                "fit_seconds": sum(each["result"]["seconds"] for each in parts),
+                "fit_seconds": sum(each["result"]["seconds"] for each in fitted),
                 "failed": failed,
+                "rows": of_first.get("rows"),
+                "of_rows": of_first.get("of"),
             }
         )
-        if failed is None:
-            files = {scope_of(each["spec"]): each["result"]["files"] for each in parts}
-            judged = plan.folds if plan.folds else [SERVED]
+        if fitted:
+            files = {scope_of(each["spec"]): each["result"]["files"] for each in fitted}
             scores[name] = np.concatenate([np.load(files[it][SCORES_FILE]) for it in judged])
-    found = {"controls": described, "skipped": asked["skipped"]}
+    skipped = asked["skipped"]
+    if asked["algorithms"] and not described:
+        budget = spec["algorithm"]["parameters"]["budget_seconds"]
+        skipped = f"search and last fit left nothing of the budget of {budget:g} s"
+    found = {"controls": described, "skipped": skipped}
     entries = _table(bench).entries(plan.folds) if scores else None
     return found | controls.judge(spec["objective"], entries, chosen, scores)
 
@@ -162,9 +174,14 @@ def _note_empty(names: list[str]) -> list[str]:
     return [f"{len(names)} features have no value in the training part: {shown}"]
 
 
-def _note_failed(compared: Json | None) -> list[str]:
-    return [
-        f"the control {control['algorithm']} could not be fitted: {control['failed']}"
-        for control in (compared or {"controls": []})["controls"]
-        if control["failed"]
-    ]
+def _note_controls(compared: Json | None) -> list[str]:
+    notes = []
+    for control in (compared or {"controls": []})["controls"]:
+        name, rows, of_rows = (control[key] for key in ("algorithm", "rows", "of_rows"))
+        if control["failed"]:
+            notes.append(f"the control {name} could not be fitted: {control['failed']}")
+        elif rows is not None and rows < of_rows:
+            notes.append(
+                f"the control {name} was fitted on {rows:,} of {of_rows:,} rows, to take little time"
+            )
+    return notes

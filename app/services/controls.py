@@ -1,12 +1,16 @@
 """Controls: plain algorithms on the same divisions, and whether the chosen ranker beats them beyond chance.
 
-A ranker that is no better than logistic regression is not worth its trouble, and a curve alone does not say so. Unless
-the job says otherwise they are fitted where they cost little: up to `MOST_CELLS` rows times features times fits.
+A ranker that is no better than logistic regression is not worth its trouble, and a curve alone does not say so. But
+nobody waits for a baseline: controls come after the fits that were asked for, and take a tenth of their time, or half a
+second; of the budget of `auto` what is left, a tenth of it at most. Where all rows would take longer they learn from a
+sample of them, which is named. How long they take is tried out on few rows, then on more.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +18,7 @@ import numpy as np
 from app.db.validation_tables import ModelControls
 from app.services.entries import LEVEL, Entries
 from app.services.objectives import WHOLE, window_of
+from app.services.search import AUTO
 from app.services.trials.bipartite import windows_of
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
@@ -25,33 +30,92 @@ if TYPE_CHECKING:
 
 CONTROLS = ("logistic", "auc_svm")
 
-MOST_CELLS = 10_000_000
-"""Some five seconds for both; larger tables have controls where the job asks for them."""
+SHARE = 0.1
+"""Of the time that a job's fits took, what its controls may take beside."""
+
+LEAST_SECONDS = 0.5
+"""What they may take however short the fits were."""
+
+FIRST_ROWS, GROWTH = 2_000, 8
+"""Rows of the first try, and how many times more are tried at a time, so that each try foretells the next."""
+
+LATE = 1.5
+"""Times the seconds that are left for it, after which a fit is given up."""
 
 CHOSEN = "chosen"
 
 Json = dict[str, Any]
 
 
-def resolve(asked: bool | None, *, kind: str, validation: Mapping[str, Any], cells: int) -> Json:
-    """Say which controls a job fits, and why none where it was not told so.
+def resolve(asked: bool | None, *, kind: str, validation: Mapping[str, Any]) -> Json:
+    """Say which controls a job fits, why none where it was not told so, and which share of its time they may take.
 
-    `cells` are the rows of the table times its features, `asked` is what the job says: true, false, or nothing.
+    `asked` is what the job says: true, for all rows whatever it takes, false, or nothing.
     """
     skipped = None
     if kind != "bipartite":
         skipped = f"controls rank rows with one label, the dataset is of kind {kind}"
     elif validation["method"] == "none":
         skipped = "controls are compared on rows held out, and validation.method is none"
-    elif asked is None:
-        fits = validation.get("folds", 1) * validation.get("repeats", 1)
-        if cells * fits > MOST_CELLS:
-            skipped = (
-                f"rows × features × fits are {cells * fits:,}, more than {MOST_CELLS:,}: "
-                'ask for controls by "controls": true'
-            )
     fitted = CONTROLS if asked is not False and skipped is None else ()
-    return {"algorithms": list(fitted), "skipped": None if asked is False else skipped}
+    return {
+        "algorithms": list(fitted),
+        "skipped": None if asked is False else skipped,
+        "share": None if asked else SHARE,
+    }
+
+
+def seconds_for(spec: Mapping[str, Any], spent: float) -> float:
+    """How long a job's controls may take after fits and a search that took so long; nothing is left where not above 0.
+
+    `auto` counts them within its budget.
+    """
+    share = spec["controls"].get("share", SHARE)  # jobs of earlier versions have no such entry
+    seconds = math.inf if share is None else max(share * spent, LEAST_SECONDS)
+    if spec["algorithm"]["name"] == AUTO:
+        budget = spec["algorithm"]["parameters"]["budget_seconds"]
+        seconds = min(seconds, SHARE * budget, budget - spent)
+    return seconds
+
+
+@dataclass(frozen=True)
+class Try:
+    """A fit of a control: the rows that it learnt from, of so many, its seconds, and whether it was given up."""
+
+    rows: int
+    of: int
+    seconds: float
+    late: bool
+
+
+def next_rows(tries: Sequence[Try], of: int, n_scopes: int, left: float) -> int | None:
+    """The rows that a control is to try next, given its tries in the first scope; None where the last will do.
+
+    `left` are the seconds left for it, in all `n_scopes` scopes, each of about `of` rows. A fit takes no longer than in
+    proportion to its rows, or little.
+    """
+    if not tries:
+        return of if math.isinf(left) else min(of, FIRST_ROWS)
+    last = tries[-1]
+    if last.late or last.rows >= of:
+        return None
+    most = last.rows * left / (max(last.seconds, 1e-6) * n_scopes)
+    if most < min(of, 2 * last.rows):
+        return None
+    return int(min(of, most, GROWTH * last.rows))
+
+
+def find_judged(parts: Sequence[Mapping[str, Any]], n_scopes: int) -> list[Mapping[str, Any]]:
+    """Of a control's finished parts those that are compared: on the most rows on which it was fitted in every scope.
+
+    None where there are no such; then some part says why.
+    """
+    found: dict[Any, list[Mapping[str, Any]]] = {}
+    for part in parts:
+        if part["result"]["failed"] is None:
+            found.setdefault(part["spec"].get("rows"), []).append(part)
+    whole = [rows for rows, each in found.items() if len(each) == n_scopes]
+    return found[max(whole, key=lambda rows: math.inf if rows is None else rows)] if whole else []
 
 
 def parameters_of(name: str, spec: Mapping[str, Any]) -> Json:

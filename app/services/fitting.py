@@ -47,6 +47,9 @@ from core.shares import SharedRanker
 ARTIFACT_FILE = "ranker.safetensors"
 MOST_CATEGORIES_SHOWN = 100
 
+# Rows of a fit that only loads kernels.
+FEW = 100
+
 # Selection must not divide the rows as the job's own split does; no job's seed is so great.
 _SALT = 2**32
 
@@ -56,6 +59,10 @@ _MOST_KEPT_CELLS = 20_000_000
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
 Result = TypeVar("Result")
+
+
+class _Late(Exception):
+    """A control has taken too long."""
 
 
 class Bench:
@@ -165,14 +172,31 @@ class Bench:
             return trial
 
     def _control(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
-        """Fit a plain algorithm for comparison; one that refuses the rows is none."""
+        """Fit a plain algorithm for comparison; one that refuses the rows, or takes too long, is none."""
         trial = self.data.trial(scope_of(part))
+        of, seed = len(_bipartite(trial).train.y), self.spec["seed"]
+        learning, rows = trial, part.get("rows")
+        if rows is not None:
+            learning = trial.thinned(rows / of, seed)
+        learnt_from = {"rows": len(_bipartite(learning).train.y), "of": of}
+        until = time.perf_counter() + (part.get("seconds") or math.inf)
+
+        def told(step: int, of: int, info: Mapping[str, float]) -> None:
+            callback(step, of, info)
+            if time.perf_counter() > until:
+                raise _Late
+
         try:
-            ranker, seconds, _ = _fit([part], trial, callback)
+            if rows is not None:  # that kernels are loaded is not to count
+                _fit([part], trial.thinned(min(1.0, FEW / of), seed), told)
+            ranker, seconds, _ = _fit([part], learning, told)
+        except _Late:
+            failed = f"it took more than {part['seconds']:.3g} s on {learnt_from['rows']:,} rows"
+            return learnt_from | {"failed": failed, "late": True, "seconds": part["seconds"]}
         except CoreError as error:
-            return {"failed": str(error), "seconds": 0.0}
+            return learnt_from | {"failed": str(error), "late": False, "seconds": 0.0}
         np.save(folder / SCORES_FILE, _bipartite(trial).scores_of(ranker, "validation"))
-        return {"failed": None, "seconds": seconds}
+        return learnt_from | {"failed": None, "late": False, "seconds": seconds}
 
     def _share(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
         """Fit some of the pieces of a ranker that another part will join."""

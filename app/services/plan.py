@@ -7,7 +7,7 @@ by. Under cross-validation there is a scope (repeat, fold) besides for each divi
 chosen; then what was chosen is fitted on all of them (part `fit`) and scores the scope's rows to judge by. So rows by
 which anything is judged have chosen nothing, whatever the job searches. A large fit that is alone may be divided: parts
 `share` before the part `fit`, which joins them. Parts `control` fit plain algorithms on the same divisions, for
-comparison.
+comparison, after all else: by then it is known what time there is for them.
 
 `Plan.next` is pure: what comes next depends on the job's spec and on what has been found, so that whoever runs the
 parts may ask again after a crash, in another process.
@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from app.services import search
-from app.services.controls import parameters_of
+from app.services.controls import (
+    FIRST_ROWS,
+    LATE,
+    LEAST_SECONDS,
+    Try,
+    next_rows,
+    parameters_of,
+    seconds_for,
+)
 from app.services.divisions import CROSS_VALIDATION
 from app.services.shares import SHARE_FILE, STAGE_SHARE, divide_fit
 from app.services.trials.inner import Inner
@@ -108,11 +116,11 @@ class Plan:
         `finished` holds `stage`, `part`, `spec` and `result` of every part so far, in order. A fit that is alone is
         divided into shares of at least so many pieces.
         """
-        parts = [] if finished else self._controls()
+        parts: list[Json] = []
         done = _by_scope(finished)
         for scope in self._scopes:
             parts += self._next_of(scope, done[scope], math.inf if self.folds else least_pieces)
-        return parts
+        return parts or self._controls(finished)
 
     def chosen(self, scope: Scope, finished: Sequence[Mapping[str, Any]]) -> Chosen:
         """What a scope's search ended in, once it has."""
@@ -191,17 +199,67 @@ class Plan:
             self._tried[number] = _tried(each)
         return self._tried[number]
 
-    def _controls(self) -> list[Json]:
-        return [
-            _part(CONTROL, scope, algorithm=name, parameters=parameters_of(name, self._spec))
-            for scope in self._scopes[1:] or [SERVED]
-            for name in self._spec.get("controls", {}).get("algorithms", ())
-        ]
+    def _controls(self, finished: Sequence[Mapping[str, Any]]) -> list[Json]:
+        """The next fits of controls: one after the other, each on more rows, as far as their time goes."""
+        names = self._spec.get("controls", {}).get("algorithms", ())
+        if not names:
+            return []
+        own = [each for each in finished if each["spec"]["what"] == CONTROL]
+        spent = sum(
+            each["result"]["elapsed"] for each in finished if each["spec"]["what"] != CONTROL
+        )
+        seconds = seconds_for(self._spec, spent)
+        if not own and seconds <= 0.0:
+            return []
+        left = seconds - sum(each["result"]["elapsed"] for each in own)
+        for place, name in enumerate(names):
+            tried = [each for each in own if each["spec"]["algorithm"] == name]
+            if parts := self._next_control(name, tried, left / (len(names) - place)):
+                return parts
+        return []
+
+    def _next_control(
+        self, name: str, tried: Sequence[Mapping[str, Any]], left: float
+    ) -> list[Json]:
+        """Tries in the first of the scopes that are judged, until the rows are chosen; then the other scopes."""
+        first, *others = self._scopes[1:] or [SERVED]
+        if any(each["result"]["failed"] and not each["result"].get("late") for each in tried):
+            return []
+        of = self._rows.counts(first)[0]
+        here = [each for each in tried if scope_of(each["spec"]) == first]
+        done = {scope_of(each["spec"]) for each in tried}
+        rows = None
+        if not done.intersection(others):
+            tries = [_try_of(each, of) for each in here]
+            rows = next_rows(tries, of, 1 + len(others), left)
+            if rows is not None and (rows < of or rows > FIRST_ROWS):
+                return [self._control(name, first, rows if rows < of else None, left)]
+            if rows is not None:  # so few that all scopes are fitted at once
+                return [self._control(name, it, None, left) for it in (first, *others)]
+        sound = [each for each in here if not each["result"].get("late")]
+        if not sound:
+            return []
+        chosen = sound[-1]["spec"].get("rows")
+        return [self._control(name, it, chosen, left) for it in others if it not in done]
+
+    def _control(self, name: str, scope: Scope, rows: int | None, left: float) -> Json:
+        """A control's fit on so many rows, or on all; given up where it takes much longer than there is time for."""
+        seconds = None if math.isinf(left) else LATE * max(left, LEAST_SECONDS)
+        parameters = parameters_of(name, self._spec)
+        return _part(
+            CONTROL, scope, algorithm=name, parameters=parameters, rows=rows, seconds=seconds
+        )
+
+
+def _try_of(finished: Mapping[str, Any], of: int) -> Try:
+    result = finished["result"]
+    rows = finished["spec"].get("rows")
+    return Try(of if rows is None else rows, of, result["seconds"], bool(result.get("late")))
 
 
 def seconds_of(done: Sequence[Mapping[str, Any]]) -> float:
-    """What the search of a scope has taken: all its parts but the fit that came of it, and its shares."""
-    searching = [each for each in done if each["spec"]["what"] not in {SHARE, FIT}]
+    """What the search of a scope has taken: all its parts but the fit that came of it, its shares, and controls."""
+    searching = [each for each in done if each["spec"]["what"] not in {SHARE, FIT, CONTROL}]
     return float(sum(each["result"]["elapsed"] for each in searching))
 
 
@@ -232,7 +290,7 @@ class StageProgress:
         counted = [number for number, part in enumerate(parts) if part["what"] != CONTROL]
         self._place = {number: place for place, number in enumerate(counted)}
         self._start = start
-        self._share = (1.0 - start) * share_of(parts) / len(counted)
+        self._share = (1.0 - start) * share_of(parts) / max(len(counted), 1)
         self._callback = callback
 
     def of_part(self, number: int) -> Callback:

@@ -131,7 +131,6 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
             request.controls,
             kind=dataset.kind,
             validation=validation,
-            cells=(dataset.rows or 0) * suitability.count_features(dataset),
         ),
         "seed": request.seed,
         "label_noise": request.label_noise,

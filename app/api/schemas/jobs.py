@@ -19,7 +19,6 @@ from app.api.schemas.common import (
 from app.api.schemas.selection import Holdout, Search, Validation
 from app.db.tables import Job as JobRow
 from app.db.tables import JobState
-from app.services import controls
 from app.services.submission import NAME_PATTERN, TrainRequest, refuse_unknown_methods
 
 DAY = 86_400.0
@@ -103,7 +102,8 @@ class JobRequest(Body):
     controls: bool | None = Field(
         default=None,
         description="Whether logistic regression and an SVM for the AUC are fitted on the same divisions, for "
-        f"comparison. Default: where rows × features × fits are at most {controls.MOST_CELLS:,}.",
+        "comparison, after it. Default: yes, in a tenth of the job's time, else on a sample of the rows, which is "
+        "named; true: on all rows, whatever it takes. `auto` counts them within its budget.",
     )
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     label_noise: Annotated[float, Field(ge=0, lt=0.5)] | None = Field(
@@ -177,7 +177,11 @@ class Job(Resource):
                     "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
                     "validation": {"method": "holdout", "fraction": 0.25},
                     "search": None,
-                    "controls": {"algorithms": ["logistic", "auc_svm"], "skipped": None},
+                    "controls": {
+                        "algorithms": ["logistic", "auc_svm"],
+                        "skipped": None,
+                        "share": 0.1,
+                    },
                     "seed": 0,
                     "label_noise": None,
                     "timeout_seconds": 3600,
@@ -223,7 +227,8 @@ class Job(Resource):
     validation: dict[str, Any] | None
     search: dict[str, Any] | None
     controls: dict[str, Any] | None = Field(
-        description="`algorithms` that are fitted for comparison, and why they are `skipped` where they are."
+        description="`algorithms` that are fitted for comparison, why they are `skipped` where they are, and the "
+        "`share` of the job's time that they may take; null for as long as it takes."
     )
     seed: int | None
     label_noise: float | None

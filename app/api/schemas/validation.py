@@ -82,6 +82,14 @@ class Control(Resource):
     parameters: dict[str, Any]
     fit_seconds: float = Field(description="Of all folds.")
     failed: str | None = Field(description="Why it could not be fitted.")
+    rows: int | None = Field(
+        default=None,
+        description="Rows that it learnt from, in the first fold; null for models of earlier versions.",
+    )
+    of_rows: int | None = Field(
+        default=None,
+        description="Rows that it could have learnt from: more than `rows` of a sample.",
+    )
 
 
 class Window(Resource):
@@ -108,6 +116,8 @@ class Controls(Resource):
                             "parameters": {"C": 1.0, "standardize": True},
                             "fit_seconds": 0.01,
                             "failed": None,
+                            "rows": 20_000,
+                            "of_rows": 120_000,
                         }
                     ],
                     "windows": [

@@ -20,12 +20,19 @@ def controls(found: ModelControls, beats: bool | None) -> list[Block]:
     if found.windows:
         head = ["measure", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
         blocks.append(Table(head, list(_rows(found))))
-    failed = [control for control in found.controls if control["failed"]]
-    if failed:
-        blocks.append(
-            Items([f"{each['algorithm']} could not be fitted: {each['failed']}" for each in failed])
-        )
+    if said := [line for each in found.controls if (line := _said_of(each))]:
+        blocks.append(Items(said))
     return blocks
+
+
+def _said_of(control: Json) -> str | None:
+    """That a control failed, or learnt from a sample; models of earlier versions have no figures of rows."""
+    if control["failed"]:
+        return f"{control['algorithm']} could not be fitted: {control['failed']}"
+    rows, of_rows = control.get("rows"), control.get("of_rows")
+    if rows is not None and rows < of_rows:
+        return f"{control['algorithm']} was fitted on {rows:,} of {of_rows:,} rows"
+    return None
 
 
 def _verdict(found: ModelControls, beats: bool | None) -> Iterator[str]:

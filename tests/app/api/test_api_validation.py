@@ -23,7 +23,11 @@ def cross_validated(service: Service, client: httpx.Client) -> dict[str, Any]:
     job = service.train(client, service.upload(client, table(150)), validation=FOLDS)
     assert job["state"] == "succeeded", job
     assert job["validation"] == FOLDS
-    assert job["controls"] == {"algorithms": ["logistic", "auc_svm"], "skipped": None}
+    assert job["controls"] == {
+        "algorithms": ["logistic", "auc_svm"],
+        "skipped": None,
+        "share": 0.1,
+    }
     model: dict[str, Any] = client.get("/v1/models/churn").json()
     return model
 
@@ -78,6 +82,7 @@ def test_what_comes_of_folds_is_approximate_and_compared_with_controls(
     assert found["beats"] is model["beats_controls"]
     assert found["decided_on"] == {"fpr_min": 0.0, "fpr_max": 1.0}
     assert [control["failed"] for control in found["controls"]] == [None, None]
+    assert all(0 < control["rows"] == control["of_rows"] for control in found["controls"])
     assert [w["fpr_max"] for w in found["windows"]] == [1.0, 0.05]
     for control in found["windows"][0]["controls"]:
         difference = control["difference"]
@@ -91,7 +96,7 @@ def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
     job = service.train(client, dataset_id, algorithm=algorithm, controls=False)
     assert job["state"] == "succeeded", job
     assert job["algorithm"] == algorithm
-    assert job["controls"] == {"algorithms": [], "skipped": None}
+    assert job["controls"] == {"algorithms": [], "skipped": None, "share": 0.1}
     model = client.get("/v1/models/churn").json()
     board = client.get("/v1/models/churn/leaderboard").json()
     assert model["algorithm"] == algorithm | {"members": board["members"]}

@@ -25,7 +25,7 @@ from core.ranker import Ranker
 from core.registry import ALGORITHMS
 
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
-CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None}
+CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": 0.1}
 
 
 def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any]:

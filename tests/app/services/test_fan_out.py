@@ -37,7 +37,7 @@ SEAMS = [
     "claim=kill@3",
     "adopted=kill",  # a part's file is there, and no row names it
     "finish=kill@3",
-    "finished=kill@4",
+    "finished=kill@2",
     "join=kill",
     "fan_out=kill",
     "join=kill",
@@ -128,7 +128,7 @@ def test_killed_at_every_seam_it_ends_with_one_model_the_same_as_in_one_process(
         made = select(func.count()).select_from(Model).where(Model.job_id == job.id)
         assert session.scalar(made) == 1
     assert parts_of(bench, inline) == []
-    assert parts_of(bench, done) == [(0, "succeeded", 18), (1, "succeeded", 4)]
+    assert parts_of(bench, done) == [(0, "succeeded", 12), (1, "succeeded", 4)]
     fractions = [
         event.data["fraction"]
         for event in jobs.events(bench.db, OWNER, job.id, limit=200)
@@ -153,8 +153,8 @@ class TestWhenToShare:
         job = bench.submit(bench.ready(table()), validation=validation)
         assert work(sharing(bench, cells)) == 0
         assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
-        # Controls go with the fits, and do not count.
-        assert parts_of(bench, job) == ([(0, "succeeded", 10)] if shared else [])
+        # Controls come after, and do not count.
+        assert parts_of(bench, job) == ([(0, "succeeded", 4)] if shared else [])
 
     def test_small_fits_go_several_to_a_part(self, bench: Workbench) -> None:
         asked = {
@@ -165,11 +165,11 @@ class TestWhenToShare:
         dataset = bench.ready(table())
         inline = bench.work_on(dataset, **asked)
         job = bench.submit(dataset, **asked)
-        # Four tryouts in each of six scopes, and ten controls; then a fit for each scope.
+        # Four tryouts in each of six scopes; then a fit for each scope. The controls stay in the job itself.
         assert work(sharing(bench, cells=24 * 360)) == 0
         done = jobs.get(bench.db, OWNER, job.id)
         assert done.state == "succeeded", done.error
-        assert parts_of(bench, job) == [(0, "succeeded", 34 // 2), (1, "succeeded", 6 // 2)]
+        assert parts_of(bench, job) == [(0, "succeeded", 24 // 2), (1, "succeeded", 6 // 2)]
         assert learnt(bench, done) == learnt(bench, inline)
 
     def test_one_fit_and_its_controls_stay_in_one_process(self, bench: Workbench) -> None:
@@ -208,9 +208,9 @@ class TestOneLargeFit:
     @pytest.mark.parametrize(
         ("asked", "seams", "stages"),
         [
-            # two controls and three shares, the second of which leaves a file that no row names
-            (FOREST, ["adopted=kill@4", "join=kill"], [5]),
-            (SEARCHED_FOREST, [], [4, 3]),
+            # three shares, the second of which leaves a file that no row names
+            (FOREST, ["adopted=kill@2", "join=kill"], [3]),
+            (SEARCHED_FOREST, [], [2, 3]),
         ],
     )
     def test_it_is_the_fit_of_one_process(
@@ -236,7 +236,7 @@ class TestOneLargeFit:
         job = bench.submit(bench.ready(table()), validation=validation, **FOREST)
         assert work(sharing(bench)) == 0
         assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
-        assert parts_of(bench, job) == [(0, "succeeded", 7)]  # three fits, two controls a fold
+        assert parts_of(bench, job) == [(0, "succeeded", 3)]
 
     def test_a_share_is_worth_a_job(self) -> None:
         def sizes(n_trees: int, least: float) -> list[int]:

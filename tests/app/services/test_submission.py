@@ -9,7 +9,7 @@ from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.db.tables import Dataset
 from app.errors import Conflict, Invalid, NotFound, ServiceError
-from app.services import controls, jobs, submission
+from app.services import jobs, submission
 from app.services.submission import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
@@ -171,21 +171,13 @@ def test_auto_has_the_time_that_its_budget_needs(bench: Workbench, dataset: Data
     assert spec["model_name"] == "auto"
 
 
-def test_controls_are_fitted_where_they_cost_little(
-    bench: Workbench, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+def test_controls_may_take_a_share_unless_they_are_asked_for(
+    bench: Workbench, dataset: Dataset
 ) -> None:
     both = ["logistic", "auc_svm"]
-    assert check(bench, dataset.id)["controls"] == {"algorithms": both, "skipped": None}
-    off = check(bench, dataset.id, controls=False)["controls"]
-    assert off == {"algorithms": [], "skipped": None}
-    monkeypatch.setattr(controls, "MOST_CELLS", 569 * 30 * 4)
-    folds = {"method": "cross_validation", "folds": 5, "repeats": 1}
-    left_out = check(bench, dataset.id, validation=folds)["controls"]
-    assert left_out["algorithms"] == []
-    assert "are 85,350, more than 68,280" in left_out["skipped"]
-    assert check(bench, dataset.id, validation=folds, controls=True)["controls"] == {
-        "algorithms": both,
-        "skipped": None,
-    }
+    few = {"algorithms": both, "skipped": None, "share": 0.1}
+    assert check(bench, dataset.id)["controls"] == few
+    assert check(bench, dataset.id, controls=True)["controls"] == few | {"share": None}
+    assert check(bench, dataset.id, controls=False)["controls"] == few | {"algorithms": []}
     none = check(bench, dataset.id, validation={"method": "none"}, controls=True)["controls"]
     assert (none["algorithms"], "validation.method is none" in none["skipped"]) == ([], True)

@@ -1,0 +1,246 @@
+"""Controls: after the fits, in a tenth of their time, on a sample where all rows would take longer."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_cross_validation import CONTROLS, noisy, payload
+
+from app.services import controls, fitting, training
+from app.services.controls import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, Try, next_rows
+from app.services.plan import CONTROL, FIT, Fold, Plan, Scope
+
+HOLDOUT = {"method": "holdout", "fraction": 0.25}
+FOLDS = {"method": "cross_validation", "folds": 3}
+Json = dict[str, Any]
+
+
+def spec_of(validation: Json = HOLDOUT, share: float | None = SHARE, **given: Any) -> Json:
+    asked: Json = {
+        "algorithm": {"name": "rankboost", "parameters": {}},
+        "validation": validation,
+        "search": None,
+        "controls": CONTROLS | {"share": share},
+        "seed": 3,
+    }
+    return asked | given
+
+
+class Rows:
+    """So many rows in each scope, of which nothing else is asked."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def counts(self, scope: Scope) -> tuple[int, int]:
+        return self._n, self._n // 10
+
+    def held_out(self, *asked: Any) -> Any:
+        raise AssertionError(asked)
+
+
+def act(
+    spec: Json, n: int, fit_seconds: float, cost: Callable[[str, int], float | None]
+) -> tuple[list[Json], Plan]:
+    """Run a plan with fits that take `fit_seconds`, and controls that take what `cost` says, None: too long."""
+    finished: list[Json] = []
+    while parts := Plan(spec, Rows(n)).next(finished):  # anew each time: it is pure
+        stage = finished[-1]["stage"] + 1 if finished else 0
+        for number, part in enumerate(parts):
+            result: Json = {"elapsed": fit_seconds, "seconds": fit_seconds, "failed": None}
+            if part["what"] == CONTROL:
+                seconds = cost(part["algorithm"], part["rows"] or n)
+                late = seconds is None
+                taken = part["seconds"] if seconds is None else seconds
+                result = {"elapsed": taken, "seconds": taken, "late": late}
+                result["failed"] = "it took too long" if late else None
+            finished.append({"stage": stage, "part": number, "spec": part, "result": result})
+        assert len(finished) < 200
+    return finished, Plan(spec, Rows(n))
+
+
+def of_controls(finished: list[Json]) -> list[tuple[str, Scope, int | None]]:
+    return [
+        (each["spec"]["algorithm"], each["spec"]["scope"], each["spec"]["rows"])
+        for each in finished
+        if each["spec"]["what"] == CONTROL
+    ]
+
+
+def taken_by_controls(finished: list[Json]) -> float:
+    return sum(each["result"]["elapsed"] for each in finished if each["spec"]["what"] == CONTROL)
+
+
+def linear(per_row: float) -> Callable[[str, int], float]:
+    return lambda name, rows: per_row * rows
+
+
+@pytest.mark.parametrize("validation", [HOLDOUT, FOLDS])
+def test_controls_come_after_every_fit(validation: Json) -> None:
+    finished, _ = act(spec_of(validation), 1000, 1.0, linear(1e-5))
+    whats = [each["spec"]["what"] for each in finished]
+    n_fits = 1 if validation is HOLDOUT else 4
+    assert whats[:n_fits] == [FIT] * n_fits
+    judged = [None] if validation is HOLDOUT else [[0, 0], [0, 1], [0, 2]]
+    assert of_controls(finished) == [
+        (name, scope, None) for name in CONTROLS["algorithms"] for scope in judged
+    ]
+
+
+def test_a_large_table_is_tried_on_few_rows_then_on_all() -> None:
+    finished, _ = act(spec_of(), 100_000, 60.0, linear(1e-5))
+    tries = [FIRST_ROWS, GROWTH * FIRST_ROWS, None]
+    assert of_controls(finished) == [
+        (name, None, rows) for name in CONTROLS["algorithms"] for rows in tries
+    ]
+
+
+def test_all_rows_whatever_it_takes_where_they_are_asked_for() -> None:
+    finished, _ = act(spec_of(share=None), 100_000, 1.0, linear(1.0))
+    assert of_controls(finished) == [(name, None, None) for name in CONTROLS["algorithms"]]
+    assert all(
+        each["spec"]["seconds"] is None for each in finished if each["spec"]["what"] == CONTROL
+    )
+
+
+@given(
+    st.sampled_from([HOLDOUT, FOLDS]),
+    st.integers(200, 2_000_000),
+    st.floats(0.0, 1000.0),
+    st.floats(-7.0, -4.0),
+    st.floats(0.0, 0.02),
+)
+def test_they_take_a_tenth_of_the_fits_time_or_half_a_second(
+    validation: Json, n: int, fit_seconds: float, power: float, fixed: float
+) -> None:
+    per_row = 10.0**power
+    finished, _ = act(spec_of(validation), n, fit_seconds, lambda _, k: fixed + per_row * k)
+    n_fits, n_judged = (1, 1) if validation is HOLDOUT else (4, 3)
+    allowed = max(SHARE * fit_seconds * n_fits, LEAST_SECONDS)
+    first = 2 * n_judged * (fixed + per_row * min(n, FIRST_ROWS))  # however short the time
+    assert taken_by_controls(finished) <= max(1.4 * allowed, allowed + first)
+    for name in CONTROLS["algorithms"]:
+        parts = [each for each in finished if each["spec"].get("algorithm") == name]
+        judged = controls.find_judged(parts, n_judged)
+        assert len(judged) == n_judged
+        rows = {each["spec"]["rows"] for each in judged}
+        assert len(rows) == 1
+        if 6 * n_judged * (fixed + per_row * n) + 3 * first < allowed:  # there is time for all
+            assert rows == {None}
+
+
+def test_a_try_that_takes_too_long_leaves_the_one_before() -> None:
+    finished, _ = act(
+        spec_of(), 100_000, 60.0, lambda _, rows: 0.01 if rows <= FIRST_ROWS else None
+    )
+    for name in CONTROLS["algorithms"]:
+        parts = [each for each in finished if each["spec"].get("algorithm") == name]
+        assert [each["spec"]["rows"] for each in parts] == [FIRST_ROWS, GROWTH * FIRST_ROWS]
+        (judged,) = controls.find_judged(parts, 1)
+        assert judged["spec"]["rows"] == FIRST_ROWS
+    finished, _ = act(spec_of(), 100_000, 60.0, lambda *_: None)
+    assert of_controls(finished) == [(name, None, FIRST_ROWS) for name in CONTROLS["algorithms"]]
+
+
+def test_a_control_that_is_late_in_one_fold_is_none() -> None:
+    late: Fold = (0, 2)
+    parts = [
+        {
+            "spec": {"scope": fold, "rows": FIRST_ROWS},
+            "result": {"failed": "it took too long" if fold == late else None},
+        }
+        for fold in [(0, 0), (0, 1), late]
+    ]
+    assert controls.find_judged(parts, 3) == []
+
+
+def auto(budget: float) -> Json:
+    return {"algorithm": {"name": "auto", "parameters": {"budget_seconds": budget}}}
+
+
+@pytest.mark.parametrize(
+    ("spent", "share", "seconds"),
+    [
+        (0.0, SHARE, LEAST_SECONDS),
+        (200.0, SHARE, 20.0),
+        (7.0, None, math.inf),
+    ],
+)
+def test_seconds_of_a_plain_job(spent: float, share: float | None, seconds: float) -> None:
+    assert controls.seconds_for(spec_of(share=share), spent) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("share", [SHARE, None])
+@pytest.mark.parametrize(("spent", "seconds"), [(1.0, 3.0), (29.0, 1.0), (29.9, 0.1), (31.0, -1.0)])
+def test_auto_leaves_controls_what_is_left_a_tenth_at_most(
+    share: float | None, spent: float, seconds: float
+) -> None:
+    found = controls.seconds_for(spec_of(share=share, **auto(30.0)), spent)
+    least = LEAST_SECONDS if share and spent == 1.0 else seconds
+    assert found == pytest.approx(least)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.0, 100.0), st.floats(-5.0, 50.0))
+def test_tries_grow_and_end(rows: int, of: int, seconds: float, left: float) -> None:
+    rows = min(rows, of)
+    more = next_rows([Try(rows, of, seconds, False)], of, 2, left)
+    if more is not None:
+        assert rows < more <= min(of, GROWTH * rows)
+        assert 2 * more * seconds / rows <= left * (1 + 1e-9) + 1e-9
+    assert next_rows([Try(rows, of, seconds, True)], of, 2, left) is None
+    assert next_rows([Try(of, of, 0.0, False)], of, 1, math.inf) is None
+
+
+def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fitted by the job itself, on rows that are drawn by its seed."""
+    monkeypatch.setattr("app.services.controls.FIRST_ROWS", 60)
+    monkeypatch.setattr("app.services.plan.FIRST_ROWS", 60)
+    monkeypatch.setattr("app.services.controls.LEAST_SECONDS", 1e-9)
+    drawn = []
+    whole = fitting._fit
+
+    def fit(members: Any, trial: Any, callback: Any) -> Any:
+        drawn.append((members[0]["algorithm"], len(trial.train.y)))
+        return whole(members, trial, callback)
+
+    monkeypatch.setattr(fitting, "_fit", fit)
+    monkeypatch.setattr("app.services.plan.LEAST_SECONDS", 100.0)  # none is given up
+    job = payload(tmp_path, noisy(), controls=CONTROLS, validation=HOLDOUT)
+    found = training.run(job, lambda step, of, info: None)
+    described = found["controls"]["controls"]
+    assert [each["algorithm"] for each in described] == CONTROLS["algorithms"]
+    for each in described:
+        assert each["failed"] is None
+        assert 60 <= each["rows"] <= 62 < each["of_rows"] == 180
+        note = f"the control {each['algorithm']} was fitted on {each['rows']} of 180 rows"
+        assert any(note in warning for warning in found["warnings"])
+    assert next(name for name, _ in drawn) == "rankboost"
+    assert {rows for name, rows in drawn if name != "rankboost"} <= {60, 61, 62, 100, 101, 102}
+    again = payload(tmp_path, noisy(), controls=CONTROLS, validation=HOLDOUT)
+    windows = training.run(again, lambda step, of, info: None)["controls"]["windows"]
+    assert windows == found["controls"]["windows"]
+
+
+def test_a_control_that_takes_too_long_is_said_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.plan.LATE", 1e-12)
+    job = payload(tmp_path, noisy(), controls=CONTROLS, validation=HOLDOUT)
+    found = training.run(job, lambda step, of, info: None)
+    for each in found["controls"]["controls"]:
+        assert "it took more than" in each["failed"]
+        assert "s on 180 rows" in each["failed"]
+    assert found["controls"]["windows"] == []
+
+
+def test_a_budget_that_is_spent_leaves_none(tmp_path: Path) -> None:
+    job = payload(tmp_path, noisy(120), controls=CONTROLS, validation=HOLDOUT, **auto(0.01))
+    found = training.run(job, lambda step, of, info: None)
+    assert found["controls"]["controls"] == []
+    assert "left nothing of the budget of 0.01 s" in found["controls"]["skipped"]
+    assert np.isfinite(found["parts"]["validation"]["auc"]["value"])
