@@ -52,7 +52,7 @@ Scope = Fold | None
 SERVED: Scope = None
 SCORES_FILE = "scores.npy"
 
-LEAST_LEFT, LEAST_SECONDS = 0.1, 1.0
+LEAST_LEFT, LEAST_FIT_SECONDS = 0.1, 1.0
 """Of a budget, and in seconds, what the fit that is served has in any case."""
 
 STEPS = 1000
@@ -155,7 +155,7 @@ class Plan:
         budget = search.budget_of(self._spec, len(self._scopes))
         if budget is None:
             return {}
-        return {"limit": max(budget - seconds_of(done), LEAST_LEFT * budget, LEAST_SECONDS)}
+        return {"limit": max(budget - seconds_of(done), LEAST_LEFT * budget, LEAST_FIT_SECONDS)}
 
     def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Tryout] | Chosen:
         from core.selection import Chosen, Member
