@@ -213,7 +213,9 @@ class Bench:
             ranker, seconds, notes = _join(part["members"], shares, trial)
         else:
             told = _ends_in(callback, part.get("limit"))
-            ranker, seconds, notes = _fit(part["members"], trial, told)
+            rows = part.get("rows", 1.0)
+            learning = trial if rows == 1.0 else _bipartite(trial).thinned(rows, self.spec["seed"])
+            ranker, seconds, notes = _fit(part["members"], learning, told)
         if scope is SERVED:
             return self._serve(ranker, trial, folder) | {"seconds": seconds, "notes": notes}
         fold = _bipartite(trial)

@@ -140,6 +140,9 @@ class Plan:
         step = self._choose(scope, done)
         if isinstance(step, Chosen):
             members = [asdict(member) for member in step.members]
+            if step.rows < 1.0:
+                limit = self._limit(done)
+                return [_part(FIT, scope, members=members, rows=step.rows, **limit)]
             if shares := [_share_of_fit(each) for each in done if each["spec"]["what"] == SHARE]:
                 return [_part(FIT, scope, members=members, shares=shares)]
             ranges = divide_fit(members, least_pieces)

@@ -61,7 +61,7 @@ FURTHER = 3.0
 PATH_SHARES = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 PATIENT_LEARNING, PATIENCE = 4.0, (20, 120)
 """Learning, and least and most rounds, without a gain before a fit ends."""
-LEAST_ROUNDS, MOST_ROUNDS = 25, 5_000
+LEAST_ROUNDS, MOST_UNTRIED, MOST_ROUNDS = 25, 400, 5_000
 ROUNDS_FORESEEN = 3
 """A fit may have so many times the rounds that are foreseen to fit in; its limit ends it."""
 FIRST_SHARE, FIRST_SHARE_FOLDS = 0.12, 0.2
@@ -74,8 +74,14 @@ MOST_TRIALS = 60
 SPENT = 0.93
 """Of the budget, what is planned for: the rest is for what cannot be foreseen."""
 OF_FORESEEN = 0.9
-RESERVED, RESERVED_CUT = 4, 2.0
-"""Members whose last fits the search leaves time for; so many times that of one that still gained."""
+LEAST_OF_WANTED = 0.6
+"""Of the rounds that were best, what there must be time for in a last fit on all rows."""
+ROUNDS_WANTED, LEAST_COMPARED = 80, 20_000
+"""While the number of leaves is searched, a fit has so many rounds: where all rows take too long, on fewer of them; and
+rows of them at least."""
+RESERVED, RESERVED_CUT, MOST_RESERVED = 4, 2.0, 0.5
+"""Members whose last fits the search leaves time for; so many times that of one that still gained, but of the budget so
+much at most."""
 
 
 class Auto:
@@ -210,9 +216,9 @@ class Auto:
         order = np.argsort(-field.worth(), kind="stable").tolist()
         as_good = [k for k in order if field.behind(k, order[0]) <= MOST_BEHIND]
         seconds = [self._final_seconds(entries[k]) for k in as_good[:RESERVED]]
-        best = entries[order[0]]
-        if best.contender.kind == BOOSTED and is_cut(best.tried):
+        if entries[order[0]].may_gain:
             last_fits = RESERVED_CUT * max(seconds[: self._at_once])
+            last_fits = min(last_fits, MOST_RESERVED * self._budget)
         else:
             last_fits = max(seconds[0], sum(seconds) / self._at_once)
         trees = [entries[k] for k in order if entries[k].contender.kind == BOOSTED]
@@ -244,8 +250,8 @@ class Auto:
         price = race.price(self._base_leaves)
         n_rounds = round(LEARNING / RATE)
         if price is not None:
-            in_time = (left / self._to_all - price.setup) / price.a_round
-            n_rounds = round(min(max(in_time, LEAST_ROUNDS), n_rounds))
+            in_time = OF_FORESEEN * (left / self._to_all - price.setup) / price.a_round
+            n_rounds = round(min(max(in_time, LEAST_ROUNDS), MOST_UNTRIED))
         parameters = {
             **seeded(contender, self._seed),
             "n_rounds": n_rounds,
@@ -293,7 +299,7 @@ class Auto:
             if any(not race.has(stage, c.name) for c in alive):
                 return alive, stage, share
             alive = advance(alive, race, stage, held, self._judge)
-        return alive, FULL, 1.0
+        return alive, FULL, self._share(race)
 
     def _explore(
         self, race: Race, trees: Sequence[Entry], left: float, search_left: float
@@ -360,6 +366,7 @@ class Auto:
     def _ask(self, race: Race, contenders: Sequence[Contender], limit: float) -> list[Tryout]:
         """Ask for tryouts of boosted trees on all rows and splits, that end together within so many seconds."""
         found = []
+        share = self._share(race)
         waves = math.ceil(len(contenders) * len(self._splits) / self._at_once)
         for contender in contenders:
             rounds = self._affordable(race, contender.leaves, limit, len(contenders))
@@ -375,7 +382,7 @@ class Auto:
                 path = sorted({max(round(share * last), 1) for share in PATH_SHARES})
                 along = replace(contender, path=tuple(path))
             found += [
-                self._tryout(along, FULL, 1.0, limit / waves, split, patience, **run)
+                self._tryout(along, FULL, share, limit / waves, split, patience, **run)
                 for split in self._splits
             ]
         return found
@@ -388,7 +395,18 @@ class Auto:
         if price is None:  # the probe has failed: for want of time, or for another reason
             return 0 if race.ran_out(PROBE) else round(LEARNING / RATE)
         waves = math.ceil(n_contenders * len(self._splits) / self._at_once)
-        return max(int((limit / waves - price.setup) / price.a_round), 0)
+        seconds = limit / waves - price.setup
+        return max(int(seconds / (price.a_round * self._share(race))), 0)
+
+    def _share(self, race: Race) -> float:
+        """Say on which share of the rows rankers are compared: all, unless the time is too short for that."""
+        if (share := race.share) is not None:
+            return share
+        price = race.price(self._base_leaves)
+        if price is None or len(self._splits) > 1:
+            return 1.0
+        rounds = EXPLORING_SHARE * self._budget / price.a_round
+        return min(max(rounds / ROUNDS_WANTED, LEAST_COMPARED / self._n_rows), 1.0)
 
     @property
     def _base_leaves(self) -> int:
@@ -403,8 +421,8 @@ class Auto:
 
     def _final_seconds(self, entry: Entry) -> float:
         """Foresee the seconds of a fit on all training rows, run beside others."""
-        setup = max(one.setup for one in entry.tried)
-        seconds = float(np.mean([one.seconds for one in entry.tried])) - setup
+        setup = max(one.setup for one in entry.tried) / entry.tried[0].tryout.rows
+        seconds = float(np.mean([one.seconds / one.tryout.rows for one in entry.tried])) - setup
         if entry.contender.kind == BOOSTED:
             fitted = float(np.mean([one.fitted for one in entry.tried]))
             seconds *= MORE_ROUNDS * best_rounds(entry.tried) / max(fitted, 1.0)
@@ -416,6 +434,14 @@ class Auto:
         if untried and not race.finished(FULL):
             return self._untried(race, left)
         alive, stage, _ = self._screened(race, held)
+
+        def foreseen(entry: Entry) -> float:
+            """Seconds of the last fit at least: boosted trees may have fewer rows, or rounds, than wanted."""
+            seconds = self._final_seconds(entry)
+            return (
+                seconds * entry.tried[0].tryout.rows / self._to_all if entry.may_gain else seconds
+            )
+
         waiting = frozenset(c.name for c in alive if stage == FULL and not race.has(FULL, c.name))
         ending = Ending(
             self._judge,
@@ -423,29 +449,35 @@ class Auto:
             left,
             self._at_once,
             self.n_repeats,
-            self._final_seconds,
+            foreseen,
             waiting,
         )
         chosen, entries = finish(race, held, ending)
         return self._go_further(chosen, entries, left)
 
     def _go_further(self, chosen: Chosen, entries: Sequence[Entry], left: float) -> Chosen:
-        """Give what was ended while it still gained more rounds, as many as there is time for."""
-        if len(chosen.members) > self._at_once or not all(
-            e.contender.kind == BOOSTED and is_cut(e.tried) for e in entries
-        ):
+        """Fit the last fits to the time where rounds, or rows, were too few for what was tried."""
+        if len(chosen.members) > self._at_once or not all(e.may_gain for e in entries):
             return chosen
+        ratio = OF_FORESEEN * left / max(self._final_seconds(entry) for entry in entries)
+        rows = 1.0
+        if ratio < LEAST_OF_WANTED:  # many rounds on a part of the rows are better than few on all
+            tried = entries[0].tried[0].tryout.rows
+            rows = min(max(ratio, tried), 1.0)
+            ratio = min(max(ratio, LEAST_OF_WANTED * tried) / rows, 1.0)
+        more = min(ratio, FURTHER)
         members = []
-        for member, entry in zip(chosen.members, entries, strict=False):
-            tried = MORE_ROUNDS * best_rounds(entry.tried)
-            a_round = self._final_seconds(entry) / tried
-            n_rounds = min(OF_FORESEEN * left / a_round, FURTHER * tried)
-            n_rounds = max(n_rounds, member.parameters["n_rounds"])
-            members.append(
-                replace(member, parameters={**member.parameters, "n_rounds": round(n_rounds)})
+        for member, entry in zip(chosen.members, entries, strict=True):
+            n_rounds = max(round(more * MORE_ROUNDS * best_rounds(entry.tried)), LEAST_ROUNDS)
+            rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[1])
+            run = {"n_rounds": n_rounds, "learning_rate": rate}
+            members.append(replace(member, parameters={**member.parameters, **run}))
+        note = "the best still gained when its time was up: it is fitted with as many rounds as there is time for"
+        if rows < 1.0:
+            note = (
+                f"the time was too short to learn from all rows: {rows:.2g} of them are learnt from"
             )
-        note = "the best still gained when its time was up: it is fitted with more rounds than were tried"
-        return replace(chosen, members=tuple(members), notes=(*chosen.notes, note))
+        return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 
     def _tryout(
         self,

@@ -1,7 +1,9 @@
 """Searching in one call, in one process: splits, tryouts, and the chosen ranker fitted on all rows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from core.errors import InvalidData
 from core.metrics import auc, partial_auc
 from core.metrics.groups import number_units
 from core.metrics.window import check_window
-from core.ranker import Callback, Floats, Ranker, ignore
+from core.ranker import Callback, Floats, Ranker, StopFit, ignore
 from core.registry import ALGORITHMS
 from core.table import Categories, CodedTable, is_table, to_matrix
 from core.target import check_labels, check_weights
@@ -182,8 +184,20 @@ def auto_ranker(
         at_once=count_at_once(*rows.matrix.shape),
         random_state=random_state,
     )
+    start = perf_counter()
     chosen, tried = _search(rows, planner, window, random_state, callback)
-    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=callback)
+
+    def told(step: int, of: int, info: Mapping[str, float]) -> None:
+        callback(step, of, info)
+        if perf_counter() - start > budget_seconds and step < of:
+            raise StopFit
+
+    if chosen.rows < 1.0:
+        _, positive = check_labels(y, len(y))
+        drawn = np.zeros(len(positive))
+        drawn[draw_rows(positive, chosen.rows, random_state)] = 1.0
+        sample_weight = drawn if sample_weight is None else drawn * np.asarray(sample_weight)
+    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=told)
     return Searched(ranker, chosen, tried)
 
 

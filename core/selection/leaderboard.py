@@ -87,6 +87,13 @@ class Entry(NamedTuple):
         return [one.scores[self.place] for one in self.tried]
 
     @property
+    def may_gain(self) -> bool:
+        """Whether boosted trees are foreseen to gain by more rounds than were tried, or by more rows."""
+        if self.contender.kind != BOOSTED:
+            return False
+        return is_cut(self.tried) or self.tried[0].tryout.rows < 1.0
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """As the ranker is fitted on all rows."""
         tryout = self.tried[0].tryout
@@ -148,8 +155,7 @@ def finish(race: Race, held: Sequence[HeldOut], ending: Ending) -> tuple[Chosen,
         Member(entries[k].contender.algorithm, entries[k].parameters, verdict.weight(k))
         for k in members
     ]
-    still_gains = _still_gains(entries[members[0]])
-    chosen = single if still_gains else _reseed(single, seconds, ending.work)
+    chosen = single if entries[members[0]].may_gain else _reseed(single, seconds, ending.work)
     last = {entry.contender.name for entry in entries}
     ranked = sorted(
         rows.items(), key=lambda row: (row[0] not in last, -row[1].rows, -(row[1].value or 0.0))
@@ -157,10 +163,6 @@ def finish(race: Race, held: Sequence[HeldOut], ending: Ending) -> tuple[Chosen,
     board = (*average, *(row for _, row in ranked))
     found = Chosen(tuple(chosen), board, _note(stage, len(chosen), len(single)))
     return found, [entries[k] for k in members]
-
-
-def _still_gains(entry: Entry) -> bool:
-    return entry.contender.kind == BOOSTED and is_cut(entry.tried)
 
 
 def _note(stage: str, n_members: int, n_judged: int) -> tuple[str, ...]:
@@ -207,7 +209,7 @@ def _judge(entries: Sequence[Entry], field: Field, ending: Ending) -> Verdict:
     members: list[int] = []
     left = ending.work
     # where the best still gained, the time is better spent on more rounds
-    most = ending.at_once if _still_gains(entries[best]) else MOST_MEMBERS
+    most = ending.at_once if entries[best].may_gain else MOST_MEMBERS
     for k in as_good:
         fits = seconds[k] <= min(left, ending.left)
         if not members or (fits and len(members) < most):

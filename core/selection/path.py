@@ -94,9 +94,10 @@ def walk_path(
     name = ranker.path_parameter
     assert name is not None
     if isinstance(ranker, FollowingRanker):
+        # a fit that was stopped has followed the first of the values alone
         return [
             Candidate({name: value}, judge(one.decision_function(X)))
-            for value, one in zip(sorted(values), ranker.path_rankers(), strict=True)
+            for value, one in zip(sorted(values), ranker.path_rankers(), strict=False)
         ]
     wanted = sorted(values)
     worth: list[float] = []

@@ -184,11 +184,14 @@ class Chosen:
         The leaderboard; a search along one algorithm lists its candidates in the order in which they were given.
     notes : tuple of str
         What else a reader should know.
+    rows : float in (0, 1]
+        Share of the training rows that the members are fitted on; see `draw_rows`.
     """
 
     members: tuple[Member, ...]
     candidates: tuple[Standing, ...]
     notes: tuple[str, ...] = field(default=())
+    rows: float = 1.0
 
 
 class Planner(Protocol):

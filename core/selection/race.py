@@ -76,6 +76,16 @@ class Race:
         """Name those that were tried in a stage."""
         return list(self._stages.get(stage, ()))
 
+    @property
+    def share(self) -> float | None:
+        """The share of the rows that boosted trees were compared on; None before the first."""
+        shares = [
+            own[0].tryout.rows
+            for name, own in self._stages.get(FULL, {}).items()
+            if self._contenders[name].kind == BOOSTED
+        ]
+        return shares[0] if shares else None
+
     def ran_out(self, stage: str) -> bool:
         """Whether fits of a stage had nothing to keep when their limit came."""
         tried = [one for own in self._stages.get(stage, {}).values() for one in own]

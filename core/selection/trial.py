@@ -91,11 +91,12 @@ def try_out(
         return _failure(tryout, clock() - start, f"{GIVEN_UP} after {clock() - start:.3g} s")
     except (CoreError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
         return _failure(tryout, clock() - start, str(error) or type(error).__name__)
-    n_more = len(values) - len(
-        aucs
+    n_values = (
+        len(tryout.path) or 1
     )  # where the fit ended early, the last counts for all that follow
-    aucs += aucs[-1:] * n_more
-    kept += kept[-1:] * n_more
+    values += values[-1:] * (n_values - len(values))
+    aucs += aucs[-1:] * (n_values - len(aucs))
+    kept += kept[-1:] * (n_values - len(kept))
     seconds = clock() - start
     setup = seconds - (latest - first)
     kept_scores, areas = tuple(kept), tuple(aucs)
