@@ -59,7 +59,7 @@ def _start_stumps(
 def _start_trees(
     booster: "Booster", rule: TreeRule, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> CollectingLearner:
-    shape = Shape(*(getattr(booster, name) for name in Shape._fields))
+    shape = Shape.of(booster)
     return TreeLearner(X, positive, weight, shape, rule.make_loss, booster._n_categories())
 
 

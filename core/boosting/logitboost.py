@@ -16,6 +16,10 @@ from .options import (
     ValidationFraction,
 )
 from .tree.options import (
+    CATEGORY_PENALTY,
+    MAX_CATEGORIES,
+    CategoryPenalty,
+    MaxCategories,
     MaxDepth,
     MaxFeatures,
     MaxLeaves,
@@ -75,6 +79,8 @@ class LogitBoost(Booster):
         min_samples_leaf: MinSamplesLeaf = None,
         subsample: Subsample = 1.0,
         max_features: MaxFeatures = 1.0,
+        category_penalty: CategoryPenalty = CATEGORY_PENALTY,
+        max_categories: MaxCategories = MAX_CATEGORIES,
         max_bins: MaxBins = 255,
         smoothing: Annotated[
             float,
@@ -94,6 +100,8 @@ class LogitBoost(Booster):
         self.min_samples_leaf = min_samples_leaf
         self.subsample = subsample
         self.max_features = max_features
+        self.category_penalty = category_penalty
+        self.max_categories = max_categories
         self.max_bins = max_bins
         self.smoothing = smoothing
         self.early_stopping_rounds = early_stopping_rounds

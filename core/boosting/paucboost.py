@@ -230,7 +230,7 @@ class PAUCBoost(Booster):
         rule: Any = self._rule()
         if self.weak_ranker == "stump":
             return WindowStumpLearner(rule, part, self.max_bins, self._n_categories())
-        shape = Shape(*(getattr(self, name) for name in Shape._fields))
+        shape = Shape.of(self)
         push_rule: Any = self._base(self.push)._rule()
         return WindowTreeLearner(rule, push_rule, part, shape, self._n_categories())
 

@@ -13,7 +13,11 @@ from .options import EarlyStoppingRounds, NRounds, RandomState, ValidationFracti
 from .pair_fit import PairBooster
 from .rules import RankingRule
 from .tree.options import (
+    CATEGORY_PENALTY,
+    MAX_CATEGORIES,
+    CategoryPenalty,
     LeafForm,
+    MaxCategories,
     MaxDepth,
     MaxFeatures,
     MaxLeaves,
@@ -114,6 +118,8 @@ class RankBoost(PairBooster):
         leaf: LeafForm = "closed",
         subsample: Subsample = 1.0,
         max_features: MaxFeatures = 1.0,
+        category_penalty: CategoryPenalty = CATEGORY_PENALTY,
+        max_categories: MaxCategories = MAX_CATEGORIES,
         push: Push = 1.0,
         early_stopping_rounds: EarlyStoppingRounds = None,
         validation_fraction: ValidationFraction = 0.2,
@@ -130,6 +136,8 @@ class RankBoost(PairBooster):
         self.leaf = leaf
         self.subsample = subsample
         self.max_features = max_features
+        self.category_penalty = category_penalty
+        self.max_categories = max_categories
         self.push = push
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction

@@ -163,8 +163,10 @@ def learn_bins(
     weight: npt.NDArray[np.float64],
     max_bins: int,
     n_categories: npt.NDArray[np.int64] | None = None,
+    max_categories: int = 0,
+    least_mass: float = 0.0,
 ) -> Bins:
-    """Learn the bins of every column; see `fit_bins` for the parameters.
+    """Learn the bins of every column; see `fit_bins` for the parameters, and `fit_categories` for the last two.
 
     The order of the rows does not matter; ascending they are read fastest.
 
@@ -194,7 +196,7 @@ def learn_bins(
                 has_missing[j] = bool(np.isnan(column.max()))
                 if n_categories is not None and n_categories[j] > 0:
                     category_bins[j] = fit_categories(
-                        column, weight, int(n_categories[j]), max_bins
+                        column, weight, int(n_categories[j]), max_bins, max_categories, least_mass
                     )
                 elif is_weighted:
                     edges[j] = fit_edges(column, weight, max_bins)
@@ -212,6 +214,8 @@ def fit_categories(
     weight: npt.NDArray[np.float64],
     n_categories: int,
     max_bins: int,
+    max_categories: int = 0,
+    least_mass: float = 0.0,
 ) -> npt.NDArray[np.int64]:
     """Give each category its bin.
 
@@ -222,6 +226,9 @@ def fit_categories(
     weight : ndarray of shape (n_rows,), float64
     n_categories : int
     max_bins : int
+    max_categories : int
+        So many bins instead, where that is more, for categories of at least `least_mass`.
+    least_mass : float
 
     Returns
     -------
@@ -232,6 +239,8 @@ def fit_categories(
     known = ~np.isnan(column)
     mass = np.bincount(column[known].astype(np.int64), weight[known], n_categories)
     own = np.flatnonzero(mass > 0.0)
+    heavy = int((mass >= least_mass).sum()) + 1 if max_categories > max_bins else 0
+    max_bins = max(max_bins, min(heavy, max_categories))
     bins = np.full(n_categories, -1, dtype=np.int64)
     if len(own) > max_bins:
         bins[own] = max_bins - 1

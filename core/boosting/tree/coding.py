@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from core.kernel import kernel
 from core.ranker import Floats
-from core.scan import Bins, Team
+from core.scan import Bins, Team, count_rows
 from core.scan.bins import MAX_NARROW, RUN_ROWS, learn_bins
 from core.scan.by_row import COLUMNS, NARROW, WIDE, allocate_words
 from core.scan.team import take
 
 from .layout import Integers, Table
+from .losses import CATEGORY_ROWS
 
 ROWS_AT_ONCE = 1024  # their values of thirty columns stay in the second-level cache
 
@@ -27,7 +28,7 @@ def code_table(
     rows: npt.NDArray[np.uint32],
     n_positives: int,
     weight: Floats,
-    max_bins: int,
+    most: tuple[int, int],
     n_categories: Integers,
 ) -> tuple[Bins, Table]:
     """Learn the bins of every column and code the rows with them.
@@ -41,8 +42,9 @@ def code_table(
     n_positives : int
     weight : ndarray of shape (n_rows,), float64
         Of the rows of X; above 0.
-    max_bins : int
-        At most 65,535; the missing bin comes on top.
+    most : (int, int)
+        Most bins of a numeric and of a categorical feature, at most 65,535; the missing bin comes on top. Of more
+        categories than there are bins for a number, those of fewer rows than count are pooled.
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
 
@@ -57,7 +59,8 @@ def code_table(
     block of 32 columns, 64 where a column has more than 255 bins.
     """
     n_rows, n_features = X.shape
-    bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
+    least = CATEGORY_ROWS * float(weight[0] / count_rows(weight)[0])
+    bins = learn_bins(X, np.sort(rows), weight, most[0], n_categories, most[1], least)
     per_word = NARROW if bins.n_bins.max() <= MAX_NARROW else WIDE
     blocks = _describe_blocks(bins, per_word)
     words = allocate_words(len(blocks), n_rows, per_word)
@@ -82,13 +85,15 @@ def code_table(
 def _describe_blocks(bins: Bins, per_word: int) -> Integers:
     """Describe the blocks of 32 columns; see `layout`."""
     n_bins, n_features = bins.n_bins, len(bins.edges)
-    blocks = np.zeros((-(-n_features // COLUMNS), 4), dtype=np.int64)
+    blocks = np.zeros((-(-n_features // COLUMNS), 5), dtype=np.int64)
+    n_ordered = np.where(bins.is_categorical, 0, n_bins)
     first_cell = 0
     for b, start in enumerate(range(0, n_features, COLUMNS)):
         columns = slice(start, min(start + COLUMNS, n_features))
         n_codes = int(n_bins[columns].max()) + 1
         n_words = -(-(columns.stop - start) // per_word)
-        blocks[b] = (n_words, n_codes, bins.has_missing[columns].any(), first_cell)
+        has_missing = bins.has_missing[columns].any()
+        blocks[b] = (n_words, n_codes, has_missing, first_cell, n_ordered[columns].max())
         first_cell += n_codes * COLUMNS
     return blocks
 

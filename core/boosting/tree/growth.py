@@ -16,7 +16,7 @@ from core.scan.by_row import COLUMNS
 from core.scan.rows import divide_rows, gather_rows
 from core.scan.team import take
 
-from .layout import FIRST_CELL, HAS_MISSING, N_CODES, N_WORDS
+from .layout import FIRST_CELL, HAS_MISSING, N_CODES, N_ORDERED, N_WORDS
 from .phases import ADD, DIVIDE, END_TREE, FINISH, GATHER, next_phase
 from .rows import add_rows
 from .splits import find_cut
@@ -158,6 +158,7 @@ def grow(queue, n_pieces, phase, work, rule, max_depth, best_first, state, few_c
                     gain, column, cut, missing_above = find_cut(
                         histograms[work.leaves[leaf, PLACE], start : start + 2 * n_cells],
                         work.blocks[block, HAS_MISSING] != 0,
+                        work.blocks[block, N_ORDERED],
                         work.categorical[block],
                         work.allowed[block],
                         rule,

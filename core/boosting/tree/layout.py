@@ -15,8 +15,9 @@ import numpy.typing as npt
 from core.scan.by_row import COLUMNS
 
 # Columns of `Table.blocks`: words in use of a row; codes, the last of which is the missing one's;
-# whether a column has missing values; where the block's cells start in a histogram of all blocks.
-N_WORDS, N_CODES, HAS_MISSING, FIRST_CELL = range(4)
+# whether a column has missing values; where the block's cells start in a histogram of all blocks; bins of its
+# numeric columns, 0 without any.
+N_WORDS, N_CODES, HAS_MISSING, FIRST_CELL, N_ORDERED = range(5)
 
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -35,7 +36,7 @@ class Table:
     per_word : int
         Codes in a word: 8 of uint8 or 4 of uint16.
     n_rows, n_positives, n_features : int
-    blocks : ndarray of shape (n_blocks, 4), int64
+    blocks : ndarray of shape (n_blocks, 5), int64
         See above.
     categorical : ndarray of shape (n_blocks, 32), bool
         Which columns have no order.

@@ -19,6 +19,7 @@ from .coding import code_table
 from .grower import Grower, Splits
 from .layout import Integers
 from .losses import Loss
+from .options import CATEGORY_PENALTY, MAX_CATEGORIES
 from .passes import Passes
 from .tree_sum import SPLITS, TreeSum
 from .workspace import BY_SIDES
@@ -34,6 +35,15 @@ class Shape(NamedTuple):
     subsample: float
     max_features: float
     random_state: int
+    category_penalty: float = CATEGORY_PENALTY
+    max_categories: int = MAX_CATEGORIES
+
+    @classmethod
+    def of(cls, booster: object) -> "Shape":
+        """Take the parameters of a booster; what it has none of is as it is by default."""
+        return cls(
+            **{name: getattr(booster, name) for name in cls._fields if hasattr(booster, name)}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +116,13 @@ class TreeLearner(Resumable):
         rows, n_positives = positives_first(positive)
         self._n_categories = n_categories
         self._bins: Bins
-        self._bins, table = code_table(X, rows, n_positives, weight, shape.max_bins, n_categories)
+        most = shape.max_bins, shape.max_categories
+        self._bins, table = code_table(X, rows, n_positives, weight, most, n_categories)
         weight = take_weights(weight, rows)
         self._shape = shape
         team = Team(X.size)
-        self._passes = Passes(table, team, weight)
+        most_leaves = shape.max_leaves or 2**shape.max_depth
+        self._passes = Passes(table, team, weight, most_leaves)
         self._loss = make_loss(self._passes, weight)
         n_weights = len(self._loss.weights)
         # the list of rows is of no more use: growth may have its memory
@@ -135,7 +147,7 @@ class TreeLearner(Resumable):
         features = self._draw_features(draw)
         key = int(draw.integers(2**63))
         drawn = self._passes.draw(loss.weights[0], shape.subsample, key, self._grower.rows)
-        rule = loss.rule(shape.min_samples_leaf)
+        rule = loss.rule(shape.min_samples_leaf, shape.category_penalty)
         splits = self._grower.grow(drawn, loss.weights, features, rule)
         if not len(splits.cuts):
             return None

@@ -6,6 +6,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.errors import InvalidParameter
+from core.scan.bins import MAX_BINS
 
 from .workspace import MAX_LEAVES
 
@@ -43,6 +44,24 @@ MaxFeatures = Annotated[
     Le(1),
     Doc("Trees: share of the features that each tree may ask, drawn at random."),
 ]
+CategoryPenalty = Annotated[
+    float,
+    Ge(0),
+    Le(10),
+    Doc(
+        "Trees: share of what a set of categories gains by chance, the more of them the more, that is "
+        "taken off its gain. More of it where words mean little, 0 where each one tells."
+    ),
+]
+MaxCategories = Annotated[
+    int,
+    Ge(2),
+    Le(MAX_BINS),
+    Doc(
+        "Trees: most categories of a feature that are told apart. Of more than max_bins those of fewer "
+        "than 5 rows are pooled, and the rarest beyond this number."
+    ),
+]
 LeafForm = Annotated[
     Literal["closed", "newton"],
     Doc(
@@ -58,6 +77,10 @@ Push = Annotated[
         "helps the top of the list on some tables and harms it on others: choose by validation."
     ),
 ]
+
+# Chosen on real tables with up to 7,500 words a column.
+CATEGORY_PENALTY = 0.5
+MAX_CATEGORIES = 1000
 
 LEVELS = MAX_LEAVES.bit_length() - 1
 

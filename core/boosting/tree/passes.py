@@ -27,6 +27,8 @@ class Passes:
     team : Team
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
+    most_leaves : int
+        Of a tree whose leaves are summed up.
 
     Attributes
     ----------
@@ -41,7 +43,9 @@ class Passes:
         The sample weight of what counts as one row, at most 1.
     """
 
-    def __init__(self, table: Table, team: Team, weight: Floats) -> None:
+    def __init__(
+        self, table: Table, team: Team, weight: Floats, most_leaves: int = MAX_LEAVES
+    ) -> None:
         self._team = team
         self.table = table
         m, n = table.n_positives, table.n_rows
@@ -52,7 +56,7 @@ class Passes:
         is_weighted = bool((weight != 1.0).any())
         self.sample_weight = count_rows(weight) if is_weighted else np.empty(0)
         self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0
-        self._sums = np.empty((len(bounds), 3, MAX_LEAVES))
+        self._sums = np.empty((len(bounds), 3, most_leaves))
 
     def run(self, kernel: Callable[..., None], *arrays: object) -> None:
         """Run a kernel of `routing` or `drawing` over all runs: (queue, n_runs, runs, *arrays)."""

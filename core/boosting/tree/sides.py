@@ -6,13 +6,14 @@ grows in proportion to (p, q), so that the best division is by a line through th
 Friedman, Olshen & Stone 1984, Theorem 4.5; Chou 1991). With smoothing it is so but for λ.
 
 That order is fitted to the leaf's rows, and the more categories there are, the more of their noise
-it finds. Two rules keep it in bounds. A category whose mass in the leaf is less than a leaf may have
-takes no part: it goes where the missing go, as do those that the leaf has no rows of. And the
-gain must exceed what chance would give: d + 2 groups that mean nothing, those that go with the missing
-counting as one, gain when put in order about `category_charge` times a chi-squared variable of d degrees
-of freedom (`losses`); its mean and two standard deviations, d + 2√(2d), are charged. So a column of names
-that occur once is not put in order, one of many small groups only if they differ by more than
-chance, and two categories are as good as two numbers.
+it finds. Three rules keep it in bounds. A category of a few rows takes no part: it goes where the missing
+go, as do those that the leaf has no rows of. Shares are drawn towards the leaf's own before they are put in
+order, so that small categories stand at its ends only if they differ by much. And a share of what chance
+would give is taken off the gain: d + 2 groups that mean nothing, those that go with the missing counting as
+one, gain when put in order about a constant (`losses`) times a chi-squared variable of d degrees of freedom;
+of its mean and two standard deviations, d + 2√(2d), `category_penalty` is charged. So a column of names that
+occur once is not put in order, one of many small groups only if they differ, and two categories are as good as
+two numbers.
 
 References
 ----------
@@ -85,6 +86,8 @@ def find_sides(histogram, column, rule, total_p, total_q, worth, to_beat, sides)
     n_codes = half // COLUMNS
     masses_add = rule.objective != GRADIENT
     # The codes that take part, by falling share, equal ones by code.
+    smoothing = rule.category_smoothing
+    mean = total_p / max(total_q + (total_p if masses_add else 0.0), 1e-300)
     share, codes = np.empty(n_codes), np.empty(n_codes, dtype=np.int64)
     n = 0
     for code in range(n_codes - 1):
@@ -92,8 +95,8 @@ def find_sides(histogram, column, rule, total_p, total_q, worth, to_beat, sides)
         if masses_add:
             p, q = max(p, 0.0), max(q, 0.0)  # subtraction may leave less than nothing
         mass = p + q if masses_add else q
-        if mass > DUST and mass >= rule.least_mass:
-            share[n] = -(p / mass)
+        if mass > DUST and mass >= rule.category_mass:
+            share[n] = -(p + smoothing * mean) / (mass + smoothing)
             codes[n] = code
             n += 1
     if n == 0:

@@ -21,13 +21,15 @@ N_LANES = 8
 
 
 @kernel(
-    numba.void(numba.int64, numba.float64[::1], numba.boolean, RULE_TYPE, numba.float64[::1]),
+    numba.void(
+        numba.int64, numba.float64[::1], numba.int64, numba.boolean, RULE_TYPE, numba.float64[::1]
+    ),
     inner=True,
     forceinline=True,
     error_model="numpy",
     fastmath={"nnan", "ninf", "nsz"},
 )
-def _scan_cuts(objective, histogram, missing_above, rule, lanes):  # type: ignore[no-untyped-def]
+def _scan_cuts(objective, histogram, n_ordered, missing_above, rule, lanes):  # type: ignore[no-untyped-def]
     """Find each column's best cut with the missing on one side, where it is better than that in `lanes`."""
     half = len(histogram) // 2
     missing = half - COLUMNS
@@ -38,7 +40,7 @@ def _scan_cuts(objective, histogram, missing_above, rule, lanes):  # type: ignor
         lanes[_Q + j] = lanes[_TOTAL_Q + j]
         lanes[_Q + j] -= 0.0 if missing_above else histogram[half + missing + k]
     side = 1.0 if missing_above else 0.0
-    for cut in range(-1, missing // COLUMNS - 1):
+    for cut in range(-1, n_ordered - 1):
         if cut >= 0:
             for k in range(COLUMNS):
                 j, cell = np.uint64(k), np.uint64(cut * COLUMNS + k)
@@ -72,6 +74,7 @@ def _scan_cuts(objective, histogram, missing_above, rule, lanes):  # type: ignor
     numba.types.Tuple((numba.float64, numba.int64, numba.int64, numba.boolean))(
         numba.float64[::1],
         numba.boolean,
+        numba.int64,
         numba.boolean[::1],
         numba.boolean[::1],
         RULE_TYPE,
@@ -79,15 +82,15 @@ def _scan_cuts(objective, histogram, missing_above, rule, lanes):  # type: ignor
     ),
     error_model="numpy",
 )
-def find_cut(histogram, has_missing, categorical, allowed, rule, sides):  # type: ignore[no-untyped-def]
+def find_cut(histogram, has_missing, n_ordered, categorical, allowed, rule, sides):  # type: ignore[no-untyped-def]
     """Find the best cut among up to 32 columns.
 
-    histogram: (2 · n_codes · 32,), both masses per code, the missing code last; categorical, allowed: (32,), the
-    columns without order and those that may be cut. Returns gain, column, cut and whether the missing lie
-    above; the gain is 0 where no cut has any. Codes greater than the cut are above it; of a
-    categorical column the cut is BY_SIDES and `sides` gets a 1 for those above. The lowest column
-    wins among equals, then the missing below, then the lowest cut. A later missing goes to the side
-    of greater mass where this leaf has none.
+    histogram: (2 · n_codes · 32,), both masses per code, the missing code last; n_ordered: the most bins of a
+    numeric column, 0 without any; categorical, allowed: (32,), the columns without order and those that may be
+    cut. Returns gain, column, cut and whether the missing lie above; the gain is 0 where no cut has any. Codes
+    greater than the cut are above it; of a categorical column the cut is BY_SIDES and `sides` gets a 1 for
+    those above. The lowest column wins among equals, then the missing below, then the lowest cut. A later
+    missing goes to the side of greater mass where this leaf has none.
     """
     half = len(histogram) // 2
     lanes = np.empty(N_LANES * COLUMNS)
@@ -101,15 +104,15 @@ def find_cut(histogram, has_missing, categorical, allowed, rule, sides):  # type
             lanes[_TOTAL_P + j] += histogram[cell]
             lanes[_TOTAL_Q + j] += histogram[np.uint64(half) + cell]
     # With a constant for the objective the compiler makes vector code.
-    for side in range(2 if has_missing else 1):
+    for side in range((2 if has_missing else 1) if n_ordered > 0 else 0):
         if rule.objective == CLOSED:
-            _scan_cuts(CLOSED, histogram, side == 1, rule, lanes)
+            _scan_cuts(CLOSED, histogram, n_ordered, side == 1, rule, lanes)
         elif rule.objective == PUSH:
-            _scan_cuts(PUSH, histogram, side == 1, rule, lanes)
+            _scan_cuts(PUSH, histogram, n_ordered, side == 1, rule, lanes)
         elif rule.objective == NEWTON:
-            _scan_cuts(NEWTON, histogram, side == 1, rule, lanes)
+            _scan_cuts(NEWTON, histogram, n_ordered, side == 1, rule, lanes)
         else:
-            _scan_cuts(GRADIENT, histogram, side == 1, rule, lanes)
+            _scan_cuts(GRADIENT, histogram, n_ordered, side == 1, rule, lanes)
     gain = 0.0
     column = -1
     missing_above = False

@@ -47,9 +47,13 @@ class Rule(NamedTuple):
     smoothing : float
         λ of the Newton objectives.
     least_mass : float
-        Least mass of each side, and of a category that is to have a side of its own.
+        Least mass of each side.
     category_charge : float
-        What a category beyond two gains by chance; see `sides`.
+        What is taken off the gain for each category beyond two; see `sides`.
+    category_mass : float
+        Least mass of a category that is to have a place in the order.
+    category_smoothing : float
+        Mass of the leaf's own share that is added to each category's before they are put in order.
     """
 
     objective: int
@@ -57,6 +61,8 @@ class Rule(NamedTuple):
     smoothing: float
     least_mass: float
     category_charge: float
+    category_mass: float
+    category_smoothing: float
 
 
 class Work(NamedTuple):
@@ -129,7 +135,7 @@ class State(NamedTuple):
     sides: Any
 
 
-RULE_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 4), Rule)
+RULE_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 6), Rule)
 _I2 = numba.int64[:, ::1]
 WORK_TYPE = numba.types.NamedTuple(
     (

@@ -33,7 +33,7 @@ def make_rows(n, d, n_positives, n_categories=0, seed=0):
 def make_table(n, d, n_positives, max_bins=255, n_categories=0):
     X, categories = make_rows(n, d, n_positives, n_categories)
     rows = np.arange(n, dtype=np.uint32)
-    _, table = code_table(X, rows, n_positives, np.ones(n), max_bins, categories)
+    _, table = code_table(X, rows, n_positives, np.ones(n), (max_bins, max_bins), categories)
     return table, np.random.default_rng(1).random(n)
 
 
@@ -53,7 +53,7 @@ def test_rows_are_coded_as_columns_are(max_bins):
     X[:, 5] = np.asfortranarray(X)[:, 5].round()
     weight = np.random.default_rng(0).integers(1, 4, n).astype(float)
     rows = np.random.default_rng(2).permutation(n).astype(np.uint32)
-    bins, table = code_table(X, rows, 1000, weight, max_bins, categories)
+    bins, table = code_table(X, rows, 1000, weight, (max_bins, max_bins), categories)
     expected, codes = fit_bins(X, rows, weight[rows], max_bins, categories)
     assert table.words.ctypes.data % 64 == 0
     assert table.words.strides[0] % 64 == 0
@@ -90,7 +90,7 @@ def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories,
         Drawn(n // 3, n, 0.2),
         weights,
         np.ones(d, dtype=np.bool_),
-        Rule(int(objective), 1.0, 0.0, 1e-3 * weight.sum(), 0.0),
+        Rule(int(objective), 1.0, 0.0, 1e-3 * weight.sum(), 0.0, 1e-3 * weight.sum(), 0.0),
     )
     assert len(splits.cuts) == 7
     raised = weights * (np.maximum(weight, 0.2) / weight)

@@ -18,7 +18,7 @@ from core.boosting.tree.tree_sum import SPLITS
 from core.boosting.tree.words import describe_leaves
 from core.boosting.tree.workspace import BY_SIDES, Rule
 from core.boosting.tree.worth import Objective
-from core.errors import ArtifactError
+from core.errors import ArtifactError, InvalidParameter
 from core.scan.by_row import COLUMNS
 
 BOOSTERS = {
@@ -91,10 +91,10 @@ def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
             for above, below in ((sides[0] + rest, sides[1]), (sides[0], sides[1] + rest)):
                 if min(size(above), size(below)) >= max(least, 1e-12):
                     gains.append(of(above) + of(below) - of(list(range(7))))
-        rule = Rule(int(objective), push, 0.0, least, 0.0)
+        rule = Rule(int(objective), push, 0.0, least, 0.0, least, 0.0)
         codes_above = np.full(7, 9, dtype=np.uint8)
         gain, at, cut, missing_above = find_cut(
-            histogram.reshape(-1), missing, column, column, rule, codes_above
+            histogram.reshape(-1), missing, 0, column, column, rule, codes_above
         )
         assert gain == pytest.approx(max(gains), abs=1e-12)
         if gain:
@@ -119,7 +119,7 @@ def test_two_categories_are_as_good_as_two_numbers():
 def test_colours_are_found_and_names_are_not(make):
     table, y = make_table(1000)
     table["name"] = [f"n{k}" for k in range(1000)]
-    ranker = make(n_rounds=10, max_bins=1000).fit(table, y)
+    ranker = make(n_rounds=10, max_bins=1000, category_penalty=1.0).fit(table, y)
     counts = np.bincount(ranker.get_state()[0]["split_feature"], minlength=4)
     assert counts[3] <= 1  # a category of one row is too light, but where rows come to weigh much
     assert counts[1] >= 10
@@ -130,13 +130,53 @@ def test_colours_are_found_and_names_are_not(make):
 
 @boosters
 def test_an_order_of_categories_that_mean_nothing_has_no_gain(make):
-    found = 0
+    found = {1.0: 0, 0.0: 0}
     for seed in range(20):
         rng = np.random.default_rng(seed)
         town = pd.DataFrame({"town": rng.choice([f"t{k:02}" for k in range(40)], 1000)})
-        ranker = make(n_rounds=1, max_leaves=2).fit(town, rng.random(1000) < 0.3)
-        found += len(ranker.rounds_)
-    assert found <= 3  # two standard deviations leave one in forty
+        y = rng.random(1000) < 0.3
+        for penalty in found:
+            ranker = make(n_rounds=1, max_leaves=2, category_penalty=penalty).fit(town, y)
+            found[penalty] += len(ranker.rounds_)
+    assert found[1.0] <= 3  # two standard deviations leave one in forty
+    assert found[0.0] == 20  # an order that is fitted to its rows always gains
+
+
+@boosters
+def test_more_words_than_bins_are_told_apart_where_they_have_rows(make):
+    rng = np.random.default_rng(0)
+    share = np.where(rng.random(500) < 0.5, 0.1, 0.6)
+    word = np.concatenate([np.repeat(np.arange(400), 20), np.arange(400, 500)])
+    table = pd.DataFrame({"word": [f"w{k:03}" for k in word]})
+    fresh = pd.DataFrame({"word": [f"w{k:03}" for k in range(500)]})
+    y = rng.random(len(word)) < share[word]
+    n_told = {}
+    for most in (1000, 300, 255):
+        ranker = make(n_rounds=20, max_categories=most).fit(table, y)
+        scores = ranker.decision_function(fresh)
+        assert len({*scores[400:]}) == 1  # of one row each: pooled
+        pooled = scores[:400] == scores[400]
+        n_told[most] = 400 - pooled.sum()
+    assert n_told[1000] > n_told[300] > n_told[255]
+    assert n_told[1000] > 300
+    assert n_told[255] <= 254
+
+
+@boosters
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_categories": 1}, "max_categories must be at least 2, got 1"),
+        ({"max_categories": 65_536}, "max_categories must be at most 65535, got 65536"),
+        ({"max_categories": "all"}, "max_categories must be an integer, got 'all'"),
+        ({"category_penalty": -0.1}, "category_penalty must be at least 0, got -0.1"),
+        ({"category_penalty": 11.0}, "category_penalty must be at most 10, got 11.0"),
+        ({"category_penalty": None}, "category_penalty must be a finite number, got None"),
+    ],
+)
+def test_bad_parameters_of_categories_are_refused_by_name(make, options, message):
+    with pytest.raises(InvalidParameter, match=message):
+        make(**options).fit([[0.0], [1.0]], [0, 1])
 
 
 @boosters
