@@ -27,8 +27,8 @@ from core.ranker import Floats, StopFit
 
 from .design import TableRows, sampling_step
 
-# Of the gradient at w = 0, b = 0, what counts as none: the objective is then right to nine digits and more.
-NO_GRADIENT = 1e-8
+# Of the gradient at w = 0, b = 0, what counts as none: the objective is then right to some nine digits.
+NO_GRADIENT = 1e-6
 
 MOST_STEPS = 100
 MOST_DIRECTIONS = 250
