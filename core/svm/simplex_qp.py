@@ -16,19 +16,21 @@ MAX_STEPS = 80
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS), inner=True)
-def _solve(L, right, x):  # type: ignore[no-untyped-def]
-    """Solve L L' x = right."""
-    n = len(L)
+def _solve(U, right, x):  # type: ignore[no-untyped-def]
+    """Solve U' U x = right; U is upper triangular."""
+    n = len(U)
     for i in range(n):
-        total = right[i]
-        for k in range(i):
-            total -= L[i, k] * x[k]
-        x[i] = total / L[i, i]
+        x[i] = right[i]
+    for k in range(n):
+        x[k] /= U[k, k]
+        row, rest, factor = U[k, k + 1 :], x[k + 1 :], x[k]
+        for i in range(len(row)):
+            rest[i] -= row[i] * factor
     for i in range(n - 1, -1, -1):
         total = x[i]
         for k in range(i + 1, n):
-            total -= L[k, i] * x[k]
-        x[i] = total / L[i, i]
+            total -= U[i, k] * x[k]
+        x[i] = total / U[i, i]
 
 
 @kernel(_FLOATS(_MATRIX, _FLOATS), error_model="numpy")
@@ -58,7 +60,7 @@ def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
     k = len(q)
     u, slack, gradient, b = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     right, step, toward_one, change = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
-    du, dslack, A, L = np.empty(k), np.empty(k), np.empty((k, k)), np.empty((k, k))
+    du, dslack, A, U = np.empty(k), np.empty(k), np.empty((k, k)), np.empty((k, k))
     lowest = highest = q[0]
     for i in range(k):
         u[i] = 1.0 / k
@@ -76,10 +78,12 @@ def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
     for iteration in range(MAX_STEPS + 1):
         least = np.inf
         for i in range(k):
-            total = 0.0
-            for j in range(k):
-                total += A[i, j] * u[j]
-            gradient[i] = total + b[i]
+            gradient[i] = 0.0
+        for j in range(k):
+            for i in range(k):
+                gradient[i] += A[j, i] * u[j]
+        for i in range(k):
+            gradient[i] += b[i]
             least = min(least, gradient[i])
         if iteration == 0:
             y = least - 0.1
@@ -90,28 +94,33 @@ def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
             gap += u[i] * slack[i]
         if gap < TOLERANCE or iteration == MAX_STEPS:
             break
-        # Factor A + diag(slack / u) = L L'. A pivot lost to rounding is made very large: its row moves no more.
-        for i in range(k):
-            for j in range(i + 1):
-                own = slack[i] / u[i] if i == j else 0.0
-                total = A[i, j] + own
-                for m in range(j):
-                    total -= L[i, m] * L[j, m]
-                if i == j:
-                    L[i, i] = np.sqrt(total) if total > 1e-15 * (A[i, i] + own) else 1e30
-                else:
-                    L[i, j] = total / L[j, j]
+        # Factor A + diag(slack / u) = U'U, row by row, each less multiples of those above: loops that become vector
+        # instructions. A pivot lost to rounding is made very large: its row moves no more.
+        for j in range(k):
+            own = A[j, j] + slack[j] / u[j]
+            row, given = U[j, j:], A[j, j:]
+            row[0] = own
+            for i in range(1, len(row)):
+                row[i] = given[i]
+            for m in range(j):
+                above, factor = U[m, j:], U[m, j]
+                for i in range(len(row)):
+                    row[i] -= factor * above[i]
+            pivot = np.sqrt(row[0]) if row[0] > 1e-15 * own else 1e30
+            row[0] = pivot
+            for i in range(1, len(row)):
+                row[i] /= pivot
         for i in range(k):
             right[i] = 1.0
             change[i] = 0.0
-        _solve(L, right, toward_one)
+        _solve(U, right, toward_one)
         target = length = dy = 0.0
         for corrected in range(2):
             # (A + slack/u) du - dy = residual + (target - change)/u - slack, with Σ du = 1 - Σ u
             for i in range(k):
                 off = slack[i] - gradient[i] + y
                 right[i] = off + (target - change[i]) / u[i] - slack[i]
-            _solve(L, right, step)
+            _solve(U, right, step)
             of_u = of_step = of_one = 0.0
             for i in range(k):
                 of_u += u[i]
