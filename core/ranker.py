@@ -75,6 +75,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     target: ClassVar[Literal["binary", "multilabel"]] = "binary"
     """What y is: one value of two per row, or a table of 0 and 1 with a column per label."""
 
+    keeps_when_stopped: ClassVar[bool] = False
+    """Whether `StopFit` keeps what a fit has after its first step; else it lets `StopFit` through."""
+
     classes_: npt.NDArray[Any]
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]

@@ -45,6 +45,8 @@ class Booster(Ranker):
         computed. Empty without early stopping.
     """
 
+    keeps_when_stopped = True
+
     path_parameter: ClassVar[str | None] = "n_rounds"
     """The parameter whose lesser values one fit holds; see `core.selection`."""
 

@@ -137,6 +137,8 @@ class KomoriEguchiBoost(Ranker):
     Institute of Statistical Mathematics 63, 2011.
     """
 
+    keeps_when_stopped = True
+
     def __init__(
         self,
         *,

@@ -16,6 +16,7 @@ from .door import Searched, auto_ranker, make_ranker, search_ranker
 from .halving import SuccessiveHalving
 from .path import FollowingRanker, PathRanker, path_parameter, walk_path
 from .planning import (
+    CHOOSE_NOW,
     Chosen,
     HeldOut,
     Member,
@@ -33,6 +34,7 @@ from .splits import split_rows
 from .trial import Worth, try_out
 
 __all__ = [
+    "CHOOSE_NOW",
     "Auto",
     "Candidate",
     "Chosen",

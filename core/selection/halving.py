@@ -11,7 +11,7 @@ from core.registry import ALGORITHMS
 
 from .choice import LEAST_RISE
 from .path import path_parameter
-from .planning import Chosen, HeldOut, Tried, Tryout
+from .planning import CHOOSE_NOW, Chosen, HeldOut, Tried, Tryout
 from .search import CandidateSearch, check_n_candidates, conclude, in_splits
 from .space import InvalidSpace, read_space
 
@@ -101,7 +101,9 @@ class SuccessiveHalving(CandidateSearch):
     def next(
         self, tried: Sequence[Tried], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Tryout] | Chosen:
-        """See `Planner.next`: a rung at a time, then the choice."""
+        """See `Planner.next`: a rung at a time, then the choice; if it is to end now, each by the last rung that it
+        was judged on.
+        """
         places: list[int] = list(range(len(self.candidates)))
         latest: dict[int, Sequence[Tried]] = {}
         seconds = [0.0] * len(self.candidates)
@@ -111,12 +113,13 @@ class SuccessiveHalving(CandidateSearch):
                 places, worse = _best(places, latest, rung.n_candidates)
                 left |= dict.fromkeys(worse, _reason(number, self.rungs))
             n_fits = len(places) * self.n_splits
-            if not places:
+            if not places or (not tried and elapsed >= CHOOSE_NOW):
                 break
             if not tried:
                 return self._rung_tryouts(places, rung, last=number == len(self.rungs) - 1)
             for place, splits in zip(places, in_splits(tried[:n_fits], self.n_splits), strict=True):
-                latest[place] = splits
+                if place not in latest or not any(one.skipped for one in splits):
+                    latest[place] = splits
                 seconds[place] += sum(one.seconds for one in splits)
             tried = tried[n_fits:]
         everything = [latest[place] for place in range(len(self.candidates))]

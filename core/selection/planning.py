@@ -20,6 +20,9 @@ from core.ranker import Callback, Floats, ignore
 GIVEN_UP = "given up"
 """How the reason begins of a tryout that had nothing to keep when its limit came."""
 
+CHOOSE_NOW = 1e12
+"""More seconds than any budget has."""
+
 
 class NothingFitted(CoreError):
     """Not one candidate of a search could be fitted and judged."""
@@ -87,6 +90,8 @@ class Tried:
         Rounds with the best value, where they were judged as they were added; 0 elsewhere.
     fitted : int
         Steps that the fit has taken; 0: not known.
+    skipped : bool
+        Not made, or broken off, since the search was to end early; `failed` says so in words.
     """
 
     tryout: Tryout
@@ -98,6 +103,7 @@ class Tried:
     setup: float = 0.0
     steps: int = 0
     fitted: int = 0
+    skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,7 +234,8 @@ class Planner(Protocol):
         held : sequence of HeldOut
             One per split.
         elapsed : float
-            Seconds since the search began. Nothing else comes from a clock.
+            Seconds since the search began. Nothing else comes from a clock. `CHOOSE_NOW`: the search ends, with one of
+            those that were tried; at least one was, and did not fail.
 
         Returns
         -------

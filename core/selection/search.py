@@ -197,12 +197,13 @@ def conclude(
     rows: list[Standing] = []
     open_places: list[int] = []
     for place, (parameters, tried) in enumerate(zip(candidates, last, strict=True)):
-        failure = next((one.failed for one in tried if one.failed), None)
+        failure = next((one for one in tried if one.failed), None)
         for step, value in enumerate(tried[0].tryout.path or (None,)):
             full = dict(parameters) if value is None else {**parameters, along: value}
             row = Standing(space.algorithm, full, rows=tried[0].tryout.rows, seconds=seconds[place])
             if failure:
-                row = replace(row, state="failed", reason=failure)
+                state = "untried" if failure.skipped else "failed"
+                row = replace(row, state=state, reason=failure.failed or "")
             else:
                 row = replace(
                     row,

@@ -82,6 +82,8 @@ class AsymmetricSVM(LinearRanker):
     arXiv:1605.04337: appendix B.2.
     """
 
+    keeps_when_stopped = True
+
     path_parameter = None  # C and the asymmetry are chosen together
 
     C_: float

@@ -59,6 +59,8 @@ class Logistic(LinearRanker):
     objective_: float
     n_iter_: int
 
+    keeps_when_stopped = True
+
     def __init__(self, *, C: LogisticCost = 1.0, standardize: Standardize = True) -> None:
         self.C = C
         self.standardize = standardize

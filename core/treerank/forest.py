@@ -80,6 +80,8 @@ class TreeRankForest(Ranker):
     2011: §7 and §8, which ask for it.
     """
 
+    keeps_when_stopped = True
+
     trees_: tuple[Tree, ...]
     oob_auc_: float
     intercept_: float

@@ -67,6 +67,8 @@ class TreeRank(FollowingFit):
     Machine Learning 83, 2011: Figs. 2, 4, 5 and 6; §4.1, §4.2, §5; eqs. 10, 12 and 13.
     """
 
+    keeps_when_stopped = True
+
     path_parameter = "leaf_penalty"
 
     tree_: Tree

@@ -55,10 +55,6 @@ def assert_same_state(one, other):
         assert array.tobytes() == other_arrays[name].tobytes(), name
 
 
-# Half a fit of theirs is no ranker.
-KEEP_NOTHING = {"auc_svm", "greedy_pairs", "martirank", "pauc_svm"}
-KEEP_NOTHING |= {"pauc_svm_dc", "sampled_martirank"}
-
 # Their steps are of a solver: none of their parameters asks for as many.
 KEEP_A_STEP = {"asymmetric_svm", "logistic"}
 
@@ -73,7 +69,7 @@ def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm):
         if step >= 2:
             raise StopFit
 
-    if name_of(ranker) in KEEP_NOTHING:
+    if not ranker.keeps_when_stopped:
         with pytest.raises(StopFit):
             ranker.fit(X, y, callback=stop_at_two)
         return
