@@ -238,36 +238,6 @@ def show_model(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) 
         svg.write_text(client.model_text(model["id"], "plot"), encoding="utf-8")
 
 
-def wait_for_model(client: ApiClient, job: dict[str, Any]) -> str:
-    """Follow a training job; returns the model's id."""
-    model_id: str = wait_for_job(client, job)["model_id"]
-    return model_id
-
-
-def wait_for_job(client: ApiClient, job: dict[str, Any]) -> dict[str, Any]:
-    """Follow a job with a progress bar until it has succeeded; else raises `ClientError` with the reason."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as progress:
-        bar = progress.add_task(job["state"], total=1.0)
-        for now in client.follow(job["id"]):
-            told = now["progress"] or {}
-            words = [now["state"], *filter(None, [told.get("detail")])]
-            progress.update(bar, description=", ".join(words), completed=told.get("fraction", 0.0))
-    if now["state"] != "succeeded":
-        problem = now["error"] or {}
-        faults = describe_faults(problem.get("errors", []))
-        reason = problem.get("detail", "no reason was given")
-        raise ClientError("\n".join([f"job {now['id']} {now['state']}: {reason}", *faults]))
-    return now
-
-
 def algorithms(
     name: Annotated[str | None, typer.Argument(help="Show one algorithm's parameters.")] = None,
     url: Url = None,

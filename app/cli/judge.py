@@ -12,10 +12,11 @@ from urllib.parse import quote
 import typer
 
 from app.cli.api_client import ApiClient
-from app.cli.client import err, out, send_table, service, wait_for_job
+from app.cli.client import err, out, send_table, service
 from app.cli.options import AsJson, Group, Item, Key, Label, PairsFile, Positive, Url, Weight
 from app.cli.plots import Roc, terminal_plot
 from app.cli.report import CURVE_POINTS, shown_interval, shown_window
+from app.cli.watch import wait_for_job
 
 Json = dict[str, Any]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
 from app.cli.api_client import ClientError
-from app.cli.client import service, show_model, split_assignment, wait_for_model
+from app.cli.client import out, service, show_model, split_assignment
 from app.cli.options import AsJson, Key, Svg, Url
+from app.cli.watch import wait_for_job, wait_for_model
 
 Algorithm = Annotated[str, typer.Option(help="See `rankwright algorithms`; `auto` tries them all.")]
 Parameters = Annotated[
@@ -103,6 +105,25 @@ def train(
         show_model(client, model_id, svg, as_json=as_json)
 
 
+def follow(
+    job: Annotated[str, typer.Argument(help="Id of the job, as `train` says it when it is left.")],
+    *,
+    svg: Svg = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the progress of a job that was handed in before, and in the end how good its model is."""
+    with service(url, key) as client:
+        done = wait_for_job(client, client.request("GET", f"/v1/jobs/{quote(job, safe='')}"))
+        if done["model_id"] is not None:
+            show_model(client, done["model_id"], svg, as_json=as_json)
+        elif as_json:
+            out.print_json(data=done)
+        else:
+            out.print(f"job [bold]{done['id']}[/] has succeeded")
+
+
 def _validation(
     folds: int | None, repeats: int | None, time_column: str | None
 ) -> dict[str, Any] | None:
@@ -141,5 +162,6 @@ def _dimension(text: str) -> tuple[str, Any]:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(rich_help_panel="Use the service")(train)
+    """Add the commands to the command line."""
+    for command in (train, follow):
+        app.command(rich_help_panel="Use the service")(command)
