@@ -30,6 +30,7 @@ from app.db.validation_tables import ModelOutOfFold
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import datasets, jobs
+from app.services.progress import FITTING
 from core.boosting import RankBoost
 from workers.slots import Slots
 
@@ -134,7 +135,9 @@ class Shop:
     def fitting(self, job_id: str) -> Job:
         """Wait until the job's fit has told of its first rounds."""
         found: Job = eventually(
-            lambda: (job := self.job(job_id)).progress and job, seconds=60, every=LOOK_SECONDS
+            lambda: (job := self.job(job_id)).progress.get("phase") == FITTING and job,
+            seconds=60,
+            every=LOOK_SECONDS,
         )
         return found
 
@@ -199,7 +202,7 @@ class Shop:
         awaited = False
         for event in events:
             awaited = awaited or event.data.get("state") == "running"
-            if awaited and event.type == "progress":
+            if awaited and event.type == "progress" and event.data["phase"] == FITTING:
                 told.append(event.data["step"])
                 awaited = False
         return told

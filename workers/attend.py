@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.db import blobs as blob_rows
+from app.db.queue import Requests
 from app.db.session import Database
 from app.db.tables import JobState
 from app.errors import CancelRequested, LeaseLost, Unavailable
@@ -19,6 +20,7 @@ from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import execution, parts, queue
+from app.services.progress import COMPILING, clocked
 from app.services.staging import publish
 from workers import checkpoints
 from workers.fit_process import FitProcess, FitProcessDied, Message
@@ -57,7 +59,10 @@ class Attendance:
         self._next_beat = started + settings.heartbeat_seconds
         self._next_progress = started
         self._progress: dict[str, Any] | None = None
-        self._last_progress: dict[str, Any] = {"fraction": 0.0, "step": 0, "of": 0}
+        self._shown: dict[str, Any] | None = None
+        self._last_progress: dict[str, Any] = {"fraction": 0.0}
+        self._started = started - (claim.timeout_seconds - claim.seconds_left)
+        self._told_to_end = claim.keep_requested
         self._loads = False
         self._checkpoint_key = claim.checkpoint_key
 
@@ -112,8 +117,8 @@ class Attendance:
             case "loading":
                 self._loads = True
                 if message["detail"] is not None:
-                    detail = {"detail": message["detail"]}
-                    self._progress = self._on_top(self._last_progress | detail)
+                    compiling = {"phase": COMPILING, "detail": message["detail"]}
+                    self._progress = self._on_top(self._last_progress | compiling)
                 return None
             case "loaded":
                 self._loads = False
@@ -137,8 +142,12 @@ class Attendance:
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 
     def _reason_to_stop(self) -> Ending | None:
-        if self._cancel_requested():
+        asked = self._requests()
+        if asked.cancel:
             return self._cancelled()
+        if asked.keep and not self._told_to_end:
+            self._process.end_early()
+            self._told_to_end = True
         limit = self._settings.job_memory_bytes
         if limit is not None and not self._loads and self._process.job_memory_bytes() > limit:
             self._process.kill()  # asking would give it a second to take more
@@ -193,11 +202,11 @@ class Attendance:
         except (OSError, Unavailable) as error:
             log.warning("%s: %s was not removed: %s", self._claim.job_id, key, error)
 
-    def _cancel_requested(self) -> bool:
+    def _requests(self) -> Requests:
         try:
-            return queue.poll_cancel(self._db, self._claim)
+            return queue.poll_requests(self._db, self._claim)
         except Unavailable:
-            return False  # asked again in a moment
+            return Requests(cancel=False, keep=False)  # asked again in a moment
 
     def _keep_lease(self) -> None:
         """Heartbeat when due; news of the fit goes along, at most once a second."""
@@ -205,10 +214,14 @@ class Attendance:
         news = self._progress is not None and now >= self._next_progress
         if not news and now < self._next_beat:
             return
+        # A fit that has told nothing for long is told of again with each heartbeat, so that its clock goes on.
+        self._shown = progress = self._progress or self._shown
+        if progress is not None:
+            progress = clocked(progress, self._claim.spec, now - self._started)
         try:
-            queue.heartbeat(self._db, self._settings, self._claim, self._progress)
-            if self._progress is not None and self._claim.parent_id is not None:
-                parts.tell(self._db, self._claim.parent_id)
+            queue.heartbeat(self._db, self._settings, self._claim, progress)
+            if progress is not None and self._claim.parent_id is not None:
+                parts.tell(self._db, self._claim.parent_id, progress)
         except Unavailable:
             # Only the token says whether the lease is lost; a locked or distant database says nothing.
             log.warning("%s: no heartbeat, the database is away", self._claim.job_id)

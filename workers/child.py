@@ -2,8 +2,8 @@
 
 It knows no database and no broker. Messages are small JSON objects:
 
-- to the child: `{"type": "job", "payload": …, "memory_bytes": …}` and `{"type": "stop", "keep": …}`, where `keep` asks
-  for a checkpoint; the end of the pipe ends it;
+- to the child: `{"type": "job", "payload": …, "memory_bytes": …}`, `{"type": "stop", "keep": …}`, where `keep` asks
+  for a checkpoint, and `{"type": "end_early"}`, which asks for the best so far; the end of the pipe ends it;
 - to the parent: `ready` once, then for each job any number of `progress`, `checkpoint`, `loading` and `loaded`, and
   exactly one of `result`, `stopped`, `memory` and `error`.
 
@@ -53,16 +53,17 @@ class Stopped(BaseException):
 
 
 class Orders:
-    """What the parent asks of the job under way: to stop, and whether to keep what it has done."""
+    """What the parent asks of the job under way: to stop, and whether to keep what it has done; or to end early."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.keep = False
+        self.end_early = False
 
     def clear(self) -> None:
         """Forget what came after the last job's end: it was meant for that one."""
         self.stop.clear()
-        self.keep = False
+        self.keep = self.end_early = False
 
 
 class Inbox:
@@ -91,6 +92,8 @@ class Inbox:
             if message["type"] == "stop":
                 self.orders.keep = message["keep"]
                 self.orders.stop.set()
+            elif message["type"] == "end_early":
+                self.orders.end_early = True
             else:
                 self.orders.clear()
                 self._jobs.put(message)
@@ -104,25 +107,38 @@ class Progress:
         self._orders = orders
         self._keeper = keeper
         self._told = -math.inf
+        self._under_way: tuple[Any, ...] = ()
         self._dear: set[str] = set()
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Step `step` of `of` is done; `info` holds figures such as the loss."""
+        """Step `step` of `of` is done; `info` holds figures such as the loss. Without steps (of 0) something begins."""
+        from app.services.progress import Report
+
+        job: Mapping[str, Any] = {}
+        if isinstance(info, Report):
+            if self._orders.end_early and info.end is not None:
+                raise info.end
+            job, info = {"fraction": info.fraction, **info.job}, info.figures
         if self._orders.stop.is_set():
             if self._orders.keep:
                 self._keep()
             raise Stopped
-        faults.reach("fit")
         now = time.monotonic()
-        if self._keeper.due(now):
-            self._keep()
-        if now < self._told + PROGRESS_SECONDS and step < of:
+        if of > 0:
+            faults.reach("fit")
+            if self._keeper.due(now):
+                self._keep()
+        under_way = tuple(job.get(name) for name in ("phase", "trial", "algorithm", "fold"))
+        is_new = under_way != self._under_way
+        if now < self._told + PROGRESS_SECONDS and step < of and not is_new:
             return
         fraction = min(step / of, 1.0) if of > 0 else 0.0
-        detail = ", ".join(f"{name} {value:.6g}" for name, value in self._read(info))
-        progress = {"fraction": fraction, "step": step, "of": of, "detail": detail}
+        progress: dict[str, Any] = {"fraction": fraction, **job}
+        if of > 0:
+            detail = ", ".join(f"{name} {value:.6g}" for name, value in self._read(info))
+            progress |= {"step": step, "of": of, "detail": detail}
         self._send({"type": "progress", "progress": progress})
-        self._told = now
+        self._told, self._under_way = now, under_way
 
     def _read(self, info: Mapping[str, float]) -> Iterator[tuple[str, float]]:
         """Read the figures, none again that was dear: the AUC of many rounds takes time, which is the fit's."""

@@ -73,6 +73,10 @@ class FitProcess:
         """Count so much of what the process took as its own, not as the job's."""
         self._memory_at_start += n_bytes
 
+    def end_early(self) -> None:
+        """Ask the running job to come to its end with the best that it has. One that ends by itself does not hear."""
+        self._send({"type": "end_early"})
+
     def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> list[Message]:
         """End the running job: ask, wait so long for the answer, then kill. Check `alive` afterwards.
 

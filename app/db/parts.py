@@ -6,7 +6,7 @@ each other, and no two transactions wait for one another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import case, exists, func, insert, or_, select, update
@@ -101,9 +101,17 @@ def of_parent(session: Session, parent_id: str) -> Sequence[Job]:
 
 
 def any_open(session: Session, parent_id: str) -> bool:
-    """Whether a part of the job has yet to end."""
-    statement = select(exists().where(Job.parent_id == parent_id, Job.state.in_(_OPEN)))
-    return bool(session.scalar(statement))
+    """Whether the job waits for a part: for one that was asked to stop it does not."""
+    waited_for = (Job.state.in_(_OPEN), Job.cancel_requested_at.is_(None))
+    return bool(session.scalar(select(exists().where(Job.parent_id == parent_id, *waited_for))))
+
+
+def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, Json]]:
+    """The parts that have yet to end: (id, specification)."""
+    statement = select(Job.id, Job.spec["part"]).where(
+        Job.parent_id == parent_id, Job.state.in_(_OPEN)
+    )
+    return [(id_, spec) for id_, spec in session.execute(statement)]
 
 
 def last_stage(session: Session, parent_id: str) -> int | None:
@@ -143,15 +151,16 @@ def told_within(session: Session, job: Job, seconds: float) -> bool:
     return bool(session.scalar(statement))
 
 
-def cancel_open(session: Session, parent_id: str) -> None:
-    """End the parts of a locked job that nobody runs, and ask the others to stop.
+def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = None) -> None:
+    """End the parts of a locked job that nobody runs, all or those, and ask the others to stop.
 
     One statement, for a part may be claimed at this moment.
     """
     queued = Job.state == JobState.QUEUED
+    which = Job.parent_id == parent_id if ids is None else Job.id.in_(ids)
     session.execute(
         update(Job)
-        .where(Job.parent_id == parent_id, Job.state.in_(_OPEN))
+        .where(which, Job.state.in_(_OPEN))
         .values(
             cancel_requested_at=db_now(),
             state=case((queued, JobState.CANCELLED), else_=Job.state),
@@ -165,7 +174,8 @@ def cancel_open(session: Session, parent_id: str) -> None:
 def stuck(session: Session) -> Sequence[str]:
     """The waiting jobs that are past their deadline, or have no part left to wait for."""
     part = aliased(Job)
-    nothing_open = ~exists().where(part.parent_id == Job.id, part.state.in_(_OPEN))
+    waited_for = (part.state.in_(_OPEN), part.cancel_requested_at.is_(None))
+    nothing_open = ~exists().where(part.parent_id == Job.id, *waited_for)
     statement = select(Job.id).where(
         Job.state == JobState.WAITING, or_(Job.deadline_at < db_now(), nothing_open)
     )
@@ -175,6 +185,11 @@ def stuck(session: Session) -> Sequence[str]:
 def overdue(session: Session, job: Job) -> bool:
     """Whether the deadline of a job in parts has passed."""
     return bool(session.scalar(select(job.deadline_at < db_now())))
+
+
+def seconds_since_start(session: Session, job: Job) -> float:
+    """How long ago a job in parts was first claimed."""
+    return float(session.scalar(select(db_now() - job.started_at)) or 0.0)
 
 
 def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:

@@ -46,6 +46,13 @@ class Held(NamedTuple):
     parent_id: str | None
 
 
+class Requests(NamedTuple):
+    """What a job's owner has asked of it while it runs: to stop, or to end early and keep the best so far."""
+
+    cancel: bool
+    keep: bool
+
+
 class Beaten(NamedTuple):
     """What a heartbeat learns."""
 
@@ -151,7 +158,7 @@ _BEAT = (
 
 _PROGRESS = _BEAT.values(progress=bindparam("now_at", type_=JSON), event_seq=Job.event_seq + 1)
 
-_CANCEL_REQUESTED = select(Job.cancel_requested_at).where(*_HELD)
+_REQUESTS = select(Job.cancel_requested_at, Job.keep_requested_at).where(*_HELD)
 
 
 def has_work(
@@ -197,11 +204,11 @@ def beat(
     return None if row is None else Beaten(row[0] is not None, row[1])
 
 
-def cancel_requested(session: Session, job_id: str, token: int) -> bool | None:
-    """Whether the job was asked to stop; None when the token no longer holds."""
+def requests(session: Session, job_id: str, token: int) -> Requests | None:
+    """What was asked of the job; None when the token no longer holds."""
     values = {"held_id": job_id, "held_token": token}
-    row = session.execute(_CANCEL_REQUESTED, values).one_or_none()
-    return None if row is None else row[0] is not None
+    row = session.execute(_REQUESTS, values).one_or_none()
+    return None if row is None else Requests(row[0] is not None, row[1] is not None)
 
 
 def keep_checkpoint(session: Session, job_id: str, token: int, key: str) -> bool:
@@ -296,6 +303,13 @@ def request_cancel(session: Session, job: Job) -> str:
     job.event_seq += 1
     session.flush()
     return "cancelling"
+
+
+def request_keep(session: Session, job: Job) -> None:
+    """Ask a locked job to end early and keep the best so far, and number the event."""
+    job.keep_requested_at = db_now()
+    job.event_seq += 1
+    session.flush()
 
 
 def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -> None:

@@ -172,6 +172,7 @@ class Job(Base):
 
     A part of a job is a row of its own, numbered by `stage` and `part` within its parent. `deadline_at` is set once a
     job fans out, and is then the same for all its rows. `checkpoint_key` names what the next attempt may go on from.
+    `keep_requested_at` is set once the owner has asked for the best so far: the job ends early, and well.
     `beaten_at` is the machine's time of the claim or the last heartbeat, and NULL on PostgreSQL.
     """
 
@@ -213,6 +214,7 @@ class Job(Base):
     beaten_at: Mapped[float | None]
     worker_id: Mapped[str | None]
     cancel_requested_at: Mapped[float | None]
+    keep_requested_at: Mapped[float | None]
     progress: Mapped[Json]
     event_seq: Mapped[int]
     error: Mapped[Json | None]

@@ -34,7 +34,13 @@ Finished = Sequence[Mapping[str, Any]]
 Json = dict[str, Any]
 
 
-def put_together(payload: Mapping[str, Any], plan: Plan, bench: Bench, finished: Finished) -> Json:
+def put_together(
+    payload: Mapping[str, Any],
+    plan: Plan,
+    bench: Bench,
+    finished: Finished,
+    notes: Sequence[str] = (),
+) -> Json:
     """What `training.complete` writes: small JSON, and files in the work folder."""
     spec, workdir = payload["spec"], Path(payload["workdir"])
     served = next(each["result"] for each in finished if is_served(each["spec"]))
@@ -71,6 +77,7 @@ def put_together(payload: Mapping[str, Any], plan: Plan, bench: Bench, finished:
         "leaderboard": ranked,
         "fit_seconds": served["seconds"],
         "warnings": [
+            *notes,
             *_search_notes(selection, finished),
             *chosen.notes,
             *served["trial_notes"],

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.services.progress import Reporter, leave_out
+
 PARTS_IN_LEAST = 10
 """Parts that the smallest job makes which is shared."""
-
-STEPS = 1000
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -30,19 +30,25 @@ def pack(fits: Sequence[Json], size: int) -> list[Json]:
     return [{"fits": list(fits[start : start + size])} for start in range(0, len(fits), size)]
 
 
+def may_skip(part: Mapping[str, Any]) -> bool:
+    """Whether a job that is to end early can do without a part: all of its fits try or compare."""
+    return all(fit["what"] in ("tryout", "control") for fit in part["fits"])
+
+
 def run(payload: Mapping[str, Any], callback: Callback) -> list[Json]:
     """Do the fits that the payload names, on tables that are read once; their results, in order."""
     from app.services.fitting import Bench
 
-    bench, fits = Bench(payload), payload["fits"]
-    results = []
+    reporter, fits = Reporter(payload["spec"], callback), payload["fits"]
+    bench, results = Bench(payload, reporter), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
         for number, fit in enumerate(fits):
             folder = Path(payload["workdir"]) / str(number)
             folder.mkdir()
-            told = callback if len(fits) == 1 else _within(callback, number, len(fits))
+            told = reporter.begin(fit, 1.0 / len(fits))
             results.append(bench.run(fit, folder, told))
+            told.finish(results[-1])
     return results
 
 
@@ -63,6 +69,10 @@ def unpack(finished: Sequence[Mapping[str, Any]]) -> list[Json]:
 
 
 def _results_of(part: Mapping[str, Any]) -> Iterator[tuple[Json, Json]]:
+    """The fits of a part and what each found; of a part that was left out, that each was."""
+    if part["result"] is None:
+        yield from ((spec, leave_out(spec)) for spec in part["spec"]["fits"])
+        return
     files = part["result"]["files"]
     fits = zip(part["spec"]["fits"], part["result"]["results"], strict=True)
     for number, (spec, result) in enumerate(fits):
@@ -71,12 +81,3 @@ def _results_of(part: Mapping[str, Any]) -> Iterator[tuple[Json, Json]]:
             name.removeprefix(start): path for name, path in files.items() if name.startswith(start)
         }
         yield spec, result | {"files": own}
-
-
-def _within(callback: Callback, number: int, of_fits: int) -> Callback:
-    """Tell of one fit of several as of one piece of work."""
-
-    def tell(step: int, of: int, info: Mapping[str, float]) -> None:
-        callback(round(STEPS * (number + step / max(of, 1)) / of_fits), STEPS, info)
-
-    return tell

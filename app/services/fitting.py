@@ -31,6 +31,7 @@ from app.services.plan import (
     scope_of,
     tryout_of,
 )
+from app.services.progress import COMPARING, MEASURING, PREPARING, READING, Reporter, Told
 from app.services.shares import SHARE_FILE
 from app.services.trials import KINDS, Data, Trial
 from app.services.trials.bipartite import BipartiteTrial
@@ -41,7 +42,7 @@ from core.ensemble import count_at_once
 from core.errors import CoreError
 from core.ranker import Floats, Ranker, StopFit
 from core.registry import ALGORITHMS
-from core.selection import Chosen, HeldOut, Member, Worth, make_ranker, try_out
+from core.selection import Chosen, HeldOut, Member, Worth, make_ranker, path_parameter, try_out
 from core.shares import SharedRanker
 
 ARTIFACT_FILE = "ranker.safetensors"
@@ -68,8 +69,9 @@ class _Late(Exception):
 class Bench:
     """The tables that a payload names, read once and shared by all parts that are run on it."""
 
-    def __init__(self, payload: Mapping[str, Any]) -> None:
+    def __init__(self, payload: Mapping[str, Any], reporter: Reporter) -> None:
         self._payload = payload
+        self._reporter = reporter
         self.spec: Mapping[str, Any] = payload["spec"]
         self._data: Data | None = None
         self._inner: dict[Any, Trial] = {}
@@ -85,6 +87,7 @@ class Bench:
         """The tables, read when they are first asked for."""
         with self._lock:
             if self._data is None:
+                self._reporter.tell(READING)
                 self._data = KINDS[self._payload["dataset_kind"]].read(self._payload, self.names)
             return self._data
 
@@ -106,18 +109,21 @@ class Bench:
         positives = int(np.count_nonzero(y))
         return len(y), min(positives, len(y) - positives), len(self.names)
 
-    def run(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
-        """Run one part; returns what it found, and the files that it has put into the folder, by name."""
+    def run(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
+        """Run one part, and tell of it.
+
+        Returns what it found, and the files that it has put into the folder, by name.
+        """
         started = time.perf_counter()
         match part["what"]:
             case "tryout":
-                result = self._try_out(part, folder, callback)
+                result = self._try_out(part, folder, told)
             case "control":
-                result = self._control(part, folder, callback)
+                result = self._control(part, folder, told)
             case "share":
-                result = self._share(part, folder, callback)
+                result = self._share(part, folder, told)
             case "fit":
-                result = self._fit(part, folder, callback)
+                result = self._fit(part, folder, told)
             case what:
                 raise ValueError(
                     f"a part must be {TRYOUT}, {SHARE}, {FIT} or {CONTROL}, got {what!r}"
@@ -125,19 +131,20 @@ class Bench:
         files = {file.name: str(file) for file in sorted(folder.iterdir())}
         return result | {"elapsed": time.perf_counter() - started, "files": files}
 
-    def _try_out(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+    def _try_out(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
         tryout, objective = tryout_of(part), self.spec["objective"]
         inner = self._inner_trial(scope_of(part), Inner(**part["inner"]), tryout.split)
         learning = inner
         if tryout.rows < 1.0:
             learning = inner.thinned(tryout.rows, self.spec["seed"])
+        told.tell(PREPARING, rows=learning.n_learnt)
 
         def judge(scores: Floats) -> Worth:
             area = inner.value(scores, {"metric": "auc"})
             is_auc = objective["metric"] == "auc"
             return Worth(area if is_auc else inner.value(scores, objective), area)
 
-        tried = try_out(tryout, learning.fit, inner.held_out, judge, callback)
+        tried = try_out(tryout, learning.fit, inner.held_out, judge, told.step)
         if tried.scores:
             np.save(folder / SCORES_FILE, np.stack(tried.scores))
         return {
@@ -149,6 +156,8 @@ class Bench:
             "fitted": tried.fitted,
             "failed": tried.failed,
             "notes": list(inner.notes),
+            "rows": learning.n_learnt,
+            "along": path_parameter(ALGORITHMS[tryout.algorithm]) if tryout.path else None,
         }
 
     def _inner_trial(self, scope: Scope, inner: Inner, split: int) -> Trial:
@@ -171,7 +180,7 @@ class Bench:
             self._inner[which] = trial
             return trial
 
-    def _control(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+    def _control(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
         """Fit a plain algorithm for comparison; one that refuses the rows, or takes too long, is none."""
         trial = self.data.trial(scope_of(part))
         of, seed = len(_bipartite(trial).train.y), self.spec["seed"]
@@ -179,17 +188,18 @@ class Bench:
         if rows is not None:
             learning = trial.thinned(rows / of, seed)
         learnt_from = {"rows": len(_bipartite(learning).train.y), "of": of}
+        told.tell(COMPARING, rows=learnt_from["rows"])
         until = time.perf_counter() + (part.get("seconds") or math.inf)
 
-        def told(step: int, of: int, info: Mapping[str, float]) -> None:
-            callback(step, of, info)
+        def step(done: int, of: int, info: Mapping[str, float]) -> None:
+            told.step(done, of, info)
             if time.perf_counter() > until:
                 raise _Late
 
         try:
             if rows is not None:  # that kernels are loaded is not to count
-                _fit([part], trial.thinned(min(1.0, FEW / of), seed), told)
-            ranker, seconds, _ = _fit([part], learning, told)
+                _fit([part], trial.thinned(min(1.0, FEW / of), seed), step)
+            ranker, seconds, _ = _fit([part], learning, step)
         except _Late:
             failed = f"it took more than {part['seconds']:.3g} s on {learnt_from['rows']:,} rows"
             return learnt_from | {"failed": failed, "late": True, "seconds": part["seconds"]}
@@ -198,24 +208,27 @@ class Bench:
         np.save(folder / SCORES_FILE, _bipartite(trial).scores_of(ranker, "validation"))
         return learnt_from | {"failed": None, "late": False, "seconds": seconds}
 
-    def _share(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+    def _share(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
         """Fit some of the pieces of a ranker that another part will join."""
-        learn = _bipartite(self.data.trial(scope_of(part))).fit_share
+        trial = _bipartite(self.data.trial(scope_of(part)))
+        told.tell(PREPARING, rows=trial.n_learnt)
         ranker, first, last = _shared(part["members"]), part["first"], part["last"]
-        share, seconds, notes = _timed(lambda: learn(ranker, first, last, callback))
+        share, seconds, notes = _timed(lambda: trial.fit_share(ranker, first, last, told.step))
         (folder / SHARE_FILE).write_bytes(share)
         return {"seconds": seconds, "notes": notes}
 
-    def _fit(self, part: Mapping[str, Any], folder: Path, callback: Callback) -> Json:
+    def _fit(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
         scope = scope_of(part)
         trial = self.data.trial(scope)
+        told.tell(PREPARING, rows=trial.n_learnt)
         if shares := part.get("shares"):
             ranker, seconds, notes = _join(part["members"], shares, trial)
         else:
-            told = _ends_in(callback, part.get("limit"))
+            callback = _ends_in(told.step, part.get("limit"))
             rows = part.get("rows", 1.0)
             learning = trial if rows == 1.0 else _bipartite(trial).thinned(rows, self.spec["seed"])
-            ranker, seconds, notes = _fit(part["members"], learning, told)
+            ranker, seconds, notes = _fit(part["members"], learning, callback)
+        told.tell(MEASURING)
         if scope is SERVED:
             return self._serve(ranker, trial, folder) | {"seconds": seconds, "notes": notes}
         fold = _bipartite(trial)

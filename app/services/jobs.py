@@ -87,7 +87,7 @@ def enqueue(
 def get(db: Database, owner: str, job_id: str) -> Job:
     """The owner's job; another owner's is as absent as one that never was."""
     with db.read() as session:
-        return _find(session, owner, job_id)
+        return find_within(session, owner, job_id)
 
 
 def list_page(
@@ -126,7 +126,7 @@ def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
     or will see the request.
     """
     with db.write() as session:
-        job = _find(session, owner, job_id, lock=True)
+        job = find_within(session, owner, job_id, lock=True)
         if job.state == JobState.CANCELLED:
             return job, False
         if job.state in FINAL_STATES:
@@ -148,7 +148,7 @@ def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
 
 def retry_within(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
     """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction."""
-    old = _find(session, owner, job_id, lock=True)
+    old = find_within(session, owner, job_id, lock=True)
     if old.state not in _RETRYABLE:
         raise Conflict(
             f"a job can be retried once it is failed, cancelled or timed_out; {job_id} is {old.state}",
@@ -216,7 +216,7 @@ def events(
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"limit must be between 1 and {MAX_LIMIT}, got {limit}")
     with db.read() as session:
-        job = _find(session, owner, job_id)
+        job = find_within(session, owner, job_id)
         return rows.events_after(session, job.id, after, limit)
 
 
@@ -226,7 +226,8 @@ def states(db: Database, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
         return rows.states(session, ids)
 
 
-def _find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
+def find_within(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
+    """The owner's job in the caller's transaction, locked if it is to be changed."""
     job = rows.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None
     if job is None:
         raise NotFound(f"there is no job {job_id[:100]!r}")

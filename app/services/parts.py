@@ -9,7 +9,7 @@ ends takes its parts with it. Parent before part is the order of locks everywher
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,17 +17,23 @@ from sqlalchemy.orm import Session
 
 from app.db import jobs as job_rows
 from app.db import parts as rows
+from app.db import queue as queue_rows
 from app.db.session import Database
-from app.db.tables import Job, JobState
-from app.errors import CancelRequested
+from app.db.tables import FINAL_STATES, Job, JobState
+from app.errors import CancelRequested, Conflict
 from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
-from app.services import queue
+from app.services import bundles, jobs, queue
+from app.services.progress import as_event, clocked
+from app.services.submission import TRAIN
 
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 1.0
+
+# What a job tells of the part that was last heard of.
+_OF_PARTS = ("phase", "algorithm", "parameters", "rows", "fold", "trial", "trials")
 DEFAULT_SHARE = 0.5
 
 Json = dict[str, Any]
@@ -65,6 +71,10 @@ def fan_out(db: Database, claim: queue.Claim, asked: FanOut) -> None:
         job = queue.hold(session, claim)
         if job.cancel_requested_at is not None:
             raise CancelRequested(f"{job.id} was asked to stop before it could fan out")
+        if job.keep_requested_at is not None and not claim.keep_requested:
+            # The attempt did not know: the next one does, and asks for no more than it needs.
+            queue.requeue_held(session, job, "asked to end early", job.attempt - 1, 0.0)
+            return
         last = rows.last_stage(session, job.id)
         if last is not None and asked.stage <= last:
             raise ValueError(f"stage must be above {last}, the last of {job.id}, got {asked.stage}")
@@ -84,21 +94,75 @@ def fan_out(db: Database, claim: queue.Claim, asked: FanOut) -> None:
         faults.reach("fan_out")
 
 
-def finish(session: Session, claim: queue.Claim, result: Json, files: Mapping[str, str]) -> None:
+def finish(
+    session: Session,
+    claim: queue.Claim,
+    result: Json,
+    files: Mapping[str, str],
+    learnt: Callable[[Json], Json] = lambda progress: progress,
+) -> None:
     """End a part well, and queue its parent if it was the last; raises as `queue.finish`.
 
-    `result` is kept until the parent is done, and so are `files`, keys of blobs by name.
+    `result` is kept until the parent is done, and so are `files`, keys of blobs by name. `learnt` turns the parent's
+    progress into that with what the part has found.
     """
     if claim.parent_id is None:
         raise ValueError(f"{claim.job_id} is not a part")
     parent = rows.lock_parent(session, claim.parent_id)
     queue.succeed(session, claim, result=result | {"files": dict(files)})
+    parent.progress = learnt(parent.progress)
     if not _join(session, parent):
         _tell(session, parent)
 
 
+def end_early(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
+    """Ask a training job to end now with the best that it has; returns it and whether this call changed anything.
+
+    The process that fits is told by its worker. A job that waits for parts is queued at once to be joined, without
+    those that only try or compare; they are asked to stop. The request stands in the job's row, whoever runs it.
+    """
+    with db.write() as session:
+        job = jobs.find_within(session, owner, job_id, lock=True)
+        if job.state in FINAL_STATES:
+            raise Conflict(
+                f"keep needs a job that has not finished; {job_id} has {job.state}",
+                code="job_finished",
+            )
+        if job.cancel_requested_at is not None:
+            raise Conflict(
+                f"keep needs a job that goes on; {job_id} was asked to stop before",
+                code="job_cancelling",
+            )
+        if job.keep_requested_at is not None:
+            return job, False
+        if not job.progress.get("keepable"):
+            raise Conflict(
+                f"{job_id} has nothing to keep: {_why_nothing(job)}", code="nothing_to_keep"
+            )
+        queue_rows.request_keep(session, job)
+        text = "asked to end early and keep the best so far"
+        job_rows.add_event(session, job.id, job.event_seq, "message", {"text": text})
+        if job.state == JobState.WAITING:
+            left_out = [
+                id_ for id_, spec in rows.open_specs(session, job.id) if bundles.may_skip(spec)
+            ]
+            rows.cancel_open(session, job.id, left_out)
+            _join(session, job)
+        session.refresh(job)
+        return job, True
+
+
+def _why_nothing(job: Job) -> str:
+    if job.kind != TRAIN:
+        return f"keep is for jobs that train, this one is of kind {job.kind!r}"
+    return "it has fitted nothing so far; cancel it without keep, or ask again when progress.keepable is true"
+
+
 def finished(db: Database, blobs: BlobStore, job_id: str) -> list[Json]:
-    """What the parts of a job brought back, by stage and part, each file as its path."""
+    """What the parts of a job brought back, by stage and part, each file as its path.
+
+    The result of a part that was asked to stop is None: its parent goes on without it.
+    """
     with db.read() as session:
         parts = rows.of_parent(session, job_id)
     return [
@@ -106,19 +170,19 @@ def finished(db: Database, blobs: BlobStore, job_id: str) -> list[Json]:
             "stage": part.stage,
             "part": part.part,
             "spec": part.spec["part"],
-            "result": part.result | {"files": _paths(blobs, part.result["files"])},
+            "result": None if part.result is None else _with_paths(blobs, part.result),
         }
         for part in parts
-        if part.result is not None
+        if part.result is not None or part.cancel_requested_at is not None
     ]
 
 
-def tell(db: Database, parent_id: str) -> None:
-    """Tell how far the parts of a job are, unless that was told within the second."""
+def tell(db: Database, parent_id: str, progress: Json | None = None) -> None:
+    """Tell how far the parts of a job are, and what one of them does, unless that was told within the second."""
     with db.write() as session:
         parent = rows.lock_waiting(session, parent_id)
         if parent is not None:
-            _tell(session, parent)
+            _tell(session, parent, progress)
 
 
 def tend(db: Database) -> list[str]:
@@ -149,26 +213,34 @@ def _join(session: Session, parent: Job) -> bool:
     """Queue a locked job whose parts are all done, as if it had never been claimed; whether it was so."""
     if parent.state != JobState.WAITING or rows.any_open(session, parent.id):
         return False
-    parent.progress = {"fraction": rows.done(session, parent.id).fraction}
+    parent.progress = parent.progress | {"fraction": rows.done(session, parent.id).fraction}
     queue.requeue_held(session, parent, "its parts are done", parent.attempt - 1, 0.0)
     faults.reach("join")
     return True
 
 
-def _tell(session: Session, parent: Job) -> None:
+def _tell(session: Session, parent: Job, of_part: Json | None = None) -> None:
     if parent.state != JobState.WAITING or rows.told_within(session, parent, PROGRESS_SECONDS):
         return
     done = rows.done(session, parent.id)
-    parent.progress = {
+    now = {
         "fraction": done.fraction,
         "step": done.finished,
         "of": done.of,
         "detail": f"{done.finished} of {done.of} parts of stage {done.stage} are done",
     }
+    if of_part is not None:
+        now |= {name: of_part[name] for name in _OF_PARTS if name in of_part}
+    if "trial" in now:
+        now["trial"] = parent.progress.get("trials_done", 0) + 1
+    elapsed = rows.seconds_since_start(session, parent)
+    parent.progress = clocked(parent.progress | now, parent.spec, elapsed)
     parent.event_seq += 1
     session.flush()
-    job_rows.add_event(session, parent.id, parent.event_seq, "progress", parent.progress)
+    told = as_event(parent.progress)
+    job_rows.add_event(session, parent.id, parent.event_seq, "progress", told)
 
 
-def _paths(blobs: BlobStore, files: Mapping[str, str]) -> dict[str, str]:
-    return {name: str(blobs.path(key)) for name, key in files.items()}
+def _with_paths(blobs: BlobStore, result: Json) -> Json:
+    files = {name: str(blobs.path(key)) for name, key in result["files"].items()}
+    return result | {"files": files}

@@ -16,7 +16,7 @@ parts may ask again after a crash, in another process.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,6 +34,7 @@ from app.services.controls import (
     seconds_for,
 )
 from app.services.divisions import CROSS_VALIDATION
+from app.services.progress import key_of
 from app.services.shares import SHARE_FILE, STAGE_SHARE, divide_fit
 from app.services.trials.inner import Inner
 
@@ -55,10 +56,6 @@ SCORES_FILE = "scores.npy"
 LEAST_LEFT, LEAST_FIT_SECONDS = 0.1, 1.0
 """Of a budget, and in seconds, what the fit that is served has in any case."""
 
-STEPS = 1000
-"""What progress is told in where there are several parts."""
-
-Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
 
 
@@ -97,11 +94,20 @@ class Rows(Protocol):
 
 
 class Plan:
-    """Says what a job is to run next, given what has been run."""
+    """Says what a job is to run next, given what has been run.
 
-    def __init__(self, spec: Mapping[str, Any], rows: Rows) -> None:
+    `ends` says of a scope whether its search is to choose now, by its owner's request, among what was tried.
+    """
+
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        rows: Rows,
+        ends: Callable[[Scope], bool] = lambda scope: False,
+    ) -> None:
         self._spec = spec
         self._rows = rows
+        self._ends = ends
         self.folds = folds_of(spec["validation"])
         self._scopes: list[Scope] = [SERVED, *self.folds]
         self._planners: dict[Scope, Planner | None] = {}
@@ -151,7 +157,12 @@ class Plan:
                 for first, last in ranges
             ] or [_part(FIT, scope, members=members, **self._limit(done))]
         inner = asdict(self._inner(scope))
-        return [_part(TRYOUT, scope, tryout=asdict(tryout), inner=inner) for tryout in step]
+        asked = [asdict(tryout) for tryout in step]
+        n_asked = Counter(key_of(tryout, scope) for tryout in asked)
+        return [
+            _part(TRYOUT, scope, tryout=each, inner=inner, asked=n_asked[key_of(each, scope)])
+            for each in asked
+        ]
 
     def _limit(self, done: Sequence[Mapping[str, Any]]) -> Json:
         """The seconds that are left of a budget for the fit of a scope."""
@@ -161,7 +172,7 @@ class Plan:
         return {"limit": max(budget - seconds_of(done), LEAST_LEFT * budget, LEAST_FIT_SECONDS)}
 
     def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Tryout] | Chosen:
-        from core.selection import Chosen, Member
+        from core.selection import CHOOSE_NOW, Chosen, Member
 
         if scope in self._chosen:
             return self._chosen[scope]
@@ -176,7 +187,8 @@ class Plan:
             lambda split: self._rows.held_out(scope, inner, split),
         )
         recalled = [self._recall(each) for each in tried]
-        step = planner.next(recalled, held, seconds_of(done))
+        elapsed = CHOOSE_NOW if self._ends(scope) else seconds_of(done)
+        step = planner.next(recalled, held, elapsed)
         if isinstance(step, Chosen):
             self._chosen[scope] = step
         return step
@@ -280,38 +292,6 @@ def share_of(parts: Sequence[Mapping[str, Any]]) -> float:
     return 0.5 if tryouts[0]["limit"] is None else 0.05
 
 
-class StageProgress:
-    """Tells of the parts of a stage, run one after the other, as of one piece of work.
-
-    `start` is the share of all work that was done before it. Controls go unnoticed, but for being stopped. The steps of
-    a fit that is alone are told as they are.
-    """
-
-    def __init__(
-        self, start: float, parts: Sequence[Mapping[str, Any]], callback: Callback
-    ) -> None:
-        counted = [number for number, part in enumerate(parts) if part["what"] != CONTROL]
-        self._place = {number: place for place, number in enumerate(counted)}
-        self._start = start
-        self._share = (1.0 - start) * share_of(parts) / max(len(counted), 1)
-        self._callback = callback
-
-    def of_part(self, number: int) -> Callback:
-        """The callback of one part."""
-        if self._share == 1.0 and number in self._place:
-            return self._callback
-        if number in self._place:
-            start, share = self._start + self._share * self._place[number], self._share
-        else:
-            start, share = self._start, 0.0
-
-        def tell(step: int, of: int, info: Mapping[str, float]) -> None:
-            done = start + share * step / max(of, 1)
-            self._callback(round(STEPS * done), STEPS, info if share else {})
-
-        return tell
-
-
 class _HeldOuts(Sequence["HeldOut"]):
     """The held-out rows of each split, read when they are asked for."""
 
@@ -378,4 +358,5 @@ def _tried(finished: Mapping[str, Any]) -> Tried:
         result["setup"],
         result.get("steps", 0),
         result.get("fitted", 0),
+        result.get("skipped", False),
     )

@@ -22,6 +22,7 @@ from app.errors import CancelRequested, LeaseLost
 from app.infra import faults
 from app.infra.settings import Settings
 from app.services.jobs import READINGS
+from app.services.progress import as_event
 
 # The n-th retry after an infrastructure error waits 5, 20, then 60 seconds.
 _BACKOFF_BASE = 5.0
@@ -35,6 +36,7 @@ class Claim:
 
     `parent_id` is set for a part of a job. `seconds_left` is what remains of the timeout, less than the whole for
     one that is in parts, and `fraction_done` what such a job has told of its progress before this attempt.
+    `keep_requested` says that the owner wants the best so far: an attempt before may have been asked for it.
     `checkpoint_key` names the blob that the attempt may go on from.
     """
 
@@ -51,6 +53,7 @@ class Claim:
     parent_id: str | None
     seconds_left: float
     fraction_done: float
+    keep_requested: bool
     checkpoint_key: str | None
 
 
@@ -93,6 +96,7 @@ def claim(
             parent_id=job.parent_id,
             seconds_left=timeout if seconds_left is None else seconds_left,
             fraction_done=job.progress.get("fraction") or 0.0,
+            keep_requested=job.keep_requested_at is not None,
             checkpoint_key=job.checkpoint_key,
         )
 
@@ -112,7 +116,8 @@ def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | N
         if beaten is None:
             raise lost(claim)
         if progress is not None and claim.parent_id is None:
-            job_rows.add_event(session, claim.job_id, beaten.event_seq, "progress", progress)
+            told = as_event(progress)
+            job_rows.add_event(session, claim.job_id, beaten.event_seq, "progress", told)
     faults.reach("beat")
     return Beat(beaten.cancel_requested)
 
@@ -124,13 +129,13 @@ def keep_checkpoint(db: Database, claim: Claim, key: str) -> None:
             raise lost(claim)
 
 
-def poll_cancel(db: Database, claim: Claim) -> bool:
-    """Whether the job was asked to stop: one read by primary key, cheap enough for ten a second."""
+def poll_requests(db: Database, claim: Claim) -> rows.Requests:
+    """What was asked of the job: one read by primary key, cheap enough for ten a second."""
     with db.read() as session:
-        requested = rows.cancel_requested(session, claim.job_id, claim.token)
-    if requested is None:
+        asked = rows.requests(session, claim.job_id, claim.token)
+    if asked is None:
         raise lost(claim)
-    return requested
+    return asked
 
 
 def finish(
@@ -174,7 +179,8 @@ def succeed(
         session, claim.job_id, claim.token, model_id=model_id, result=result, n_events=n_events
     )
     if seq is None:
-        if rows.cancel_requested(session, claim.job_id, claim.token):
+        asked = rows.requests(session, claim.job_id, claim.token)
+        if asked is not None and asked.cancel:
             raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
         raise lost(claim)
     faults.reach("finish")
@@ -248,7 +254,7 @@ def end_held(
 ) -> JobState:
     """End a locked job without a result, tell it, and release who waits for its dataset.
 
-    A part takes its parent with it, and a parent its parts; see `parts.py`.
+    A part takes its parent with it, unless that goes on without it, and a parent its parts; see `parts.py`.
     """
     rows.end(session, job, state, error)
     said = dict(detail or {})
@@ -259,7 +265,7 @@ def end_held(
         fallback = {"detail": f"the upload's job has {state}"}
         faults = (error or {}).get("errors") or [{"detail": (error or fallback).get("detail")}]
         job_rows.abandon_upload(session, job.id, faults)
-    if job.parent_id is not None:
+    if job.parent_id is not None and job.cancel_requested_at is None:
         parent = part_rows.lock_parent(session, job.parent_id)
         if parent.state == JobState.WAITING:
             end_held(session, parent, state, error, detail)

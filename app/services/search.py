@@ -160,6 +160,20 @@ def _count(spec: Mapping[str, Any]) -> int:
     return len(planner.candidates) * planner.n_splits
 
 
+def trials_of(spec: Mapping[str, Any], n_scopes: int) -> int | None:
+    """The tryouts of a search in all scopes together; None where that is not known before, as of `auto`."""
+    from core.selection import SuccessiveHalving
+
+    if spec.get("search") is None:
+        return None
+    algorithm = spec["algorithm"]
+    planner = _planner(spec["search"], algorithm["name"], algorithm["parameters"], spec["seed"])
+    n_candidates = len(planner.candidates)
+    if isinstance(planner, SuccessiveHalving):
+        n_candidates = sum(rung.n_candidates for rung in planner.rungs)
+    return n_candidates * planner.n_splits * n_scopes
+
+
 def fraction_of(spec: Mapping[str, Any]) -> float:
     """The share of the rows to learn from that an inner holdout keeps back."""
     fraction: float = (spec.get("search") or {}).get("fraction", FRACTION)

@@ -12,6 +12,7 @@ from app.db.session import Database
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import bundles, parts, queue, training
+from app.services.progress import Leaderboard
 from app.services.staging import publish
 
 TRAIN_PART = "train_part"
@@ -53,5 +54,12 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
         name: publish(blobs, Path(file["path"]), PARTS, file["sha256"])
         for name, file in result["files"].items()
     }
+
+    def learnt(progress: Json) -> Json:
+        board = Leaderboard(claim.spec["parent"], progress)
+        for fit, found in zip(claim.spec["part"]["fits"], result["results"], strict=True):
+            board.add(fit, found)
+        return progress | board.state()
+
     with db.write() as session:
-        parts.finish(session, claim, {"results": result["results"]}, keys)
+        parts.finish(session, claim, {"results": result["results"]}, keys, learnt)

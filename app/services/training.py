@@ -36,9 +36,9 @@ from app.services.plan import (
     SHARE,
     TRYOUT,
     Plan,
-    StageProgress,
     share_of,
 )
+from app.services.progress import MEASURING, EndEarly, Reporter, leave_out
 from app.services.score_terms import spelling_of
 from app.services.staging import publish
 from app.services.submission import check_pairs_ready, find_misfit, label_values, show_labels
@@ -77,6 +77,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "pair": [dataset.negative, dataset.positive],
         "labels": dataset.labels,
         "finished": bundles.unpack(parts.finished(db, blobs, claim.job_id)),
+        "ended": claim.keep_requested,
         "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
         "fits_a_part": bundles.fits_a_part(cells, settings.fan_out_cells),
     }
@@ -132,17 +133,25 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     A first stage of many fits, each taken for all cells of the table, is handed out to be run as jobs of their own, and
     so are those after it; a large fit of many pieces is divided for that. Controls go where the fits go that they are
     compared with. What has run here is known to this process alone, so that from there on all is done here.
+
+    A job that its owner has asked to end early tries nothing more once each scope has something to choose among.
     """
     from app.services.assembly import put_together
     from app.services.fitting import Bench
 
-    workdir, bench = Path(payload["workdir"]), Bench(payload)
-    plan = Plan(payload["spec"], bench)
+    workdir, ended = Path(payload["workdir"]), payload.get("ended", False)
+    reporter = Reporter(payload["spec"], callback, ended=ended)
+    bench = Bench(payload, reporter)
+    plan = Plan(payload["spec"], bench, reporter.ends)
     finished = list(payload.get("finished", ()))
+    for each in finished:
+        reporter.board.add(each["spec"], each["result"])
     clock = _Clock()
     least = 2 if finished else payload.get("fan_out_from", math.inf)
-    if search.budget_of(payload["spec"], 1) is not None and not plan.folds:
-        least = math.inf  # a queue knows nothing of a budget
+    if ended or (search.budget_of(payload["spec"], 1) is not None and not plan.folds):
+        least = (
+            math.inf
+        )  # a queue knows nothing of a budget, and who wants an end wants no more parts
     begun = stage = finished[-1]["stage"] + 1 if finished else 0
     share_from = payload.get("fan_out_from", math.inf)
     done = 0.0
@@ -153,38 +162,64 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
             packed = bundles.pack(stage_parts, 1 if is_divided else payload["fits_a_part"])
             share = share_of(stage_parts)
             return {"fan_out": {"stage": stage, "parts": packed, "share": share}}
-        told = StageProgress(done, stage_parts, callback)
-        finished += clock.share_out(_run_stage(bench, stage, stage_parts, workdir, told))
+        ran = _run_stage(bench, reporter, stage, stage_parts, workdir, 1.0 - done)
+        finished += clock.share_out(ran)
         done += (1.0 - done) * share_of(stage_parts)
         stage += 1
-    return put_together(payload, plan, bench, finished)
+    reporter.tell(MEASURING)
+    return put_together(payload, plan, bench, finished, reporter.notes())
 
 
 def _run_stage(
-    bench: Bench, stage: int, stage_parts: Sequence[Json], workdir: Path, told: StageProgress
+    bench: Bench,
+    reporter: Reporter,
+    stage: int,
+    stage_parts: Sequence[Json],
+    workdir: Path,
+    left: float,
 ) -> list[Json]:
-    """Run the parts of a stage in this process: tryouts some at once, other parts one after the other."""
+    """Run the parts of a stage in this process: tryouts some at once, other parts one after the other.
+
+    `left` is the share of all work that is left; controls go unnoticed in what is told of it. Once the job's owner has
+    asked for the best so far, parts that the job can do without are left out.
+    """
     from core.ensemble import fit_together
 
-    def run_part(number: int, part: Json) -> Callable[[Callback], Json]:
-        def run(callback: Callback) -> Json:
+    n_counted = sum(part["what"] != CONTROL for part in stage_parts)
+    share = left * share_of(stage_parts) / max(n_counted, 1)
+    tryouts = all(part["what"] == TRYOUT for part in stage_parts)
+    results: dict[int, Json] = {}
+
+    def run_part(number: int, part: Json) -> Callable[[Callback], None]:
+        def run(callback: Callback) -> None:
+            if reporter.may_leave_out(part):
+                results[number] = leave_out(part)
+                return
             folder = workdir / f"{stage}-{number}"
-            folder.mkdir()
-            result = bench.run(part, folder, callback)
-            return {"stage": stage, "part": number, "spec": part, "result": result}
+            folder.mkdir(exist_ok=True)
+            told = reporter.begin(
+                part, 0.0 if part["what"] == CONTROL else share, callback if tryouts else None
+            )
+            results[number] = bench.run(part, folder, told)
+            told.finish(results[number])
 
         return run
 
-    tryouts = all(part["what"] == TRYOUT for part in stage_parts)
-    callbacks = [told.of_part(number) for number in range(len(stage_parts))]
+    def tell(_: int, step: int, of: int, info: Mapping[str, float]) -> None:
+        reporter.send(step, of, info)
 
-    def tell(number: int, step: int, of: int, info: Mapping[str, float]) -> None:
-        callbacks[number](step, of, info)
-
-    fits = [run_part(number, part) for number, part in enumerate(stage_parts)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
-        return fit_together(fits, tell, bench.at_once if tryouts else 1)
+        while todo := [number for number in range(len(stage_parts)) if number not in results]:
+            fits = [run_part(number, stage_parts[number]) for number in todo]
+            try:
+                fit_together(fits, tell, bench.at_once if tryouts else 1)
+            except EndEarly:
+                reporter.ended = True
+    return [
+        {"stage": stage, "part": number, "spec": part, "result": results[number]}
+        for number, part in enumerate(stage_parts)
+    ]
 
 
 class _Clock:

@@ -23,7 +23,7 @@ from app.api.watcher import Sight
 from app.db.tables import FINAL_STATES
 from app.db.tables import Job as JobRow
 from app.errors import Invalid, TooMany
-from app.services import jobs, submission
+from app.services import jobs, parts, submission
 
 PATH = "/v1/jobs"
 router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
@@ -143,9 +143,22 @@ def read_job(job_id: str, context: ContextDep, caller: CallerDep) -> Job:
     responses={200: {"model": Job, "description": "It was asked before."}},
 )
 @needs("train")
-def cancel_job(job_id: str, context: ContextDep, caller: CallerDep) -> Response:
+def cancel_job(
+    job_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    *,
+    keep: Annotated[
+        bool,
+        Query(
+            description="End the job now, but keep the best so far: it is fitted and served, and the job succeeds, "
+            "with a warning. 409 `nothing_to_keep` unless `progress.keepable`."
+        ),
+    ] = False,
+) -> Response:
     """Ask the job to stop. A queued one ends at once, a running one within a second or so. 409 once it has finished."""
-    job, changed = jobs.cancel(context.db, caller.owner, job_id)
+    ask = parts.end_early if keep else jobs.cancel
+    job, changed = ask(context.db, caller.owner, job_id)
     return JSONResponse(_shown(job), 202 if changed else 200)
 
 

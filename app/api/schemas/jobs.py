@@ -143,19 +143,74 @@ class JobRequest(Body):
         )
 
 
-class Progress(Resource):
-    """How far a running job is."""
+class Candidate(Resource):
+    """What a search has tried, judged on the rows that it holds out to choose by."""
 
-    fraction: float | None = Field(default=None, description="Share of the whole job that is done.")
+    trial: int = Field(description="The number of the trial that completed it.")
+    algorithm: str
+    parameters: dict[str, Any] = Field(
+        description="Those that are searched; of `auto` those that it has set. In short: 8 at most."
+    )
+    rows: int | None = Field(description="Rows, or pairs, that it has learnt from.")
+    value: float = Field(description="By the job's objective, the mean over the inner splits.")
+    seconds: float = Field(description="Of its fits, all inner splits together.")
+
+
+class Best(Candidate):
+    """The best candidate so far."""
+
+    metric: str = Field(description="That of the job's objective.")
+
+
+class Progress(Resource):
+    """What a running job is doing, how far it is, and the best that it has found."""
+
+    fraction: float | None = Field(
+        default=None,
+        description="Share of the whole job that is done; of a job with a budget, the share that is spent.",
+    )
+    phase: str | None = Field(
+        default=None,
+        description="`reading the table`, `compiling`, `preparing` (what a fit does before its first step), `fitting`, "
+        "`measuring` or `comparing` (with plain algorithms).",
+    )
+    algorithm: str | None = Field(default=None, description="What is being fitted.")
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="Of a candidate, as on the leaderboard."
+    )
+    rows: int | None = Field(default=None, description="Rows, or pairs, that it learns from.")
+    trial: int | None = Field(
+        default=None,
+        description="Of a search, the number of the trial under way: one fit on one inner split.",
+    )
+    trials: int | None = Field(
+        default=None, description="How many there will be, where that is known: not with `auto`."
+    )
+    fold: int | None = Field(
+        default=None, description="Under cross-validation, the fold whose ranker is fitted."
+    )
     step: int | None = Field(
         default=None,
-        description="Rounds of a job that is one fit; else shares of the job, as many as `of`.",
+        description="Rounds, or other steps, of the fit under way; of a job in parts the parts that are done.",
     )
-    of: int | None = None
+    of: int | None = Field(default=None, description="As many steps, or parts, there are.")
     detail: str | None = Field(
         default=None,
         description="Figures of the last step, for people: the loss; the AUC of a sample of the rows trained on, "
         "while it is cheap; the AUC of the validation rows where a fit may stop early.",
+    )
+    best: Best | None = None
+    leaderboard: list[Candidate] = Field(
+        default_factory=list, description="The best ten candidates so far, the best first."
+    )
+    keepable: bool = Field(
+        default=False, description="Whether `POST …/cancel?keep=true` would keep something now."
+    )
+    elapsed_seconds: float | None = Field(
+        default=None, description="Since the start, when this was told: a job tells once a second."
+    )
+    seconds_left: float | None = Field(
+        default=None, description="Of the budget of `auto`, when this was told."
     )
 
 
@@ -194,6 +249,12 @@ class Job(Resource):
                         "step": 100,
                         "of": 200,
                         "detail": "loss 20412.7, training_auc 0.9312",
+                        "phase": "fitting",
+                        "algorithm": "rankboost",
+                        "parameters": {},
+                        "rows": 90000,
+                        "keepable": True,
+                        "elapsed_seconds": 4.2,
                     },
                     "error": None,
                     "model_id": None,
@@ -251,6 +312,9 @@ class Job(Resource):
     started_at: Timestamp | None
     finished_at: Timestamp | None
     cancel_requested_at: Timestamp | None
+    keep_requested_at: Timestamp | None = Field(
+        default=None, description="When the job was asked to end early and keep the best so far."
+    )
 
     @classmethod
     def of_row(cls, row: JobRow) -> Job:
@@ -291,6 +355,7 @@ class Job(Resource):
             started_at=row.started_at,
             finished_at=row.finished_at,
             cancel_requested_at=row.cancel_requested_at,
+            keep_requested_at=row.keep_requested_at,
         )
 
 

@@ -29,6 +29,10 @@ class Trial(Protocol):
         """A trial on the training part alone, of which it holds out a part: for choosing among rankers."""
 
     @property
+    def n_learnt(self) -> int:
+        """The rows, or pairs, to learn from."""
+
+    @property
     def held_out(self) -> Any:
         """What a ranker scores of the validation part."""
 

@@ -164,6 +164,11 @@ class BipartiteTrial:
         return BipartiteTrial(*parts, self._features, {})
 
     @property
+    def n_learnt(self) -> int:
+        """The rows to learn from."""
+        return len(self.train.y)
+
+    @property
     def held_out(self) -> Any:
         """What a ranker scores of the validation part."""
         assert self.validation is not None

@@ -92,6 +92,11 @@ class MultilabelTrial:
         return found
 
     @property
+    def n_learnt(self) -> int:
+        """The rows to learn from."""
+        return len(self._train.has)
+
+    @property
     def held_out(self) -> Any:
         """What a ranker scores of the validation part."""
         assert self._validation is not None

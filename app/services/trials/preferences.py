@@ -113,6 +113,11 @@ class PreferenceTrial:
         return found
 
     @property
+    def n_learnt(self) -> int:
+        """The pairs to learn from."""
+        return len(self._train.rows)
+
+    @property
     def held_out(self) -> Any:
         """What a ranker scores of the items that validation pairs are made of."""
         return self._judge_table.coded

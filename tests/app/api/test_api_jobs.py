@@ -293,7 +293,16 @@ def test_progress_is_shown(service: Service, client: httpx.Client) -> None:
     job_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
     claim = queue.claim(service.context.db, service.settings, "w")
     assert claim is not None
-    progress = {"fraction": 0.5, "step": 1, "of": 2, "detail": "half"}
-    queue.heartbeat(service.context.db, service.settings, claim, progress)
-    assert client.get(f"/v1/jobs/{job_id}").json()["progress"] == progress
-    assert jobs.get(service.context.db, OWNER, job_id).progress == progress
+    row = {"trial": 1, "algorithm": "logistic", "parameters": {"C": 1.0}, "rows": 40}
+    row |= {"value": 0.75, "seconds": 0.5}
+    progress = {"fraction": 0.5, "step": 1, "of": 2, "detail": "half", "phase": "fitting"}
+    progress |= {"best": row | {"metric": "auc"}, "keepable": True}
+    shown = progress | {"leaderboard": [row]}
+    private = {"partial": [], "ready": [None], "trials_done": 1}
+    queue.heartbeat(service.context.db, service.settings, claim, shown | private)
+    told = client.get(f"/v1/jobs/{job_id}").json()["progress"]
+    assert {name: value for name, value in told.items() if value is not None} == shown
+    # There is an event for each that was told: they leave the leaderboard to the job.
+    last = client.get(f"/v1/jobs/{job_id}/events").json()["data"][-1]
+    assert (last["type"], last["data"]) == ("progress", progress)
+    assert jobs.get(service.context.db, OWNER, job_id).progress == shown | private

@@ -185,7 +185,7 @@ class TestCancel:
         again, changed = jobs.cancel(db, OWNER, job.id)
         assert not changed
         assert again.cancel_requested_at == asked.cancel_requested_at
-        assert queue.poll_cancel(db, claim)
+        assert queue.poll_requests(db, claim).cancel
         assert [state for _, _, state in seen(db, job.id)] == ["queued", "running", "cancelling"]
 
     def test_a_cancelled_job_stays_so_and_a_finished_one_conflicts(self, db: Database) -> None:

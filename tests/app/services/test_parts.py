@@ -218,6 +218,7 @@ class TestProgress:
             "step": 0,
             "of": 2,
             "detail": "0 of 2 parts of stage 0 are done",
+            "elapsed_seconds": pytest.approx(0.0, abs=30.0),
         }
         assert seen(db, job.id)[-1][1] == "progress"
         queue.heartbeat(db, SETTINGS, second, {"fraction": 0.5})

@@ -28,7 +28,7 @@ class TestEnds:
         kept = jobs.get(db, OWNER, job.id)
         assert (kept.state, kept.error) == ("failed", PROBLEM)
         assert states(db, job)[1] == ["succeeded", "failed", "running"]
-        assert queue.poll_cancel(db, running)
+        assert queue.poll_requests(db, running).cancel
         with pytest.raises(CancelRequested):
             end_part(db, running)
         queue.fail(db, running, None, state=JobState.CANCELLED)
@@ -102,7 +102,7 @@ class TestEnds:
                 functools.partial(jobs.cancel, db, OWNER, job.id),
             )
             for claim in filter(None, claims):
-                assert queue.poll_cancel(db, claim)
+                assert queue.poll_requests(db, claim).cancel
                 queue.fail(db, claim, None, state=JobState.CANCELLED)
             assert states(db, job) == ("cancelled", ["cancelled"] * 3)
 

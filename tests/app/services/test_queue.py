@@ -127,7 +127,7 @@ class TestFencing:
         before = seen(db, job.id)
         for act in (
             lambda: queue.heartbeat(db, SETTINGS, stale, {"step": 1}),
-            lambda: queue.poll_cancel(db, stale),
+            lambda: queue.poll_requests(db, stale),
             lambda: finish(db, stale, model_id="mdl_stale"),
             lambda: finish(db, stale, state=JobState.FAILED),
             lambda: queue.fail(db, stale, {"code": "x"}),
@@ -200,10 +200,10 @@ class TestHeartbeat:
     def test_it_hears_of_a_cancel(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
-        assert not queue.poll_cancel(db, claim)
+        assert not queue.poll_requests(db, claim).cancel
         jobs.cancel(db, OWNER, job.id)
         assert queue.heartbeat(db, SETTINGS, claim).cancel_requested
-        assert queue.poll_cancel(db, claim)
+        assert queue.poll_requests(db, claim).cancel
 
     def test_event_numbers_have_no_gap_whoever_writes_at_once(self, db: Database) -> None:
         job = submit(db)

@@ -99,12 +99,12 @@ def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[st
 def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:
     dataset = bench.ready(noisy())
     grid = {"method": "grid", "space": {"C": [10, 0.001, 1]}, "fraction": 0.25}
-    told: list[tuple[int, int]] = []
+    told: list[float] = []
     algorithm = {"name": "pauc_svm"}
     bench.submit(dataset, algorithm=algorithm, objective=RATE, search=grid, seed=4)
     claim = bench.claim()
     payload = bench.prepare(claim)
-    made = execution.run(payload, lambda step, of, info: told.append((step, of)))
+    made = execution.run(payload, lambda step, of, info: told.append(info.fraction))
     bench.complete(claim, made)
     model = bench.model(jobs.get(bench.db, OWNER, claim.job_id))
     table = read(bench, dataset, "y")
@@ -124,8 +124,8 @@ def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:
     anew = ALGORITHMS["pauc_svm"](C=model.parameters["C"], **given).fit(training.X, training.y)
     assert served_scores(bench, model, table.X) == pytest.approx(anew.decision_function(table.X))
     assert told == sorted(told)
-    assert told[-1] == (1000, 1000)
-    assert any(0 < step <= 500 for step, _ in told)
+    assert told[-1] == pytest.approx(1.0)
+    assert any(0 < fraction <= 0.5 for fraction in told)
 
 
 def test_groups_stay_on_one_side_of_the_inner_split(bench: Workbench) -> None:
@@ -243,14 +243,15 @@ def test_progress_adds_up_over_both_fits(bench: Workbench) -> None:
     dataset = bench.ready(noisy())
     bench.submit(dataset, algorithm={"name": "rankboost"}, search=GRID)
     claim = bench.claim()
-    steps: list[tuple[int, int]] = []
-    execution.run(bench.prepare(claim), lambda step, of, info: steps.append((step, of)))
-    assert steps == sorted(steps)
-    assert {of for _, of in steps} == {1000}
-    assert [k * 500 / 40 for k in range(1, 41)] == pytest.approx(
-        [step for step, _ in steps if step > 0][:40], abs=1
+    steps: list[tuple[int, int, float]] = []
+    execution.run(
+        bench.prepare(claim), lambda step, of, info: steps.append((step, of, info.fraction))
     )
-    assert steps[-1] == (1000, 1000)
+    fractions = [fraction for _, _, fraction in steps]
+    assert fractions == sorted(fractions)
+    tried = [(step, of, fraction) for step, of, fraction in steps if of == 40][:40]
+    assert tried == [(k, 40, pytest.approx(0.5 * k / 40)) for k in range(1, 41)]
+    assert fractions[-1] == pytest.approx(1.0)
 
 
 def test_inner_folds_and_ranges(bench: Workbench) -> None:
