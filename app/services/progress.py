@@ -71,11 +71,13 @@ class Leaderboard:
         self._partial: list[Json] = list(state.get("partial") or ())
         self._scopes: list[Any] = list(state.get("ready") or ())
         self.n_trials: int = state.get("trials_done") or 0
+        self.n_known = 0
 
     def add(
         self, part: Mapping[str, Any], result: Mapping[str, Any], trial: int | None = None
     ) -> None:
         """Take note of a part that is done, by the number of its trial."""
+        self.n_known += 1
         if part["what"] == "fit":
             self._make_ready(part["scope"])
         if part["what"] != "tryout" or result.get("skipped"):
@@ -90,7 +92,7 @@ class Leaderboard:
         done = found or {"key": key, "sums": [0.0] * len(result["values"]), "n": 0, "seconds": 0.0}
         candidate: Json = {
             "key": key,
-            "sums": [a + b for a, b in zip(done["sums"], result["values"], strict=True)],
+            "sums": [a + b for a, b in zip(done["sums"], result["values"], strict=False)],
             "n": done["n"] + 1,
             "seconds": done["seconds"] + result["seconds"],
         }
@@ -135,6 +137,8 @@ class Leaderboard:
         parameters = shown_parameters(self._spec, tryout["parameters"])
         if along := result.get("along"):
             parameters[along] = tryout["path"][place]
+        elif n_rounds := result.get("steps"):
+            parameters["n_rounds"] = n_rounds  # the best, where early stopping found them
         row = {
             "trial": trial,
             "algorithm": tryout["algorithm"],
@@ -170,9 +174,7 @@ class Reporter:
     ) -> Told:
         """A part begins that is a share of the whole job; `callback` takes the place of `send`."""
         with self.lock:
-            about = self._what_runs(part)
-            end = EndEarly if not self.ended and self._can_do_without(part) else None
-        return Told(self, part, share, about, end, callback or self.send)
+            return Told(self, part, share, self._what_runs(part), callback or self.send)
 
     def tell(self, phase: str) -> None:
         """Something begins that belongs to no part."""
@@ -186,7 +188,13 @@ class Reporter:
 
     def may_leave_out(self, part: Mapping[str, Any]) -> bool:
         """Whether the job is to end early, and has something to keep in the place of this part."""
-        return self.ended and self._can_do_without(part)
+        return self.ended and self.can_do_without(part)
+
+    def can_do_without(self, part: Mapping[str, Any]) -> bool:
+        """Whether there is something to keep in the place of this part."""
+        if part["what"] == "tryout":
+            return self.board.is_ready(part["scope"])
+        return part["what"] == "control" and bool(self.board.state()["keepable"])
 
     def ends(self, scope: Sequence[int] | None) -> bool:
         """Whether the search of a scope is to choose now."""
@@ -204,11 +212,6 @@ class Reporter:
             f"the search was ended early by request, after {self.board.n_trials} trials: "
             "the best so far is served"
         ]
-
-    def _can_do_without(self, part: Mapping[str, Any]) -> bool:
-        if part["what"] == "tryout":
-            return self.board.is_ready(part["scope"])
-        return part["what"] == "control" and bool(self.board.state()["keepable"])
 
     def _what_runs(self, part: Mapping[str, Any]) -> Json:
         scope = part["scope"]
@@ -237,31 +240,32 @@ class Told:
         part: Mapping[str, Any],
         share: float,
         about: Json,
-        end: type[BaseException] | None,
         callback: Callback,
     ) -> None:
         self._reporter = reporter
         self._part = part
         self._share = share
         self._about = about
-        self._end = end
+        self._end: type[BaseException] | None = None
         self._stop = _stop_of(part, reporter.spec)
         self._callback = callback
         self._done = 0.0
-        self._now: Json = about
+        self._now: Json = {}
+        self._n_known = -1
 
     def tell(self, phase: str, **about: Any) -> None:
         """Something begins that has no steps, or none yet."""
-        self._about |= about
-        self._now = {"phase": phase, **self._about, **self._reporter.board.state()}
+        self._about |= {"phase": phase, **about}
+        self._look()
         self._callback(0, 0, Report({}, self._now, self._reporter.fraction, self._end))
 
     def step(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """A step of the fit under way is done: the callback that rankers take."""
-        if self._now["phase"] == PREPARING:
-            self._now = self._now | {"phase": FITTING}
-            if self._stop is not None:
-                self._now["keepable"], self._end = True, self._stop
+        is_first = self._about["phase"] == PREPARING
+        if is_first:
+            self._about["phase"] = FITTING
+        if is_first or self._n_known != self._reporter.board.n_known:
+            self._look()
         self._reach(step / max(of, 1))
         report = Report(info, self._now, self._reporter.fraction, self._end)
         if self._stop is None:
@@ -280,6 +284,16 @@ class Told:
         self._reach(1.0)
         with self._reporter.lock:
             self._reporter.board.add(self._part, result, self._about.get("trial"))
+
+    def _look(self) -> None:
+        """Take in what parts beside this one have found."""
+        with self._reporter.lock:
+            board = self._reporter.board
+            self._n_known, self._now = board.n_known, self._about | board.state()
+            may_end = not self._reporter.ended and self._reporter.can_do_without(self._part)
+            self._end = EndEarly if may_end else None
+        if self._stop is not None and self._about["phase"] == FITTING:
+            self._now["keepable"], self._end = True, self._stop
 
     def _reach(self, done: float) -> None:
         with self._reporter.lock:

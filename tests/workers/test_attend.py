@@ -17,7 +17,7 @@ from app.db.tables import Job
 from app.errors import OutOfSpace
 from app.infra import faults
 from app.infra.settings import Settings
-from app.services import datasets, jobs
+from app.services import datasets, jobs, parts
 from workers import slots
 
 
@@ -81,6 +81,20 @@ def test_cancel_stops_the_fit_and_keeps_the_process(crew: Crew) -> None:
     assert (job.state, job.error, crew.shop.models_of(job_id)) == ("cancelled", None, 0)
     assert crew.fit_process() == pid
     assert list((crew.shop.settings.blob_dir / "staging").iterdir()) == []
+
+
+def test_a_fit_that_is_ended_early_is_served_with_what_it_has(crew: Crew) -> None:
+    pid = crew.fit_process()
+    job_id = crew.shop.train(crew.table, ENDLESS)
+    crew.shop.fitting(job_id)
+    parts.end_early(crew.shop.db, OWNER, job_id)
+    job = crew.shop.ends(job_id)
+    assert (job.state, job.error) == ("succeeded", None)
+    assert crew.fit_process() == pid
+    with crew.shop.db.read() as session:
+        warnings = session.get_one(Model, job.model_id).warnings
+    assert warnings[0].startswith("the fit was ended early by request")
+    assert f" of {ENDLESS} rounds" in warnings[1]
 
 
 def test_cancel_of_a_job_in_parts_stops_the_part_that_runs(crew: Crew) -> None:

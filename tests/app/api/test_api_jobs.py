@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-from live_service import OWNER, Service, running, table
+from live_service import OWNER, STRANGER, Service, running, table
 from pydantic import SecretStr
 from servers import ValkeyServer, eventually
 
@@ -182,6 +182,34 @@ def test_cancelling(service: Service, client: httpx.Client) -> None:
 
     done = service.train(client, dataset_id)["id"]
     answer = client.post(f"/v1/jobs/{done}/cancel")
+    assert (answer.status_code, answer.json()["code"]) == (409, "job_finished")
+
+
+def test_ending_early(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    job_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
+    keep = f"/v1/jobs/{job_id}/cancel?keep=true"
+    answer = client.post(keep)
+    assert (answer.status_code, answer.json()["code"]) == (409, "nothing_to_keep")
+    claim = queue.claim(service.context.db, service.settings, "w")
+    assert claim is not None
+    told = {"fraction": 0.5, "phase": "fitting", "keepable": True}
+    queue.heartbeat(service.context.db, service.settings, claim, told)
+    assert service.client(service.key(STRANGER)).post(keep).status_code == 404
+    assert service.client(service.key(scopes=["read"])).post(keep).status_code == 403
+    answer = client.post(keep.replace("true", "some"))
+    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, "keep")
+    assert client.get(f"/v1/jobs/{job_id}").json()["keep_requested_at"] is None
+    answer = client.post(keep)
+    assert (answer.status_code, answer.json()["state"]) == (202, "running")
+    assert answer.json()["keep_requested_at"] is not None
+    assert client.post(keep).status_code == 200
+    # Who wants nothing of it after all may still cancel.
+    assert client.post(f"/v1/jobs/{job_id}/cancel").json()["state"] == "cancelling"
+    answer = client.post(keep)
+    assert (answer.status_code, answer.json()["code"]) == (409, "job_cancelling")
+    done = service.train(client, dataset_id)["id"]
+    answer = client.post(f"/v1/jobs/{done}/cancel?keep=true")
     assert (answer.status_code, answer.json()["code"]) == (409, "job_finished")
 
 

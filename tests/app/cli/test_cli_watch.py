@@ -1,0 +1,202 @@
+"""Following a job from a shell: what is shown, and what Ctrl-C asks, in a terminal of the test's own."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from pydantic import SecretStr
+
+from app.cli.watch import leaderboard, status
+from app.db.tables import JobState
+from app.infra.settings import Settings
+from app.services import jobs, queue
+from tests.app.api.live_service import OWNER, Service, running
+
+ROW = {"trial": 3, "algorithm": "rankboost", "parameters": {"max_bins": 4, "push": 1}, "rows": 90}
+ROW |= {"value": 0.87654, "seconds": 1.25}
+TOLD = {
+    "fraction": 0.5,
+    "phase": "fitting",
+    "algorithm": "logitboost",
+    "parameters": {"max_bins": 8},
+    "rows": 90,
+    "trial": 4,
+    "trials": 9,
+    "step": 40,
+    "of": 400,
+    "detail": "loss 0.25",
+    "best": ROW | {"metric": "auc"},
+    "leaderboard": [ROW, ROW | {"trial": 2, "parameters": {"max_bins": 2, "push": 1}}],
+    "keepable": True,
+}
+SEARCH = {"method": "grid", "space": {"max_bins": [2, 4, 8]}}
+
+
+@pytest.fixture
+def service(tmp_path: Path, sqlite_url: str) -> Iterator[Service]:
+    with running(Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))) as service:
+        yield service
+
+
+def search_under_way(service: Service) -> tuple[str, queue.Claim]:
+    """A search that tells of itself once and then stands still; this test is its worker."""
+    client = service.client(service.key())
+    dataset_id = service.upload(client)
+    asked = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}, "search": SEARCH}
+    job_id = client.post("/v1/jobs", json=asked).json()["id"]
+    claim = queue.claim(service.context.db, service.settings, "w")
+    assert claim is not None
+    queue.heartbeat(service.context.db, service.settings, claim, TOLD)
+    return job_id, claim
+
+
+def environment(service: Service) -> dict[str, str]:
+    ours = {"RANKWRIGHT_URL": service.url, "RANKWRIGHT_API_KEY": service.key()}
+    return os.environ | ours | {"TERM": "xterm", "COLUMNS": "140", "LINES": "30"}
+
+
+class Terminal:
+    """A command in a terminal, and the person before it."""
+
+    def __init__(self, screen: int) -> None:
+        self._screen = screen
+        self._shown = ""
+
+    def type(self, keys: str) -> None:
+        os.write(self._screen, keys.encode())
+
+    def shows(self, pattern: str) -> None:
+        """Wait until the screen shows this, after what was waited for before."""
+        deadline = time.monotonic() + 60.0
+        while not (found := re.search(pattern, self._shown)):
+            assert time.monotonic() < deadline, f"no {pattern!r} in {self._shown[-500:]!r}"
+            if select.select([self._screen], [], [], 0.1)[0]:
+                try:
+                    self._shown += os.read(self._screen, 65536).decode(errors="replace")
+                except OSError as end:
+                    raise AssertionError(f"no {pattern!r} in {self._shown[-500:]!r}") from end
+                self._shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._shown)
+        self._shown = self._shown[found.end() :]
+
+
+@contextmanager
+def terminal(service: Service, *words: str, code: int) -> Iterator[Terminal]:
+    """Run a command in a terminal; it must end with this exit code."""
+    command = [sys.executable, "-m", "app.cli", *words]
+    pid, screen = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, command, environment(service))
+    try:
+        yield Terminal(screen)
+        _, ended = os.waitpid(pid, 0)
+        pid = 0
+        assert os.waitstatus_to_exitcode(ended) == code
+    finally:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(screen)
+
+
+def test_a_terminal_shows_the_leaderboard_and_ctrl_c_asks(service: Service) -> None:
+    job_id, claim = search_under_way(service)
+    question = r"Cancel the job\? \[y\]es, \[k\]eep the best so far, \[n\]o \(leave it running\): "
+    with terminal(service, "follow", job_id, code=130) as shell:
+        shell.shows("AUC .*trial")
+        shell.shows("0.8765 .*rankboost .*max_bins=4")
+        shell.shows(r"fitting logitboost · trial 4 of 9 · 90 rows · step 40 of 400 · loss 0\.25")
+        shell.type("\x03")
+        shell.shows(question)
+        shell.type("what?\n")
+        shell.shows(question)
+        shell.type("K\n")
+        shell.shows("ending early, fitting")
+        assert jobs.get(service.context.db, OWNER, job_id).keep_requested_at is not None
+        shell.type("\x03")
+        shell.shows(question)
+        shell.type("y\n")
+        shell.shows("cancelling, fitting")
+        queue.fail(service.context.db, claim, None, state=JobState.CANCELLED)
+        shell.shows(f"job {job_id} is cancelled")
+
+
+def test_a_second_ctrl_c_leaves_the_job_running(service: Service) -> None:
+    job_id, claim = search_under_way(service)
+    with terminal(service, "follow", job_id, code=130) as shell:
+        shell.shows("fitting")
+        shell.type("\x03")
+        shell.shows("Cancel the job")
+        shell.type("\x03")
+        shell.shows(f"job {job_id} goes on; `rankwright follow {job_id}` shows it again")
+    assert queue.poll_requests(service.context.db, claim) == (False, False)
+
+
+def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> None:
+    job_id, claim = search_under_way(service)
+    command = [sys.executable, "-m", "app.cli", "follow", job_id]
+    with subprocess.Popen(
+        command,
+        env=environment(service),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert "fitting logitboost · trial 4 of 9" in line
+        assert line.rstrip().endswith("; best AUC 0.8765 (rankboost)")
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait(60) == 130
+    goes_on = f"job {job_id} goes on; `rankwright follow {job_id}` shows it again"
+    assert rest.splitlines()[-1] == goes_on
+    assert queue.poll_requests(service.context.db, claim) == (False, False)
+
+
+def test_a_job_that_was_handed_in_before_is_followed(run: Callable[..., Result]) -> None:
+    answer = run("follow", "job_nobody_has", code=1)
+    assert "there is no job" in answer.output
+
+
+def shown(**progress: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(["phase", "algorithm", "parameters", "rows", "trial", "trials", "fold"])
+    empty |= dict.fromkeys(["step", "of", "detail", "elapsed_seconds", "seconds_left"])
+    return {
+        "state": "running",
+        "progress": empty | progress,
+        "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
+        "keep_requested_at": None,
+    }
+
+
+def test_the_clock_goes_on_between_what_is_told() -> None:
+    job = shown(phase="reading the table", algorithm="auto", elapsed_seconds=2.0, seconds_left=8.0)
+    assert status(job) == "2 s, 8 s left · reading the table"
+    assert status(job, 3.0) == "5 s, 5 s left · reading the table"
+    assert status(job, 30.0).startswith("32 s, 0 s left")
+    assert status(shown() | {"state": "queued", "progress": None}) == "queued"
+    assert status(shown(fraction=0.25, detail="line 10")) == "running, line 10, 25%"
+
+
+def test_parameters_that_all_rows_share_are_not_repeated() -> None:
+    table = leaderboard(shown(leaderboard=TOLD["leaderboard"]))
+    assert table is not None
+    assert table.columns[0].header == "pAUC[0, 0.05]"
+    assert [str(cell) for cell in table.columns[-1].cells] == ["max_bins=4", "max_bins=2"]
+    alone = leaderboard(shown(leaderboard=[ROW]))
+    assert alone is not None
+    assert [str(cell) for cell in alone.columns[-1].cells] == ["max_bins=4 push=1"]
+    assert leaderboard(shown(leaderboard=[])) is None

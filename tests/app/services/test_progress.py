@@ -1,0 +1,371 @@
+"""What a running job tells, and what becomes of it when its owner asks for the best so far."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_cross_validation import noisy, payload
+from test_fan_out import sharing, table
+from workbench import OWNER, Workbench, on_both, quiet
+
+from app.db import parts as part_rows
+from app.db.tables import Job, JobState
+from app.errors import Conflict, NotFound
+from app.services import execution, jobs, parts, queue, training
+from app.services.progress import (
+    MOST_CHARACTERS,
+    SHOWN_PARAMETERS,
+    SHOWN_ROWS,
+    Leaderboard,
+    Report,
+    as_event,
+    clocked,
+)
+
+HOLDOUT = {"method": "holdout", "fraction": 0.25}
+GRID = {"method": "grid", "space": {"max_bins": [2, 4, 8, 16]}, "fraction": 0.25}
+HALVING = {
+    "method": "halving",
+    "space": {"max_bins": [2, 4, 8, 16], "smoothing": [0.1]},
+    "n_candidates": 4,
+    "fraction": 0.25,
+}
+SPEC: dict[str, Any] = {
+    "algorithm": {"name": "rankboost", "parameters": {}},
+    "objective": {"metric": "auc"},
+    "validation": HOLDOUT,
+    "search": {"method": "grid", "space": {"max_bins": [4, 8], "n_rounds": [5, 10]}},
+}
+AUTO = {"name": "auto", "parameters": {"budget_seconds": 10.0}}
+ENDED = "the search was ended early by request"
+
+
+def tryout(split: int = 0, asked: int = 1, **given: Any) -> dict[str, Any]:
+    parameters = {"max_bins": 4, "smoothing": 0.0} | given
+    path = parameters.pop("path", [])
+    tried = {"algorithm": "rankboost", "parameters": parameters, "path": path, "split": split}
+    return {
+        "what": "tryout",
+        "scope": None,
+        "tryout": tried,
+        "inner": {"n_splits": 1},
+        "asked": asked,
+    }
+
+
+def result(*values: float, **given: Any) -> dict[str, Any]:
+    found = {"values": list(values), "seconds": 1.0, "failed": None, "rows": 60, "along": None}
+    return found | given
+
+
+class TestLeaderboard:
+    def test_a_candidate_is_there_once_every_split_has_judged_it(self) -> None:
+        board = Leaderboard(SPEC)
+        for split, values in enumerate([(0.5, 0.7), (0.6, 0.9)]):
+            assert board.state()["leaderboard"] == []
+            assert board.state()["best"] is None
+            assert not board.state()["keepable"]
+            # What is kept in a job's row goes on in another process.
+            board = Leaderboard(SPEC, json.loads(json.dumps(board.state())))
+            board.add(tryout(split, 2, path=[5, 10]), result(*values, along="n_rounds"))
+        state = board.state()
+        row = {
+            "trial": 2,
+            "algorithm": "rankboost",
+            "parameters": {"max_bins": 4, "n_rounds": 10},  # smoothing is not searched
+            "rows": 60,
+            "value": pytest.approx(0.8),
+            "seconds": 2.0,
+        }
+        assert state["leaderboard"] == [row]
+        assert state["best"] == row | {"metric": "auc"}
+        assert state["keepable"]
+
+    def test_it_is_short_and_the_best_come_first(self) -> None:
+        spec = SPEC | {"algorithm": AUTO, "search": None}
+        board = Leaderboard(spec)
+        many = {f"p{k:02d}": "long" * 50 for k in range(30)}
+        for number in range(100):
+            board.add(tryout(max_bins=number, **many), result((number * 37 % 100) / 100))
+        state = board.state()
+        values = [row["value"] for row in state["leaderboard"]]
+        assert values == [k / 100 for k in range(99, 99 - SHOWN_ROWS, -1)]
+        parameters = state["best"]["parameters"]
+        assert len(parameters) == SHOWN_PARAMETERS
+        assert max(len(str(value)) for value in parameters.values()) == MOST_CHARACTERS
+        assert len(json.dumps(state)) < 10_000
+        assert "leaderboard" not in as_event(state)
+        assert as_event(state)["best"] == state["best"]
+
+    def test_what_failed_or_was_left_out_has_no_row(self) -> None:
+        board = Leaderboard(SPEC)
+        board.add(tryout(0, 2), result(0.5))
+        board.add(tryout(1, 2), result(failed="singular"))
+        board.add(tryout(0, 2, max_bins=8), result(failed="left out", skipped=True))
+        state = board.state()
+        assert (state["leaderboard"], state["partial"], state["trials_done"]) == ([], [], 2)
+
+    def test_folds_are_ready_one_by_one_and_have_no_rows(self) -> None:
+        folds = {"method": "cross_validation", "folds": 2}
+        board = Leaderboard(SPEC | {"validation": folds})
+        for scope in (None, [0, 0], [0, 1]):
+            assert not board.state()["keepable"]
+            board.add(tryout() | {"scope": scope}, result(0.5))
+        assert board.state()["keepable"]
+        assert len(board.state()["leaderboard"]) == 1
+
+
+def test_a_budget_is_told_by_the_clock() -> None:
+    auto = SPEC | {"algorithm": AUTO}
+    told = clocked({"fraction": 0.1, "phase": "fitting"}, auto, 4.0)
+    assert told["fraction"] == 0.4
+    assert (told["elapsed_seconds"], told["seconds_left"]) == (4.0, 6.0)
+    late = clocked({"fraction": 0.1}, auto, 14.0)
+    assert (late["fraction"], late["seconds_left"]) == (0.99, 0.0)
+    assert clocked({"fraction": 0.1}, SPEC, 4.0) == {"fraction": 0.1, "elapsed_seconds": 4.0}
+
+
+class Owner:
+    """Hears what a job tells, and asks for the best so far after so many trials, or steps of its fit."""
+
+    def __init__(self, trials: float = float("inf"), steps: float = float("inf")) -> None:
+        self._trials, self._steps = trials, steps
+        self.told: list[Report] = []
+        self.asked = 0
+
+    def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
+        assert isinstance(info, Report)
+        self.told.append(info)
+        enough = info.job.get("trials_done", 0) >= self._trials or step >= self._steps
+        if enough and info.end is not None:
+            self.asked += 1
+            raise info.end
+
+    def phases(self) -> list[str]:
+        """In order, each once."""
+        return list(dict.fromkeys(report.job["phase"] for report in self.told))
+
+
+def test_a_plain_fit_tells_its_phases_and_steps(tmp_path: Path) -> None:
+    owner = Owner()
+    training.run(payload(tmp_path, noisy(), validation=HOLDOUT), owner)
+    assert owner.phases() == ["reading the table", "preparing", "fitting", "measuring"]
+    fitting = [each.job for each in owner.told if each.job["phase"] == "fitting"]
+    assert {job["algorithm"] for job in fitting} == {"rankboost"}
+    assert {job["rows"] for job in fitting} == {180}
+    assert all("trial" not in job and job["keepable"] for job in fitting)
+
+
+def test_a_search_tells_its_trials_and_the_best(tmp_path: Path) -> None:
+    owner = Owner()
+    job = payload(tmp_path, noisy(), validation=HOLDOUT, search=GRID)
+    found = training.run(job, owner)
+    trying = [each.job for each in owner.told if each.job.get("trial")]
+    assert {told["trial"] for told in trying} == {1, 2, 3, 4}
+    assert {told["trials"] for told in trying} == {4}
+    assert {told["rows"] for told in trying} == {136}
+    assert {told["parameters"]["max_bins"] for told in trying} == {2, 4, 8, 16}
+    last = owner.told[-1].job
+    values = sorted((each["value"] for each in found["search"]["candidates"]), reverse=True)
+    assert [row["value"] for row in last["leaderboard"]] == values
+    assert last["best"]["parameters"] == found["search"]["chosen"]
+    assert found["warnings"] == []
+
+
+def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
+    owner = Owner(trials=4)
+    job = payload(tmp_path, noisy(300), algorithm=AUTO, validation=HOLDOUT)
+    found = training.run(job, owner)
+    assert owner.asked
+    last = owner.told[-1].job
+    assert last["best"]["metric"] == "auc"
+    assert len(last["leaderboard"]) >= 1
+    assert found["leaderboard"]["members"]
+    assert len(found["leaderboard"]["candidates"]) < 20
+    assert ENDED in found["warnings"][0]
+    assert found["parts"]["validation"]["auc"]["value"] > 0.6
+
+
+@pytest.mark.parametrize("method", ["grid", "halving"])
+def test_a_search_that_is_ended_early_serves_the_best_so_far(tmp_path: Path, method: str) -> None:
+    search = GRID if method == "grid" else HALVING
+    owner = Owner(trials=4 if method == "halving" else 2)
+    found = training.run(payload(tmp_path, noisy(), validation=HOLDOUT, search=search), owner)
+    assert owner.asked
+    candidates = found["search"]["candidates"]
+    judged = [each for each in candidates if each["value"] is not None]
+    (chosen,) = [each for each in candidates if each["state"] == "chosen"]
+    assert found["search"]["chosen"] == chosen["parameters"]
+    if method == "grid":
+        assert 1 <= [each["state"] for each in candidates].count("untried") <= 2  # two run at once
+        assert chosen["value"] == max(each["value"] for each in judged)
+    else:
+        assert len(judged) == len(candidates)
+    assert ENDED in found["warnings"][0]
+
+
+def test_every_fold_has_something_before_the_search_ends(tmp_path: Path) -> None:
+    """As a job that was asked in an attempt that was lost: of each scope one candidate is tried, and no more."""
+    folds = {"method": "cross_validation", "folds": 2}
+    controls = {"algorithms": ["logistic"], "skipped": None}
+    job = payload(tmp_path, noisy(), validation=folds, search=GRID, controls=controls)
+    owner = Owner()
+    found = training.run(job | {"ended": True}, owner)
+    trials = {each.job["trial"] for each in owner.told if each.job.get("trial")}
+    assert trials == {1, 2, 3}
+    states = [each["state"] for each in found["search"]["candidates"]]
+    assert states == ["chosen", "untried", "untried", "untried"]
+    assert [each["chosen"] for each in found["search"]["folds_chosen"]] == [{"max_bins": 2}] * 2
+    assert found["parts"]["validation"]["auc"]["value"] > 0.6
+
+
+def test_a_plain_fit_keeps_its_rounds(tmp_path: Path) -> None:
+    algorithm = {"name": "rankboost", "parameters": {"n_rounds": 40}}
+    owner = Owner(steps=7)
+    job = payload(tmp_path, noisy(), validation=HOLDOUT, algorithm=algorithm)
+    found = training.run(job, owner)
+    assert owner.asked == 1
+    assert found["warnings"] == [
+        "the fit was ended early by request: what it had learnt so far is served",
+        "stopped after 7 of 40 rounds",
+    ]
+
+
+def test_half_a_fit_that_is_no_ranker_is_not_kept(tmp_path: Path) -> None:
+    algorithm = {"name": "auc_svm", "parameters": {}}
+    owner = Owner(steps=1)
+    found = training.run(payload(tmp_path, noisy(), validation=HOLDOUT, algorithm=algorithm), owner)
+    assert owner.asked == 0
+    assert not any(each.job["keepable"] for each in owner.told if each.job["phase"] == "fitting")
+    assert found["warnings"] == []
+
+
+class TestKeep:
+    """The request itself, in SQL."""
+
+    def keepable(self, bench: Workbench) -> Job:
+        job = bench.submit(bench.ready(table()), search=GRID)
+        told = {"fraction": 0.5, "keepable": True}
+        queue.heartbeat(bench.db, bench.settings, bench.claim(), told)
+        return job
+
+    @on_both
+    def test_it_is_noted_once_and_reaches_the_worker(self, bench: Workbench) -> None:
+        job = self.keepable(bench)
+        asked, changed = parts.end_early(bench.db, OWNER, job.id)
+        assert changed
+        assert (asked.state, asked.cancel_requested_at) == ("running", None)
+        again, changed = parts.end_early(bench.db, OWNER, job.id)
+        assert not changed
+        assert again.keep_requested_at == asked.keep_requested_at
+        last = jobs.events(bench.db, OWNER, job.id)[-1]
+        assert last.data == {"text": "asked to end early and keep the best so far"}
+
+    def test_the_next_attempt_knows_of_it(self, bench: Workbench) -> None:
+        job = bench.submit(bench.ready(table()), search=GRID)
+        claim = bench.claim()
+        queue.heartbeat(bench.db, bench.settings, claim, {"fraction": 0.5, "keepable": True})
+        assert not queue.poll_requests(bench.db, claim).keep
+        parts.end_early(bench.db, OWNER, job.id)
+        assert queue.poll_requests(bench.db, claim).keep
+        assert not queue.poll_requests(bench.db, claim).cancel
+        queue.give_back(bench.db, claim)
+        done = bench.work()
+        assert done.state == "succeeded"
+        assert ENDED in bench.model(done).warnings[0]
+
+    def test_a_plain_cancel_comes_first(self, bench: Workbench) -> None:
+        job = self.keepable(bench)
+        jobs.cancel(bench.db, OWNER, job.id)
+        with pytest.raises(Conflict, match="was asked to stop before") as caught:
+            parts.end_early(bench.db, OWNER, job.id)
+        assert caught.value.code == "job_cancelling"
+
+    def test_nothing_fitted_nothing_kept(self, bench: Workbench) -> None:
+        upload = bench.upload(table())
+        assert upload.job_id is not None
+        with pytest.raises(Conflict, match=r"keep is for jobs that train, .* of kind 'ingest'"):
+            parts.end_early(bench.db, OWNER, upload.job_id)
+        bench.work()
+        job = bench.submit(upload, search=GRID)
+        for _ in range(2):  # queued, then running
+            with pytest.raises(Conflict, match=f"{job.id} has nothing to keep: it has") as caught:
+                parts.end_early(bench.db, OWNER, job.id)
+            assert caught.value.code == "nothing_to_keep"
+            if jobs.get(bench.db, OWNER, job.id).state == "queued":
+                claim = bench.claim()
+        assert jobs.get(bench.db, OWNER, job.id).keep_requested_at is None
+        queue.fail(bench.db, claim, None, state=JobState.CANCELLED)
+        with pytest.raises(Conflict, match=f"{job.id} has cancelled") as caught:
+            parts.end_early(bench.db, OWNER, job.id)
+        assert caught.value.code == "job_finished"
+
+    def test_another_owners_job_is_not_there(self, bench: Workbench) -> None:
+        job = self.keepable(bench)
+        with pytest.raises(NotFound):
+            parts.end_early(bench.db, "eve", job.id)
+        assert jobs.get(bench.db, OWNER, job.id).keep_requested_at is None
+
+
+class TestKeepInParts:
+    def divided(self, bench: Workbench) -> tuple[Job, list[queue.Claim]]:
+        """A job of four tryouts in parts, two of them done, a third under way; returns it and the claim of that."""
+        bench.settings = sharing(bench)
+        job = bench.submit(bench.ready(table()), search=GRID, controls=False)
+        self.step(bench)
+        with pytest.raises(Conflict, match="nothing to keep"):
+            parts.end_early(bench.db, OWNER, job.id)
+        self.step(bench)
+        self.step(bench)
+        return job, [bench.claim()]
+
+    def step(self, bench: Workbench) -> None:
+        claim = bench.claim()
+        bench.complete(claim, execution.run(bench.prepare(claim), quiet))
+
+    @on_both
+    def test_the_job_goes_on_without_those_that_only_try(self, bench: Workbench) -> None:
+        job, (running,) = self.divided(bench)
+        waiting = jobs.get(bench.db, OWNER, job.id)
+        assert waiting.state == "waiting"
+        assert len(waiting.progress["leaderboard"]) == 2
+        asked, changed = parts.end_early(bench.db, OWNER, job.id)
+        assert (asked.state, changed) == ("queued", True)
+        assert queue.poll_requests(bench.db, running).cancel
+        with bench.db.read() as session:
+            states = [part.state for part in part_rows.of_parent(session, job.id)]
+        assert states == ["succeeded", "succeeded", "running", "cancelled"]
+        # The part that was under way ends when its worker hears of it, and takes nobody with it.
+        queue.fail(bench.db, running, None, state=JobState.CANCELLED)
+        assert jobs.get(bench.db, OWNER, job.id).state == "queued"
+        done = bench.work()
+        assert done.state == "succeeded", done.error
+        model = bench.model(done)
+        assert model.search
+        states = [each["state"] for each in model.search["candidates"]]
+        assert sorted(states) == ["chosen", "left", "untried", "untried"]
+        assert ENDED in model.warnings[0]
+
+    def test_a_part_that_dies_late_holds_nobody_up(self, bench: Workbench) -> None:
+        job, (running,) = self.divided(bench)
+        parts.end_early(bench.db, OWNER, job.id)
+        claim = bench.claim()
+        assert (claim.job_id, claim.keep_requested) == (job.id, True)
+        parts.fan_out(bench.db, claim, parts.FanOut(1, [{"fits": []}]))
+        assert jobs.get(bench.db, OWNER, job.id).state == "waiting"
+        problem = {"code": "x", "title": "t", "detail": "d", "errors": []}
+        queue.fail(bench.db, running, problem)
+        assert jobs.get(bench.db, OWNER, job.id).state == "waiting"
+
+    def test_a_fan_out_that_knew_nothing_of_it_is_put_off(self, bench: Workbench) -> None:
+        job = bench.submit(bench.ready(table()), search=GRID)
+        claim = bench.claim()
+        queue.heartbeat(bench.db, bench.settings, claim, {"fraction": 0.5, "keepable": True})
+        parts.end_early(bench.db, OWNER, job.id)
+        parts.fan_out(bench.db, claim, parts.FanOut(0, [{"fits": []}]))
+        assert jobs.get(bench.db, OWNER, job.id).state == "queued"
+        assert bench.claim().keep_requested
