@@ -168,7 +168,10 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) ->
     dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
     features = suitability.count_features(dataset)
     cells = (dataset.rows or 0) * features
-    rounds = spec["algorithm"]["parameters"].get("n_rounds", 1)
+    parameters = spec["algorithm"]["parameters"]
+    rounds = parameters.get("n_rounds", 1)
+    if rounds is None:  # chosen by the fit: of trees in two fits, together about so many
+        rounds = 500 if parameters["weak_ranker"] == "tree" else 100
     seconds, memory = cells * _SECONDS_PER_CELL_TO_BIN, cells * _BYTES_PER_CELL
     if dataset.kind == DatasetKind.PREFERENCES and dataset.pairs is not None:
         pairs = dataset.pairs.pairs or 0

@@ -2,7 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, get_args
+from copy import copy
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,16 @@ from .loop import Path, SoFar, StopReason
 from .rules import RankingRule, Rule, losses_of
 from .run import Read, Run
 from .validation import Part, Watch, Watched, split_off
+
+# Trees without n_rounds: where each class has so many rows, these are their rounds, their patience and their
+# parameters, each chosen on public tables (docs/benchmarks.md). A fit on all rows bears some more rounds.
+LEAST_ROWS = 250
+MOST_ROUNDS = 2000
+PATIENCE = 50
+CHOSEN = {"learning_rate": 0.05, "max_features": 0.5}
+LEAST_FEATURES = 8  # of which to draw
+MORE_ROUNDS = 1.15
+USUAL_ROUNDS = 100
 
 
 class Booster(Ranker):
@@ -50,7 +61,7 @@ class Booster(Ranker):
     path_parameter: ClassVar[str | None] = "n_rounds"
     """The parameter whose lesser values one fit holds; see `core.selection`."""
 
-    n_rounds: int
+    n_rounds: Any  # an int; None where the fit may choose
     weak_ranker: Any
     max_bins: int
     early_stopping_rounds: int | None
@@ -122,6 +133,21 @@ class Booster(Ranker):
                     f"{name} must be an integer of at least 1, or None, got {given!r}"
                 )
         rows = Part(*self._take_rows(X, y, sample_weight))
+        if self.n_rounds is None:
+            chooses = self._chooses(rows)
+            bounded = self._bounded(rows) if chooses else self._with(n_rounds=USUAL_ROUNDS)
+            figures = bounded.fit_watched(
+                X,
+                y,
+                sample_weight,
+                X_valid=X_valid,
+                judge=judge,
+                patience=patience or (PATIENCE if chooses else None),
+                every=every,
+                callback=callback,
+            )
+            self._adopt(bounded)
+            return figures
         self._look_at(rows)
         n_labels = rows.positive.shape[1] if rows.positive.ndim > 1 else None
         watched = Watched(self._matrix(X_valid, reset=False), judge, n_labels)
@@ -227,11 +253,68 @@ class Booster(Ranker):
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         training, validation = Part(X, positive, weight), None
+        if self.n_rounds is None:
+            self._fit_chosen(training, callback)
+            return
         self._look_at(training)
         if self.early_stopping_rounds is not None:
             training, validation = split_off(training, self.validation_fraction, self.random_state)
         patience = self.early_stopping_rounds
         self.validation_auc_ = self._run(training, validation, patience, None, callback)
+
+    def _fit_chosen(self, rows: Part, callback: Callback) -> None:
+        """Fit with as many rounds as a validation part asks for, on all rows."""
+        if not self._chooses(rows):
+            usual = self._with(n_rounds=USUAL_ROUNDS)
+            usual._fit(*rows, callback)
+            self._adopt(usual)
+            return
+        first = self._bounded(rows)
+        told = callback is not ignore
+
+        def tell_half(step: int, of: int, info: Mapping[str, float]) -> None:
+            callback(step, 2 * of, info)
+
+        first._fit(*rows, tell_half if told else ignore)
+        n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MOST_ROUNDS)
+        kept, reason = first, first.stop_reason_
+        if reason != "stopped" and n_rounds:
+
+            def tell_rest(step: int, of: int, info: Mapping[str, float]) -> None:
+                callback(MOST_ROUNDS + MOST_ROUNDS * step // of, 2 * MOST_ROUNDS, info)
+
+            whole = first._with(n_rounds=n_rounds, early_stopping_rounds=None)
+            whole._fit(*rows, tell_rest if told else ignore)
+            # Fewer rounds than were found best are worse than those that were validated.
+            kept = first if whole.stop_reason_ == "stopped" else whole
+            reason = "stopped" if kept is first else reason
+        self._adopt(kept)
+        self.validation_auc_, self.stop_reason_ = first.validation_auc_, reason
+
+    def _chooses(self, rows: Part) -> bool:
+        """Whether it chooses the number of rounds: trees, on enough rows of each class to hold some out."""
+        n_positives = int(rows.positive.sum())
+        least = min(n_positives, rows.size - n_positives)
+        return bool(self.weak_ranker == "tree" and least >= LEAST_ROWS)
+
+    def _bounded(self, rows: Part) -> Self:
+        """Give a copy with a bound on its rounds, and what is not asked for chosen by the table."""
+        chosen = {name: value for name, value in CHOSEN.items() if getattr(self, name) is None}
+        if rows.X.shape[1] < LEAST_FEATURES:
+            chosen.pop("max_features", None)
+        patience = self.early_stopping_rounds or PATIENCE
+        return self._with(n_rounds=MOST_ROUNDS, early_stopping_rounds=patience, **chosen)
+
+    def _with(self, **parameters: Any) -> Self:
+        """Give a copy, which knows of the same columns, with other parameters."""
+        other = copy(self)
+        other.__dict__.update(parameters)
+        return other
+
+    def _adopt(self, other: Self) -> None:
+        """Take what another has learnt, and keep the parameters."""
+        own = self.get_params(deep=False)
+        self.__dict__.update({k: v for k, v in other.__dict__.items() if k not in own})
 
     def _run(
         self,
@@ -290,9 +373,10 @@ class Booster(Ranker):
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         n_rounds = arrays["log_f_plus"].size - 1
-        if not 0 <= n_rounds <= self.n_rounds:
+        most = MOST_ROUNDS if self.n_rounds is None else self.n_rounds
+        if not 0 <= n_rounds <= most:
             raise ArtifactError(
-                f"log_f_plus must hold 1 to {self.n_rounds + 1} values (n_rounds and the start), "
+                f"log_f_plus must hold 1 to {most + 1} values (n_rounds and the start), "
                 f"got {n_rounds + 1}"
             )
         for name in ("log_f_plus", "log_f_minus"):
@@ -302,10 +386,9 @@ class Booster(Ranker):
         validation_auc = arrays["validation_auc"]
         n_tried = validation_auc.size
         check_array("validation_auc", validation_auc, np.float64, (n_tried,))
-        if n_tried and not n_rounds <= n_tried <= self.n_rounds:
-            raise ArtifactError(
-                f"validation_auc must hold {n_rounds} values or more, got {n_tried}"
-            )
+        least = 0 if self.n_rounds is None else n_rounds  # a fit on all rows may have more
+        if n_tried and not least <= n_tried <= most:
+            raise ArtifactError(f"validation_auc must hold {least} to {most} values, got {n_tried}")
         if (validation_auc < 0).any() or (validation_auc > 1).any():
             raise ArtifactError("validation_auc must be from 0 to 1")
         if meta["stop_reason"] not in get_args(StopReason):

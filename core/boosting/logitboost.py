@@ -3,15 +3,14 @@
 from typing import Annotated, Literal
 
 from annotated_doc import Doc
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 
 from core.scan.options import MaxBins
 
 from .booster import Booster
 from .options import (
     EarlyStoppingRounds,
-    LearningRate,
-    NRounds,
+    NRoundsOrChosen,
     RandomState,
     ValidationFraction,
 )
@@ -21,13 +20,15 @@ from .tree.options import (
     CategoryPenalty,
     MaxCategories,
     MaxDepth,
-    MaxFeatures,
+    MaxFeaturesOrChosen,
     MaxLeaves,
     MinSamplesLeaf,
     Subsample,
     check_shape,
 )
 from .tree.rules import LogisticRule
+
+LEARNING_RATE = 0.1
 
 
 class LogitBoost(Booster):
@@ -69,16 +70,24 @@ class LogitBoost(Booster):
     def __init__(
         self,
         *,
-        n_rounds: NRounds = 100,
+        n_rounds: NRoundsOrChosen = None,
         weak_ranker: Annotated[
             Literal["tree"], Doc("What a round adds: a tree; of depth 1 it is a stump.")
         ] = "tree",
         max_depth: MaxDepth = 12,
         max_leaves: MaxLeaves = 31,
-        learning_rate: LearningRate = 0.1,
+        learning_rate: Annotated[
+            float | None,
+            Gt(0),
+            Le(1),
+            Doc(
+                "Share of the optimal step that a round takes; None: 0.1, 0.05 where the number of rounds is "
+                "chosen."
+            ),
+        ] = None,
         min_samples_leaf: MinSamplesLeaf = None,
         subsample: Subsample = 1.0,
-        max_features: MaxFeatures = 1.0,
+        max_features: MaxFeaturesOrChosen = None,
         category_penalty: CategoryPenalty = CATEGORY_PENALTY,
         max_categories: MaxCategories = MAX_CATEGORIES,
         max_bins: MaxBins = 255,
@@ -112,4 +121,5 @@ class LogitBoost(Booster):
         check_shape(self.max_depth, self.max_leaves)
 
     def _rule(self) -> LogisticRule:
-        return LogisticRule(self.learning_rate, self.smoothing)
+        rate = LEARNING_RATE if self.learning_rate is None else self.learning_rate
+        return LogisticRule(rate, self.smoothing)

@@ -8,6 +8,16 @@ from annotated_types import Ge, Gt, Le, Lt
 NRounds = Annotated[
     int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")
 ]
+NRoundsOrChosen = Annotated[
+    int | None,
+    Ge(1),
+    Le(100_000),
+    Doc(
+        "Number of rounds, each of which adds one weak ranker. None: 100; trees on 250 rows or more of each "
+        "class choose it: early stopping finds it, of 2,000 at most, and a fit on all rows takes 1.15 times as "
+        "many."
+    ),
+]
 StumpOnly = Annotated[
     Literal["stump"],
     Doc(

@@ -15,7 +15,7 @@ from core.ranker import Callback, Floats, ignore
 from core.sealed import identify_fit
 from core.table import keep_present
 
-from .booster import Booster
+from .booster import USUAL_ROUNDS, Booster
 from .kinds import CollectingLearner
 from .loop import Path, SoFar
 from .pair_columns import start_columns
@@ -111,13 +111,12 @@ class PairBooster(Booster):
         def loss(so_far: SoFar) -> float:
             return rule.loss(np.array(so_far[:2]), start)
 
-        patience = self.early_stopping_rounds or self.n_rounds
+        n_rounds = USUAL_ROUNDS if self.n_rounds is None else self.n_rounds
+        patience = self.early_stopping_rounds or n_rounds
         training = PairPart.of(matrix, listed)
         callback = callback or ignore
-        watch = Watch(
-            self.n_rounds, callback, loss, training, learner.collect, validation, patience
-        )
-        run = Run(learner, rule, self.n_rounds, watch, self._reader())
+        watch = Watch(n_rounds, callback, loss, training, learner.collect, validation, patience)
+        run = Run(learner, rule, n_rounds, watch, self._reader())
         with offered(run, lambda: identify_fit(self, matrix, *given, self._n_categories())):
             path = run.finish()
         if validation is not None:

@@ -9,7 +9,7 @@ from core.errors import InvalidParameter
 from core.scan import Criterion
 from core.scan.options import MaxBins
 
-from .options import EarlyStoppingRounds, NRounds, RandomState, ValidationFraction
+from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
 from .pair_fit import PairBooster
 from .rules import RankingRule
 from .tree.options import (
@@ -19,7 +19,7 @@ from .tree.options import (
     LeafForm,
     MaxCategories,
     MaxDepth,
-    MaxFeatures,
+    MaxFeaturesOrChosen,
     MaxLeaves,
     MinSamplesLeaf,
     Push,
@@ -86,7 +86,7 @@ class RankBoost(PairBooster):
     def __init__(
         self,
         *,
-        n_rounds: NRounds = 100,
+        n_rounds: NRoundsOrChosen = None,
         weak_ranker: Annotated[
             Literal["stump", "column", "tree"],
             Doc(
@@ -99,7 +99,10 @@ class RankBoost(PairBooster):
             float | None,
             Gt(0),
             Le(1),
-            Doc("Share of the optimal step that a round takes; None: 1, 0.1 for trees."),
+            Doc(
+                "Share of the optimal step that a round takes; None: 1, 0.1 for trees, 0.05 for trees that "
+                "choose the number of rounds."
+            ),
         ] = None,
         max_bins: MaxBins = 255,
         smoothing: Annotated[
@@ -117,7 +120,7 @@ class RankBoost(PairBooster):
         min_samples_leaf: MinSamplesLeaf = None,
         leaf: LeafForm = "closed",
         subsample: Subsample = 1.0,
-        max_features: MaxFeatures = 1.0,
+        max_features: MaxFeaturesOrChosen = None,
         category_penalty: CategoryPenalty = CATEGORY_PENALTY,
         max_categories: MaxCategories = MAX_CATEGORIES,
         push: Push = 1.0,

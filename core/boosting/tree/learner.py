@@ -33,7 +33,7 @@ class Shape(NamedTuple):
     max_leaves: int | None
     min_samples_leaf: float | None
     subsample: float
-    max_features: float
+    max_features: float | None
     random_state: int
     category_penalty: float = CATEGORY_PENALTY
     max_categories: int = MAX_CATEGORIES
@@ -170,7 +170,8 @@ class TreeLearner(Resumable):
 
     def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
         n_features = len(self._bins.edges)
-        n_drawn = max(round(self._shape.max_features * n_features), 1)
+        share = 1.0 if self._shape.max_features is None else self._shape.max_features
+        n_drawn = max(round(share * n_features), 1)
         features = np.zeros(n_features, dtype=np.bool_)
         features[draw.permutation(n_features)[:n_drawn]] = True
         return features

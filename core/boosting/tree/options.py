@@ -44,6 +44,15 @@ MaxFeatures = Annotated[
     Le(1),
     Doc("Trees: share of the features that each tree may ask, drawn at random."),
 ]
+MaxFeaturesOrChosen = Annotated[
+    float | None,
+    Gt(0),
+    Le(1),
+    Doc(
+        "Trees: share of the features that each tree may ask, drawn at random. None: 1; where trees choose the "
+        "number of rounds and there are 8 features or more, 0.5."
+    ),
+]
 CategoryPenalty = Annotated[
     float,
     Ge(0),

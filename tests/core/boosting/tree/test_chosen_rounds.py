@@ -1,0 +1,149 @@
+"""Trees without a number of rounds: the table says how many."""
+
+import numpy as np
+import pytest
+
+from core import LogitBoost, RankBoost, load, save
+from core.boosting import booster
+from core.checkpoint import Checkpoints
+from core.errors import InvalidParameter
+from core.ranker import StopFit
+
+BOOSTERS = {
+    "pairs": lambda **options: RankBoost(weak_ranker="tree", **options),
+    "logistic": LogitBoost,
+}
+boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
+
+
+def make_table(n=1200, d=9, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=n) > 0.5
+
+
+@boosters
+@pytest.mark.parametrize("d", [3, 9])
+def test_early_stopping_finds_the_rounds_and_a_fit_on_all_rows_takes_more(make, d):
+    X, y = make_table(d=d)
+    ranker = make(early_stopping_rounds=10).fit(X, y)
+    chosen = {"learning_rate": 0.05, "max_features": 0.5 if d >= 8 else 1.0}
+    first = make(n_rounds=2000, early_stopping_rounds=10, **chosen).fit(X, y)
+    n_rounds = round(1.15 * len(first.rounds_))
+    whole = make(n_rounds=n_rounds, **chosen).fit(X, y)
+    assert len(ranker.rounds_) == n_rounds
+    assert (ranker.decision_function(X) == whole.decision_function(X)).all()
+    assert (ranker.stop_reason_, ranker.n_rounds) == ("validation", None)
+    assert ranker.validation_auc_.tolist() == first.validation_auc_.tolist()
+    again = load(save(ranker))
+    assert (again.decision_function(X) == ranker.decision_function(X)).all()
+    assert again.validation_auc_.tolist() == ranker.validation_auc_.tolist()
+
+
+@boosters
+def test_what_is_asked_for_is_not_chosen(make):
+    X, y = make_table()
+    asked = {"learning_rate": 0.3, "max_features": 1.0, "early_stopping_rounds": 5}
+    ranker = make(**asked).fit(X, y)
+    first = make(n_rounds=2000, **asked).fit(X, y)
+    n_rounds = round(1.15 * len(first.rounds_))
+    whole = make(n_rounds=n_rounds, **asked | {"early_stopping_rounds": None}).fit(X, y)
+    assert (ranker.decision_function(X) == whole.decision_function(X)).all()
+
+
+def test_few_rows_of_a_class_and_stumps_take_a_hundred_rounds():
+    X, y = make_table()
+    rare = np.zeros(len(y), dtype=bool)
+    rare[np.flatnonzero(y)[:249]] = True
+    for make in BOOSTERS.values():
+        usual = make(n_rounds=100).fit(X, rare)
+        assert (make().fit(X, rare).decision_function(X) == usual.decision_function(X)).all()
+    assert len(RankBoost().fit(X, y).rounds_) == 100
+    pairs = np.stack([np.flatnonzero(y)[:300], np.flatnonzero(~y)[:300]], axis=1)
+    assert len(RankBoost().fit_pairs(X, pairs).rounds_) == 100
+
+
+@boosters
+def test_steps_are_told_of_both_fits_and_rise(make):
+    X, y = make_table()
+    told = []
+    ranker = make(early_stopping_rounds=5).fit(X, y, callback=lambda *step: told.append(step[:2]))
+    n_tried = len(ranker.validation_auc_)
+    assert [step for step, _ in told[:n_tried]] == list(range(1, n_tried + 1))
+    assert len(told) == n_tried + len(ranker.rounds_)
+    assert told == sorted(told)
+    assert {of for _, of in told} == {4000}
+    assert told[-1][0] == 4000
+
+
+@boosters
+@pytest.mark.parametrize("when", ["first", "second"])
+def test_a_fit_that_is_stopped_keeps_what_was_validated(make, when, monkeypatch):
+    monkeypatch.setattr(booster, "MOST_ROUNDS", 40)
+    X, y = make_table()
+    n_rounds = 12
+
+    def stop(step, of, info):
+        if step >= (n_rounds if when == "first" else 60):
+            raise StopFit
+
+    with pytest.warns(UserWarning, match="^stopped after [0-9]+ of [0-9]+ rounds$"):
+        ranker = make(learning_rate=0.1).fit(X, y, callback=stop)
+    assert ranker.stop_reason_ == "stopped"
+    tried = ranker.validation_auc_
+    assert len(tried) == (n_rounds if when == "first" else 40)
+    kept = int(np.argmax(tried > tried.max() - 1e-9)) + 1
+    first = make(n_rounds=len(tried), early_stopping_rounds=50, learning_rate=0.1, max_features=0.5)
+    assert len(ranker.rounds_) == kept
+    assert (ranker.decision_function(X) == first.fit(X, y).decision_function(X)).all()
+
+
+@boosters
+@pytest.mark.parametrize("at", [15, 50])
+def test_a_fit_goes_on_from_a_checkpoint_of_either_half(make, at, monkeypatch):
+    monkeypatch.setattr(booster, "MOST_ROUNDS", 30)
+    X, y = make_table()
+    whole = make().fit(X, y)
+    first, kept = Checkpoints(), []
+
+    def stop(step, of, info):
+        if step >= at:
+            kept.append(first.take())
+            raise InterruptedError
+
+    with first, pytest.raises(InterruptedError):
+        make().fit(X, y, callback=stop)
+    with Checkpoints(kept[0]) as second:
+        ranker = make().fit(X, y)
+    assert second.resumed
+    assert (ranker.decision_function(X) == whole.decision_function(X)).all()
+
+
+def test_rows_that_are_given_to_be_watched_take_the_place_of_those_held_out():
+    X, y = make_table()
+    X_valid, y_valid = make_table(seed=1)
+
+    def judge(scores):
+        return float(scores[y_valid].mean() - scores[~y_valid].mean() > 0.0)
+
+    ranker = LogitBoost()
+    figures = ranker.fit_watched(X, y, X_valid=X_valid, judge=judge)
+    assert figures.tolist() == [1.0] * 51  # nothing is better than the first round
+    assert (len(ranker.rounds_), ranker.n_rounds) == (1, None)
+    one = LogitBoost(n_rounds=1, learning_rate=0.05, max_features=0.5).fit(X, y)
+    assert (ranker.decision_function(X) == one.decision_function(X)).all()
+
+
+@boosters
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_rounds": 0}, "n_rounds must be at least 1, got 0"),
+        ({"n_rounds": "all"}, "n_rounds must be an integer or None, got 'all'"),
+        ({"learning_rate": 0.0}, "learning_rate must be greater than 0, got 0.0"),
+        ({"max_features": 0.0}, "max_features must be greater than 0, got 0.0"),
+    ],
+)
+def test_bad_values_are_refused_by_name(make, options, message):
+    with pytest.raises(InvalidParameter, match=message):
+        make(**options).fit(*make_table())
