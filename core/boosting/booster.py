@@ -19,12 +19,16 @@ from .kinds import KINDS, Kind
 from .loop import Path, SoFar, StopReason
 from .rules import RankingRule, Rule, losses_of
 from .run import Read, Run
+from .tree.options import MAX_DEPTH
+from .tree.workspace import MAX_LEAVES
 from .validation import Part, Watch, Watched, split_off
 
 # Trees without n_rounds: where each class has so many rows, these are their rounds, their patience and their
 # parameters, each chosen on public tables (docs/benchmarks.md). A fit on all rows bears some more rounds.
 LEAST_ROWS = 250
+FIRST_ROUNDS = 500
 MOST_ROUNDS = 2000
+MORE_LEAVES = 4  # times as many, twice as deep, where the first rounds are not enough
 PATIENCE = 50
 CHOSEN = {"learning_rate": 0.05, "max_features": 0.5}
 LEAST_FEATURES = 8  # of which to draw
@@ -63,6 +67,8 @@ class Booster(Ranker):
 
     n_rounds: Any  # an int; None where the fit may choose
     weak_ranker: Any
+    max_leaves: int | None
+    max_depth: int
     max_bins: int
     early_stopping_rounds: int | None
     validation_fraction: float
@@ -135,7 +141,8 @@ class Booster(Ranker):
         rows = Part(*self._take_rows(X, y, sample_weight))
         if self.n_rounds is None:
             chooses = self._chooses(rows)
-            bounded = self._bounded(rows) if chooses else self._with(n_rounds=USUAL_ROUNDS)
+            bounded = self._bounded(rows) if chooses else self
+            bounded = bounded._with(n_rounds=MOST_ROUNDS if chooses else USUAL_ROUNDS)
             figures = bounded.fit_watched(
                 X,
                 y,
@@ -272,10 +279,21 @@ class Booster(Ranker):
         first = self._bounded(rows)
         told = callback is not ignore
 
-        def tell_half(step: int, of: int, info: Mapping[str, float]) -> None:
-            callback(step, 2 * of, info)
+        def tell_first(step: int, of: int, info: Mapping[str, float]) -> None:
+            callback(step, 2 * MOST_ROUNDS, info)
 
-        first._fit(*rows, tell_half if told else ignore)
+        def tell_larger(step: int, of: int, info: Mapping[str, float]) -> None:
+            rest = (MOST_ROUNDS - FIRST_ROUNDS) * step // of
+            callback(FIRST_ROUNDS + rest, 2 * MOST_ROUNDS, info)
+
+        first._fit(*rows, tell_first if told else ignore)
+        if first.stop_reason_ == "n_rounds" and first.n_rounds < MOST_ROUNDS:
+            # The table asks for more than many small trees.
+            first = first._with(n_rounds=MOST_ROUNDS)
+            if first.max_leaves is not None:
+                first.max_leaves = min(MORE_LEAVES * first.max_leaves, MAX_LEAVES)
+                first.max_depth = min(2 * first.max_depth, MAX_DEPTH)
+            first._fit(*rows, tell_larger if told else ignore)
         n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MOST_ROUNDS)
         kept, reason = first, first.stop_reason_
         if reason != "stopped" and n_rounds:
@@ -303,7 +321,7 @@ class Booster(Ranker):
         if rows.X.shape[1] < LEAST_FEATURES:
             chosen.pop("max_features", None)
         patience = self.early_stopping_rounds or PATIENCE
-        return self._with(n_rounds=MOST_ROUNDS, early_stopping_rounds=patience, **chosen)
+        return self._with(n_rounds=FIRST_ROUNDS, early_stopping_rounds=patience, **chosen)
 
     def _with(self, **parameters: Any) -> Self:
         """Give a copy, which knows of the same columns, with other parameters."""

@@ -41,6 +41,26 @@ def test_early_stopping_finds_the_rounds_and_a_fit_on_all_rows_takes_more(make, 
 
 
 @boosters
+@pytest.mark.parametrize("max_leaves", [7, None])
+def test_a_table_that_asks_for_many_rounds_gets_larger_trees(make, max_leaves, monkeypatch):
+    monkeypatch.setattr(booster, "MOST_ROUNDS", 20)
+    monkeypatch.setattr(booster, "FIRST_ROUNDS", 5)
+    X, y = make_table()
+    told = []
+    shape = {"max_leaves": max_leaves, "max_depth": 3}
+    ranker = make(**shape).fit(X, y, callback=lambda *step: told.append(step[:2]))
+    larger = shape if max_leaves is None else {"max_leaves": 28, "max_depth": 6}
+    chosen = {"learning_rate": 0.05, "max_features": 0.5, **larger}
+    first = make(n_rounds=20, early_stopping_rounds=50, **chosen).fit(X, y)
+    n_rounds = min(round(1.15 * len(first.rounds_)), 20)
+    whole = make(n_rounds=n_rounds, **chosen).fit(X, y)
+    assert (ranker.decision_function(X) == whole.decision_function(X)).all()
+    assert ranker.get_params() == make(**shape).get_params()
+    assert told == sorted(told)
+    assert told[-1] == (40, 40)
+
+
+@boosters
 def test_what_is_asked_for_is_not_chosen(make):
     X, y = make_table()
     asked = {"learning_rate": 0.3, "max_features": 1.0, "early_stopping_rounds": 5}
@@ -80,6 +100,7 @@ def test_steps_are_told_of_both_fits_and_rise(make):
 @pytest.mark.parametrize("when", ["first", "second"])
 def test_a_fit_that_is_stopped_keeps_what_was_validated(make, when, monkeypatch):
     monkeypatch.setattr(booster, "MOST_ROUNDS", 40)
+    monkeypatch.setattr(booster, "FIRST_ROUNDS", 40)
     X, y = make_table()
     n_rounds = 12
 
@@ -99,9 +120,10 @@ def test_a_fit_that_is_stopped_keeps_what_was_validated(make, when, monkeypatch)
 
 
 @boosters
-@pytest.mark.parametrize("at", [15, 50])
-def test_a_fit_goes_on_from_a_checkpoint_of_either_half(make, at, monkeypatch):
+@pytest.mark.parametrize(("at", "first_rounds"), [(15, 30), (50, 30), (3, 5), (15, 5), (50, 5)])
+def test_a_fit_goes_on_from_a_checkpoint_of_any_part(make, at, first_rounds, monkeypatch):
     monkeypatch.setattr(booster, "MOST_ROUNDS", 30)
+    monkeypatch.setattr(booster, "FIRST_ROUNDS", first_rounds)
     X, y = make_table()
     whole = make().fit(X, y)
     first, kept = Checkpoints(), []
