@@ -247,7 +247,11 @@ class StoredRows(TableRows):
 
     def sample(self, step: int) -> "StoredRows":
         """Take every so many-th row."""
-        return StoredRows(self._points[::step], self._shift, self.coordinates)
+        return self.take(np.arange(0, self.n_rows, step))
+
+    def take(self, rows: Ints) -> "StoredRows":
+        """Take some rows."""
+        return StoredRows(self._points[rows], self._shift, self.coordinates)
 
     def products(self, columns: Ints, share: Floats) -> Floats:
         """Sum over rows, each times its share, the products of some coordinates, and of 1, which is put last.

@@ -12,7 +12,7 @@ from core.ranker import Callback, Floats
 
 from .collapse import critical_mass, depart, leave_origin
 from .cutting_planes import CuttingPlanes, Report, Solution
-from .design import Ints, Rows
+from .design import Ints, Rows, StoredRows
 from .line import Point
 from .problem import Problem
 from .surrogate import Surrogate, Window, window_of
@@ -115,11 +115,15 @@ class Sample(NamedTuple):
         return self.weight[: len(rows)] if alike else self.weight[rows]
 
     def without(self, held: npt.NDArray[np.bool_]) -> "Sample":
-        """Leave some rows out."""
-        return self._replace(
-            positives=self.positives[~held[self.positives]],
-            negatives=self.negatives[~held[self.negatives]],
-        )
+        """Leave some rows out; of stored ones the others are taken over, so that no pass reads them in vain."""
+        positives = self.positives[~held[self.positives]]
+        negatives = self.negatives[~held[self.negatives]]
+        if not isinstance(self.rows, StoredRows):
+            return self._replace(positives=positives, negatives=negatives)
+        kept = np.flatnonzero(~held)
+        place = np.cumsum(~held) - 1
+        rows = self.rows.take(kept)
+        return Sample(rows, place[positives], place[negatives], self.weight[kept])
 
     def mean(self) -> Floats:
         """Give the mean of all rows' coordinates, weighted."""
