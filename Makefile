@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 # Processes of the tests: more than there are cores, for many tests wait for other processes.
 WORKERS ?= 3
 KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test kernels lint audit bench long chaos fuzz lock clean upgrade
+.PHONY: help demo serve test kernels lint audit bench peers long chaos fuzz lock clean upgrade
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,10 +50,11 @@ bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint;
 	$(BIN)/python -m benchmarks.treerank
 	$(BIN)/python -m benchmarks.svm --plain-seconds 10
 	$(BIN)/python -m benchmarks.martirank
-	$(BIN)/python -m benchmarks.auto_time
 	$(BIN)/python -m benchmarks.fan_out
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.many_jobs
+
+peers: $(VENV)/.dev $(PEERS)/.peers  ## Make the environment of what `python -m benchmarks.auto` compares with: FLAML, AutoGluon and others.
 
 chaos: $(VENV)/.dev  ## Kill everything the service is made of, KILLS times (1200), and see whether a job is lost; takes hours.
 	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
@@ -82,7 +84,7 @@ audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks
 	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
+	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What pip warns of goes to a file, which is shown where pip fails: with package indexes that do not answer it warns of
@@ -108,4 +110,9 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
 
 $(VENV)/.bench: $(VENV)/.dev requirements-bench.lock
 	$(call pip_install,--require-hashes -r requirements-bench.lock)
+	@touch $@
+
+$(PEERS)/.peers: benchmarks/requirements-peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps -r $<
 	@touch $@

@@ -1,264 +1,709 @@
-"""`auto` beside LightGBM, XGBoost and logistic regression: `python -m benchmarks.auto --data DIR`.
+"""`auto` beside AutoML and tuned boosters, on real tables: `python -m benchmarks.auto --data DIR --out FILE`.
 
-Tables, splits, budgets and metrics are fixed in `auto_protocol.json`, which was committed before the first run. DIR
-holds the tables as `<name>.parquet`, the label (0 or 1) in the column that the protocol names, categories as
-text. Of a greater table `most_rows` rows are drawn by the seed of each split, keeping the share of positives;
-half of either class trains, half tests. The protocol's tables are those of a public collection that have at
-least 1,000 rows and on which logistic regression does not reach an AUC of .99, each source once.
+    make peers                                                            # once: the peers' environment
+    python -m benchmarks.auto --data DIR --out FILE --dry-run             # what is left to run, and how long it takes
+    python -m benchmarks.auto --data DIR --out FILE                       # run it; may be stopped and called again
+    python -m benchmarks.auto --report FILE                               # the tables in Markdown
+    python -m benchmarks.auto --data DIR --out FILE --only ours --rows 1000000 --tables NAME   # the budget alone
 
-`auto` and the tuned peers have the same seconds by the clock, last fits included, the same threads and the same inner
-splits; see `auto_peers` for how the peers are tuned. All of them are told to care for AUC and for the partial AUC in
-the window alike. Every library is warmed up first, as the workers of the service are.
+DIR holds tables as NAME.parquet, taken as they are, with words and gaps. NAME.json may say what to do with one: `label`
+(the column, "label" by default), `positive` (its value; else the greater of two), `drop` (columns that would give the
+label away). Of a table of more than 300,000 rows so many are drawn, by class.
 
-Each result is appended to a file at once, and a run goes on where another has ended. `--summary` prints the tables
-of what is in the file: for each metric means over the splits, mean ranks over the tables, and `auto` against every
-peer by the corrected resampled t-test of Nadeau & Bengio (2003), in which the variance of the mean difference over
-J splits is (1/J + n_test/n_train) s².
+Splits are the folds of stratified cross-validation: with three, two thirds of the rows are learnt from and the others
+judge, and no row judges twice; more splits begin another division. Every system gets the same files, the same cores,
+and is to care for AUC. Ours goes the way of a user: `rankwright serve` (every kernel compiled before), the training
+rows uploaded as Parquet, a job of `auto` without validation, so that all rows are learnt from as by the peers, and the
+test rows scored by the service. Its seconds are those from the POST of the job to `succeeded`. A peer is a process of
+its own, see `auto_peers`; its seconds are those from a table in memory to a fitted model. What takes longer than
+4 B + 120 s is ended and counts as constant scores.
+
+AUC and partial AUC of the test rows are by `core.metrics` for all, the partial one over [0, .05], divided by .05, not
+standardised. Tests on one table compare cross-validated areas (LeDell et al. 2015) of the same rows. Over the
+tables: ranks, the Friedman test with Nemenyi's critical difference, and Wilcoxon's signed ranks (Demšar 2006).
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import rankdata, t
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 
-from benchmarks.auto_peers import Floats, Task, as_categories, score_default, score_tuned
-from core import RankAverage
-from core.metrics import auc, partial_auc
-from core.registry import ALGORITHMS
-from core.selection import Auto, auto_ranker, split_rows
-from core.table import to_matrix
+from app.cli.api_client import ApiClient
+from core.metrics import auc, cross_validated_compare, partial_auc
 
-PROTOCOL = Path(__file__).with_name("auto_protocol.json")
-PEERS = ("lightgbm", "xgboost", "logistic")
-METHODS = ("auto", *(f"{peer} {how}" for peer in PEERS for how in ("tuned", "default")))
-METRICS = ("auc", "pauc")
-Protocol = dict[str, Any]
+ROOT = Path(__file__).parents[1]
+OURS: dict[str, str] = {
+    "rankwright": "auto",
+    "rankboost": "rankboost",
+    "logitboost": "logitboost",
+}
+"""Systems that are jobs of the service, by the algorithm; `auto` must not fall below those without a budget."""
+PEERS = ("flaml", "autogluon", "lightgbm-tuned", "xgboost-tuned", "lightgbm", "logistic")
+MORE_PEERS = ("autogluon-best",)
+UNBUDGETED = ("lightgbm", "logistic", "rankboost", "logitboost")
+"""Systems that know no budget: run once a split, and beside the others at every budget."""
+DEFAULT = ("rankwright", *PEERS)
+WINDOW = (0.0, 0.05)
+MOST_ROWS = 300_000
+LEVEL = 0.05
+SECONDS_AROUND = 15.0  # of reading, imports and scoring, for a forecast
+FINAL = ("succeeded", "failed", "cancelled", "timed_out")
 Record = dict[str, Any]
+Ints = npt.NDArray[np.intp]
 
 
-def read_table(folder: Path, name: str, label: str) -> tuple[pd.DataFrame, npt.NDArray[np.int64]]:
-    """Read the features and the label."""
-    table = pd.read_parquet(folder / f"{name}.parquet")
-    y = table.pop(label).to_numpy(dtype=np.int64)
-    return table, y
+class Refused(Exception):
+    """A table or an option that cannot be used, in one sentence."""
 
 
-def divide(
-    y: npt.NDArray[np.int64], seed: int, most_rows: int, train_share: float
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Draw training and test rows, stratified."""
-    rng = np.random.Generator(np.random.Philox(seed))
-    kept_share = min(1.0, most_rows / len(y))
-    train, test = [], []
+@dataclass(frozen=True)
+class Run:
+    """One system on one split with one budget."""
+
+    table: str
+    split: int
+    budget: float | None
+    system: str
+    rows: int | None  # to which the training rows are repeated
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from others."""
+        return self.table, self.split, self.budget, self.system, self.rows
+
+    @property
+    def file(self) -> str:
+        """Name of the file of its scores."""
+        budget = "any" if self.budget is None else f"{self.budget:g}"
+        return f"{self.table}-{self.split}-{budget}-{self.system}-{self.rows or 'all'}.npz"
+
+    @property
+    def longest(self) -> float:
+        """Seconds after which it is ended."""
+        return 4.0 * (self.budget or 30.0) + 120.0
+
+
+# Tables and splits
+
+
+def read_table(folder: Path, name: str) -> tuple[pa.Table, npt.NDArray[np.int8]]:
+    """The features as they are, and the label as 0 and 1; at most `MOST_ROWS` rows."""
+    path, notes = folder / f"{name}.parquet", folder / f"{name}.json"
+    about = json.loads(notes.read_text()) if notes.is_file() else {}
+    table = pq.read_table(path)
+    label = about.get("label", "label")
+    if label not in table.column_names:
+        raise Refused(f"{name}: the label must be a column of the table, got {label!r}")
+    table = table.filter(table[label].is_valid())
+    values = np.array(table[label].to_pylist(), dtype=object)
+    kinds = sorted(set(values.tolist()))
+    positive = about.get("positive", kinds[-1])
+    if positive not in kinds or len(kinds) < 2 or ("positive" not in about and len(kinds) > 2):
+        raise Refused(
+            f"{name}: the label must have two values, or more and `positive`, one of them, in {notes.name}, "
+            f"got {len(kinds)} values and positive = {positive!r}"
+        )
+    y = (values == positive).astype(np.int8)
+    dropped = [label, *about.get("drop", [])]
+    if missing := sorted(set(dropped) - set(table.column_names)):
+        raise Refused(f"{name}: `drop` must name columns of the table, got {missing}")
+    features = table.drop_columns(dropped)
+    if len(y) > MOST_ROWS:
+        rng = np.random.Generator(np.random.Philox(0))
+        kept = []
+        for value in (0, 1):
+            rows = np.flatnonzero(y == value)
+            kept.append(rng.permutation(rows)[: round(len(rows) * MOST_ROWS / len(y))])
+        rows = np.sort(np.concatenate(kept))
+        features, y = features.take(rows), y[rows]
+    return features, y
+
+
+def split_rows(y: npt.NDArray[np.int8], split: int, n_folds: int) -> tuple[Ints, Ints]:
+    """Training and test rows: a fold of a division by classes, and after its last the first of another."""
+    repeat, fold = divmod(split, n_folds)
+    rng = np.random.Generator(np.random.Philox(1 + repeat))
+    of_row = np.empty(len(y), dtype=np.intp)
+    start = 0
     for value in (0, 1):
         rows = rng.permutation(np.flatnonzero(y == value))
-        rows = rows[: round(kept_share * len(rows))]
-        n_train = round(train_share * len(rows))
-        train.append(rows[:n_train])
-        test.append(rows[n_train:])
-    return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+        of_row[rows] = (start + np.arange(len(rows))) % n_folds
+        start += len(rows)  # so that no fold gets the odd rows of both classes
+    # Shuffled: tables come in orders of classes or of time, which no system should have to know.
+    return rng.permutation(np.flatnonzero(of_row != fold)), np.flatnonzero(of_row == fold)
 
 
-def warm_up() -> None:
-    """Compile and load every kernel, as the service's workers do."""
-    X = np.random.default_rng(0).normal(size=(120, 3))
-    y = X[:, 0] > 0
-    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "z")})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for algorithm in ALGORITHMS.values():
-            if algorithm.target == "binary":
-                algorithm().fit(X, y).decision_function(X)
-                if algorithm().takes_categories():
-                    algorithm().fit(frame, y).decision_function(frame)
-        RankAverage().fit(X, y).decision_function(X)
+@dataclass(frozen=True)
+class Split:
+    """The files of a split, and the labels of its test rows."""
+
+    train: Path
+    test: Path
+    label: str
+    y_test: npt.NDArray[np.int8]
+    row: Ints  # numbers of the test rows in the table
+    n_train: int
+    n_features: int
 
 
-def make_task(
-    protocol: Protocol, X: pd.DataFrame, y: npt.NDArray[np.int64], seed: int
-) -> tuple[Task, npt.NDArray[np.int64]]:
-    """Give a split's task, in the peers' form, and the test labels."""
-    train, test = divide(y, seed, protocol["most_rows"], protocol["train_share"])
-    learnt, judged = as_categories(X.iloc[train], X.iloc[test])
-    learnt, judged = learnt.reset_index(drop=True), judged.reset_index(drop=True)
-    positive = y[train] == 1
-    n_rare = int(min(positive.sum(), (~positive).sum()))
-    planner = Auto(n_rows=len(train), n_rare=n_rare, budget_seconds=protocol["budget_seconds"])
-    matrix, _ = to_matrix(learnt)
-    inner = split_rows(matrix, positive, np.ones(len(train)), planner.n_splits, seed=seed)
-    window = (protocol["window"][0], protocol["window"][1])
-    return Task(learnt, y[train], judged, inner, window, protocol["threads"], seed), y[test]
+def write_split(
+    folder: Path,
+    features: pa.Table,
+    y: npt.NDArray[np.int8],
+    split: int,
+    n_folds: int,
+    rows: int | None,
+) -> Split:
+    """Write training rows, with the label, and test rows, without."""
+    learnt, judges = split_rows(y, split, n_folds)
+    if rows is not None:
+        learnt = np.resize(learnt, rows)
+    label = "label"
+    while label in features.column_names:
+        label += "_"
+    train = features.take(learnt).append_column(label, pa.array(y[learnt]))
+    paths = folder / "train.parquet", folder / "test.parquet"
+    pq.write_table(train, paths[0])
+    pq.write_table(features.take(judges), paths[1])
+    return Split(*paths, label, y[judges], judges, len(learnt), features.num_columns)
 
 
-def score_auto(task: Task, budget: float) -> tuple[Floats, list[Record]]:
-    """Run `auto`; give the test rows' scores and what it chose."""
-    searched = auto_ranker(
-        task.X,
-        task.y,
-        budget_seconds=budget,
-        fpr_min=task.window[0],
-        fpr_max=task.window[1],
-        random_state=task.seed,
+# Systems
+
+
+@contextmanager
+def service(folder: Path, threads: int) -> Iterator[ApiClient]:
+    """`rankwright serve` in a folder of its own, with all kernels compiled."""
+    subprocess.run([sys.executable, "-m", "workers.compile"], cwd=ROOT, check=True, stdout=2)
+    state, log = folder / "state", (folder / "serve.log").open("w")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir", str(state)],
+        cwd=ROOT,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "RANKWRIGHT_JOB_THREADS": str(threads)},
     )
-    members = [
-        {"algorithm": m.algorithm, "weight": m.weight, "n_rounds": m.parameters.get("n_rounds")}
-        for m in searched.chosen.members
+    try:
+        while not (state / "address").is_file():
+            if process.poll() is not None:
+                raise Refused(
+                    f"the service did not start: {(folder / 'serve.log').read_text()[-2000:]}"
+                )
+            time.sleep(0.05)
+        with ApiClient.find(None, None, state) as client:
+            yield client
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        log.close()
+
+
+def run_ours(
+    client: ApiClient, run: Run, split: Split, seed: int
+) -> tuple[npt.NDArray[np.float64], Record]:
+    """Upload, train, score, all by the service; what is left behind is deleted."""
+    started = time.perf_counter()
+    fields = {"name": f"{run.table}-{run.split}", "label": split.label, "positive": "1"}
+    dataset = client.upload(split.train, fields, lambda sent: None)
+    if dataset["status"] != "ready":
+        raise RuntimeError(f"the upload is {dataset['status']}: {json.dumps(dataset)[:1000]}")
+    upload_seconds = time.perf_counter() - started
+    algorithm: Record = {"name": OURS[run.system]}
+    if run.budget is not None:
+        algorithm["budget_seconds"] = run.budget
+    body = {
+        "dataset_id": dataset["id"],
+        "name": f"{run.table}-{run.split}",
+        "algorithm": algorithm,
+        "validation": {"method": "none"},
+        "seed": seed,
+    }
+    started = time.perf_counter()
+    accepted = client.submit(body)
+    cancelled = False
+    for job in client.follow(accepted["id"]):
+        if job["state"] in FINAL:
+            break
+        if not cancelled and time.perf_counter() - started > run.longest:
+            client.request("POST", f"/v1/jobs/{accepted['id']}/cancel")
+            cancelled = True
+    seconds = time.perf_counter() - started
+    if job["state"] != "succeeded":
+        client.request("DELETE", f"/v1/datasets/{dataset['id']}")
+        raise RuntimeError(f"the job is {job['state']} after {seconds:.0f} s: {job.get('error')}")
+    batch = client.score_batch(job["model_id"], split.test, lambda sent: None, {"ignore": "*"})
+    if batch["status"] != "ready":
+        raise RuntimeError(f"the test rows were not scored: {batch['error']}")
+    with tempfile.TemporaryFile() as file:
+        client.take_result(batch["id"], "parquet", file)
+        file.seek(0)
+        scores = pq.read_table(file)["score"].to_numpy()
+    chosen = client.model(job["model_id"])["algorithm"]
+    client.forget_batch(batch["id"])
+    for address in (f"/v1/models/{job['model_id']}", f"/v1/datasets/{dataset['id']}"):
+        client._answer("DELETE", address)  # 204: no JSON
+    return scores, {"seconds": seconds, "upload_seconds": upload_seconds, "chosen": chosen}
+
+
+def run_peer(
+    python: Path, run: Run, split: Split, seed: int, threads: int, folder: Path
+) -> tuple[npt.NDArray[np.float64], Record]:
+    """Run a peer in its environment, in a session of its own, which is ended when it takes too long."""
+    out = folder / "scores.npy"
+    command = [
+        *(str(python), "-P", str(ROOT / "benchmarks" / "auto_peers.py"), run.system),
+        *("--train", str(split.train), "--test", str(split.test), "--label", split.label),
+        *("--out", str(out), "--budget", f"{run.budget or 0:g}"),
+        *("--threads", str(threads), "--seed", str(seed)),
     ]
-    return searched.ranker.decision_function(task.X_test), members
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # so that its own children end with it
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+    )
+    try:
+        told, errors = process.communicate(timeout=run.longest)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise RuntimeError(f"ended after {run.longest:.0f} s") from None
+        raise
+    if process.returncode:
+        raise RuntimeError(f"ended with status {process.returncode}: {errors[-1500:]}")
+    return np.load(out), json.loads(told.strip().splitlines()[-1])
 
 
-def measure(task: Task, y_test: npt.NDArray[np.int64], method: str, budget: float) -> Record:
-    """Run one method on one split."""
-    more: Record = {}
-    start = time.perf_counter()
-    if method == "auto":
-        scores, more["members"] = score_auto(task, budget)
-    else:
-        peer, how = method.split()
-        if how == "tuned":
-            scores, more["candidates"] = score_tuned(task, peer, budget)
-        else:
-            scores = score_default(task, peer)
-    seconds = time.perf_counter() - start
+def measure(run: Run, split: Split, scores: npt.NDArray[np.float64]) -> Record:
+    """The figures of the test rows."""
+    if len(scores) != len(split.y_test) or not np.isfinite(scores).all():
+        raise RuntimeError(
+            f"{len(split.y_test)} finite scores were due, got {len(scores)}, "
+            f"of which {int(np.isfinite(scores).sum())} are finite"
+        )
     return {
-        "auc": auc(y_test, scores),
-        "pauc": partial_auc(y_test, scores, *task.window),
-        "seconds": seconds,
-        **more,
+        "auc": auc(split.y_test, scores),
+        "pauc": partial_auc(split.y_test, scores, *WINDOW),
     }
 
 
-def run(
-    protocol: Protocol, folder: Path, results: Path, tables: list[str], tell: Callable[[str], None]
-) -> None:
-    """Run what is not in the file yet, and append it."""
-    done = {(one["table"], one["seed"], one["method"]) for one in read_results(results)}
-    for name in tables:
-        X, y = read_table(folder, name, protocol["label"])
-        for seed in protocol["split_seeds"]:
-            methods = [method for method in METHODS if (name, seed, method) not in done]
-            if not methods:
-                continue
-            task, y_test = make_task(protocol, X, y, seed)
-            for method in methods:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    found = measure(task, y_test, method, protocol["budget_seconds"])
-                record = {
-                    "table": name,
-                    "seed": seed,
-                    "method": method,
-                    "n_train": len(task.y),
-                    "n_test": len(y_test),
-                    **found,
-                }
-                with results.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
-                tell(
-                    f"{name} {seed} {method}: AUC {found['auc']:.4f}, pAUC {found['pauc']:.4f}, "
-                    f"{found['seconds']:.1f} s"
-                )
+# What has been run
 
 
-def read_results(path: Path) -> list[Record]:
-    """Read the results so far."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def read_records(out: Path) -> list[Record]:
+    """The results so far; a last line that was not written to its end is cut off."""
+    if not out.exists():
+        return []
+    data = out.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        out.write_bytes(whole)
+    return [json.loads(line) for line in whole.splitlines()]
 
 
-def corrected_t_test(differences: Floats, test_to_train: float) -> float:
-    """Give the two-sided p-value of no mean difference over resampled splits.
-
-    C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52, 2003, eq. 9.
-    """
-    n = len(differences)
-    if n < 2:
-        return float("nan")
-    variance = (1.0 / n + test_to_train) * differences.var(ddof=1)
-    if variance <= 0.0:
-        return 1.0 if differences.mean() == 0.0 else 0.0
-    return float(2.0 * t.sf(abs(differences.mean()) / np.sqrt(variance), n - 1))
+def scores_folder(out: Path) -> Path:
+    """Where the scores of the test rows are kept."""
+    return out.with_name(out.name + ".scores")
 
 
-def summarise(records: list[Record], level: float) -> Iterator[str]:
-    """Give lines of Markdown: every figure, mean ranks, tests, and times."""
-    frame = pd.DataFrame(records)
-    for metric in METRICS:
-        figures = frame.pivot_table(index=["table", "seed"], columns="method", values=metric)
-        figures = figures[[m for m in METHODS if m in figures]].dropna()
-        means = figures.groupby("table").mean()
-        yield f"\n### {metric}: means over the splits\n"
-        yield "| table | " + " | ".join(means.columns) + " | auto less the best peer | p |"
-        yield "|---|" + "---:|" * (len(means.columns) + 2)
-        worse = 0
-        for table, row in means.iterrows():
-            best = row.drop("auto").idxmax()
-            difference, p = compare(frame, figures, str(table), str(best))
-            worse += difference < 0 and p < level
-            cells = " | ".join(f"**{v:.4f}**" if v == row.max() else f"{v:.4f}" for v in row)
-            yield f"| {table} | {cells} | {difference:+.4f} ({best}) | {p:.3f} |"
-        ranks = means.apply(lambda row: pd.Series(rankdata(-row), row.index), axis=1).mean()
-        yield "| mean rank | " + " | ".join(f"{rank:.2f}" for rank in ranks) + " | | |"
-        yield f"\nSignificantly worse than the best peer on {worse} of {len(means)} tables.\n"
-        yield "| auto against | tables won | lost | significantly better | significantly worse |"
-        yield "|---|---:|---:|---:|---:|"
-        for peer in means.columns.drop("auto"):
-            tests = [compare(frame, figures, str(table), peer) for table in means.index]
-            won = sum(d > 0 for d, _ in tests)
-            lost = sum(d < 0 for d, _ in tests)
-            better = sum(d > 0 and p < level for d, p in tests)
-            beaten = sum(d < 0 and p < level for d, p in tests)
-            yield f"| {peer} | {won} | {lost} | {better} | {beaten} |"
-    seconds = frame.groupby("method")["seconds"].agg(["mean", "max"])
-    yield "\n| seconds | mean | most |\n|---|---:|---:|"
-    for method, row in seconds.iterrows():
-        yield f"| {method} | {row['mean']:.2f} | {row['max']:.2f} |"
+def keep(
+    out: Path, run: Run, split: Split, scores: npt.NDArray[np.float64] | None, found: Record
+) -> Record:
+    """Append a result, after its scores, which are kept as their ranks: that is all an area needs."""
+    if scores is not None:
+        scores_folder(out).mkdir(parents=True, exist_ok=True)
+        ranks = np.unique(scores, return_inverse=True)[1].astype(np.int32)
+        np.savez_compressed(
+            scores_folder(out) / run.file, y=split.y_test, rank=ranks, row=split.row
+        )
+    record = {
+        **dataclasses.asdict(run),
+        "n_train": split.n_train,
+        "n_test": len(split.y_test),
+        "n_features": split.n_features,
+        **found,
+    }
+    with out.open("a") as file:
+        file.write(json.dumps(record, default=str) + "\n")
+    return record
 
 
-def compare(
-    frame: pd.DataFrame, figures: pd.DataFrame, table: str, peer: str
-) -> tuple[float, float]:
-    """Give `auto` less a peer on a table, and the corrected p-value."""
-    own = figures.loc[table]
-    sizes = frame[frame["table"] == table].iloc[0]
-    differences = (own["auto"] - own[peer]).to_numpy()
-    return float(differences.mean()), corrected_t_test(
-        differences, sizes["n_test"] / sizes["n_train"]
+def key_of(record: Record) -> tuple[Any, ...]:
+    """The key of the run that a record is of."""
+    return tuple(record[name] for name in ("table", "split", "budget", "system", "rows"))
+
+
+def plan_runs(given: argparse.Namespace, tables: list[str]) -> list[Run]:
+    """All runs that are asked for, table by table, and the systems of a split one after the other."""
+    runs: dict[tuple[Any, ...], Run] = {}
+    for split in range(given.splits):
+        for budget in given.budgets:
+            for table in tables:
+                for system in given.systems:
+                    own = None if system in UNBUDGETED else budget
+                    run = Run(table, split, own, system, given.rows)
+                    runs.setdefault(run.key, run)
+    return list(runs.values())
+
+
+def forecast(runs: list[Run], records: list[Record]) -> float:
+    """Seconds that runs will take: as others of their system and budget took, else the budget and some more."""
+    known: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for record in records:
+        if "elapsed" in record:
+            known[record["system"], record["budget"]].append(record["elapsed"])
+    return sum(
+        float(np.mean(known[run.system, run.budget]))
+        if (run.system, run.budget) in known
+        else (run.budget or 5.0) + SECONDS_AROUND
+        for run in runs
     )
 
 
-def main() -> None:
-    """Run the protocol, or what is left of it, and print the summary."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with <name>.parquet")
-    parser.add_argument("--results", type=Path, default=Path("auto-results.jsonl"))
-    parser.add_argument("--protocol", type=Path, default=PROTOCOL)
-    parser.add_argument("--tables", nargs="+", help="some of the protocol's; default: all")
-    parser.add_argument("--summary", action="store_true", help="only print what is in the file")
-    arguments = parser.parse_args()
-    protocol: Protocol = json.loads(arguments.protocol.read_text())
-    if not arguments.summary:
-        numba.set_num_threads(protocol["threads"])
-        warm_up()
-        run(
-            protocol,
-            arguments.data,
-            arguments.results,
-            arguments.tables or protocol["tables"],
-            lambda line: print(line, flush=True),
+def execute(given: argparse.Namespace, runs: list[Run], records: list[Record]) -> None:
+    """Run what is left, appending each result."""
+    cores = sorted(os.sched_getaffinity(0))[: given.threads]
+    os.sched_setaffinity(0, cores)  # children inherit it: all systems have the same cores
+    loaded: tuple[str, pa.Table, npt.NDArray[np.int8]] | None = None
+    refused: set[str] = set()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="auto-")))
+        client: ApiClient | None = None
+        written: tuple[str, int] | None = None
+        for number, run in enumerate(runs):
+            if run.table in refused:
+                continue
+            if loaded is None or loaded[0] != run.table:
+                try:
+                    loaded = (run.table, *read_table(given.data, run.table))
+                except Refused as error:
+                    print(f"left out: {error}", file=sys.stderr, flush=True)
+                    refused.add(run.table)
+                    continue
+            if written != (run.table, run.split):
+                _, features, y = loaded
+                split = write_split(folder, features, y, run.split, given.folds, run.rows)
+                written = (run.table, run.split)
+            if run.system in OURS and client is None:
+                client = stack.enter_context(service(folder, given.threads))
+            began, scores, found = time.perf_counter(), None, {}
+            try:
+                if run.system in OURS:
+                    assert client is not None
+                    scores, found = run_ours(client, run, split, run.split)
+                else:
+                    python = given.peers_python
+                    scores, found = run_peer(python, run, split, run.split, given.threads, folder)
+                found |= measure(run, split, scores)
+            except Exception as error:  # whatever a system does, the others go on
+                scores, found = None, {"error": f"{type(error).__name__}: {error}"}
+            found["elapsed"] = time.perf_counter() - began
+            records.append(keep(given.out, run, split, scores, found))
+            left = forecast(runs[number + 1 :], records)
+            print(f"{told(records[-1])}; {left / 3600:.1f} h left", flush=True)
+
+
+def told(record: Record) -> str:
+    """A line on a result."""
+    of = f"{record['table']} {record['split']} {record['system']}"
+    of += "" if record["budget"] is None else f", {record['budget']:g} s"
+    if "error" in record:
+        return f"{of}: {record['error'].strip().splitlines()[-1][:300]}"
+    line = f"{of}: AUC {record['auc']:.4f}, pAUC {record['pauc']:.4f}, {record['seconds']:.1f} s"
+    if record["system"] == "rankwright":
+        limit = 1.15 * record["budget"] + 5.0
+        line += f" of {limit:.1f} s" + (", OVER" if record["seconds"] > limit else "")
+    return line
+
+
+# The report
+
+
+class Scores:
+    """Test rows' scores of the runs of a table, joined over its splits."""
+
+    def __init__(self, out: Path, n_folds: int, rows: int | None) -> None:
+        self.folder, self.n_folds, self.rows = scores_folder(out), n_folds, rows
+
+    def load(self, table: str, budget: float, systems: list[str], splits: list[int]) -> Record:
+        """Labels, folds, repeats, rows, and a column of scores for each system; constant where a run failed."""
+        joined: dict[str, list[Any]] = defaultdict(list)
+        for split in splits:
+            found = {}
+            for system in systems:
+                own = None if system in UNBUDGETED else budget
+                path = self.folder / Run(table, split, own, system, self.rows).file
+                if path.is_file():
+                    with np.load(path) as file:
+                        found[system] = dict(file)
+            if not found:
+                continue
+            first = next(iter(found.values()))
+            repeat, fold = divmod(split, self.n_folds)
+            size = len(first["y"])
+            joined["y"].append(first["y"])
+            joined["row"].append(first["row"])
+            joined["fold"].append(np.full(size, fold))
+            joined["repeat"].append(np.full(size, repeat))
+            for system in systems:
+                nothing = np.zeros(size)
+                joined[system].append(found[system]["rank"] if system in found else nothing)
+        return {name: np.concatenate(parts) for name, parts in joined.items()}
+
+
+def worse_than_best(data: Record, systems: list[str], window: tuple[float, float]) -> Record:
+    """For each system the p-value of no difference from the best of the others, and whether that is ahead."""
+    compared = cross_validated_compare(
+        data["y"],
+        [data[system] for system in systems],
+        data["fold"],
+        [window],
+        repeat=data["repeat"],
+        row=data["row"],
+        names=systems,
+        adjust="none",
+    ).windows[0]
+    areas = {s: area.value for s, area in zip(systems, compared.values, strict=True)}
+    found = {}
+    for system in systems:
+        best = max((s for s in systems if s != system), key=lambda s: areas[s])
+        (p_value,) = (
+            d.p_value for d in compared.differences if {d.first, d.second} == {system, best}
         )
-    for line in summarise(read_results(arguments.results), protocol["level"]):
-        print(line)
+        found[system] = (areas[system], p_value, areas[best] > areas[system])
+    return found
+
+
+def report(out: Path, n_folds: int, reference: str) -> Iterator[str]:
+    """Lines of Markdown: areas with tests, ranks, tests over the tables, and times beside budgets."""
+    records = read_records(out)
+    if not records:
+        raise Refused(f"--report must name a file with results, got {str(out)!r}")
+    latest = {key_of(record): record for record in records}  # one run anew counts by its last
+    for rows in sorted({record["rows"] for record in latest.values()}, key=str):
+        of_rows = [record for record in latest.values() if record["rows"] == rows]
+        frame = pd.DataFrame(of_rows)
+        if rows is not None:
+            yield f"\nTraining rows repeated to {rows:,}."
+        budgets = sorted(frame["budget"].dropna().unique())
+        for budget in budgets or [0.0]:
+            part = frame[(frame["budget"] == budget) | frame["budget"].isna()]
+            yield from report_budget(part, budget, Scores(out, n_folds, rows), reference)
+        yield from report_times(of_rows)
+
+
+def report_budget(
+    frame: pd.DataFrame, budget: float, scores: Scores, reference: str
+) -> Iterator[str]:
+    """The areas at one budget: of tables and splits that all systems have run."""
+    systems = [s for s in (*OURS, *PEERS, *MORE_PEERS) if s in set(frame["system"])]
+    counts = frame.groupby(["table", "split"])["system"].nunique()
+    common = counts[counts == len(systems)].index
+    tables = sorted({str(table) for table, _ in common})
+    yield f"\n## {budget:g} s: {len(tables)} tables, {len(common)} splits that all systems ran"
+    if left := len(counts) - len(common):
+        yield f"\n{left} splits are left out, since some system has not run them yet."
+    if not tables or len(systems) < 2:
+        return
+    splits = {t: sorted(int(s) for name, s in common if name == t) for t in tables}
+    joined = {t: scores.load(t, budget, systems, splits[t]) for t in tables}
+    tables = [t for t in tables if joined[t]]  # there where at least one system did not fail
+    for title, window in (("AUC", (0.0, 1.0)), ("Partial AUC on [0, .05]", WINDOW)):
+        yield f"\n### {title}, {budget:g} s: mean over the splits"
+        yield "\nBold: the best. ▼: worse than the best, p < .05, not adjusted for the many tests.\n"
+        yield "| table | " + " | ".join(systems) + " |"
+        yield "|---|" + "---:|" * len(systems)
+        areas, worse = [], dict.fromkeys(systems, 0)
+        for table in tables:
+            found = worse_than_best(joined[table], systems, window)
+            values = [found[s][0] for s in systems]
+            cells = []
+            for system in systems:
+                value, p_value, behind = found[system]
+                mark = " ▼" if behind and p_value < LEVEL else ""
+                worse[system] += bool(mark)
+                cells.append(
+                    (f"**{value:.4f}**" if value == max(values) else f"{value:.4f}") + mark
+                )
+            yield f"| {table} | " + " | ".join(cells) + " |"
+            areas.append(values)
+        matrix = np.array(areas)
+        ranks = np.array([rankdata(-row) for row in matrix])
+        yield "| mean rank | " + " | ".join(f"{r:.2f}" for r in ranks.mean(axis=0)) + " |"
+        yield "| tables on which ▼ | " + " | ".join(str(worse[s]) for s in systems) + " |"
+        yield from report_tests(matrix, ranks, systems, reference)
+
+
+def report_tests(
+    matrix: npt.NDArray[np.float64],
+    ranks: npt.NDArray[np.float64],
+    systems: list[str],
+    reference: str,
+) -> Iterator[str]:
+    """Tests over the tables."""
+    n, k = matrix.shape
+    if n < 3 or k < 3:
+        yield "\nFewer than three tables or systems: no test over the tables."
+        return
+    friedman = friedmanchisquare(*matrix.T).pvalue
+    critical = studentized_range.ppf(1 - LEVEL, k, np.inf) / math.sqrt(2)
+    critical *= math.sqrt(k * (k + 1) / (6 * n))
+    yield f"\nFriedman: p = {friedman:.2g}. Nemenyi: mean ranks differ from {critical:.2f} on."
+    if reference not in systems:
+        return
+    yield f"\n| {reference} against | won | lost | mean difference | Wilcoxon p |"
+    yield "|---|---:|---:|---:|---:|"
+    own = systems.index(reference)
+    for other, system in enumerate(systems):
+        if other == own:
+            continue
+        d = matrix[:, own] - matrix[:, other]
+        p_value = wilcoxon(d).pvalue if d.any() else 1.0
+        yield f"| {system} | {(d > 0).sum()} | {(d < 0).sum()} | {d.mean():+.4f} | {p_value:.3g} |"
+
+
+def report_times(records: list[Record]) -> Iterator[str]:
+    """Seconds beside budgets, and what failed."""
+    yield "\n### Seconds beside budgets\n"
+    yield "| system | budget | runs | failed | mean s | most s | mean share | most | over 1.15 B + 5 s |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    groups: dict[tuple[str, float], list[Record]] = defaultdict(list)
+    for record in records:
+        groups[record["system"], record["budget"] or 0.0].append(record)
+    for (system, budget), runs in sorted(groups.items(), key=lambda item: (item[0][1], item[0][0])):
+        seconds = np.array([r["seconds"] for r in runs if "error" not in r])
+        failed = len(runs) - len(seconds)
+        shown = [f"{seconds.mean():.1f}", f"{seconds.max():.1f}"] if len(seconds) else ["", ""]
+        shares = ["", "", ""]
+        if budget:
+            over = failed + int((seconds > 1.15 * budget + 5.0).sum())
+            shares[2] = str(over)
+            if len(seconds):
+                shares[:2] = [f"{seconds.mean() / budget:.0%}", f"{seconds.max() / budget:.0%}"]
+        cells = [system, f"{budget:g}" if budget else "none", str(len(runs)), str(failed)]
+        yield "| " + " | ".join([*cells, *shown, *shares]) + " |"
+    for record in records:
+        if "error" in record:
+            yield f"\n- {told(record)}"
+
+
+# The command
+
+
+def at_least(low: float, kind: type) -> Any:
+    """A number of an option, not less than `low`."""
+
+    def check(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not low <= value < math.inf:
+            raise argparse.ArgumentTypeError(f"must be a number from {low:g} on, got {text!r}")
+        return value
+
+    return check
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Read the options."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    known = (*OURS, *PEERS, *MORE_PEERS)
+    parser.add_argument("--data", type=Path, help="folder with NAME.parquet and NAME.json")
+    parser.add_argument("--out", type=Path, help="results are appended here as JSON lines")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="print the tables of results")
+    parser.add_argument("--tables", nargs="+", metavar="NAME", help="default: all of DIR")
+    parser.add_argument("--systems", nargs="+", choices=known, help=f"default: {' '.join(DEFAULT)}")
+    parser.add_argument("--only", choices=("ours", "peers"), help="short for --systems")
+    parser.add_argument(
+        "--budgets", nargs="+", type=at_least(0.1, float), default=[10.0, 30.0, 120.0]
+    )
+    parser.add_argument("--splits", type=at_least(1, int), default=3, help="default: 3")
+    parser.add_argument(
+        "--folds",
+        type=at_least(2, int),
+        default=3,
+        help="3: two thirds of the rows are learnt from",
+    )
+    parser.add_argument("--rows", type=at_least(1, int), help="repeat the training rows to so many")
+    parser.add_argument("--threads", type=at_least(1, int), default=len(os.sched_getaffinity(0)))
+    parser.add_argument(
+        "--peers-python", type=Path, default=ROOT / ".venv-peers" / "bin" / "python"
+    )
+    parser.add_argument("--retry", action="store_true", help="run again what has failed")
+    parser.add_argument("--dry-run", action="store_true", help="only say what is left to run")
+    given = parser.parse_args(arguments)
+    if given.report is None and (given.data is None or given.out is None):
+        parser.error("give --data and --out, or --report")
+    if given.data is not None and not given.data.is_dir():
+        parser.error(f"--data must be a folder, got {str(given.data)!r}")
+    if given.systems and given.only:
+        parser.error("give --systems or --only, not both")
+    only = {"ours": ("rankwright",), "peers": PEERS, None: DEFAULT}[given.only]
+    given.systems = given.systems or list(only)
+    cores = len(os.sched_getaffinity(0))
+    if given.threads > cores:
+        parser.error(
+            f"--threads must be at most {cores}, the cores of this process, got {given.threads}"
+        )
+    return given
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run what is left, or print the report."""
+    given = parse(arguments)
+    try:
+        if given.report is not None:
+            for line in report(given.report, given.folds, "rankwright"):
+                print(line)
+            return
+        found = sorted(path.stem for path in given.data.glob("*.parquet"))
+        if not found:
+            raise Refused(f"--data must hold files NAME.parquet, got none in {given.data}")
+        tables = given.tables or found
+        if unknown := sorted(set(tables) - set(found)):
+            raise Refused(f"--tables must name files NAME.parquet of {given.data}, got {unknown}")
+        records = read_records(given.out)
+        done = {key_of(r) for r in records if not (given.retry and "error" in r)}
+        runs = [run for run in plan_runs(given, tables) if run.key not in done]
+        if {run.system for run in runs} - set(OURS) and not given.peers_python.is_file():
+            raise Refused(f"`make peers` must come first: there is no {given.peers_python}")
+        hours = forecast(runs, records) / 3600
+        print(f"{len(runs)} runs left, {hours:.1f} h by forecast", flush=True)
+        if given.dry_run:
+            for run in runs:
+                print(*run.key)
+            return
+        execute(given, runs, records)
+    except Refused as error:
+        sys.exit(f"benchmarks.auto: {error}")
 
 
 if __name__ == "__main__":

@@ -1,271 +1,530 @@
-"""The peers of `auto`: LightGBM, XGBoost and logistic regression, as they come and tuned within a time.
+"""One peer of `auto` on one split, in a process and an environment of its own.
 
-Tuning is random search on the same inner splits that `auto` has, the first candidate being a good guess. Boosters stop
-early by the AUC of the held-out rows; a candidate is worth its AUC plus its partial AUC there, each as a share of
-the greatest of all candidates; the best is fitted anew on all training rows, with a tenth more rounds than were
-best on fewer rows. A candidate is tried only if it, and the last fit, are foreseen to end in time.
+    .venv-peers/bin/python benchmarks/auto_peers.py SYSTEM --train F --test F --label NAME --out F
+        --budget SECONDS --threads N --seed N
+
+`benchmarks.auto` runs it; `make peers` makes the environment. It imports nothing of Rankwright. It reads both tables,
+fits within the budget, and writes the scores of the test rows as `.npy`. The last line that it prints is JSON:
+`seconds`, from a table in memory to a fitted model, and what else the peer has to say. Reading, imports and scoring
+are not in these seconds, which is to the peers' good.
+
+Every system cares for AUC. FLAML and AutoGluon run as their documentation says for two classes and a time limit. The
+tuned boosters are what somebody who knows them would write: a search by TPE (Optuna) that begins with a good guess,
+early stopping on rows held out, five folds where rows of a class are few, and a last fit on all rows with the rounds
+that were best, a tenth more. The clock is looked at after each round, so that the last fit, too, is within the budget.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
-import lightgbm
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import xgboost
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-from core.metrics import auc, partial_auc
 
 Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 Settings = dict[str, Any]
 
-MOST_ROUNDS, PATIENCE = 1500, 50
-MORE_ROUNDS = 1.1
-MOST_CANDIDATES = 200
-COSTS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+MOST_ROUNDS, PATIENCE = 10_000, 50
+MORE_ROUNDS = 1.1  # all rows bear more rounds than those that were left beside the held-out ones
+HELD_SHARE, N_FOLDS, FEW = 0.2, 5, 1_000  # folds below so many rows of a class
+MOST_TRIALS = 500
+LAST_TRIAL_FIT = 1.25  # seconds of a last fit for one of the inner fits', by the share of rows
 
 
 class Task(NamedTuple):
-    """One table's training and test rows, and how to tune on them."""
+    """One split, and what may be spent on it."""
 
     X: pd.DataFrame
-    y: npt.NDArray[np.int64]
+    y: npt.NDArray[np.int8]
     X_test: pd.DataFrame
-    inner: Sequence[Rows]  # rows that each inner split holds out
-    window: tuple[float, float]
+    label: str
+    budget: float
     threads: int
     seed: int
 
 
+class Answer(NamedTuple):
+    """Scores of the test rows, the seconds until the model was fitted, and more to tell."""
+
+    scores: Floats
+    seconds: float
+    more: dict[str, Any]
+
+
+def read_task(given: argparse.Namespace) -> Task:
+    """Read both tables; dates become numbers of seconds, booleans numbers."""
+    train, test = pd.read_parquet(given.train), pd.read_parquet(given.test)
+    y = train.pop(given.label).to_numpy(np.int8)
+    for name in train.columns:
+        if pd.api.types.is_datetime64_any_dtype(train[name]):
+            for table in (train, test):
+                missing = table[name].isna()
+                table[name] = (table[name].astype("int64") / 1e9).mask(missing)
+        elif pd.api.types.is_bool_dtype(train[name]):
+            train[name], test[name] = train[name].astype(float), test[name].astype(float)
+    return Task(train, y, test, given.label, given.budget, given.threads, given.seed)
+
+
+def is_number(column: pd.Series) -> bool:
+    """Whether a column is of numbers."""
+    return bool(pd.api.types.is_numeric_dtype(column))
+
+
+def with_categories(task: Task) -> Task:
+    """Words as pandas' categories, those of the training rows; a word that is new counts as missing."""
+    train, test = task.X.copy(), task.X_test.copy()
+    for name in train.columns:
+        if not is_number(train[name]):
+            words = train[name].astype("object")
+            known = pd.CategoricalDtype(sorted(words.dropna().unique(), key=str))
+            train[name] = words.astype(known)
+            new = test[name].astype("object")
+            test[name] = new.where(new.isin(known.categories)).astype(known)
+    return task._replace(X=train, X_test=test)
+
+
+# FLAML and AutoGluon
+
+
+def run_flaml(task: Task) -> Answer:
+    """FLAML with its own estimators and its own way of judging them."""
+    from flaml import AutoML
+
+    task = with_categories(task)
+    start = time.perf_counter()
+    automl = AutoML()
+    automl.fit(
+        task.X,
+        task.y,
+        task="classification",
+        metric="roc_auc",
+        time_budget=task.budget,
+        n_jobs=task.threads,
+        seed=task.seed,
+        verbose=0,
+    )
+    seconds = time.perf_counter() - start
+    if automl.model is None:
+        raise RuntimeError("FLAML has fitted nothing in its time")
+    chosen = {"chosen": automl.best_estimator, "settings": automl.best_config}
+    return Answer(automl.predict_proba(task.X_test)[:, 1], seconds, chosen)
+
+
+def run_autogluon(task: Task, presets: str = "medium_quality") -> Answer:
+    """AutoGluon's tabular predictor without the models that need torch, which are not installed."""
+    from autogluon.tabular import TabularPredictor
+
+    with tempfile.TemporaryDirectory(prefix="autogluon-") as folder:
+        start = time.perf_counter()
+        predictor = TabularPredictor(
+            label=task.label,
+            problem_type="binary",
+            eval_metric="roc_auc",
+            path=folder,
+            verbosity=0,
+        )
+        predictor.fit(
+            task.X.assign(**{task.label: task.y}),
+            time_limit=task.budget,
+            presets=presets,
+            num_cpus=task.threads,
+            num_gpus=0,
+        )
+        seconds = time.perf_counter() - start
+        scores = predictor.predict_proba(task.X_test)[1].to_numpy(np.float64)
+        more = {"chosen": predictor.model_best, "models": predictor.model_names()}
+    return Answer(scores, seconds, more)
+
+
+def run_autogluon_best(task: Task) -> Answer:
+    """AutoGluon with bagging and stacking, as it advises those who want the best figures."""
+    return run_autogluon(task, "best_quality")
+
+
+# Boosters tuned by a search
+
+
+class Stop(NamedTuple):
+    """Tells a fit whether to go on, by the clock."""
+
+    at: float  # on the clock of time.perf_counter
+    last_fit: float  # seconds kept back for one of the fit's own
+    began: float
+
+    def __call__(self) -> bool:
+        now = time.perf_counter()
+        return now + self.last_fit * (now - self.began) > self.at
+
+
+class Booster(Protocol):
+    """What a search needs of a library."""
+
+    guess: Settings
+
+    def draw(self, trial: Any) -> Settings:
+        """Draw settings."""
+
+    def fit(self, settings: Settings, learnt: Rows, held: Rows, stop: Stop) -> tuple[Floats, int]:
+        """Fit with early stopping; give the scores of the rows held out and the best number of rounds."""
+
+    def refit(self, settings: Settings, rounds: int, stop: Stop) -> tuple[Floats, int, float]:
+        """Fit on all rows; give the scores of the test rows, the rounds that were taken, and when it ended."""
+
+
+class LightGBM:
+    """LightGBM, whose trees are told by their leaves."""
+
+    guess: Settings = {  # noqa: RUF012 - read only
+        "learning_rate": 0.05,
+        "num_leaves": 31,
+        "min_child_samples": 20,
+        "feature_fraction": 0.8,
+        "bagging_fraction": 0.9,
+        "lambda_l1": 1e-3,
+        "lambda_l2": 1e-2,
+        "cat_smooth": 10.0,
+        "cat_l2": 10.0,
+        "max_cat_to_onehot": 4,
+    }
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.fixed = {
+            "objective": "binary",
+            "metric": "auc",
+            "verbose": -1,
+            "num_threads": task.threads,
+            "seed": task.seed,
+            "bagging_freq": 1,
+            "feature_pre_filter": False,
+        }
+
+    def draw(self, trial: Any) -> Settings:
+        most = max(16, min(1023, len(self.task.y) // 8))
+        return {
+            "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.3, log=True),
+            "num_leaves": trial.suggest_int("num_leaves", 4, most, log=True),
+            "min_child_samples": trial.suggest_int("min_child_samples", 1, 200, log=True),
+            "feature_fraction": trial.suggest_float("feature_fraction", 0.3, 1.0),
+            "bagging_fraction": trial.suggest_float("bagging_fraction", 0.5, 1.0),
+            "lambda_l1": trial.suggest_float("lambda_l1", 1e-4, 30.0, log=True),
+            "lambda_l2": trial.suggest_float("lambda_l2", 1e-4, 100.0, log=True),
+            "cat_smooth": trial.suggest_float("cat_smooth", 1.0, 200.0, log=True),
+            "cat_l2": trial.suggest_float("cat_l2", 0.1, 100.0, log=True),
+            "max_cat_to_onehot": trial.suggest_int("max_cat_to_onehot", 1, 64, log=True),
+        }
+
+    def fit(self, settings: Settings, learnt: Rows, held: Rows, stop: Stop) -> tuple[Floats, int]:
+        import lightgbm
+
+        task = self.task
+        train = lightgbm.Dataset(task.X.iloc[learnt], task.y[learnt])
+        judge = lightgbm.Dataset(task.X.iloc[held], task.y[held], reference=train)
+        found: list[float] = []
+
+        def look(env: Any) -> None:
+            found.append(env.evaluation_result_list[0][2])
+            if stop():
+                best = int(np.argmax(found))
+                raise lightgbm.callback.EarlyStopException(best, env.evaluation_result_list)
+
+        booster = lightgbm.train(
+            self.fixed | settings,
+            train,
+            MOST_ROUNDS,
+            valid_sets=[judge],
+            callbacks=[look, lightgbm.early_stopping(PATIENCE, verbose=False)],
+        )
+        rounds = max(booster.best_iteration, 1)
+        scores = booster.predict(task.X.iloc[held], num_iteration=rounds)
+        return np.asarray(scores, np.float64), rounds
+
+    def refit(self, settings: Settings, rounds: int, stop: Stop) -> tuple[Floats, int, float]:
+        import lightgbm
+
+        def look(env: Any) -> None:
+            if stop():
+                raise lightgbm.callback.EarlyStopException(env.iteration, [])
+
+        data = lightgbm.Dataset(self.task.X, self.task.y)
+        booster = lightgbm.train(self.fixed | settings, data, rounds, callbacks=[look])
+        ended = time.perf_counter()
+        taken = booster.current_iteration()
+        return np.asarray(booster.predict(self.task.X_test), np.float64), taken, ended
+
+
+class XGBoost:
+    """XGBoost, whose trees are told by their depth."""
+
+    guess: Settings = {  # noqa: RUF012 - read only
+        "learning_rate": 0.05,
+        "max_depth": 6,
+        "min_child_weight": 1.0,
+        "subsample": 0.9,
+        "colsample_bytree": 0.8,
+        "reg_alpha": 1e-3,
+        "reg_lambda": 1.0,
+        "gamma": 1e-3,
+        "max_cat_to_onehot": 4,
+    }
+
+    def __init__(self, task: Task) -> None:
+        import xgboost
+
+        self.task = task
+        self.fixed = {
+            "objective": "binary:logistic",
+            "eval_metric": "auc",
+            "tree_method": "hist",
+            "nthread": task.threads,
+            "seed": task.seed,
+        }
+        make = xgboost.DMatrix
+        self.test = make(task.X_test, enable_categorical=True, nthread=task.threads)
+
+    def draw(self, trial: Any) -> Settings:
+        return {
+            "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.3, log=True),
+            "max_depth": trial.suggest_int("max_depth", 2, 12),
+            "min_child_weight": trial.suggest_float("min_child_weight", 0.1, 100.0, log=True),
+            "subsample": trial.suggest_float("subsample", 0.5, 1.0),
+            "colsample_bytree": trial.suggest_float("colsample_bytree", 0.3, 1.0),
+            "reg_alpha": trial.suggest_float("reg_alpha", 1e-4, 30.0, log=True),
+            "reg_lambda": trial.suggest_float("reg_lambda", 1e-4, 100.0, log=True),
+            "gamma": trial.suggest_float("gamma", 1e-4, 10.0, log=True),
+            "max_cat_to_onehot": trial.suggest_int("max_cat_to_onehot", 1, 64, log=True),
+        }
+
+    def _train(
+        self, settings: Settings, rows: Rows | None, rounds: int, stop: Stop, **more: Any
+    ) -> Any:
+        import xgboost
+
+        class Look(xgboost.callback.TrainingCallback):  # type: ignore[misc, unused-ignore]
+            def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+                return stop()
+
+        X, y = self.task.X, self.task.y
+        # Bins are made once for all rounds, with less memory than of a DMatrix.
+        data = xgboost.QuantileDMatrix(
+            X if rows is None else X.iloc[rows],
+            y if rows is None else y[rows],
+            enable_categorical=True,
+            nthread=self.task.threads,
+        )
+        callbacks = [Look(), *more.pop("callbacks", [])]
+        return xgboost.train(
+            self.fixed | settings, data, rounds, callbacks=callbacks, verbose_eval=False, **more
+        )
+
+    def fit(self, settings: Settings, learnt: Rows, held: Rows, stop: Stop) -> tuple[Floats, int]:
+        import xgboost
+
+        judge = xgboost.DMatrix(
+            self.task.X.iloc[held],
+            self.task.y[held],
+            enable_categorical=True,
+            nthread=self.task.threads,
+        )
+        early = xgboost.callback.EarlyStopping(PATIENCE, maximize=True)
+        booster = self._train(
+            settings, learnt, MOST_ROUNDS, stop, evals=[(judge, "held")], callbacks=[early]
+        )
+        rounds = booster.best_iteration + 1
+        return booster.predict(judge, iteration_range=(0, rounds)), rounds
+
+    def refit(self, settings: Settings, rounds: int, stop: Stop) -> tuple[Floats, int, float]:
+        booster = self._train(settings, None, rounds, stop)
+        ended = time.perf_counter()
+        return booster.predict(self.test), booster.num_boosted_rounds(), ended
+
+
 class Judged(NamedTuple):
-    """A candidate on the inner splits."""
+    """Settings on the inner splits."""
 
     settings: Settings
-    area: float
-    partial: float
+    auc: float
     rounds: int
+    last_fit: float  # seconds that a fit on all rows is foreseen to take
     seconds: float
 
 
-Fit = Callable[[Task, Settings, Rows, Rows], tuple[Floats, int]]
-"""Fits on some rows and gives the scores of others, and the best number of rounds there."""
+def inner_splits(task: Task) -> list[tuple[Rows, Rows]]:
+    """Rows to learn from and to judge on: folds where a class has few rows, else one share held out."""
+    from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
-
-def as_categories(train: pd.DataFrame, test: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Give columns of text the type that LightGBM and XGBoost take categories in."""
-    train, test = train.copy(), test.copy()
-    for name in train.columns:
-        if not pd.api.types.is_numeric_dtype(train[name]):
-            known = pd.CategoricalDtype(sorted(train[name].dropna().unique()))
-            train[name], test[name] = train[name].astype(known), test[name].astype(known)
-    return train, test
-
-
-def lightgbm_settings(task: Task, settings: Settings) -> Settings:
-    """Settings of LightGBM on so many threads."""
-    return {
-        "objective": "binary",
-        "metric": "auc",
-        "verbose": -1,
-        "num_threads": task.threads,
-        "seed": task.seed,
-        **settings,
-    }
-
-
-def fit_lightgbm(task: Task, settings: Settings, learnt: Rows, held: Rows) -> tuple[Floats, int]:
-    """Fit LightGBM with early stopping."""
-    train = lightgbm.Dataset(task.X[learnt], task.y[learnt])
-    booster = lightgbm.train(
-        lightgbm_settings(task, settings),
-        train,
-        MOST_ROUNDS,
-        valid_sets=[lightgbm.Dataset(task.X[held], task.y[held], reference=train)],
-        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
+    rare = int(min(task.y.sum(), len(task.y) - task.y.sum()))
+    splitter = (
+        StratifiedKFold(max(2, min(N_FOLDS, rare)), shuffle=True, random_state=task.seed)
+        if rare < FEW
+        else StratifiedShuffleSplit(1, test_size=HELD_SHARE, random_state=task.seed)
     )
-    return np.asarray(booster.predict(task.X[held])), max(booster.best_iteration, 1)
+    return list(splitter.split(np.zeros(len(task.y)), task.y))
 
 
-def refit_lightgbm(task: Task, settings: Settings, rounds: int) -> Floats:
-    """Fit LightGBM on all training rows; give the test rows' scores."""
-    data = lightgbm.Dataset(task.X, task.y)
-    booster = lightgbm.train(lightgbm_settings(task, settings), data, rounds)
-    return np.asarray(booster.predict(task.X_test))
+def judge(
+    task: Task, booster: Booster, settings: Settings, splits: list[tuple[Rows, Rows]], end: float
+) -> Judged:
+    """Judge settings on the inner splits, or on as many of them as there is time for."""
+    from sklearn.metrics import roc_auc_score
 
-
-def xgboost_settings(task: Task, settings: Settings) -> Settings:
-    """Settings of XGBoost on so many threads."""
-    return {
-        "objective": "binary:logistic",
-        "eval_metric": "auc",
-        "tree_method": "hist",
-        "nthread": task.threads,
-        "seed": task.seed,
-        **settings,
-    }
-
-
-def xgboost_table(task: Task, X: pd.DataFrame, y: Any = None) -> xgboost.DMatrix:
-    """A table as XGBoost takes it."""
-    return xgboost.DMatrix(X, y, enable_categorical=True, nthread=task.threads)
-
-
-def fit_xgboost(task: Task, settings: Settings, learnt: Rows, held: Rows) -> tuple[Floats, int]:
-    """Fit XGBoost with early stopping."""
-    judge = xgboost_table(task, task.X[held], task.y[held])
-    booster = xgboost.train(
-        xgboost_settings(task, settings),
-        xgboost_table(task, task.X[learnt], task.y[learnt]),
-        MOST_ROUNDS,
-        evals=[(judge, "held")],
-        early_stopping_rounds=PATIENCE,
-        verbose_eval=False,
-    )
-    rounds = booster.best_iteration + 1
-    return np.asarray(booster.predict(judge, iteration_range=(0, rounds))), rounds
-
-
-def refit_xgboost(task: Task, settings: Settings, rounds: int) -> Floats:
-    """Fit XGBoost on all training rows; give the test rows' scores."""
-    data = xgboost_table(task, task.X, task.y)
-    booster = xgboost.train(xgboost_settings(task, settings), data, rounds)
-    return np.asarray(booster.predict(xgboost_table(task, task.X_test)))
-
-
-def make_logistic(settings: Settings) -> Any:
-    """Logistic regression on standardised numbers and a column per category."""
-    columns = make_column_transformer(
-        (StandardScaler(), make_column_selector(dtype_include="number")),
-        (
-            OneHotEncoder(handle_unknown="ignore"),
-            make_column_selector(dtype_exclude="number"),
-        ),
-    )
-    return make_pipeline(columns, LogisticRegression(max_iter=1000, **settings))
-
-
-def fit_logistic(task: Task, settings: Settings, learnt: Rows, held: Rows) -> tuple[Floats, int]:
-    """Fit logistic regression."""
-    model = make_logistic(settings).fit(task.X[learnt], task.y[learnt])
-    return model.decision_function(task.X[held]), 1
-
-
-def refit_logistic(task: Task, settings: Settings, rounds: int) -> Floats:
-    """Fit logistic regression on all training rows; give the test rows' scores."""
-    scores: Floats = make_logistic(settings).fit(task.X, task.y).decision_function(task.X_test)
-    return scores
-
-
-def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
-    """Draw a number whose logarithm is uniform."""
-    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
-
-
-def draw_lightgbm(rng: np.random.Generator) -> Settings:
-    """Draw a candidate for LightGBM."""
-    return {
-        "learning_rate": log_uniform(rng, 0.02, 0.2),
-        "num_leaves": int(log_uniform(rng, 4, 65)),
-        "min_child_samples": int(log_uniform(rng, 5, 101)),
-        "feature_fraction": rng.uniform(0.5, 1.0),
-        "bagging_fraction": rng.uniform(0.6, 1.0),
-        "bagging_freq": 1,
-        "lambda_l2": log_uniform(rng, 1e-3, 10.0),
-    }
-
-
-def draw_xgboost(rng: np.random.Generator) -> Settings:
-    """Draw a candidate for XGBoost."""
-    return {
-        "learning_rate": log_uniform(rng, 0.02, 0.2),
-        "max_depth": int(rng.integers(2, 9)),
-        "min_child_weight": log_uniform(rng, 0.5, 50.0),
-        "colsample_bytree": rng.uniform(0.5, 1.0),
-        "subsample": rng.uniform(0.6, 1.0),
-        "reg_lambda": log_uniform(rng, 1e-3, 10.0),
-    }
-
-
-GUESS_LIGHTGBM: Settings = {
-    "learning_rate": 0.05,
-    "num_leaves": 31,
-    "min_child_samples": 20,
-    "feature_fraction": 0.7,
-    "bagging_fraction": 0.85,
-    "bagging_freq": 1,
-}
-GUESS_XGBOOST: Settings = {
-    "learning_rate": 0.05,
-    "max_depth": 5,
-    "colsample_bytree": 0.7,
-    "subsample": 0.85,
-}
-
-
-def candidates_of(name: str, seed: int) -> list[Settings]:
-    """List the candidates in the order in which they are tried."""
-    if name == "logistic":
-        return [{"C": C} for C in COSTS]
-    rng = np.random.Generator(np.random.Philox(seed))
-    guess, draw = {
-        "lightgbm": (GUESS_LIGHTGBM, draw_lightgbm),
-        "xgboost": (GUESS_XGBOOST, draw_xgboost),
-    }[name]
-    return [guess, *(draw(rng) for _ in range(MOST_CANDIDATES))]
-
-
-FITS: dict[str, tuple[Fit, Callable[[Task, Settings, int], Floats]]] = {
-    "lightgbm": (fit_lightgbm, refit_lightgbm),
-    "xgboost": (fit_xgboost, refit_xgboost),
-    "logistic": (fit_logistic, refit_logistic),
-}
-
-
-def score_default(task: Task, name: str) -> Floats:
-    """Fit a peer with its own defaults; give the test rows' scores."""
-    return FITS[name][1](task, {}, 100)
-
-
-def score_tuned(task: Task, name: str, budget: float) -> tuple[Floats, int]:
-    """Tune a peer within a time, the last fit included; give the test rows' scores and the candidates tried."""
     start = time.perf_counter()
-    fit, refit = FITS[name]
-    judged: list[Judged] = []
-    for settings in candidates_of(name, task.seed):
-        longest = max((one.seconds for one in judged), default=0.0)
-        last_fit = MORE_ROUNDS * longest / len(task.inner) / (1.0 - task.inner[0].mean())
-        if judged and time.perf_counter() - start + longest + last_fit > budget:
-            break
-        judged.append(judge(task, fit, settings))
-    greatest = [max(*figures, 1e-12) for figures in zip(*(one[1:3] for one in judged), strict=True)]
-    best = max(judged, key=lambda one: one.area / greatest[0] + one.partial / greatest[1])
-    rounds = max(round(MORE_ROUNDS * best.rounds), 1)
-    return refit(task, best.settings, rounds), len(judged)
-
-
-def judge(task: Task, fit: Fit, settings: Settings) -> Judged:
-    """Judge a candidate on the inner splits."""
-    start = time.perf_counter()
-    areas, partials, rounds = [], [], []
-    for held in task.inner:
-        scores, best = fit(task, settings, ~held, held)
-        areas.append(auc(task.y[held], scores))
-        partials.append(partial_auc(task.y[held], scores, *task.window))
+    areas, rounds, seconds = [], [], []
+    for learnt, held in splits:
+        began = time.perf_counter()
+        if areas and began + LAST_TRIAL_FIT * seconds[-1] > end:
+            break  # the folds so far must do: it is the first trial, or the last
+        left = len(splits) - len(areas) - 1
+        # The last fit takes longer than this one by its share of rows; the other folds take as long as this.
+        stop = Stop(end, LAST_TRIAL_FIT * MORE_ROUNDS + (0 if areas else min(left, 1)), began)
+        scores, best = booster.fit(settings, learnt, held, stop)
+        seconds.append(time.perf_counter() - began)
+        areas.append(float(roc_auc_score(task.y[held], scores)))
         rounds.append(best)
+    share = len(splits[0][0]) / len(task.y)
+    # Seconds of all rounds, those of the patience too: a little too much, on the safe side.
+    last_fit = MORE_ROUNDS * float(np.mean(seconds)) / share
+    taken = time.perf_counter() - start
+    return Judged(settings, float(np.mean(areas)), round(float(np.mean(rounds))), last_fit, taken)
+
+
+def tune(task: Task, make: Callable[[Task], Booster]) -> Answer:
+    """Search until the budget is nearly spent, then fit the best on all rows."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    task = with_categories(task)
+    start = time.perf_counter()
+    end = start + 0.97 * task.budget
+    booster = make(task)
+    splits = inner_splits(task)
+    sampler = optuna.samplers.TPESampler(seed=task.seed, multivariate=True, n_startup_trials=8)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.enqueue_trial(booster.guess)
+    judged: list[Judged] = []
+    best: Judged | None = None
+    while len(judged) < MOST_TRIALS:
+        trial = study.ask()
+        settings = booster.draw(trial)
+        # A trial that is cut short may not cost the best its last fit.
+        limit = end if best is None else end - best.last_fit
+        found = judge(task, booster, settings, splits, limit)
+        study.tell(trial, found.auc)
+        judged.append(found)
+        if best is None or found.auc > best.auc:
+            best = found
+        shortest = min(one.seconds for one in judged)
+        if time.perf_counter() + best.last_fit + shortest > end:
+            break
+    assert best is not None
+    rounds = max(1, round(MORE_ROUNDS * best.rounds))
+    scores, taken, ended = booster.refit(best.settings, rounds, Stop(end, 0.0, start))
+    more = {
+        "trials": len(judged),
+        "inner_auc": best.auc,
+        "settings": best.settings,
+        "rounds": taken,
+        "rounds_wanted": rounds,
+    }
+    return Answer(scores, ended - start, more)
+
+
+def run_lightgbm_tuned(task: Task) -> Answer:
+    """LightGBM tuned."""
+    return tune(task, LightGBM)
+
+
+def run_xgboost_tuned(task: Task) -> Answer:
+    """XGBoost tuned."""
+    return tune(task, XGBoost)
+
+
+# Plain fits
+
+
+def run_lightgbm(task: Task) -> Answer:
+    """LightGBM as it comes: 100 rounds of 31 leaves."""
+    import lightgbm
+
+    task = with_categories(task)
+    start = time.perf_counter()
+    model = lightgbm.LGBMClassifier(n_jobs=task.threads, random_state=task.seed, verbose=-1)
+    model.fit(task.X, task.y)
     seconds = time.perf_counter() - start
-    return Judged(
-        settings,
-        float(np.mean(areas)),
-        float(np.mean(partials)),
-        round(float(np.mean(rounds))),
-        seconds,
+    return Answer(np.asarray(model.predict_proba(task.X_test))[:, 1], seconds, {})
+
+
+def run_logistic(task: Task) -> Answer:
+    """Logistic regression on standardised numbers and a column per word, rare words together."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    numbers = [name for name in task.X if is_number(task.X[name])]
+    words = [name for name in task.X if name not in numbers]
+    X, X_test = task.X.copy(), task.X_test.copy()
+    for table in (X, X_test):
+        table[words] = table[words].astype("object").where(table[words].notna(), "missing")
+    start = time.perf_counter()
+    impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    encode = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=5)
+    columns = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(impute, StandardScaler()), numbers),
+            ("words", encode, words),
+        ]
     )
+    model = make_pipeline(columns, LogisticRegression(max_iter=1000))
+    model.fit(X, task.y)
+    seconds = time.perf_counter() - start
+    steps = int(model[-1].n_iter_[0])
+    return Answer(model.decision_function(X_test), seconds, {"iterations": steps})
+
+
+SYSTEMS: dict[str, Callable[[Task], Answer]] = {
+    "flaml": run_flaml,
+    "autogluon": run_autogluon,
+    "autogluon-best": run_autogluon_best,
+    "lightgbm-tuned": run_lightgbm_tuned,
+    "xgboost-tuned": run_xgboost_tuned,
+    "lightgbm": run_lightgbm,
+    "logistic": run_logistic,
+}
+
+
+def main() -> None:
+    """Run one system on one split."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("system", choices=SYSTEMS)
+    parser.add_argument("--train", type=Path, required=True)
+    parser.add_argument("--test", type=Path, required=True)
+    parser.add_argument("--label", required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--budget", type=float, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    given = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(given.threads)
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    warnings.simplefilter("ignore")
+    answer = SYSTEMS[given.system](read_task(given))
+    np.save(given.out, np.asarray(answer.scores, np.float64))
+    print(json.dumps({"seconds": answer.seconds, **answer.more}, default=str))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
