@@ -213,7 +213,9 @@ def _run_stage(
         while todo := [number for number in range(len(stage_parts)) if number not in results]:
             fits = [run_part(number, stage_parts[number]) for number in todo]
             try:
-                fit_together(fits, tell, bench.at_once if tryouts else 1)
+                # who wants an end wants no more tries than it takes
+                at_once = bench.at_once if tryouts and not reporter.ended else 1
+                fit_together(fits, tell, at_once)
             except EndEarly:
                 reporter.ended = True
     return [
