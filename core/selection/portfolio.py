@@ -145,6 +145,8 @@ def change(of: Contender, draw: np.random.Generator, name: str) -> Contender:
         parameters["subsample"] = float(draw.choice([0.5, 0.7, 0.85, 1.0]))
     if draw.random() < 0.5:
         parameters["max_features"] = float(draw.choice([0.25, 0.4, 0.55, 0.7, 0.85, 1.0]))
+    if draw.random() < 0.3:
+        parameters["category_penalty"] = float(draw.choice([0.0, 0.2, 1.0, 2.0]))
     if draw.random() < 0.4:
         scale = 1.0 if algorithm == "logitboost" else 0.2
         parameters["smoothing"] = scale * float(draw.choice([0.1, 1.0, 5.0, 25.0]))
