@@ -15,6 +15,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, partial_auc
 from core.svm import SupportWarning, design
 from core.svm.design import DenseRows, lay_out
+from core.svm.fitting import Sample
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::core.svm.SupportWarning"),
@@ -102,6 +103,23 @@ def test_coordinates_are_those_written_out(kind, order):
     ones = np.column_stack([full[::2][:, some], np.ones(45)])
     products = rows.sample(2).products(some, part)
     assert products == pytest.approx((ones.T * part) @ ones, abs=1e-9)
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_what_is_left_out_is_not_learnt_from(words):
+    """The same rows, classes and weights, whether the others are dropped or only not looked at."""
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80)])
+    y, held, weight = rng.random(80) < 0.4, rng.random(80) < 0.3, rng.uniform(1.0, 2.0, 80)
+    rows = lay_out(X, weight, np.array([0, 3 if words else 0]), standardize=True)
+    whole = Sample(rows, np.flatnonzero(y), np.flatnonzero(~y), weight)
+    part = whole.without(held)
+    assert part.rows.n_rows == (np.count_nonzero(~held) if words else 80)
+    w = rng.normal(size=rows.size)
+    scores = rows.scores(w)
+    for own, chosen in ((part.positives, y), (part.negatives, ~y)):
+        assert part.rows.scores(w)[own] == pytest.approx(scores[chosen & ~held], abs=1e-12)
+        assert (part.weights(own) == weight[chosen & ~held]).all()
 
 
 @pytest.mark.parametrize("algorithm", SVMS)
