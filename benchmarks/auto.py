@@ -707,4 +707,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    # Ended by a signal, it still ends what it has started: the service, or the peer that runs.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("benchmarks.auto: ended by a signal"))
     main()

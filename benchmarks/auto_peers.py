@@ -39,7 +39,6 @@ MOST_ROUNDS, PATIENCE = 10_000, 50
 MORE_ROUNDS = 1.1  # all rows bear more rounds than those that were left beside the held-out ones
 HELD_SHARE, N_FOLDS, FEW = 0.2, 5, 1_000  # folds below so many rows of a class
 MOST_TRIALS = 500
-LAST_TRIAL_FIT = 1.25  # seconds of a last fit for one of the inner fits', by the share of rows
 
 
 class Task(NamedTuple):
@@ -159,12 +158,13 @@ class Stop(NamedTuple):
     """Tells a fit whether to go on, by the clock."""
 
     at: float  # on the clock of time.perf_counter
-    last_fit: float  # seconds kept back for one of the fit's own
     began: float
+    own: float = 0.0  # what is kept back for what comes after, as a multiple of this fit
+    kept: float = 0.0  # and at least so many seconds
 
     def __call__(self) -> bool:
         now = time.perf_counter()
-        return now + self.last_fit * (now - self.began) > self.at
+        return now + max(self.own * (now - self.began), self.kept) > self.at
 
 
 class Booster(Protocol):
@@ -355,6 +355,7 @@ class Judged(NamedTuple):
 
     settings: Settings
     auc: float
+    n_splits: int  # of which the AUC is the mean
     rounds: int
     last_fit: float  # seconds that a fit on all rows is foreseen to take
     seconds: float
@@ -374,29 +375,43 @@ def inner_splits(task: Task) -> list[tuple[Rows, Rows]]:
 
 
 def judge(
-    task: Task, booster: Booster, settings: Settings, splits: list[tuple[Rows, Rows]], end: float
+    task: Task,
+    booster: Booster,
+    settings: Settings,
+    splits: list[tuple[Rows, Rows]],
+    end: float,
+    kept: float,
 ) -> Judged:
-    """Judge settings on the inner splits, or on as many of them as there is time for."""
+    """Judge settings on the inner splits, or on as many of them as there is time for.
+
+    `kept` are the seconds that the last fit of the best so far needs before the `end`.
+    """
     from sklearn.metrics import roc_auc_score
 
-    start = time.perf_counter()
+    share = len(splits[0][0]) / len(task.y)
+    own_last_fit = MORE_ROUNDS / share  # as a multiple of one inner fit
     areas, rounds, seconds = [], [], []
     for learnt, held in splits:
         began = time.perf_counter()
-        if areas and began + LAST_TRIAL_FIT * seconds[-1] > end:
-            break  # the folds so far must do: it is the first trial, or the last
-        left = len(splits) - len(areas) - 1
-        # The last fit takes longer than this one by its share of rows; the other folds take as long as this.
-        stop = Stop(end, LAST_TRIAL_FIT * MORE_ROUNDS + (0 if areas else min(left, 1)), began)
+        if areas and began + seconds[-1] + max(kept, own_last_fit * seconds[-1]) > end:
+            break
+        others = (
+            1 if len(splits) > 1 and not areas else 0
+        )  # at least two folds, where there are folds
+        stop = Stop(end, began, own_last_fit + others, kept)
         scores, best = booster.fit(settings, learnt, held, stop)
         seconds.append(time.perf_counter() - began)
         areas.append(float(roc_auc_score(task.y[held], scores)))
         rounds.append(best)
-    share = len(splits[0][0]) / len(task.y)
-    # Seconds of all rounds, those of the patience too: a little too much, on the safe side.
-    last_fit = MORE_ROUNDS * float(np.mean(seconds)) / share
-    taken = time.perf_counter() - start
-    return Judged(settings, float(np.mean(areas)), round(float(np.mean(rounds))), last_fit, taken)
+    return Judged(
+        settings,
+        float(np.mean(areas)),
+        len(areas),
+        round(float(np.mean(rounds))),
+        # Of all rounds, those of the patience too: a little too much, on the safe side.
+        own_last_fit * float(np.mean(seconds)),
+        sum(seconds),
+    )
 
 
 def tune(task: Task, make: Callable[[Task], Booster]) -> Answer:
@@ -417,19 +432,19 @@ def tune(task: Task, make: Callable[[Task], Booster]) -> Answer:
     while len(judged) < MOST_TRIALS:
         trial = study.ask()
         settings = booster.draw(trial)
-        # A trial that is cut short may not cost the best its last fit.
-        limit = end if best is None else end - best.last_fit
-        found = judge(task, booster, settings, splits, limit)
+        kept = 0.0 if best is None else best.last_fit
+        found = judge(task, booster, settings, splits, end, kept)
         study.tell(trial, found.auc)
         judged.append(found)
-        if best is None or found.auc > best.auc:
+        # Means over fewer folds are those of a trial that was cut short, and compare with nothing.
+        if best is None or (found.n_splits >= best.n_splits and found.auc > best.auc):
             best = found
         shortest = min(one.seconds for one in judged)
         if time.perf_counter() + best.last_fit + shortest > end:
             break
     assert best is not None
     rounds = max(1, round(MORE_ROUNDS * best.rounds))
-    scores, taken, ended = booster.refit(best.settings, rounds, Stop(end, 0.0, start))
+    scores, taken, ended = booster.refit(best.settings, rounds, Stop(end, start))
     more = {
         "trials": len(judged),
         "inner_auc": best.auc,
