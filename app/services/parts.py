@@ -26,7 +26,6 @@ from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.services import bundles, jobs, queue
 from app.services.progress import as_event, clocked
-from app.services.submission import TRAIN
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +152,7 @@ def end_early(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
 
 
 def _why_nothing(job: Job) -> str:
-    if job.kind != TRAIN:
+    if "algorithm" not in job.spec:
         return f"keep is for jobs that train, this one is of kind {job.kind!r}"
     return "it has fitted nothing so far; cancel it without keep, or ask again when progress.keepable is true"
 

