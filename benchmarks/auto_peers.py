@@ -323,7 +323,8 @@ class XGBoost:
             enable_categorical=True,
             nthread=self.task.threads,
         )
-        callbacks = [Look(), *more.pop("callbacks", [])]
+        # The clock comes last: XGBoost asks no further once one says stop, and early stopping must see every round.
+        callbacks = [*more.pop("callbacks", []), Look()]
         return xgboost.train(
             self.fixed | settings, data, rounds, callbacks=callbacks, verbose_eval=False, **more
         )
