@@ -256,6 +256,6 @@ def _describe_fault(fault: dict[str, Any]) -> str:
     where = [
         f"{name} {fault[name]}"
         for name in ("line", "column", "pointer", "parameter")
-        if name in fault
+        if fault.get(name) is not None
     ]
     return f"  {', '.join(where)}: {fault['detail']}" if where else f"  {fault['detail']}"

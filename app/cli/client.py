@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from app.cli.api_client import ApiClient, ClientError, default_state_dir, describe_faults
+from app.cli.api_client import (
+    SHOWN_FAULTS,
+    ApiClient,
+    ClientError,
+    default_state_dir,
+    describe_faults,
+)
 from app.cli.options import (
     AppendTo,
     AsJson,
@@ -29,8 +36,10 @@ from app.cli.options import (
     Label,
     Labels,
     Missing,
+    Numeric,
     PairsFile,
     Positive,
+    Strict,
     Svg,
     TableFile,
     Url,
@@ -66,8 +75,10 @@ def upload(
     item: Item = None,
     labels: Labels = None,
     categorical: Categorical = None,
+    numeric: Numeric = None,
     drop: Drop = None,
     missing: Missing = None,
+    strict: Strict = False,
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -89,8 +100,10 @@ def upload(
         "item": item,
         "labels": labels,
         "categorical": categorical,
+        "numeric": numeric,
         "drop": drop,
         "missing": missing,
+        "strict": "true" if strict else None,
         "encoding": encoding,
         "delimiter": delimiter,
         "decimal": decimal,
@@ -123,13 +136,16 @@ def _show_dataset(dataset: dict[str, Any]) -> None:
         f"{features} features, "
         f"{escape(_what_is_learnt(dataset))}"
     )
-    left_out = [column["name"] for column in dataset["columns"] if column["role"] == "identifier"]
-    if left_out:
-        shown = ", ".join(left_out)
-        note = (
-            f"left out, since nearly every row has its own value: {shown} (--categorical keeps it)"
-        )
-        err.print(note, markup=False)
+    _show_warnings(dataset["warnings"])
+
+
+def _show_warnings(warnings: list[dict[str, Any]]) -> None:
+    """Say what was done with values that could not be taken as they are, and which option decides otherwise."""
+    for warning in warnings[:SHOWN_FAULTS]:
+        option = f"--{warning['parameter']}"
+        err.print(f"column {warning['column']}: {warning['detail']} ({option})", markup=False)
+    if len(warnings) > SHOWN_FAULTS:
+        err.print(f"… and {len(warnings) - SHOWN_FAULTS} more; rankwright profile tells them all")
 
 
 def _numbered(dataset: dict[str, Any]) -> str:
@@ -148,7 +164,7 @@ def send_table(
     """
     with sending(table) as sent:
         dataset = client.upload(table, fields, sent, parent)
-    _refuse_invalid(table, dataset)
+    _refuse_invalid(table, dataset, fields)
     if pairs is not None:
         with sending(pairs) as sent:
             dataset = client.compare(dataset["id"], pairs, sent)
@@ -167,10 +183,21 @@ def sending(path: Path) -> Iterator[Callable[[int], None]]:
         yield lambda sent: progress.advance(bar, sent)
 
 
-def _refuse_invalid(path: Path, state: dict[str, Any]) -> None:
-    if state["status"] == "invalid":
-        faults = describe_faults(state["errors"])
-        raise ClientError("\n".join([f"{path} was refused:", *faults]))
+def _refuse_invalid(
+    path: Path, state: dict[str, Any], fields: Mapping[str, str] | None = None
+) -> None:
+    if state["status"] != "invalid":
+        return
+    lines = [f"{path} was refused:", *describe_faults(state["errors"])]
+    suggested = next((e["suggestion"] for e in state["errors"] if e.get("suggestion")), None)
+    if suggested is not None and fields is not None and "mode" not in fields:
+        said = {**fields, **suggested}
+        if said.get("name") == path.name.split(".")[0]:
+            del said["name"]  # which it is anyway
+        strict = ["--strict"] if said.pop("strict", None) else []
+        options = [word for field, value in said.items() for word in (f"--{field}", value)] + strict
+        lines += ["try:", "  " + shlex.join(["rankwright", "upload", str(path), *options])]
+    raise ClientError("\n".join(lines))
 
 
 def _what_is_learnt(dataset: dict[str, Any]) -> str:

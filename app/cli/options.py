@@ -41,6 +41,19 @@ Labels = Annotated[
 Categorical = Annotated[
     str | None, typer.Option(help="Columns of numbers that are codes, with commas between.")
 ]
+Numeric = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of numbers, with commas between; whatever else is in them counts as missing."
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse a table with values that do not fit their column, or rows without a label, instead of a warning.",
+    ),
+]
 Drop = Annotated[
     str | None, typer.Option(help="Columns that are not to be used, with commas between.")
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db.base import Base, Json
@@ -99,8 +99,10 @@ class Dataset(Base):
     item: Mapped[str | None]
     labels: Mapped[list[Json] | None]
     categorical: Mapped[list[str] | None]
+    numeric: Mapped[list[str] | None] = mapped_column("numeric_columns")
     drop: Mapped[list[str] | None] = mapped_column("dropped")
     missing: Mapped[list[str] | None]
+    strict: Mapped[bool] = mapped_column(server_default=false())
     dialect: Mapped[Json | None]
     upload_key: Mapped[str]
     table_key: Mapped[str | None]
@@ -112,6 +114,7 @@ class Dataset(Base):
     negatives: Mapped[int | None]
     columns: Mapped[list[Json]]
     errors: Mapped[list[Json]]
+    warnings: Mapped[list[Json]] = mapped_column(server_default="[]")
     first_id: Mapped[str | None]
     version: Mapped[int] = mapped_column(server_default="1")
     parent_id: Mapped[str | None]

@@ -24,10 +24,9 @@ from app.services.batch_scores import score_names
 from app.services.features import FeatureIndex
 from app.services.ingest.job import limits
 from app.services.ingest.missing import MissingTokens
-from app.services.ingest.rows import Source
-from app.services.ingest.sources import PARQUET, open_sources
+from app.services.ingest.sources import PARQUET, open_source
 from app.services.judging.tables import deleted, find_dataset, find_model
-from app.services.score_tables import RowReader, read_with
+from app.services.score_tables import RowReader
 from app.services.score_terms import ALL, Terms
 from app.services.scoring import Served, artifact_key
 from app.services.staging import publish
@@ -134,25 +133,21 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     reader = RowReader(served.features, terms, missing, payload["limits"]["rows"])
     path = workdir / RESULT_FILE
 
-    def work(source: Source) -> tuple[int, list[pa.Field]]:
-        fields = kept_fields(source, payload["keep"])
-        names = score_names(served.labels)
-        fields += [pa.field(name, pa.float64()) for name in names]
-        count = 0
-        with TableWriter(path, fields) as writer:
-            for batch in reader.batches(source):
-                kept = [
-                    keep_as_said(column, said)
-                    for column, said in zip(batch.kept, payload["keep"].values(), strict=True)
-                ]
-                scores = _score(served, batch.blocks(len(served.features.names)))
-                writer.write([*kept, *scores])
-                count += batch.size
-                callback(*source.progress(), {"rows": count})
-        return count, fields
-
     with ExitStack() as stack:
-        count, fields = read_with(open_sources(payload, stack, missing, reader.numeric), work)
+        source = open_source(payload, stack, missing)
+        fields = kept_fields(source, payload["keep"])
+        fields += [pa.field(name, pa.float64()) for name in score_names(served.labels)]
+        count = 0
+        writer = stack.enter_context(TableWriter(path, fields))
+        for batch in reader.batches(source):
+            kept = [
+                keep_as_said(column, said)
+                for column, said in zip(batch.kept, payload["keep"].values(), strict=True)
+            ]
+            scores = _score(served, batch.blocks(len(served.features.names)))
+            writer.write([*kept, *scores])
+            count += batch.size
+            callback(*source.progress(), {"rows": count})
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {

@@ -22,7 +22,7 @@ from app.services import datasets, jobs
 from app.services.ingest.faults import show
 from app.services.model_use import find_named, find_to_use
 from app.services.refusals import check_id
-from app.services.score_tables import Bounds, read_body, read_with
+from app.services.score_tables import Bounds, read_body
 from app.services.score_terms import Terms, check_said
 from app.services.scoring import ModelCache
 from app.services.submission import find_lack, ready_dataset
@@ -176,10 +176,10 @@ def check(
     served = cache.find(owner, request.model)
     terms = check_said(Terms.from_json(request.terms), table)
     bounds = Bounds(settings.max_columns, settings.max_score_bytes)
-    reader, sources = read_body(
+    reader, source = read_body(
         upload.read_bytes(), table, served.features, terms, served.spelling, bounds
     )
-    count = read_with(sources, lambda source: sum(b.size for b in reader.batches(source)))
+    count = sum(batch.size for batch in reader.batches(source))
     return {"valid": True, "rows": count}
 
 

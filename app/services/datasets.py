@@ -31,14 +31,15 @@ CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)
 FIELDS = (
     *("name", "label", "positive", "labels", "weight", "group", "item", "kind"),
-    *("categorical", "drop", "missing"),
+    *("categorical", "numeric", "drop", "missing", "strict"),
     *CHOICES,
 )
-LISTS = frozenset({"labels", "categorical", "drop", "missing"})
+LISTS = frozenset({"labels", "categorical", "numeric", "drop", "missing"})
 LONGEST_TEXT = 255
 LONGEST_LIST = 4096
 MOST_LABELS = 100
 _ROLES = ("label", "item", "weight", "group")
+_BOOLEANS = ("true", "false")
 _NO_ITEM = "rows have labels; items belong to kind=preferences"
 _ONE_LABEL = "several labels belong to kind=multilabel"
 _NO_LABEL = "items have no label: pairs say which one is better"
@@ -69,8 +70,10 @@ class Description:
     labels: list[str] | None
     kind: str
     categorical: list[str] | None = None
+    numeric: list[str] | None = None
     drop: list[str] | None = None
     missing: list[str] | None = None
+    strict: bool = False
     dialect: dict[str, str] | None = None
 
 
@@ -146,7 +149,10 @@ def describe(given: Mapping[str, str]) -> Description:
             detail = f"{field} must be one of {', '.join(known)}, got {given[field][:100]!r}"
             errors.append({"parameter": field, "detail": detail})
     roles = [(role, given[role]) for role in _ROLES if role in given]
-    for field in ("drop", "labels", "categorical"):
+    if given.get("strict", "false") not in _BOOLEANS:
+        detail = f"strict must be true or false, got {given['strict'][:100]!r}"
+        errors.append({"parameter": "strict", "detail": detail})
+    for field in ("drop", "labels", "categorical", "numeric"):
         roles += [(field, name) for name in lists.get(field) or ()]
     if len({name for _, name in roles}) < len(roles):
         named = ", ".join(f"{role}={column!r}" for role, column in roles[:20])
@@ -168,8 +174,10 @@ def describe(given: Mapping[str, str]) -> Description:
         labels=lists.get("labels"),
         kind=kind,
         categorical=lists.get("categorical"),
+        numeric=lists.get("numeric"),
         drop=lists.get("drop"),
         missing=lists.get("missing"),
+        strict=given.get("strict") == "true",
         dialect={field: given[field] for field in CHOICES if field in given} or None,
     )
 
@@ -326,7 +334,7 @@ def check_table(
         result = ingest_job.run(payload, lambda step, of, info: None)
     finally:
         shutil.rmtree(workdir)
-    found = ("rows", "positives", "negatives", "columns")
+    found = ("rows", "positives", "negatives", "columns", "warnings")
     return {"valid": True, **{name: result[name] for name in found}}
 
 

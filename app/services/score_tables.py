@@ -7,9 +7,9 @@ encodings can repeat a long text any number of times. It is read by workers alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ from app.services.datasets import Format
 from app.services.features import FeatureIndex
 from app.services.ingest.faults import ENOUGH, MAX_FAULTS, BadTable, Faults, show, too_many_rows
 from app.services.ingest.missing import MissingTokens
-from app.services.ingest.rows import Doubt, Rows, Source
-from app.services.ingest.sources import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET, streamed_sources
+from app.services.ingest.rows import Rows, Source
+from app.services.ingest.sources import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET, streamed_source
 from app.services.score_terms import ALL, Terms
 from app.services.times import is_dated, parse_dates, typed_seconds
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 Floats = npt.NDArray[np.float64]
-Made = TypeVar("Made")
 
 READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 """The formats that are read where they arrive."""
@@ -85,7 +84,7 @@ class RowReader:
         self._missing = missing
         self._most_rows = most_rows
 
-    def numeric(self, names: Sequence[str]) -> list[str]:
+    def _numeric(self, names: Sequence[str]) -> list[str]:
         """Those of the columns that hold numbers, unless they are kept as they are written."""
         numbers = {
             name
@@ -95,9 +94,7 @@ class RowReader:
         return [name for name in names if name in numbers and name not in self._terms.keep]
 
     def batches(self, source: Source) -> Iterator[Batch]:
-        """Yield the rows, batch by batch. Raises Invalid for columns, and BadTable for values, that break a rule, or
-        Doubt if the source is not the last to be asked.
-        """
+        """Yield the rows, batch by batch. Raises Invalid for columns, and BadTable for values, that break a rule."""
         self._check_columns(source.names)
         if source.schema is not None:
             self._check_types(source.names, source.schema)
@@ -106,13 +103,11 @@ class RowReader:
         wanted = list(dict.fromkeys([*found, *self._terms.keep])) or source.names[:1]
         faults = Faults()
         count = 0
-        for rows in source.batches(faults, wanted):
+        for rows in source.batches(faults, wanted, self._numeric(source.names)):
             count += rows.batch.num_rows
             if count > self._most_rows:
                 raise too_many_rows(self._most_rows)
             values = {place[n]: self._read(rows, n, place[n], source, faults) for n in found}
-            if faults.total and not source.exact:
-                raise Doubt
             if faults.total >= ENOUGH:
                 break
             if not faults.total:
@@ -216,16 +211,6 @@ def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
     )
 
 
-def read_with(sources: Iterable[Source], work: Callable[[Source], Made]) -> Made:
-    """Do the work with the first source that has no doubt."""
-    for source in sources:
-        try:
-            return work(source)
-        except Doubt:
-            continue
-    raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
-
-
 def read_body(
     body: bytes,
     table: Format,
@@ -233,7 +218,7 @@ def read_body(
     terms: Terms,
     spelling: Mapping[str, Any] | None,
     bounds: Bounds,
-) -> tuple[RowReader, Iterator[Source]]:
+) -> tuple[RowReader, Source]:
     """What reads a table that lies in memory, and from what. Raises BadTable for one that claims to be too large."""
     from app.services.ingest.columnar import ArrowTable
     from app.services.ingest.delimited import Upload
@@ -259,12 +244,10 @@ def read_body(
                 f"a table may take at most {bounds.bytes} bytes once decompressed, it takes more",
                 code="too_large",
             )
-        return reader, iter([ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)])
+        return reader, ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
     upload = Upload(body, table.content_encoding, bounds.bytes)
     dialect = terms.dialect_of(spelling)
-    found = streamed_sources(
-        upload, table.content_type, dialect, bounds.columns, most_rows, missing, reader.numeric
-    )
+    found = streamed_source(upload, table.content_type, dialect, bounds.columns, most_rows, missing)
     return reader, found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.services.datasets import Format
 from app.services.ingest.rows import Source
-from app.services.score_tables import Bounds, Floats, RowReader, read_body, read_with
+from app.services.score_tables import Bounds, Floats, RowReader, read_body
 from app.services.score_terms import Terms
 from app.services.scoring import Served
 
@@ -29,18 +29,14 @@ def score_matrix(served: Served, X: Floats) -> Scores:
 
 def score_body(served: Served, body: bytes, table: Format, terms: Terms, bounds: Bounds) -> Scores:
     """The scores of a table that lies in memory. Raises Invalid and BadTable with every fault of it."""
-    reader, sources = read_body(body, table, served.features, terms, served.spelling, bounds)
-
-    def work(source: Source) -> Scores:
-        blocks = list(_score_blocks(served, reader, source))
-        if len(blocks) == 1:
-            return blocks[0]
-        if not blocks:
-            return score_matrix(served, np.empty((0, len(served.features.names))))
-        scores, fprs, tprs = zip(*blocks, strict=True)
-        return Scores(np.concatenate(scores), _join(fprs), _join(tprs))
-
-    return read_with(sources, work)
+    reader, source = read_body(body, table, served.features, terms, served.spelling, bounds)
+    blocks = list(_score_blocks(served, reader, source))
+    if len(blocks) == 1:
+        return blocks[0]
+    if not blocks:
+        return score_matrix(served, np.empty((0, len(served.features.names))))
+    scores, fprs, tprs = zip(*blocks, strict=True)
+    return Scores(np.concatenate(scores), _join(fprs), _join(tprs))
 
 
 def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[Scores]:

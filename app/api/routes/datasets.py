@@ -41,9 +41,12 @@ _FIELDS_SCHEMA = {
     "labels": "Columns of the labels with commas between, for `multilabel`.",
     "categorical": "Columns to be taken as categories though they hold numbers, with commas between; "
     "a name that holds a comma stands in quotes.",
+    "numeric": "Columns to be taken as numbers, with commas between; all else in them counts as missing.",
     "drop": "Columns that are not to be used, with commas between.",
     "missing": "What stands for a missing value beside the empty one, with commas between, in any case; "
     "`NA,N/A,null,NaN,?` unless it is given.",
+    "strict": "`true` or `false`: whether a value that does not fit its column, or a row without a label, is a fault "
+    "with its line, and not a warning. `false` unless it is given.",
     "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
     "delimiter": f"{DIALECT_FIELDS['delimiter']} Read off the header unless it is given.",
     "decimal": f"{DIALECT_FIELDS['decimal']} The point unless it is given.",

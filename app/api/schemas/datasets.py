@@ -130,6 +130,7 @@ class DatasetProfile(Resource):
                         "rows_of_both_classes": 0,
                         "estimated": False,
                     },
+                    "warnings": [],
                 }
             ]
         }
@@ -142,6 +143,7 @@ class DatasetProfile(Resource):
     columns: list[ColumnProfile]
     rows_looked_at: int = Field(description="All, or in a large table so many drawn at random.")
     duplicates: Duplicates
+    warnings: list[TableWarning] = Field(description="Those of the dataset.")
 
     @classmethod
     def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
@@ -154,6 +156,7 @@ class DatasetProfile(Resource):
             columns=[ColumnProfile.model_validate(column) for column in profile.columns],
             rows_looked_at=profile.rows,
             duplicates=Duplicates.model_validate(profile.duplicates),
+            warnings=[TableWarning.model_validate(warning) for warning in dataset.warnings],
         )
 
 
@@ -163,6 +166,27 @@ class TableFault(Resource):
     detail: str
     line: int | None = None
     column: str | None = None
+    suggestion: dict[str, str] | None = Field(
+        default=None,
+        description="Fields of the upload that may mend it, with a value for each: a likely label, a positive value.",
+    )
+
+
+class TableWarning(Resource):
+    """What was done with values of a column that could not be taken as they are."""
+
+    code: str = Field(
+        description="`values_taken_for_missing`: rare values that do not fit their column. `words_pooled`: more words "
+        "than categories; the rarest count as missing. `identifier`: nearly every row has its own value: no feature. "
+        "`rows_without_label`: rows left out. `label_of_many_values`: all but the positive one are "
+        "negative.",
+        examples=["values_taken_for_missing"],
+    )
+    column: str
+    detail: str
+    count: int = Field(description="Values, words or rows that it is about.")
+    parameter: str = Field(description="The field of the upload that decides otherwise.")
+    line: int | None = Field(description="Of the first, where the format has lines.")
 
 
 class Pairs(Resource):
@@ -217,8 +241,10 @@ class Dataset(Resource):
                     "item": None,
                     "labels": None,
                     "categorical": None,
+                    "numeric": None,
                     "drop": ["row_number"],
                     "missing": None,
+                    "strict": False,
                     "dialect": None,
                     "bytes": 48211,
                     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -253,6 +279,16 @@ class Dataset(Resource):
                         },
                     ],
                     "errors": [],
+                    "warnings": [
+                        {
+                            "code": "values_taken_for_missing",
+                            "column": "age",
+                            "detail": "1 value is taken for missing; the first is in line 17: 'n/k' is not a number",
+                            "count": 1,
+                            "parameter": "strict",
+                            "line": 17,
+                        }
+                    ],
                     "pairs": None,
                     "created_at": "2026-01-31T12:00:00.000Z",
                 }
@@ -284,9 +320,13 @@ class Dataset(Resource):
     item: str | None = Field(description="The column of the items' names.")
     labels: list[Label] | None = Field(description="Of a dataset of kind `multilabel`.")
     categorical: list[str] | None = Field(description="Columns that were declared categorical.")
+    numeric: list[str] | None = Field(description="Columns that were declared numeric.")
     drop: list[str] | None = Field(description="Columns that were left out.")
     missing: list[str] | None = Field(
         description="What was said to stand for a missing value; null where the defaults do."
+    )
+    strict: bool = Field(
+        description="Whether a value that does not fit its column, or a row without a label, is a fault."
     )
     dialect: dict[str, str] | None = Field(
         description="What was said of how a CSV is written: `encoding`, `delimiter`, `decimal`."
@@ -302,12 +342,15 @@ class Dataset(Resource):
     negatives: int | None
     columns: list[Column]
     errors: list[TableFault]
+    warnings: list[TableWarning] = Field(
+        description="What was done with values that could not be taken as they are."
+    )
     pairs: Pairs | None = Field(
         description="Of a dataset of kind `preferences`, once there are any."
     )
     created_at: Timestamp
 
-    @field_validator("columns", "errors", mode="before")
+    @field_validator("columns", "errors", "warnings", mode="before")
     @classmethod
     def _absent_as_empty(cls, value: Any) -> Any:
         return value or []
@@ -328,3 +371,4 @@ class TableCheck(Resource):
     positives: int | None
     negatives: int | None
     columns: list[Column]
+    warnings: list[TableWarning]

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from app.services.ingest.build import CATEGORICAL, Build, Callback, ingest
+from app.services.ingest.build import Build, Callback, ingest
 from app.services.ingest.convert import Converter, check_type
-from app.services.ingest.evidence import Found
+from app.services.ingest.evidence import BOOLEAN, CATEGORICAL, NUMERIC
 from app.services.ingest.faults import Fault, Faults
 from app.services.ingest.missing import MissingTokens
 from app.services.ingest.profile import Floats
@@ -40,11 +40,9 @@ class _Extended:
     """A source that has the rows of a typed table, and then its own."""
 
     schema = None  # the types are those of the table, whatever the upload's are
-    hasty = False
 
     def __init__(self, parent: Mapping[str, Any], upload: Source) -> None:
         self.names = [column["name"] for column in parent["columns"]]
-        self.exact = upload.exact
         self.decimal = upload.decimal
         self._parent = parent
         self._upload = upload
@@ -57,7 +55,9 @@ class _Extended:
         own = _STEPS * self._rows_read // self._parent["rows"]
         return own + _STEPS * done // max(whole, 1), 2 * _STEPS
 
-    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+    def batches(
+        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
         """Yield the table's rows by row groups, and the upload's as it has them."""
         wanted = list(self.names if columns is None else columns)
         self._rows_read = 0
@@ -69,7 +69,7 @@ class _Extended:
                     read = pa.RecordBatch.from_arrays(arrays, names=wanted)
                     yield Rows(read, self._rows_read)
                     self._rows_read += batch.num_rows
-        yield from self._upload.batches(faults, wanted)
+        yield from self._upload.batches(faults, wanted, numeric)
 
     def _as_uploaded(self, name: str, column: pa.Array) -> pa.Array:
         """Return a column of the typed table as the converter takes it: labels in words, true and false as such."""
@@ -87,9 +87,7 @@ class _AppendingConverter(Converter):
 
     def _date(self, rows: Rows, name: str) -> Floats:
         column = rows.batch.column(name)
-        if not pa.types.is_floating(
-            column.type
-        ):  # the check of the upload's types lets no such date pass
+        if not pa.types.is_floating(column.type):  # the check of types lets no such date pass
             return super()._date(rows, name)
         values: Floats = column.to_numpy()
         self.profiles[name].update(values)
@@ -97,7 +95,9 @@ class _AppendingConverter(Converter):
 
 
 class _Appending(Build):
-    """One attempt at adding an upload to a table."""
+    """Adds an upload to a table."""
+
+    converter = _AppendingConverter
 
     def __init__(
         self,
@@ -123,37 +123,35 @@ class _Appending(Build):
             _Extended(parent, source), missing, {**payload, CATEGORICAL: kept}, callback
         )
 
-    @staticmethod
-    def may_be_numbers(payload: Mapping[str, Any], names: Sequence[str]) -> Collection[str]:
-        """Tell which columns of the upload are to be tried as numbers first: those that are."""
-        columns = payload["parent"]["columns"]
-        return [c["name"] for c in columns if c["type"] == "numeric" and c["role"] == _FEATURE]
-
     def _names(self, which: Callable[[Mapping[str, Any]], bool]) -> list[str]:
         return [name for name, column in self._features.items() if which(column)]
 
-    def _make_converter(self, how: type[Converter] = _AppendingConverter) -> Converter:
-        converter = super()._make_converter(how)
+    def _make_converter(self, *said: Any) -> Converter:
+        converter = super()._make_converter(*said)
         converter.items.rows_before = self.rows_before
         return converter
+
+    def _takes_rest(self) -> bool:
+        positive = self._payload["positive"]
+        negatives = [pair[0] for pair in self._parent["pairs"].values()]
+        return positive is not None and negatives == [f"not {positive}"]
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
         pairs: Mapping[str, tuple[str, ...]] = self._parent["pairs"]
         return pairs
 
-    def _find_types(self) -> Found:
-        return Found(
-            self._names(lambda column: column["type"] == CATEGORICAL),
-            self._names(lambda column: column["type"] == "datetime"),
-        )
+    def _known_types(self) -> dict[str, str]:
+        return {name: column["type"] for name, column in self._features.items()}
 
-    def _judge_text(self, converter: Converter) -> list[str]:
-        """Check the categories of all rows; identifiers stay what they are, and so do features."""
-        identifiers = self._names(lambda column: column["role"] == _IDENTIFIER)
-        for name, column in converter.text.items():
-            if name not in identifiers:
-                column.judge(self._faults)
-        return identifiers
+    def _judge(self, converter: Converter, name: str) -> str:
+        """A column keeps its type; one without a value so far may be of true and false."""
+        found = converter.evidence(name)
+        empty = converter.types[name] == NUMERIC and found.booleans == found.known > 0
+        return BOOLEAN if empty else converter.types[name]
+
+    def _identifiers(self, converter: Converter) -> list[str]:
+        """Identifiers stay what they are, and so do features."""
+        return self._names(lambda column: column["role"] == _IDENTIFIER)
 
 
 def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,23 +17,34 @@ import pyarrow.compute as pc
 
 from app.services.ingest.categories import CategoryLimits
 from app.services.ingest.convert import Converter, check_type, holds_text
-from app.services.ingest.evidence import Evidence, Found, find_types
-from app.services.ingest.faults import ENOUGH, BadTable, Faults, show, too_many_rows
+from app.services.ingest.evidence import (
+    BOOLEAN,
+    CATEGORICAL,
+    DATETIME,
+    MOSTLY,
+    NUMERIC,
+    Evidence,
+)
+from app.services.ingest.faults import ENOUGH, BadTable, Fault, Faults, show, too_many_rows
 from app.services.ingest.missing import MissingTokens
-from app.services.ingest.roles import Roles, assign, label_type, order_pair
-from app.services.ingest.rows import MAX_NAME, Doubt, Source
-from app.services.ingest.sources import open_sources
+from app.services.ingest.numerals import read_number
+from app.services.ingest.profile import TextProfile
+from app.services.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
+from app.services.ingest.rows import MAX_NAME, Rows, Source
+from app.services.ingest.sources import open_source
 from app.services.ingest.survey import survey_table
-from app.services.ingest.text import as_text
+from app.services.ingest.text import as_text, count_codes, encode
 from app.services.ingest.writer import CATEGORIES, TableWriter
 from app.services.times import is_dated
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 
 LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
-LABELS, CATEGORICAL, DROP = "labels", "categorical", "drop"
+LABELS, DECLARED_NUMERIC, DROP, STRICT = "labels", "numeric", "drop", "strict"
 TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
+_LISTED = 10  # names or values in a message
+_MOST_VALUES = 1000  # of a label, among which the positive one is looked for
 
 
 def ingest(
@@ -42,32 +53,25 @@ def ingest(
     """Read the upload that the payload describes and write the typed table and its profile into its work folder.
 
     The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
-    group, categorical, drop, missing, dialect (None, or the arguments of `Dialect`), workdir and limits (rows, columns,
-    bytes, categories, category_length). Returns what the dataset row needs; raises BadTable with every fault, line and
-    column. Pure: it reads and writes only the files named. `attempt` is how it is built, if not as a table of its own.
+    group, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir and
+    limits (rows, columns, bytes, categories, category_length). Returns what the dataset row needs; raises BadTable
+    with every fault, line and column. Pure: it reads and writes only the files named. `attempt` is how it is built, if
+    not as a table of its own.
     """
-    attempt = attempt or Build
     missing = MissingTokens(payload["missing"])
     with ExitStack() as stack:
-        for source in open_sources(
-            payload, stack, missing, partial(attempt.may_be_numbers, payload)
-        ):
-            build = attempt(source, missing, payload, callback)
-            try:
-                found = build.run()
-            except Doubt:
-                continue
-            features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
-            folder = Path(payload["workdir"])
-            _, whole = build.source.progress()
-            # All is read, and only the look is left.
-            told = partial(callback, whole, whole, {"rows": found["rows"]})
-            with ThreadPoolExecutor(1) as aside:
-                sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
-                profile = survey_table(folder / TABLE_FILE, features, found["label"], told)
-            (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
-            return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
-    raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
+        build = (attempt or Build)(open_source(payload, stack, missing), missing, payload, callback)
+        found = build.run()
+        features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
+        folder = Path(payload["workdir"])
+        _, whole = build.source.progress()
+        # All is read, and only the look is left.
+        told = partial(callback, whole, whole, {"rows": found["rows"]})
+        with ThreadPoolExecutor(1) as aside:
+            sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
+            profile = survey_table(folder / TABLE_FILE, features, found["label"], told)
+        (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
+        return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
 
 
 def _hash_file(path: Path) -> str:
@@ -75,15 +79,14 @@ def _hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _roles(names: Sequence[str], payload: Mapping[str, Any]) -> Roles:
-    said = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DROP)
-    given = {role: payload[role] for role in said}
-    return assign(names, kind=payload["dataset_kind"], **given)
-
-
 class Build:
-    """One attempt at a table by one source."""
+    """Makes the typed table from one source.
 
+    The first rows tell what the columns are of. Once all are read it is known whether they were right and which words
+    are frequent; where they were not, or words are too many, the table is read again.
+    """
+
+    converter = Converter
     rows_before = 0
     """Rows that are in the table already, before those of the upload."""
 
@@ -99,54 +102,214 @@ class Build:
         self._payload = payload
         self._callback = callback
         self._faults = Faults()
-        self._roles = _roles(source.names, payload)
+        said = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DECLARED_NUMERIC, DROP)
+        try:
+            self._roles = assign(
+                source.names,
+                kind=payload["dataset_kind"],
+                **{role: payload[role] for role in said},
+            )
+        except BadTable as refusal:
+            if payload[LABEL] is not None and payload[LABEL] not in source.names:
+                self._suggest_label(refusal, payload[LABEL])
+            raise
+        self._strict: bool = payload[STRICT]
         self._path = Path(payload["workdir"]) / TABLE_FILE
         self._limits = CategoryLimits(
             payload["limits"]["categories"], payload["limits"]["category_length"]
         )
 
-    @staticmethod
-    def may_be_numbers(payload: Mapping[str, Any], names: Sequence[str]) -> Collection[str]:
-        """Tell which columns of the upload are to be tried as numbers first."""
-        roles = _roles(names, payload)
-        return [name for name in roles.features if name not in roles.categorical]
-
     def run(self) -> dict[str, Any]:
-        """Build the table; raises BadTable, or Doubt if the source is not the last to be asked."""
+        """Build the table; raises BadTable."""
         if self.source.schema is not None:
             self._check_types(self.source.schema)
-        converter = self._make_converter()
-        rows = self._write(converter)
-        identifiers = self._judge_text(converter)
-        if self._roles.item and not self._faults.total:
+        pairs = self._find_pairs()
+        types, kept, judged = self._known_types(), dict[str, pa.Array](), False
+        while True:
+            converter = self._read(pairs, types, kept)
+            if self._faults.total:
+                self._judge_slips(converter)
+                raise self._refusal(converter)
+            # All rows have had their say once: the types stay, or two readings could differ for ever.
+            found = types if judged else self._judge_all(converter)
+            judged = True
+            more = {
+                name: words
+                for name, column in converter.text.items()
+                if name not in kept and (words := column.most_frequent()) is not None
+            }
+            if found == converter.types and not more:
+                break
+            types, kept = found, kept | more
+        if self._roles.item:
             converter.items.report_repeated(self._roles.item, self._faults)
-            if self._faults.total and not self.source.exact:
-                raise Doubt
+        self._judge_slips(converter)
         if self._faults.total:
             raise self._faults.summarise()
-        self._check_whole(converter, rows)
+        self._check_whole(converter)
+        identifiers = self._identifiers(converter)
         if len(identifiers) == len(self._roles.features):
             raise _no_features(identifiers)
-        return self._result(converter, rows, identifiers)
+        return self._result(converter, identifiers)
 
-    def _make_converter(self, how: type[Converter] = Converter) -> Converter:
-        return how(
+    def _known_types(self) -> dict[str, str]:
+        """The types of the features that no value has a say in: those that were declared, and typed columns."""
+        roles, schema = self._roles, self.source.schema
+        types = dict.fromkeys(roles.categorical, CATEGORICAL) | dict.fromkeys(
+            roles.numeric, NUMERIC
+        )
+        if schema is None:
+            return types
+        typed = dict(zip(self.source.names, schema.types, strict=True))
+        for name in roles.features:
+            if name in types or holds_text(typed[name]):
+                continue
+            if is_dated(typed[name]):
+                types[name] = DATETIME
+            else:
+                types[name] = BOOLEAN if _is_boolean(typed[name]) else NUMERIC
+        return types
+
+    def _judge_all(self, converter: Converter) -> dict[str, str]:
+        return {name: self._judge(converter, name) for name in self._roles.features}
+
+    def _judge(self, converter: Converter, name: str) -> str:
+        """Tell what a feature is of, by all the rows that were read."""
+        known = self._known_types().get(name)
+        return known if known is not None else self._type_of(converter.evidence(name))
+
+    def _type_of(self, evidence: Evidence) -> str:
+        """What values are of; text of a typed file is no number, be it digits."""
+        return evidence.type() if self.source.schema is None else evidence.text_type()
+
+    def _first_types(self, rows: Rows, types: Mapping[str, str]) -> dict[str, str]:
+        """The types of all features: what is not known yet by the first rows."""
+        found = dict(types)
+        for name in self._roles.features:
+            if name in found:
+                continue
+            column, evidence = rows.batch.column(name), Evidence()
+            if pa.types.is_floating(column.type):
+                evidence.add_numbers(len(column) - column.null_count, 1, whole=False)
+            else:
+                coded = encode(column, self._missing)
+                counts = count_codes(coded)
+                evidence.weigh(coded.dictionary.filter(pa.array(counts > 0)), counts[counts > 0])
+            found[name] = self._type_of(evidence)
+        return found
+
+    def _read(
+        self,
+        pairs: Mapping[str, tuple[str, ...]],
+        types: Mapping[str, str],
+        kept: Mapping[str, pa.Array],
+    ) -> Converter:
+        """Read all rows and write the typed table, as far as it is not known that it has to be written anew."""
+        roles = self._roles
+        columns = [name for name in self.source.names if name not in roles.dropped]
+        numeric = [name for name in roles.features if types.get(name, NUMERIC) == NUMERIC]
+        count = 0
+        converter: Converter | None = None
+        with ExitStack() as stack:
+            writer: TableWriter | None = None
+            for rows in self.source.batches(self._faults, columns, numeric):
+                if converter is None:
+                    converter = self._make_converter(pairs, self._first_types(rows, types), kept)
+                    fields = _fields(roles, converter.text)
+                    writer = stack.enter_context(TableWriter(self._path, fields))
+                arrays = converter.convert(rows)
+                count += rows.batch.num_rows
+                if count > self._payload["limits"]["rows"]:
+                    raise too_many_rows(self._payload["limits"]["rows"])
+                slips = converter.slips.total if self._strict else 0
+                if self._faults.total + slips >= ENOUGH:
+                    break
+                if writer is not None and (
+                    self._faults.total or self._is_void(converter, types, kept)
+                ):
+                    stack.close()
+                    writer = None
+                if writer is not None:
+                    writer.write(arrays)
+                self._callback(*self.source.progress(), {"rows": count})
+        if self._faults.total:
+            if converter is None:
+                raise self._faults.summarise()
+            return converter
+        self._check_rows(0 if converter is None else converter.rows + converter.unlabelled.total)
+        assert converter is not None
+        return converter
+
+    def _check_rows(self, count: int) -> None:
+        if count == self.rows_before:
+            raise BadTable("the table has a header but no rows", code="no_rows")
+
+    def _is_void(
+        self, converter: Converter, types: Mapping[str, str], kept: Mapping[str, pa.Array]
+    ) -> bool:
+        """Tell whether the rows so far show that the table is to be read again."""
+        return any(
+            self._judge(converter, name) != converter.types[name]
+            for name in converter.odd
+            if name not in types
+        ) or any(
+            column.distinct > self._limits.number and not column.is_identifier()
+            for name, column in converter.text.items()
+            if name not in kept
+        )
+
+    def _make_converter(
+        self,
+        pairs: Mapping[str, tuple[str, ...]],
+        types: Mapping[str, str],
+        kept: Mapping[str, pa.Array],
+    ) -> Converter:
+        return self.converter(
             self._roles,
-            self._find_pairs(),
-            self._find_types(),
+            pairs,
+            types,
+            kept,
             self._limits,
             self._missing,
             self._faults,
             self.source.decimal,
+            rest=self._takes_rest(),
+            strict=self._strict,
         )
+
+    def _takes_rest(self) -> bool:
+        """Tell whether all values of the label but the positive one are negative."""
+        return self._payload["positive"] is not None and not self._strict
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
         """Tell each label's values, the negative one first; fewer than two where there are no two."""
         positive = self._payload["positive"]
         return {
-            label: order_pair(values, positive) if len(values) == 2 else values
+            label: self._order(list(values), positive)
             for label, values in self._label_values().items()
         }
+
+    def _order(self, values: Sequence[str], positive: str | None) -> tuple[str, ...]:
+        if len(values) < 2:
+            return tuple(values)
+        if positive is None or not self._takes_rest():
+            return order_pair(values[:2], positive)
+        chosen = _matching(values, positive)
+        if chosen is None:
+            return order_pair(values[:2], positive)  # which says what is wrong
+        return next(value for value in values if value != chosen), chosen
+
+    def _first_values(self) -> dict[str, list[str]]:
+        """The distinct values of each column in the first rows."""
+        rows = next(iter(self.source.batches(Faults())), None)
+        found: dict[str, list[str]] = {}
+        if rows is None:
+            return found
+        for name in self.source.names:
+            with suppress(BadTable):  # a column that is no text
+                coded = encode(rows.batch.column(name), self._missing)
+                found[name] = coded.dictionary.drop_null().to_pylist()
+        return found
 
     def _check_types(self, schema: pa.Schema) -> None:
         types = dict(zip(self.source.names, schema.types, strict=True))
@@ -168,101 +331,93 @@ class Build:
             refusal.total = len(wrong)
             raise refusal
 
-    def _find_types(self) -> Found:
-        """Tell which features are text and which are dates, as far as the source can tell."""
-        roles, schema = self._roles, self.source.schema
-        undeclared = [name for name in roles.features if name not in roles.categorical]
-        if schema is not None:
-            types = dict(zip(self.source.names, schema.types, strict=True))
-            texts = {name for name in undeclared if holds_text(types[name])}
-            dates = find_types(self.source, texts, self._missing).dates
-            typed = {name for name in undeclared if is_dated(types[name])}
-            found = Found(texts.difference(dates), typed.union(dates))
-        else:
-            numeric = getattr(self.source, "numeric", ())
-            open_ones = [name for name in undeclared if name not in numeric]
-            found = find_types(self.source, open_ones, self._missing)
-        return Found({*found.text, *roles.categorical}, found.dates)
+    def _judge_slips(self, converter: Converter) -> None:
+        """Let rare values that do not fit their column pass as missing, unless the caller is strict."""
+        identifiers = self._identifiers(converter)
+        for name, count in converter.slips.counts.items():
+            if name is None or name in identifiers:
+                continue
+            known = converter.evidence(name).known
+            most = known if name in self._roles.numeric else (1 - MOSTLY) * known
+            if self._strict or (name not in converter.text and count > most):
+                self._faults.add_many(name, count, converter.slips.of(name))
+        if self._strict:
+            self._faults.add_all(converter.unlabelled)
 
-    def _judge_text(self, converter: Converter) -> list[str]:
-        """Check the columns of text now that all rows are read; return those that are identifiers."""
-        identifiers = []
-        for name, column in converter.text.items():
-            guessed = self.source.hasty and name not in self._roles.categorical
-            if guessed and not self._is_text(column.evidence):
-                raise Doubt  # the first rows misled
-            if column.is_identifier():
-                identifiers.append(name)
-            else:
-                column.judge(self._faults)
-        if self._faults.total and not self.source.exact:
-            raise Doubt
-        return identifiers
+    def _identifiers(self, converter: Converter) -> list[str]:
+        """The columns of text that are no features."""
+        return [name for name, column in converter.text.items() if column.is_identifier()]
 
-    def _is_text(self, evidence: Evidence) -> bool:
-        """Tell whether a column that was taken for text is; one whose type says so is, unless it is of dates."""
-        typed = self.source.schema is not None
-        return not evidence.speaks_for_dates() if typed else evidence.speaks_for_text()
+    def _refusal(self, converter: Converter) -> BadTable:
+        """What the faults amount to, and what may be said so that the table is taken."""
+        refusal = self._faults.summarise()
+        label = self._roles.labels[0] if len(self._roles.labels) == 1 else None
+        values: Mapping[str, int] = converter.label_values.get(label or "", {})
+        if label is not None and any("third value" in e["detail"] for e in refusal.errors):
+            shown = ", ".join(map(show, list(values)[:_LISTED])) + (
+                ", …" if len(values) > _LISTED else ""
+            )
+            rarest = min(values, key=lambda value: (values[value], value))
+            refusal.suggest(
+                f"; its values are {shown}: positive names one of them, and all others are negative then",
+                {"positive": rarest},
+                about="third value",
+            )
+            if not self._payload[LABEL] and len(values) > _LISTED:
+                self._suggest_label(refusal, None, label)
+        return refusal
 
-    def _label_values(self) -> dict[str, tuple[str, ...]]:
-        """Return the first two values of each label in the file, or fewer where there are no two."""
-        labels = self._roles.labels
+    def _suggest_label(self, refusal: BadTable, wanted: str | None, taken: str = "") -> None:
+        """Say which columns may be meant as the label, other than the one that was taken."""
+        names = [name for name in self.source.names if name != taken]
+        likely = suggest_labels(wanted, names, self._first_values())
+        if likely:
+            listed = ", ".join(map(show, likely))
+            refusal.suggest(f"; likely labels are {listed}", {"label": likely[0]})
+
+    def _label_values(self) -> dict[str, dict[str, None]]:
+        """Return the first values of each label in the file: two, or as many as come before the positive one."""
+        labels, positive = self._roles.labels, self._payload["positive"]
         seen: dict[str, dict[str, None]] = {label: {} for label in labels}
+
+        def settled(values: Mapping[str, None]) -> bool:
+            return len(values) >= 2 and (
+                positive is None or _matching(values, positive) is not None
+            )
+
         aside = Faults()  # the rows are judged when all columns are read
         for rows in self.source.batches(aside, labels) if labels else ():
             for label, values in seen.items():
-                if len(values) < 2:
+                if not settled(values) and len(values) < _MOST_VALUES:
                     text = as_text(rows.batch.column(label), self._missing)
                     found = pc.unique(text).drop_null().to_pylist()
-                    values.update(dict.fromkeys(found[:2]))
-            if all(len(values) >= 2 for values in seen.values()):
+                    values.update(dict.fromkeys(found[:_MOST_VALUES]))
+            if all(map(settled, seen.values())):
                 break
-        return {
-            label: tuple(self._check_label_text(label, value) for value in list(values)[:2])
-            for label, values in seen.items()
-        }
+        for label, values in seen.items():
+            for value in list(values)[:2]:
+                self._check_label_text(label, value)
+        return seen
 
-    def _check_label_text(self, label: str, value: str) -> str:
+    def _check_label_text(self, label: str, value: str) -> None:
         if len(value) > MAX_NAME or "\0" in value:
             raise BadTable(
                 f"a label must be at most {MAX_NAME} characters without NUL, got {show(value)}",
                 column=label,
             )
-        return value
 
-    def _write(self, converter: Converter) -> int:
-        limit = self._payload["limits"]["rows"]
-        count = 0
-        dropped = self._roles.dropped
-        columns = [name for name in self.source.names if name not in dropped] if dropped else None
-        with TableWriter(self._path, _fields(self._roles, converter.text)) as writer:
-            for rows in self.source.batches(self._faults, columns):
-                arrays = converter.convert(rows)
-                count += rows.batch.num_rows
-                if self._faults.total and not self.source.exact:
-                    raise Doubt
-                if count > limit:
-                    raise too_many_rows(limit)
-                if self._faults.total >= ENOUGH:
-                    break
-                if not self._faults.total:
-                    writer.write(arrays)
-                self._callback(*self.source.progress(), {"rows": count})
-        return count
-
-    def _check_whole(self, converter: Converter, rows: int) -> None:
-        if rows == self.rows_before:
-            if not self.source.exact:
-                raise Doubt
-            raise BadTable("the table has a header but no rows", code="no_rows")
+    def _check_whole(self, converter: Converter) -> None:
         for label, pair in converter.pairs.items():
             if len(pair) < 2:
                 only = f"only the value {show(pair[0])}" if pair else "no value"
-                raise BadTable(
-                    f"the label {show(label)} must have two different values, got {only} in {rows} rows",
+                refusal = BadTable(
+                    f"the label {show(label)} must have two different values, got {only} "
+                    f"in {converter.rows + converter.unlabelled.total} rows",
                     column=label,
                     code="one_class",
                 )
+                self._suggest_label(refusal, None, label)
+                raise refusal
         if self._roles.weight and not converter.weight_sum > 0:
             raise BadTable(
                 f"the weights must have a sum above 0, got {converter.weight_sum:g}",
@@ -273,13 +428,11 @@ class Build:
                 "the sum of the weights is beyond the range of a double", column=self._roles.weight
             )
 
-    def _result(
-        self, converter: Converter, rows: int, identifiers: Collection[str]
-    ) -> dict[str, Any]:
+    def _result(self, converter: Converter, identifiers: Collection[str]) -> dict[str, Any]:
         labels = [
             {
                 "name": label,
-                "negative": pair[0],
+                "negative": self._negative(converter, label),
                 "positive": pair[1],
                 "negatives": converter.class_counts[label][0],
                 "positives": converter.class_counts[label][1],
@@ -289,7 +442,7 @@ class Build:
         single = labels[0] if self._payload[LABELS] is None and labels else {}
         return {
             "file": TABLE_FILE,
-            "rows": rows,
+            "rows": converter.rows,
             "negatives": single.get("negatives"),
             "positives": single.get("positives"),
             "label": single.get("name"),
@@ -298,7 +451,64 @@ class Build:
             "labels": None if self._payload[LABELS] is None else labels,
             "item": self._roles.item,
             "columns": self._columns(converter, identifiers),
+            "warnings": self._warnings(converter, identifiers),
         }
+
+    def _negative(self, converter: Converter, label: str) -> str:
+        """What is written for the negative class: its value, or that it is any but the positive one."""
+        positive = converter.pairs[label][1]
+        others = [value for value in converter.label_values[label] if value != positive]
+        return converter.pairs[label][0] if len(others) <= 1 else f"not {positive}"[:MAX_NAME]
+
+    def _warnings(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
+        """What was done with values that could not be taken as they are, and which field decides otherwise."""
+        found = []
+        for label in self._roles.labels:
+            if converter.unlabelled.total:
+                first = converter.unlabelled.of(label)[0]
+                count = converter.unlabelled.total
+                rows = (
+                    "1 row without a label is"
+                    if count == 1
+                    else f"{count} rows without a label are"
+                )
+                detail = f"{rows} left out; the first is {_place(first)}"
+                found.append(
+                    _warning("rows_without_label", label, detail, count, STRICT, first.line)
+                )
+            negatives = len(converter.label_values[label]) - 1
+            if negatives > 1:
+                positive = converter.pairs[label][1]
+                detail = f"{negatives} values other than {show(positive)} count as negative"
+                found.append(_warning("label_of_many_values", label, detail, negatives, "positive"))
+        for name, count in converter.slips.counts.items():
+            if name is None or name in identifiers:
+                continue
+            first = converter.slips.of(name)[0]
+            values = "1 value is" if count == 1 else f"{count} values are"
+            detail = f"{values} taken for missing; the first is {_place(first)}: {first.detail}"
+            if name in converter.text:
+                detail += " (RANKWRIGHT_MAX_CATEGORY_LENGTH is the limit)"
+            found.append(
+                _warning("values_taken_for_missing", name, detail, count, STRICT, first.line)
+            )
+        for name, column in converter.text.items():
+            if name in identifiers:
+                detail = (
+                    f"left out: nearly every row has its own value ({column.distinct} of {column.known}); "
+                    "categorical keeps it as a feature"
+                )
+                found.append(_warning("identifier", name, detail, column.distinct, CATEGORICAL))
+            elif column.distinct > self._limits.number:
+                rarest = column.distinct - self._limits.number
+                detail = (
+                    f"{column.distinct} words are more than {self._limits.number} categories: the {rarest} rarest "
+                    f"are pooled, and their {column.pooled} rows count as missing; "
+                    "RANKWRIGHT_MAX_CATEGORIES is the limit, drop leaves the column out"
+                )
+                found.append(_warning("words_pooled", name, detail, rarest, DROP))
+        order = {name: number for number, name in enumerate(self.source.names)}
+        return sorted(found, key=lambda warning: order[warning["column"]])
 
     def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
         roles = self._roles
@@ -311,18 +521,54 @@ class Build:
                 role = "identifier" if name in identifiers else "feature"
                 column |= {"type": "categorical", "role": role} | converter.text[name].summary()
             elif name in roles.labels:
-                column |= {"type": label_type(converter.pairs[name]), "role": LABEL}
-                column |= converter.label_profiles[name].summary()
+                values = (self._negative(converter, name), converter.pairs[name][1])
+                column |= {"type": label_type(values), "role": LABEL}
+                of_label = TextProfile()
+                of_label.update(dict(zip(values, converter.class_counts[name], strict=True)))
+                column |= of_label.summary()
             elif name == roles.item:
                 column |= {"type": "categorical", "role": ITEM} | converter.items.summary()
             elif name == roles.group:
                 column |= {"type": "categorical", "role": GROUP} | converter.group_profile.summary()
             else:
                 role = WEIGHT if name == roles.weight else "feature"
-                column |= {"type": converter.type_of(name), "role": role}
+                column |= {"type": converter.types.get(name, NUMERIC), "role": role}
                 column |= converter.profiles[name].summary()
             columns.append(column)
         return columns
+
+
+def _warning(
+    code: str, column: str, detail: str, count: int, parameter: str, line: int | None = None
+) -> dict[str, Any]:
+    return {
+        "code": code,
+        "column": column,
+        "detail": detail,
+        "count": count,
+        "parameter": parameter,
+        "line": line,
+    }
+
+
+def _place(fault: Fault) -> str:
+    """Where the first of several stands; without lines its description says so."""
+    return f"in line {fault.line}" if fault.line else "this"
+
+
+def _matching(values: Iterable[str], positive: str) -> str | None:
+    """The value that is meant by the positive one's name: the same text, else the only one of the same number."""
+    if positive.strip() in values:
+        return positive.strip()
+    if (wanted := read_number(positive.strip())) is None:
+        return None
+    equal = [value for value in values if read_number(value) == wanted]
+    return equal[0] if len(equal) == 1 else None
+
+
+def _is_boolean(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_boolean(kind))
 
 
 def _no_features(identifiers: Sequence[str]) -> BadTable:

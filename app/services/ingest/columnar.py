@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,8 +28,6 @@ def _batch_rows(columns: int) -> int:
 class ParquetTable:
     """A Parquet file, row group by row group."""
 
-    exact = True
-    hasty = False
     decimal = "."
 
     def __init__(self, path: Path, max_columns: int) -> None:
@@ -52,7 +50,9 @@ class ParquetTable:
         """Return the rows read so far, and all of them."""
         return self._done, self._file.metadata.num_rows
 
-    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+    def batches(
+        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
         """Yield the rows in batches of a bounded number of cells."""
         wanted = self.names if columns is None else columns
         stored = [self.schema.names[self.names.index(name)] for name in wanted]
@@ -73,8 +73,6 @@ class ParquetTable:
 class ArrowTable:
     """An Arrow IPC stream, which may be compressed as a whole."""
 
-    exact = True
-    hasty = False
     decimal = "."
 
     def __init__(self, upload: Upload, max_columns: int) -> None:
@@ -91,7 +89,9 @@ class ArrowTable:
         """Return the bytes of the upload read so far, and all of them."""
         return self._done, self._upload.size
 
-    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+    def batches(
+        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
         places = [self.names.index(name) for name in wanted]
@@ -154,8 +154,6 @@ def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]
 class ArrowFile:
     """An Arrow IPC file, also known as Feather."""
 
-    exact = True
-    hasty = False
     decimal = "."
 
     def __init__(self, path: Path, max_columns: int) -> None:
@@ -172,7 +170,9 @@ class ArrowFile:
         """Return the batches read so far, and all of them."""
         return self._done, max(self._reader.num_record_batches, 1)
 
-    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+    def batches(
+        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
         places = [self.names.index(name) for name in wanted]

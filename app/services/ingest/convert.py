@@ -1,10 +1,12 @@
 """From what the reader gave, text or typed, to float64, categories, label codes and group text.
 
-What does not fit is a fault.
+A value that does not fit the others of its feature is a slip: it counts as missing, and is told. What does not fit a
+label, an item, a weight or a group is a fault.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,7 +18,14 @@ import pyarrow.compute as pc
 from app.services.ingest.categories import CategoryLimits, TextColumn
 from app.services.ingest.decimals import as_doubles
 from app.services.ingest.dialect import with_point
-from app.services.ingest.evidence import TRUTH, Found
+from app.services.ingest.evidence import (
+    BOOLEAN,
+    CATEGORICAL,
+    DATETIME,
+    TRUTH,
+    Evidence,
+    weigh,
+)
 from app.services.ingest.faults import BadTable, Faults, brief, show
 from app.services.ingest.items import ItemNames
 from app.services.ingest.missing import SPACES, MissingTokens
@@ -34,6 +43,9 @@ _HINT = (
     ", as nearly all values are: name what stands for a missing value in missing, "
     "or the column in categorical"
 )
+_MOST_ODD = 1 << 14
+"""Distinct texts that do not fit their column, of which more is known than their number."""
+_MOST_LABELS = 1000
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,11 @@ def _parse_untidy(text: pa.Array) -> Parsed:
 
 
 class Converter:
-    """Turns batches into rows of the typed table, and keeps the profile of every column as it goes."""
+    """Turns batches into rows of the typed table, and keeps the profile of every column as it goes.
+
+    `types` has the type of every feature, `kept` the words that are not pooled of the columns that have too many.
+    With `rest` a label's values other than the positive one are all negative.
+    """
 
     hint = _HINT
     """What is said beside a value that does not fit the others of its column."""
@@ -124,52 +140,76 @@ class Converter:
         self,
         roles: Roles,
         pairs: Mapping[str, tuple[str, ...]],
-        types: Found,
+        types: Mapping[str, str],
+        kept: Mapping[str, pa.Array],
         limits: CategoryLimits,
         missing: MissingTokens,
         faults: Faults,
         decimal: str,
+        *,
+        rest: bool = False,
+        strict: bool = False,
     ) -> None:
         self.roles = roles
         self.pairs = pairs
+        self.types = dict(types)
         self.faults = faults
+        self.slips = Faults()
         self.text = {
-            name: TextColumn(name, limits, declared=name in roles.categorical)
+            name: TextColumn(name, limits, declared=name in roles.categorical, kept=kept.get(name))
             for name in roles.features
-            if name in types.text
+            if types[name] == CATEGORICAL
         }
-        self.dates = types.dates
         self._missing = missing
         self._decimal = decimal
-        self.profiles = {name: ColumnProfile() for name in self._numeric}
-        self.label_profiles = {label: TextProfile() for label in roles.labels}
+        self._rest = rest
+        self._strict = strict
+        numbers = [name for name in roles.features if name not in self.text]
+        self.profiles = {
+            name: ColumnProfile() for name in [*numbers, *([roles.weight] if roles.weight else [])]
+        }
+        self.label_values: dict[str, Counter[str]] = {label: Counter() for label in roles.labels}
         self.group_profile = TextProfile()
         self.items = ItemNames()
         self.class_counts = {label: [0, 0] for label in roles.labels}
+        self.unlabelled = Faults()
         self.weight_sum = 0.0
-        self._boolean: dict[str, bool] = {}
+        self.rows = 0
+        self._odd: dict[str, Counter[str]] = {}
+        self._whole = dict.fromkeys(numbers, True)
+
+    def evidence(self, name: str) -> Evidence:
+        """What the values of a feature look like, those that do not fit included."""
+        if name in self.text:
+            return self.text[name].evidence()
+        profile = self.profiles[name]
+        found = weigh(self._odd.get(name, {}))
+        if self.types[name] == DATETIME:
+            found.dates += profile.known
+        elif self.types[name] == BOOLEAN:
+            found.booleans += profile.known
+        else:
+            found.add_numbers(profile.known, profile.distinct, whole=self._whole[name])
+        return found
 
     @property
-    def _numeric(self) -> list[str]:
-        numbers = [name for name in self.roles.features if name not in self.text]
-        return numbers + ([self.roles.weight] if self.roles.weight else [])
-
-    def type_of(self, name: str) -> str:
-        """Return the type that all rows so far agree on; a column of missing values only counts as numeric."""
-        if name in self.dates:
-            return "datetime"
-        return "boolean" if self._boolean.get(name, False) else "numeric"
+    def odd(self) -> Mapping[str, int]:
+        """The features with values that do not fit, each with the number of distinct ones."""
+        return {name: len(values) for name, values in self._odd.items()}
 
     def convert(self, rows: Rows) -> list[pa.Array]:
         """Return the columns of the typed table in its order. Meaningless once there are faults."""
+        if len(self.roles.labels) == 1 and not self._strict:
+            rows = self._labelled(rows, self.roles.labels[0])
+        self.rows += rows.batch.num_rows
         arrays = []
         for name in self.roles.features:
             if name in self.text:
-                arrays.append(self.text[name].take(rows, self._missing))
-            elif name in self.dates:
+                arrays.append(self.text[name].take(rows, self._missing, self.slips))
+            elif self.types[name] == DATETIME:
                 arrays.append(pa.array(self._date(rows, name)))
             else:
-                arrays.append(pa.array(self._number(rows, name, self.hint)[0]))
+                arrays.append(pa.array(self._number(rows, name)))
         arrays += [self._label(rows, label) for label in self.roles.labels]
         if self.roles.item:
             arrays.append(self._item(rows, self.roles.item))
@@ -179,53 +219,80 @@ class Converter:
             arrays.append(self._group(rows, self.roles.group))
         return arrays
 
-    def _number(self, rows: Rows, name: str, hint: str = "") -> tuple[Floats, Mask]:
-        """Return the values, NaN where missing or at fault, and the mask of the faults."""
+    def _labelled(self, rows: Rows, label: str) -> Rows:
+        """Leave out the rows without a label."""
+        text = as_text(rows.batch.column(label), self._missing)
+        if not text.null_count:
+            return rows
+        without = _mask(pc.is_null(text))
+        first = np.flatnonzero(without)[: self.unlabelled.wanted(label)].tolist()
+        described = [rows.fault(row, label, "the label is missing") for row in first]
+        self.unlabelled.add_many(label, int(np.count_nonzero(without)), described)
+        return rows.keep(~without)
+
+    def _number(self, rows: Rows, name: str) -> Floats:
+        """Return the values of a feature, NaN where missing or a slip."""
         column = rows.batch.column(name)
+        boolean = self.types[name] == BOOLEAN
         parsed = parse(column, self._missing, self._decimal)
-        boolean = self._boolean.get(name)
-        if parsed.plain and not boolean:
-            self.profiles[name].update(parsed.values)
-            if self.profiles[name].known:
-                self._boolean[name] = False
-            return parsed.values, parsed.bad
-        good = ~(parsed.bad | np.isnan(parsed.values))
-        if boolean is None and good.any():
-            boolean = bool(parsed.boolean[np.argmax(good)])
-            self._boolean[name] = boolean
-        mixed = good & (parsed.boolean != boolean) if boolean is not None else ~good & False
-        bad = parsed.bad | mixed
         values = parsed.values
-        if bad.any():
-            self._report(
-                rows,
-                name,
-                bad,
-                lambda row: _what_is_wrong(column[row].as_py(), boolean, hint, self._decimal),
-            )
-            values = np.where(bad, np.nan, values)
+        if not parsed.plain or boolean:
+            bad = parsed.bad | (~(parsed.boolean | np.isnan(values)) if boolean else parsed.boolean)
+            if bad.any():
+                self._slip(
+                    rows,
+                    name,
+                    bad,
+                    lambda row: _what_is_wrong(
+                        column[row].as_py(), boolean, self.hint, self._decimal
+                    ),
+                )
+                values = np.where(bad, np.nan, values)
+        if self._whole[name]:
+            known = values[~np.isnan(values)]
+            self._whole[name] = bool(np.all((known == np.floor(known)) & (known >= 0)))
         self.profiles[name].update(values)
-        return values, bad
+        return values
 
     def _date(self, rows: Rows, name: str) -> Floats:
-        """Return the seconds since 1970, NaN where missing or at fault."""
+        """Return the seconds since 1970, NaN where missing or a slip."""
         column = rows.batch.column(name)
         if is_dated(column.type):
             values = typed_seconds(column)
         else:
             text = as_text(column, self._missing)
             values, bad = parse_dates(text)
-            self._report(
-                rows, name, bad, lambda row: f"{show(text[row].as_py())} is not {DATE}{self.hint}"
-            )
+            if bad.any():
+                self._slip(
+                    rows,
+                    name,
+                    bad,
+                    lambda row: f"{show(text[row].as_py())} is not {DATE}{self.hint}",
+                )
         self.profiles[name].update(values)
         return values
+
+    def _slip(self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str]) -> None:
+        """Count values that do not fit their column, and remember what they look like."""
+        self._report(rows, name, bad, detail, self.slips)
+        texts = as_text(rows.batch.column(name).filter(pa.array(bad)), self._missing)
+        odd = self._odd.setdefault(name, Counter())
+        found = pc.value_counts(texts)
+        for value, count in zip(
+            found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True
+        ):
+            if value in odd or len(odd) < _MOST_ODD:
+                odd[value] += count
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
         pair = self.pairs[name]
         text = as_text(rows.batch.column(name), self._missing)
-        codes = pc.index_in(text, pa.array(pair, pa.string()))
-        codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
+        if self._rest:
+            codes = pc.cast(pc.equal(text, pair[1]), pa.int32())
+        else:
+            codes = pc.index_in(text, pa.array(pair, pa.string()))
+            codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
+        self._note_values(name, text)
         bad = _mask(pc.is_null(codes))
         if bad.any():
             beside = " and ".join(show(value) for value in pair)
@@ -238,14 +305,31 @@ class Converter:
 
             self._report(rows, name, bad, detail)
         labels = codes.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int8)
-        counts = np.bincount(labels, minlength=2)
-        for value, count in enumerate(counts.tolist()):
+        for value, count in enumerate(np.bincount(labels, minlength=2).tolist()):
             self.class_counts[name][value] += count
-        self.label_profiles[name].update(dict(zip(pair, counts.tolist(), strict=False)))
         return pa.array(labels)
 
+    def _note_values(self, name: str, text: pa.Array) -> None:
+        seen = self.label_values[name]
+        found = pc.value_counts(text.drop_null())
+        for value, count in zip(
+            found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True
+        ):
+            if value in seen or len(seen) < _MOST_LABELS:
+                seen[value] += count
+
     def _weight(self, rows: Rows, name: str) -> pa.Array:
-        values, reported = self._number(rows, name)
+        column = rows.batch.column(name)
+        parsed = parse(column, self._missing, self._decimal)
+        reported = parsed.bad | parsed.boolean
+        self._report(
+            rows,
+            name,
+            reported,
+            lambda row: _what_is_wrong(column[row].as_py(), False, "", self._decimal),
+        )
+        values = np.where(reported, np.nan, parsed.values)
+        self.profiles[name].update(values)
         bad = (np.isnan(values) & ~reported) | (values < 0)
         if bad.any():
 
@@ -285,20 +369,29 @@ class Converter:
         )
         return text
 
-    def _report(self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str]) -> None:
-        first = np.flatnonzero(bad)[: self.faults.wanted(name)]
+    def _report(
+        self,
+        rows: Rows,
+        name: str,
+        bad: Mask,
+        detail: Callable[[int], str],
+        faults: Faults | None = None,
+    ) -> None:
+        faults = self.faults if faults is None else faults
+        first = np.flatnonzero(bad)[: faults.wanted(name)]
         described = [rows.fault(int(row), name, detail(int(row))) for row in first]
-        self.faults.add_many(name, int(np.count_nonzero(bad)), described)
+        if count := int(np.count_nonzero(bad)):
+            faults.add_many(name, count, described)
 
 
-def _what_is_wrong(value: object, boolean: bool | None, hint: str, decimal: str) -> str:
+def _what_is_wrong(value: object, boolean: bool, hint: str, decimal: str) -> str:
     text = str(value).strip(SPACES)
     if boolean:
-        return f"{show(text)} is neither true nor false, as the values above are"
+        return f"{show(text)} is neither true nor false, as nearly all values are"
     if text.lower() in _INFINITE:
         return f"{show(text)} is not a finite number"
     if text.lower() in {"true", "false"}:
-        return f"{show(text)} is not a number, as the values above are"
+        return f"{show(text)} is not a number{hint}"
     if _looks_numeric(with_point(pa.array([text]), decimal)[0].as_py()):
         return f"{show(text)} is beyond the range of a double"
     other = text.replace(".", ",") if decimal == "," else text.replace(",", ".", 1)

@@ -1,8 +1,9 @@
-"""CSV: its header, and the exact reader, that knows every line.
+"""CSV: its header, and its rows, by Arrow's reader in blocks of whole lines that are parsed side by side.
 
-It agrees with the fast one (see `fast_csv`) on every table that is sound. Where that stumbles, over numbers first and
-then over text, the exact one reads the table again and its word holds, be it the right parse or the faults with their
-lines.
+Arrow's reader knows no lines, and is not asked where a block is not plain: a row that is too short or too long, bytes
+that are not UTF-8, quotes that stand where none may. Such a block is read by Python's csv module, which is slower and
+right about everything; so both agree on every row. A quote that is left open at the end of a block, or a row longer
+than a block, leaves all that comes behind it to Python's.
 """
 
 from __future__ import annotations
@@ -12,21 +13,31 @@ import io
 import itertools
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 
-from app.services.ingest.dialect import DELIMITERS, Dialect
+from app.services.ingest.dialect import DELIMITERS, Dialect, with_point
 from app.services.ingest.faults import BadTable, Fault, Faults, show
-from app.services.ingest.rows import MAX_NAME, Rows
+from app.services.ingest.missing import MissingTokens
+from app.services.ingest.rows import MAX_NAME, Numbers, Rows
 from app.services.ingest.stream import Stream
 
 MAX_RECORD = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
 _EXACT_CELLS = 400_000
+_BLOCK_BYTES = 1 << 21
+_COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
+_MAX_BLOCK_BYTES = 1 << 23
 BOM = b"\xef\xbb\xbf"
 _FOREIGN = {
     b"\xff\xfe\x00\x00": "UTF-32 text; save it as UTF-8",
@@ -64,11 +75,11 @@ class _Lines:
     surrogates, so that the cell they stand in can be named.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: io.RawIOBase | io.BytesIO, before: int = 0) -> None:
         self._text = io.TextIOWrapper(
             io.BufferedReader(stream, 1 << 20), "utf-8", errors="surrogateescape", newline=""
         )
-        self.number = 0
+        self.number = before
         self.ended = False
 
     def __iter__(self) -> Iterator[str]:
@@ -193,16 +204,38 @@ def check_names(names: Sequence[str], max_columns: int, line: int | None) -> lis
     return checked
 
 
-class ExactCsv:
-    """Python's csv reader with the line of every row: slower, and right about everything."""
+@dataclass(frozen=True)
+class _Block:
+    """Whole lines: their bytes, where they begin, how many lines are above them, and whether they have quotes."""
+
+    text: bytes
+    offset: int
+    lines_above: int
+    quoted: bool
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """What was read of a block: the rows, what is wrong with those that are left out, and where lines are known."""
+
+    batch: pa.RecordBatch
+    lines: Numbers | None = None
+    faults: Faults | None = None
+
+
+class _Open(Exception):
+    """A block ends within a row."""
+
+
+class CsvTable:
+    """A CSV. A batch has a column as float64 where that was asked for and all its texts are numbers, else as text."""
 
     schema = None
-    exact = True
-    hasty = False
 
-    def __init__(self, upload: Upload, layout: Layout) -> None:
+    def __init__(self, upload: Upload, layout: Layout, missing: MissingTokens) -> None:
         self.names = layout.names
         self.decimal = layout.decimal
+        self._missing = missing.spellings()
         self._upload = upload
         self._layout = layout
         self._stream: Stream | None = None
@@ -211,22 +244,151 @@ class ExactCsv:
         """Return the bytes of the upload read so far, and all of them."""
         return (self._stream.position if self._stream else 0), self._upload.size
 
-    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+    def batches(
+        self,
+        faults: Faults,
+        columns: Sequence[str] | None = None,
+        numeric: Collection[str] = (),
+    ) -> Iterator[Rows]:
         """Yield the sound rows; ragged ones and bytes that are not UTF-8 are faults."""
+        wanted = list(self.names if columns is None else columns)
+        first = 0
         with self._upload.open() as stream:
             self._stream = stream
             stream.skip(self._layout.header_bytes)
-            first = 0
-            records = self._records(stream, faults)
+            blocks = _blocks(stream, self._layout, self._block_bytes())
+            for block, parsed in self._side_by_side(blocks, wanted, set(numeric)):
+                if parsed is None:
+                    break
+                if parsed.faults is not None:
+                    faults.add_all(parsed.faults)
+                lines = parsed.lines
+                known = partial(np.asarray, lines) if lines is not None else None
+                count = known or partial(self._count_lines, block, parsed.batch.num_rows)
+                yield Rows(parsed.batch, first, count)
+                first += parsed.batch.num_rows
+            else:
+                return
+        yield from self._rest(block, first, wanted, faults)
+
+    def _block_bytes(self) -> int:
+        return max(_BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * _COLUMN_BYTES))
+
+    def _side_by_side(
+        self, blocks: Iterator[_Block], wanted: list[str], numeric: set[str]
+    ) -> Iterator[tuple[_Block, _Parsed | None]]:
+        """Parse block after block, the first in this thread: who wants no more of them waits for no more.
+
+        `numeric` loses the columns that turn out to hold anything else, so that they are not tried again. None is
+        yielded for a block that does not end with a row.
+        """
+        if (block := next(blocks, None)) is None:
+            return
+        yield block, self._parse(block, wanted, numeric)
+        threads = numba.get_num_threads()
+        waiting: deque[tuple[_Block, Future[_Parsed | None]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for block in blocks:
+                waiting.append((block, pool.submit(self._parse, block, wanted, numeric)))
+                if len(waiting) > threads:
+                    done, parsed = waiting.popleft()
+                    yield done, parsed.result()
+            while waiting:
+                done, parsed = waiting.popleft()
+                yield done, parsed.result()
+
+    def _parse(self, block: _Block, wanted: list[str], numeric: set[str]) -> _Parsed | None:
+        # The mark of the byte order is taken away by Arrow's reader, whatever block begins with it.
+        if not block.text or block.text.startswith(BOM):
+            return self._parse_exactly(block, wanted)
+        tried = numeric.intersection(wanted)
+        try:
+            batch = self._by_arrow(block, wanted, tried)
+        except pa.ArrowInvalid:
+            try:  # as text all is well, unless it is no row of the table
+                batch = self._by_arrow(block, wanted, ()) if tried else None
+            except pa.ArrowInvalid:
+                batch = None
+            if batch is None:
+                return self._parse_exactly(block, wanted)
+            arrays = [
+                _as_numbers(column, self.decimal) if name in tried else column
+                for name, column in zip(wanted, batch.columns, strict=True)
+            ]
+            batch = pa.RecordBatch.from_arrays(arrays, names=wanted)
+            numeric.difference_update(n for n in tried if batch.column(n).type == pa.string())
+        if block.quoted and _holds_quote(batch) and not _is_regular(block, self._layout.delimiter):
+            return self._parse_exactly(block, wanted)
+        return _Parsed(batch)
+
+    def _by_arrow(
+        self, block: _Block, wanted: list[str], numeric: Collection[str]
+    ) -> pa.RecordBatch:
+        """Read a block as text and numbers. Raises ArrowInvalid for all that is neither, and for what is no row."""
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(block.text),
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=self.names, block_size=len(block.text) + 1, use_threads=False
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self._layout.delimiter, newlines_in_values=block.quoted
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={
+                    name: pa.float64() if name in numeric else pa.string() for name in self.names
+                },
+                include_columns=wanted,
+                null_values=self._missing,
+                strings_can_be_null=True,
+                decimal_point=self._layout.decimal,
+            ),
+        )
+        columns = [column.combine_chunks() for column in table.columns]  # none of blank lines alone
+        for column in columns:
+            if column.type == pa.float64() and pc.all(pc.is_finite(column)).as_py() is False:
+                raise pa.ArrowInvalid("nan and inf are no numbers here")
+        return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+    def _parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
+        """The same by Python's csv module; None where the block ends within a row."""
+        faults = Faults()
+        if not block.text:
+            return None
+        try:
+            lines = _Lines(io.BytesIO(block.text), block.lines_above)
+            chunk = list(self._records(lines, faults, whole=False))
+        except _Open:
+            return None
+        batch, at = self._table_of(chunk, wanted, faults)
+        return _Parsed(batch, at, faults)
+
+    def _count_lines(self, block: _Block, n_rows: int) -> Numbers:
+        """The line of each row of a block that Arrow's reader has read."""
+        if block.quoted:
+            lines = _Lines(io.BytesIO(block.text), block.lines_above)
+            at = [line for line, _ in self._records(lines, Faults(), whole=True)]
+        else:
+            texts = block.text.splitlines()
+            at = [line for line, text in enumerate(texts, block.lines_above + 1) if text]
+        assert len(at) == n_rows
+        return np.array(at, dtype=np.int64)
+
+    def _rest(self, block: _Block, first: int, wanted: list[str], faults: Faults) -> Iterator[Rows]:
+        """Read all from a block on by Python's csv module."""
+        with self._upload.open() as stream:
+            self._stream = stream
+            stream.skip(block.offset)
+            records = self._records(_Lines(stream, block.lines_above), faults, whole=True)
             size = max(1, _EXACT_CELLS // len(self.names))
             while chunk := list(itertools.islice(records, size)):
-                rows = self._rows(chunk, first, faults, columns)
-                first += rows.batch.num_rows
-                yield rows
+                batch, lines = self._table_of(chunk, wanted, faults)
+                yield Rows(batch, first, partial(np.asarray, lines))
+                first += batch.num_rows
 
-    def _records(self, stream: Stream, faults: Faults) -> Iterator[tuple[int, list[str]]]:
-        lines = _Lines(stream)
-        lines.number = self._layout.header_lines
+    def _records(
+        self, lines: _Lines, faults: Faults, *, whole: bool
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows with their lines. One that the text ends within is refused if that is the whole of it."""
         reader = csv.reader(lines, delimiter=self._layout.delimiter)
         width = len(self.names)
         while True:
@@ -238,7 +400,7 @@ class ExactCsv:
             if record is None:
                 return
             if lines.ended:
-                raise self._unclosed(record, line)
+                raise self._unclosed(record, line) if whole else _Open
             if len(record) == width:
                 yield line, record
             elif record:
@@ -252,29 +414,23 @@ class ExactCsv:
             "a quote is opened here and never closed", line=line + breaks, column=column
         )
 
-    def _rows(
-        self,
-        chunk: list[tuple[int, list[str]]],
-        first: int,
-        faults: Faults,
-        columns: Sequence[str] | None,
-    ) -> Rows:
+    def _table_of(
+        self, chunk: list[tuple[int, list[str]]], wanted: list[str], faults: Faults
+    ) -> tuple[pa.RecordBatch, Numbers]:
         try:
-            return self._build(chunk, first, columns)
+            return self._build(chunk, wanted)
         except UnicodeEncodeError:
-            wanted = self.names if columns is None else columns
             sound = [row for row in chunk if not self._report_bytes(*row, wanted, faults)]
-            return self._build(sound, first, columns)
+            return self._build(sound, wanted)
 
     def _build(
-        self, chunk: list[tuple[int, list[str]]], first: int, columns: Sequence[str] | None
-    ) -> Rows:
+        self, chunk: list[tuple[int, list[str]]], wanted: list[str]
+    ) -> tuple[pa.RecordBatch, Numbers]:
         lines = np.array([line for line, _ in chunk], dtype=np.int64)
         values = list(zip(*(record for _, record in chunk), strict=True)) or [()] * len(self.names)
         cells = dict(zip(self.names, values, strict=True))
-        wanted = self.names if columns is None else columns
         arrays = [pa.array(cells[name], pa.string()) for name in wanted]
-        return Rows(pa.RecordBatch.from_arrays(arrays, names=list(wanted)), first, lines)
+        return pa.RecordBatch.from_arrays(arrays, names=wanted), lines
 
     def _report_bytes(
         self, line: int, record: list[str], wanted: Collection[str], faults: Faults
@@ -290,3 +446,75 @@ class ExactCsv:
                 faults.add(Fault(detail, line, name))
                 found = True
         return found
+
+
+def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
+    """Cut the text after line ends outside quotes. A row longer than a block ends it: its block has no text."""
+    offset, lines, returned = layout.header_bytes, layout.header_lines, False
+    rest, before = b"", stream.quotes  # what is to be handed out, and the quotes before it
+    while piece := stream.read(size):
+        quotes = stream.quotes - before
+        end = _end_of_lines(piece, closed=quotes % 2 == 0)
+        if end:
+            text = b"".join((rest, memoryview(piece)[:end]))
+            lines -= returned and text.startswith(b"\n")  # one line end, cut in two
+            yield _Block(text, offset, lines, quotes > 0)
+            offset += len(text)
+            lines += _count_ends(text)
+            returned = text.endswith(b"\r")
+            rest = piece[end:]
+            before = stream.quotes - rest.count(b'"')
+        else:
+            rest += piece
+            if len(rest) > size:
+                yield _Block(
+                    b"", offset, lines - (returned and rest.startswith(b"\n")), quoted=True
+                )
+                return
+    if rest:
+        lines -= returned and rest.startswith(b"\n")
+        quotes = stream.quotes - before
+        # An open quote swallows the rest of the file, and Arrow's reader would not say so.
+        yield _Block(rest if quotes % 2 == 0 else b"", offset, lines, quotes > 0)
+
+
+def _count_ends(text: bytes) -> int:
+    """Line ends: LF, CR and CRLF."""
+    feeds = text.count(b"\n")
+    return feeds + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else feeds
+
+
+def _end_of_lines(piece: bytes, *, closed: bool) -> int:
+    """Where the last line ends that does so outside quotes, or 0; `closed` tells whether the piece ends there."""
+    stop = len(piece)
+    while True:
+        start = piece.rfind(b'"', 0, stop) + 1
+        if closed:
+            end = max(piece.rfind(mark, start, stop) for mark in (b"\n", b"\r")) + 1
+            if end:
+                return end
+        if not start:
+            return 0
+        stop, closed = start - 1, not closed
+
+
+def _as_numbers(text: pa.Array, decimal: str) -> pa.Array:
+    """Return texts as numbers if all of them are plain ones; else as they are."""
+    try:
+        values = pc.cast(with_point(text, decimal), pa.float64())
+    except pa.ArrowInvalid:
+        return text
+    return values if pc.all(pc.is_finite(values)).as_py() is not False else text
+
+
+def _holds_quote(batch: pa.RecordBatch) -> bool:
+    """Where no value holds a quote, all of them stand in pairs around values."""
+    texts = (column for column in batch.columns if column.type == pa.string())
+    return any(pc.any(pc.match_substring(text, '"')).as_py() for text in texts)
+
+
+def _is_regular(block: _Block, delimiter: str) -> bool:
+    """Tell whether every quote stands around a whole value or is doubled within one: then all readers agree."""
+    mark = re.escape(delimiter.encode())
+    value = rb'(?:(?<=[\r\n%b])|\A)"[^"]*(?:""[^"]*)*"(?=[\r\n%b]|\Z)' % (mark, mark)
+    return b'"' not in re.sub(value, b"", block.text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,13 @@ class BadTable(Invalid):
         super().__init__(detail, code=code, errors=[fault.as_json()])
         self.total = 1
 
+    def suggest(self, detail: str, suggestion: Mapping[str, str], about: str = "") -> None:
+        """Add to the first fault that is about something what may be said so that the table is taken."""
+        fault = next(fault for fault in self.errors if about in fault["detail"])
+        fault["detail"] += detail
+        fault["suggestion"] = dict(suggestion)
+        self.detail += detail
+
 
 class Faults:
     """Collects faults over the whole table, in the order of its lines."""
@@ -62,6 +69,7 @@ class Faults:
         self.total = 0
         self._kept: list[Fault] = []
         self._by_column: Counter[str | None] = Counter()
+        self.counts: Counter[str | None] = Counter()
 
     def add(self, fault: Fault) -> None:
         """Count a fault, and keep it if it is among the first of its column."""
@@ -70,11 +78,22 @@ class Faults:
     def add_many(self, column: str | None, count: int, first: Iterable[Fault]) -> None:
         """Count `count` faults of a column, of which only the first need be described."""
         self.total += count
+        self.counts[column] += count
         room = MAX_FAULTS if column is None else PER_COLUMN
         for fault in first:
             if self._by_column[column] < room:
                 self._kept.append(fault)
                 self._by_column[column] += 1
+
+    def add_all(self, other: Faults) -> None:
+        """Take in what others have collected further down the file."""
+        for column, count in other.counts.items():
+            self.add_many(column, count, other.of(column))
+
+    def of(self, column: str | None) -> list[Fault]:
+        """Return the faults of a column that are kept, in the order of the file."""
+        kept = [fault for fault in self._kept if fault.column == column]
+        return sorted(kept, key=lambda fault: fault.line or fault.place)
 
     def wanted(self, column: str | None) -> int:
         """Return how many more descriptions of this column's faults would be kept."""

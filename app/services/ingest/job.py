@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 TABLES = "tables"
-_DECLARED = ("label", "positive", "weight", "group", "item", "categorical", "drop", "missing")
+_DECLARED = (
+    *("label", "positive", "weight", "group", "item"),
+    *("categorical", "numeric", "drop", "missing", "strict"),
+)
 
 
 def prepare(
@@ -128,6 +131,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
         "positive",
         "negative",
         "columns",
+        "warnings",
     )
     dataset_id = claim.spec["dataset_id"]
     with db.write() as session:

@@ -7,7 +7,8 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,9 @@ class NdjsonTable:
     """The columns are the keys of all lines, in the order of their first appearance."""
 
     schema = None
-    hasty = False
     decimal = "."
 
     def __init__(self, upload: Upload, max_columns: int, max_rows: int) -> None:
-        self.exact = True
         self._upload = upload
         self._stream: Stream | None = None
         self._keys: list[str] = []
@@ -54,7 +53,9 @@ class NdjsonTable:
         """Return the bytes of the upload read so far, and all of them."""
         return (self._stream.position if self._stream else 0), self._upload.size
 
-    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+    def batches(
+        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
         """Yield the rows, every value as text; lines that are no flat JSON object are faults."""
         wanted = self.names if columns is None else columns
         keys = [self._keys[self.names.index(name)] for name in wanted]
@@ -66,7 +67,8 @@ class NdjsonTable:
                 pa.array([_text(record.get(key)) for _, record in chunk], pa.string())
                 for key in keys
             ]
-            yield Rows(pa.RecordBatch.from_arrays(arrays, names=list(wanted)), first, lines)
+            batch = pa.RecordBatch.from_arrays(arrays, names=list(wanted))
+            yield Rows(batch, first, partial(np.asarray, lines))
             first += len(chunk)
 
     def _records(

@@ -18,8 +18,8 @@ from app.services.ingest.build import Callback
 from app.services.ingest.convert import check_type, parse
 from app.services.ingest.faults import ENOUGH, BadTable, Faults, show
 from app.services.ingest.missing import MissingTokens
-from app.services.ingest.rows import Doubt, Rows, Source
-from app.services.ingest.sources import open_sources
+from app.services.ingest.rows import Rows, Source
+from app.services.ingest.sources import open_source
 from app.services.ingest.text import as_text
 from core.pairs import GREATEST_TOTAL
 
@@ -43,16 +43,11 @@ def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, An
     items = pq.read_table(payload["items"]["path"], columns=[payload["items"]["column"]])
     names = items.column(0).cast(pa.large_string()).combine_chunks()
     with ExitStack() as stack:
-        for source in open_sources(payload, stack, _MISSING, lambda names: [WEIGHT]):
-            try:
-                return _Build(source, names, payload, callback).run()
-            except Doubt:
-                continue
-    raise AssertionError("the last source of a format is exact, and an exact source has no doubt")
+        return _Build(open_source(payload, stack, _MISSING), names, payload, callback).run()
 
 
 class _Build:
-    """One attempt at a list of pairs by one source."""
+    """Makes the list of pairs from one source."""
 
     def __init__(
         self, source: Source, names: pa.Array, payload: Mapping[str, Any], callback: Callback
@@ -68,13 +63,11 @@ class _Build:
         self._weight_sum = 0.0
 
     def run(self) -> dict[str, Any]:
-        """Build the file; raises BadTable, or Doubt if the source is not the last to be asked."""
+        """Build the file; raises BadTable."""
         self._check_columns()
         count = self._write()
         if self._faults.total:
             raise self._faults.summarise()
-        if not count and not self._source.exact:
-            raise Doubt
         if not count:
             raise BadTable("the table has a header but no pairs", code="no_rows")
         if self._weighted and not 0 < self._weight_sum <= GREATEST_TOTAL:
@@ -123,8 +116,6 @@ class _Build:
             for rows in self._source.batches(self._faults):
                 columns = self._convert(rows)
                 count += rows.batch.num_rows
-                if self._faults.total and not self._source.exact:
-                    raise Doubt
                 if count > self._limit:
                     raise BadTable(
                         f"a list must have at most {self._limit} pairs; it has more",

@@ -69,6 +69,11 @@ class ColumnProfile:
         """Values that are not missing."""
         return self.rows - self.missing
 
+    @property
+    def distinct(self) -> int:
+        """Distinct values; where they are too many to be counted, the bound."""
+        return MAX_DISTINCT if self._values is None else len(self._values)
+
     def update(self, values: Floats) -> None:
         """Take a batch of float64 values in."""
         known, low, high = _sum_up(values, self._sums)
@@ -103,7 +108,7 @@ class ColumnProfile:
         known = self.known > 0
         summary: dict[str, Any] = {
             "missing": self.missing,
-            "distinct": MAX_DISTINCT if self._values is None else len(self._values),
+            "distinct": self.distinct,
             "min": self._low if known else None,
             "max": self._high if known else None,
             "mean": self._mean() if known else None,

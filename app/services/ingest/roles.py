@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from app.services.ingest.faults import BadTable, show
 from app.services.ingest.numerals import read_number
@@ -15,6 +16,7 @@ ITEM_NAMES = ("item", "id")
 """Looked for, in this order, when a table of items names no item column."""
 
 _LISTED = 20  # names in a message
+_SUGGESTED = 5
 
 FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
 
@@ -23,7 +25,7 @@ FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
 class Roles:
     """The labels or the item, the optional weight and group, and the features in the order of the file.
 
-    `categorical` are features that were declared so, `dropped` the columns that are not read.
+    `categorical` and `numeric` are features that were declared so, `dropped` the columns that are not read.
     """
 
     labels: tuple[str, ...]
@@ -32,6 +34,7 @@ class Roles:
     group: str | None
     features: list[str]
     categorical: frozenset[str] = frozenset()
+    numeric: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
 
 
@@ -45,6 +48,7 @@ def assign(
     weight: str | None,
     group: str | None,
     categorical: Sequence[str] | None = None,
+    numeric: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
 ) -> Roles:
     """Give every column its role: `preferences` have an item column, `multilabel` several labels, all else has one.
@@ -55,15 +59,37 @@ def assign(
     named += [("item", item), ("weight", weight), ("group", group)]
     named += [("dropped", name) for name in drop or ()]
     declared = [("categorical", name) for name in categorical or ()]
+    declared += [("numeric", name) for name in numeric or ()]
     _check_known([*named, *declared], names)
     _check_apart(named)
+    _check_apart(declared)
     free = [name for name in names if name not in {weight, group, *(drop or ())}]
     if kind == "preferences":
         roles = _assign_item(names, item, weight, group, free)
     else:
         roles = _assign_labels(names, label, labels, weight, group, free)
-    _check_declared(categorical or (), roles.features)
-    return replace(roles, categorical=frozenset(categorical or ()), dropped=frozenset(drop or ()))
+    _check_declared(declared, roles.features)
+    return replace(
+        roles,
+        categorical=frozenset(categorical or ()),
+        numeric=frozenset(numeric or ()),
+        dropped=frozenset(drop or ()),
+    )
+
+
+def suggest_labels(
+    wanted: str | None, names: Sequence[str], values: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return the columns that are likely to be meant as the label, the likeliest first.
+
+    Those named much like the one that is `wanted`, and those of two values in `values`, the first rows': the ones with
+    a label's name first, then from the last column on.
+    """
+    lower = {name.lower(): name for name in names}
+    close = get_close_matches((wanted or "").lower(), lower, n=_SUGGESTED, cutoff=0.75)
+    two = [name for name in reversed(names) if len(set(values.get(name, ()))) == 2]
+    two.sort(key=lambda name: name.lower() not in LABEL_NAMES)
+    return list(dict.fromkeys([*(lower[name] for name in close), *two]))[:_SUGGESTED]
 
 
 def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) -> None:
@@ -91,12 +117,12 @@ def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
         seen[name] = role
 
 
-def _check_declared(categorical: Sequence[str], features: Sequence[str]) -> None:
+def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]) -> None:
     known = set(features)
-    for name in categorical:
+    for kind, name in declared:
         if name not in known:
             raise BadTable(
-                f"a categorical column must be a feature, {show(name)} has another role",
+                f"a {kind} column must be a feature, {show(name)} has another role",
                 column=name,
                 code="column_in_two_roles",
             )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -17,24 +18,42 @@ if TYPE_CHECKING:
 
 MAX_NAME = 255
 
-
-class Doubt(Exception):
-    """A fast reader met something that only the exact reader of its format may judge."""
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A batch, the number of its first row (from 0) and, where the format has lines, the line of each row."""
+    """A batch, the number of its first row (from 0) and, where the format has lines, what tells the line of each row.
+
+    Lines are counted when somebody asks: of most batches nobody does. `chosen` are the places that rows had in the
+    batch as it was read, where some were left out.
+    """
 
     batch: pa.RecordBatch
     first: int
-    lines: npt.NDArray[np.int64] | None = None
+    count_lines: Callable[[], Numbers] | None = None
+    chosen: Numbers | None = None
+
+    @cached_property
+    def lines(self) -> Numbers | None:
+        """The line of each row, from 1; None where the format has none."""
+        if self.count_lines is None:
+            return None
+        lines = self.count_lines()
+        return lines if self.chosen is None else lines[self.chosen]
+
+    def keep(self, mask: npt.NDArray[np.bool_]) -> Rows:
+        """Return some of the rows, which know where they stand all the same."""
+        import pyarrow as pa
+
+        batch = self.batch.filter(pa.array(mask))
+        return Rows(batch, self.first, self.count_lines, np.flatnonzero(mask).astype(np.int64))
 
     def fault(self, row: int, column: str | None, detail: str) -> Fault:
         """Describe what is wrong in a row of this batch, with its line or, without lines, its number from 1."""
         if self.lines is not None:
             return Fault(detail, int(self.lines[row]), column)
-        number = self.first + row + 1
+        number = self.first + (row if self.chosen is None else int(self.chosen[row])) + 1
         return Fault(f"row {number}: {detail}", None, column, number)
 
 
@@ -42,11 +61,6 @@ class Source(Protocol):
     """A table that can be read any number of times, in batches."""
 
     names: list[str]
-    exact: bool
-    """Whether its verdict on a fault is final; if not, `Doubt` sends the table to the next source."""
-    hasty: bool
-    """Whether the first rows tell which columns are text; if any later row says otherwise, there is `Doubt`."""
-
     decimal: str
     """What stands before the decimals of numbers that are text."""
 
@@ -55,8 +69,17 @@ class Source(Protocol):
         """The types, where the format has any."""
         ...
 
-    def batches(self, faults: Faults, columns: Sequence[str] | None = None) -> Iterator[Rows]:
-        """Yield all rows, or of some columns. Rows that cannot be told apart from others go to `faults`."""
+    def batches(
+        self,
+        faults: Faults,
+        columns: Sequence[str] | None = None,
+        numeric: Collection[str] = (),
+    ) -> Iterator[Rows]:
+        """Yield all rows, or of some columns. Rows that cannot be told apart from others go to `faults`.
+
+        A format of text alone may give the columns of `numeric` as float64 wherever a batch holds nothing but numbers
+        in them; the rest is text.
+        """
         ...
 
     def progress(self) -> tuple[int, int]:

@@ -1,22 +1,19 @@
-"""What can read a table: by its format one reader, or several of which the fastest is asked first."""
+"""What reads a table: by its format one reader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.services.ingest.dialect import Dialect
 from app.services.ingest.faults import BadTable
-from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Source
 
 if TYPE_CHECKING:
-    from app.services.ingest.columnar import ArrowFile, ArrowTable, ParquetTable
     from app.services.ingest.delimited import Upload
-    from app.services.ingest.ndjson import NdjsonTable
+    from app.services.ingest.missing import MissingTokens
 
 
 CSV = "text/csv"
@@ -26,14 +23,9 @@ ARROW_FILE = "application/vnd.apache.arrow.file"
 NDJSON = "application/x-ndjson"
 CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON)
 
-Numeric = Callable[[Sequence[str]], Collection[str]]
-"""Tells which columns may hold numbers, given the names of all."""
 
-
-def open_sources(
-    payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens, numeric: Numeric
-) -> Iterator[Source]:
-    """Yield what can read the upload of a job, the fastest first and an exact source last."""
+def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens) -> Source:
+    """Return what reads the upload of a job."""
     from app.services.ingest.columnar import ArrowFile, ParquetTable
     from app.services.ingest.delimited import Upload
     from app.services.ingest.stream import plain_file
@@ -47,56 +39,31 @@ def open_sources(
                 Path(payload["path"]), upload.encoding, upload.max_bytes, Path(payload["workdir"])
             )
         )
-        yield from _hastily_first(
-            ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
-        )
-    else:
-        dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs say nothing of it
-        yield from streamed_sources(
-            upload, content_type, dialect, columns, limits["rows"], missing, numeric
-        )
+        return ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
+    dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs say nothing of it
+    return streamed_source(upload, content_type, dialect, columns, limits["rows"], missing)
 
 
-def streamed_sources(
+def streamed_source(
     upload: Upload,
     content_type: str,
     dialect: Dialect,
     max_columns: int,
     max_rows: int,
     missing: MissingTokens,
-    numeric: Numeric,
-) -> Iterator[Source]:
-    """Yield the same for a format that is read from its first byte to its last."""
+) -> Source:
+    """Return the same for a format that is read from its first byte to its last."""
     from app.services.ingest.columnar import ArrowTable
-    from app.services.ingest.delimited import ExactCsv, find_codec, read_layout
-    from app.services.ingest.fast_csv import FastCsv, plain_numbers
+    from app.services.ingest.delimited import CsvTable, find_codec, read_layout
     from app.services.ingest.ndjson import NdjsonTable
 
     if content_type == CSV:
         upload = find_codec(upload, dialect)
-        layout = read_layout(upload, dialect, max_columns)
-        hoped = set(numeric(layout.names)).intersection(layout.names)
-        if hoped:
-            yield FastCsv(upload, layout, missing, hoped, hasty=True)
-        text = FastCsv(upload, layout, missing)
-        likely = plain_numbers(text, hoped)
-        if likely != hoped:
-            yield FastCsv(upload, layout, missing, likely, hasty=True)
-        yield text  # what turns up late, and spellings that only a second look understands
-        yield ExactCsv(upload, layout)
-    elif content_type == ARROW:
-        yield from _hastily_first(ArrowTable(upload, max_columns))
-    elif content_type == NDJSON:
-        yield from _hastily_first(NdjsonTable(upload, max_columns, max_rows))
-    else:
-        raise BadTable(
-            f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"
-        )
-
-
-def _hastily_first(table: ParquetTable | ArrowTable | ArrowFile | NdjsonTable) -> Iterator[Source]:
-    """Yield a table twice: first the types are those of its first rows, and any fault or other type is a doubt."""
-    quick = copy(table)
-    quick.exact, quick.hasty = False, True
-    yield quick
-    yield table
+        return CsvTable(upload, read_layout(upload, dialect, max_columns), missing)
+    if content_type == ARROW:
+        return ArrowTable(upload, max_columns)
+    if content_type == NDJSON:
+        return NdjsonTable(upload, max_columns, max_rows)
+    raise BadTable(
+        f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"
+    )

@@ -78,9 +78,10 @@ def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
     constant = [column["name"] for column in features if is_constant(column)]
     if constant:
         yield f"These features are the same in all rows, or missing in all: {_names(constant)}."
-    own = [column["name"] for column in dataset.columns if column["role"] == "identifier"]
-    if own:
-        yield f"Nearly every row has its own value in these columns, which are left out: {_names(own)}."
+    for warning in dataset.warnings[:_MOST_NAMED]:
+        yield f"{warning['column']}: {warning['detail']} ({warning['parameter']})."
+    if (more := len(dataset.warnings) - _MOST_NAMED) > 0:
+        yield f"{more} more warnings stand in the dataset."
     gaps = [c["name"] for c in features if 2 * c["missing"] > (dataset.rows or 0) > c["missing"]]
     if gaps:
         yield f"These features are missing in most rows: {_names(gaps)}."

@@ -22,11 +22,11 @@ def ready(tmp_path: Path) -> Callable[..., Ready]:
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Callable[..., BadTable]:
-    """Read a CSV that must be refused, and return the refusal; nothing may be left as a table."""
+    """Read a CSV that must be refused, by a strict caller unless it is said, and return the refusal."""
 
-    def attempt(body: bytes | str, *rest: Any, **roles: Any) -> BadTable:
+    def attempt(body: bytes | str, *rest: Any, strict: bool = True, **roles: Any) -> BadTable:
         with pytest.raises(BadTable) as caught:
-            read(tmp_path, body, *rest, **roles)
+            read(tmp_path, body, *rest, strict=strict, **roles)
         return caught.value
 
     return attempt

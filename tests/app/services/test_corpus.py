@@ -18,13 +18,13 @@ from corpus.case import Case
 from corpus.switches import SWITCHES
 from long_form import LONG_FORM
 
-from app.services.ingest import columnar, delimited, fast_csv, ndjson, stream
+from app.services.ingest import columnar, delimited, ndjson, stream
 from app.services.ingest.faults import BadTable
 
 EVERY = 1 if LONG_FORM else 6
 TIMES = 50 if LONG_FORM else 1
 PIECES = [
-    *((fast_csv, name, size) for name, size in (("_BLOCK_BYTES", 16), ("_COLUMN_BYTES", 1))),
+    *((delimited, name, size) for name, size in (("_BLOCK_BYTES", 16), ("_COLUMN_BYTES", 1))),
     *((delimited, "_EXACT_CELLS", 4), (ndjson, "_CELLS", 4), (columnar, "_BATCH_CELLS", 4)),
     *((stream, "_PIECE", 7), (stream, "_LEAST_RECODED", 3)),
 ]

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import ARROW, PARQUET, Ready, halves, read
 
-from app.services.ingest import categories, fast_csv, writer
+from app.services.ingest import categories, delimited, writer
 from app.services.ingest.categories import DistinctCounter
-from app.services.ingest.delimited import ExactCsv
+from app.services.ingest.delimited import CsvTable
 from app.services.ingest.faults import BadTable
 
 Read = Callable[..., Ready]
@@ -41,7 +41,7 @@ def test_categories_need_no_second_reading(ready: Read, monkeypatch: pytest.Monk
     def slow(*_: Any) -> Any:
         raise AssertionError("the exact reader was asked")
 
-    monkeypatch.setattr(ExactCsv, "batches", slow)
+    monkeypatch.setattr(CsvTable, "_parse_exactly", slow)
     assert ready(COLOURS + '6,"dark, red",1\n').column("colour")["distinct"] == 4
 
 
@@ -72,8 +72,8 @@ def test_the_typed_table_keeps_text(
     ready: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "ROW_GROUP", 2000)
-    monkeypatch.setattr(fast_csv, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(fast_csv, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
     ready("n,colour,y\n" + "".join(f"{i},c{i % 7},{i % 2}\n" for i in range(3000)))
     file = pq.ParquetFile(tmp_path / "work" / "table.parquet")
     assert file.num_row_groups == 2
@@ -87,8 +87,8 @@ def test_a_row_group_keeps_no_texts_of_those_before(
     ready: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "ROW_GROUP", 500)
-    monkeypatch.setattr(fast_csv, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(fast_csv, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
     names = [f"name-{i}" for i in range(3000)]
     ready("n,name,y\n" + "".join(f"{i},{name},{i % 2}\n" for i, name in enumerate(names)))
     file = pq.ParquetFile(tmp_path / "work" / "table.parquet")
@@ -126,8 +126,8 @@ def test_the_type_is_settled_over_all_rows(
     ready: Read, late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A column that begins with many missing values or numbers, and ends as text."""
-    monkeypatch.setattr(fast_csv, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(fast_csv, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
     rows = 2000
     empty = "n,a,y\n" + "".join(f"{i},,{i % 2}\n" for i in range(rows)) + f"1,{late},0\n"
     assert ready(empty).columns["a"][-1] == late.strip('"')
@@ -140,8 +140,8 @@ def test_the_type_is_settled_over_all_rows(
 
 def test_text_first_and_numbers_later(refused: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first rows look like categories; all rows are numbers but for those."""
-    monkeypatch.setattr(fast_csv, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(fast_csv, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
     body = "n,a,y\n" + "1,x,0\n" * 200 + "".join(f"{i},{i},{i % 2}\n" for i in range(4000))
     error = refused(body)
     assert error.total == 200

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from uploads import ARROW, PARQUET, Ready, halves, read
 
+from app.services.ingest import categories, delimited
 from app.services.ingest.faults import BadTable
 
 Read = Callable[..., Ready]
@@ -43,24 +44,60 @@ def test_a_nul_in_a_category(refused: Refuse) -> None:
     ]
 
 
+def test_a_category_that_is_too_long_is_missing(ready: Read) -> None:
+    table = ready(f'n,a,y\n1,x,0\n2,"{"é" * 11}",1\n3,x,0\n4,z,1\n', category_length=10)
+    assert table.columns["a"] == ["x", None, "x", "z"]
+    (warning,) = table.result["warnings"]
+    assert (warning["code"], warning["line"], warning["count"]) == (
+        "values_taken_for_missing",
+        3,
+        1,
+    )
+
+
 @pytest.mark.parametrize("declared", [None, ["a"]])
-def test_too_many_categories(refused: Refuse, ready: Read, declared: list[str] | None) -> None:
-    body = "n,a,y\n" + "".join(f"{i},c{i % 11},{i % 2}\n" for i in range(40))
-    error = refused(body, categories=10, categorical=declared)
-    assert error.code == "too_many_categories"
-    assert error.errors == [
-        {
-            "column": "a",
-            "detail": "a categorical column must have at most 10 categories, 'a' has more; "
-            "leave it out by drop, or join some of them",
-        }
-    ]
-    assert ready(body, categories=11, categorical=declared).column("a")["distinct"] == 11
+@pytest.mark.parametrize("block", [1 << 21, 40])
+def test_the_rarest_categories_are_pooled(
+    ready: Read, monkeypatch: pytest.MonkeyPatch, declared: list[str] | None, block: int
+) -> None:
+    """They are missing, as each word is that a model does not know; of equally rare ones the later in text order."""
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    words = [f"c{i % 11}" for i in range(40)] + ["often"] * 5
+    body = "n,a,y\n" + "".join(f"{i},{word},{i % 2}\n" for i, word in enumerate(words))
+    table = ready(body, categories=10, categorical=declared)
+    # c0 to c6 come four times, c7 to c10 three times.
+    assert table.columns["a"] == [None if word in ("c8", "c9") else word for word in words]
+    assert table.column("a")["distinct"] == 10
+    (warning,) = table.result["warnings"]
+    assert (warning["code"], warning["column"], warning["count"]) == ("words_pooled", "a", 2)
+    assert warning["detail"].startswith(
+        "12 words are more than 10 categories: the 2 rarest are pooled, and their 6 rows count as missing"
+    )
+    assert warning["parameter"] == "drop"
+    assert ready(body, categories=12, categorical=declared).result["warnings"] == []
 
 
-def test_declared_identifiers_are_held_to_the_limit(refused: Refuse) -> None:
-    error = refused(people(50, 50), categories=49, categorical=["name"])
-    assert error.code == "too_many_categories"
+def test_declared_identifiers_are_held_to_the_limit(ready: Read) -> None:
+    table = ready(people(50, 50), categories=49, categorical=["name"])
+    assert table.columns["name"].count(None) == 1
+
+
+def test_of_words_without_number_those_that_come_first_are_counted(
+    ready: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(categories, "_MOST_WORDS", 20)
+    monkeypatch.setattr(categories, "_MOST_WAITING", 10)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 200)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    words = [f"w{i}" for i in range(30)] * 3 + ["w1"] * 20
+    body = "n,a,y\n" + "".join(f"{i},{word},{i % 2}\n" for i, word in enumerate(words))
+    table = ready(body, categories=5)
+    kept = [word for word in table.columns["a"] if word is not None]
+    assert set(kept) <= set(words[:20])
+    assert kept.count("w1") == 23
+    assert len(set(kept)) == 5
+    assert "30 words are more than 5 categories" in table.result["warnings"][0]["detail"]
 
 
 def test_bytes_that_are_not_utf_8(refused: Refuse) -> None:
@@ -120,7 +157,8 @@ def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None
     labels = pa.array(np.arange(20_000) % 2)
     body = halves(pa.table({"n": labels, "a": array, "y": labels}), ARROW)
     with pytest.raises(BadTable, match="at most 255 characters"):
-        read(tmp_path, body, ARROW)
+        read(tmp_path, body, ARROW, strict=True)
+    assert set(read(tmp_path, body, ARROW).columns["a"]) == {None}
 
 
 @pytest.mark.parametrize("role", ["label", "group"])

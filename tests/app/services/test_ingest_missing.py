@@ -21,7 +21,7 @@ def test_tokens_take_the_place_of_the_defaults(ready: Read) -> None:
     assert table.columns["n"] == [1.0, None, None, 3.0, None]
     assert table.columns["a"] == ["NA", None, None, None, "x"]
     with pytest.raises(BadTable, match="'n/a' is not a number"):
-        ready("n,y\n" + "1,0\n" * 20 + "n/a,1\n", missing=["none"])
+        ready("n,y\n" + "1,0\n" * 20 + "n/a,1\n", missing=["none"], strict=True)
 
 
 def test_no_token_leaves_the_empty_value(ready: Read) -> None:

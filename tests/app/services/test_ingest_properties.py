@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from uploads import LIMITS, Ready, read
 
-from app.services.ingest import fast_csv, sources
+from app.services.ingest import sources
 from app.services.ingest.build import ingest
-from app.services.ingest.delimited import ExactCsv
+from app.services.ingest.delimited import CsvTable
 from app.services.ingest.faults import BadTable
 
 
@@ -30,7 +30,7 @@ def exact_outcome(folder: Path, body: bytes, monkeypatch: pytest.MonkeyPatch) ->
     """Read by the exact reader alone."""
     with monkeypatch.context() as patch:
         patch.setattr(
-            fast_csv, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout)
+            CsvTable, "_parse", lambda self, block, wanted, _: self._parse_exactly(block, wanted)
         )
         return outcome(folder, body)
 
@@ -86,7 +86,7 @@ def test_the_fast_reader_takes_a_sound_table(
     def slow(*_: Any) -> Any:
         raise AssertionError("the exact reader was asked")
 
-    monkeypatch.setattr(ExactCsv, "batches", slow)
+    monkeypatch.setattr(CsvTable, "_parse_exactly", slow)
     ready: Ready = read(
         tmp_path,
         'a,b,c,g,y\n1,true,,"x, y",no\n2,FALSE,NA,"z\nz",yes\n,true,1e3,w,yes\n',
@@ -111,8 +111,10 @@ def test_progress_is_told_and_may_stop_the_reading(tmp_path: Path) -> None:
         "weight": None,
         "group": None,
         "categorical": None,
+        "numeric": None,
         "drop": None,
         "missing": None,
+        "strict": False,
         "workdir": str(tmp_path),
         "limits": LIMITS,
     }

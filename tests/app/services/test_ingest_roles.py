@@ -47,7 +47,9 @@ def test_unknown_columns(tmp_path: Path) -> None:
     for role in ("label", "weight", "group"):
         error = refuse(tmp_path, "a,y\n1,0\n2,1\n", **{role: "z"})
         assert error.code == "unknown_column"
-        assert error.detail == f"the {role} column 'z' is not in the table; it has 'a', 'y'"
+        assert error.detail.startswith(
+            f"the {role} column 'z' is not in the table; it has 'a', 'y'"
+        )
         assert error.errors[0]["column"] == "z"
 
 
@@ -69,27 +71,77 @@ def test_one_class_only(tmp_path: Path) -> None:
     assert error.errors == [
         {
             "column": "y",
-            "detail": "the label 'y' must have two different values, got only the value 'yes' in 2 rows",
+            "detail": "the label 'y' must have two different values, got only the value 'yes' in 2 rows; "
+            "likely labels are 'a'",
+            "suggestion": {"label": "a"},
         }
     ]
+
+
+def test_what_a_refused_label_may_mean(tmp_path: Path) -> None:
+    """One that is misspelt is told; others by what has two values, the likeliest first."""
+    body = "Outcome,a,target,b\n" + "".join(f"{i % 2},{i},{i % 3},{i // 3}\n" for i in range(9))
+    error = refuse(tmp_path, body, label="outcom")
+    assert error.errors[0]["suggestion"] == {"label": "Outcome"}
+    assert error.detail.endswith("; likely labels are 'Outcome'")
+    error = refuse(tmp_path, body)  # which takes target
+    assert error.errors[0]["suggestion"] == {"positive": "0"}
+    wide = "a,b,c\n" + "".join(f"{i % 2},{i % 2},{i}\n" for i in range(30))
+    error = refuse(tmp_path, wide)
+    assert error.errors[0]["suggestion"] == {"label": "b"}
+    assert "likely labels are 'b', 'a'" in error.detail
+
+
+def test_one_value_against_all_others(tmp_path: Path) -> None:
+    body = "a,y\n1,low\n2,mid\n3,low\n4,high\n5,mid\n"
+    table = read(tmp_path, body, positive="high")
+    assert table.columns["y"] == [0, 0, 0, 1, 0]
+    assert (table.result["positive"], table.result["negative"]) == ("high", "not high")
+    assert (table.result["positives"], table.result["negatives"]) == (1, 4)
+    (warning,) = table.result["warnings"]
+    assert warning["code"] == "label_of_many_values"
+    assert warning["count"] == 2
+    both = read(tmp_path, "a,y\n1,2\n2,1.0\n3,2\n", positive="1")  # numbers are compared as such
+    assert (both.result["positive"], both.result["negative"]) == ("1.0", "2")
+    assert both.result["warnings"] == []
+    error = refuse(tmp_path, body, positive="none")
+    assert error.code == "unknown_positive"
+    assert "third value" in refuse(tmp_path, body, positive="low", strict=True).detail
 
 
 def test_label_with_three_values(tmp_path: Path) -> None:
     error = refuse(tmp_path, "a,y\n1,no\n2,yes\n3,no\n4,maybe\n5,maybe\n")
     detail = "'maybe' is a third value of the label, beside 'no' and 'yes'"
-    assert error.errors == [
-        {"line": 5, "column": "y", "detail": detail},
-        {"line": 6, "column": "y", "detail": detail},
-    ]
+    first, second = error.errors
+    assert first["detail"] == (
+        f"{detail}; its values are 'no', 'yes', 'maybe': positive names one of them, "
+        "and all others are negative then"
+    )
+    assert (first["line"], first["suggestion"]) == (5, {"positive": "yes"})
+    assert second == {"line": 6, "column": "y", "detail": detail}
 
 
 def test_missing_label(tmp_path: Path) -> None:
-    error = refuse(tmp_path, "a,y\n1,0\n2,\n3,1\n4,NA\n")
+    table = read(tmp_path, "a,y\n1,0\n2,\n3,1\n4,NA\n")
+    assert table.columns == {"a": [1.0, 3.0], "y": [0, 1]}
+    assert table.result["rows"] == 2
+    assert table.result["warnings"] == [
+        {
+            "code": "rows_without_label",
+            "column": "y",
+            "detail": "2 rows without a label are left out; the first is in line 3",
+            "count": 2,
+            "parameter": "strict",
+            "line": 3,
+        }
+    ]
+    assert refuse(tmp_path, "a,y\n1,\n2,\n").code == "one_class"
+    error = refuse(tmp_path, "a,y\n1,0\n2,\n3,1\n4,NA\n", strict=True)
     assert error.errors == [
         {"line": 3, "column": "y", "detail": "the label is missing"},
         {"line": 5, "column": "y", "detail": "the label is missing"},
     ]
-    assert refuse(tmp_path, "a,y\n1,\n2,\n").total == 2
+    assert refuse(tmp_path, "a,y\n1,\n2,\n", strict=True).total == 2
 
 
 def test_faults_of_all_kinds_come_together_in_the_order_of_lines(tmp_path: Path) -> None:
@@ -98,6 +150,7 @@ def test_faults_of_all_kinds_come_together_in_the_order_of_lines(tmp_path: Path)
         "a,w,g,y\n1,1,g,0\ninf,1,g,1\n1,-1,g,1\n1,1,,1\n1,1\n1,1,g,2\n",
         weight="w",
         group="g",
+        strict=True,
     )
     assert [(f["line"], f.get("column")) for f in error.errors] == [
         (3, "a"),

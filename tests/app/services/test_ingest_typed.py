@@ -131,11 +131,11 @@ def test_nested_label(tmp_path: Path, content_type: str) -> None:
 def test_faults_are_told_by_row(tmp_path: Path, content_type: str) -> None:
     table = pa.table({"a": [1.0, 2.0, 3.0, math.inf], "y": [0, 1, None, 2]})
     with pytest.raises(BadTable) as caught:
-        read(tmp_path, body_of(table, content_type), content_type)
-    assert caught.value.errors == [
-        {"column": "y", "detail": "row 3: the label is missing"},
-        {"column": "a", "detail": "row 4: 'inf' is not a finite number"},
-        {"column": "y", "detail": "row 4: '2' is a third value of the label, beside '0' and '1'"},
+        read(tmp_path, body_of(table, content_type), content_type, strict=True)
+    assert [(fault["column"], fault["detail"].split(",")[0]) for fault in caught.value.errors] == [
+        ("y", "row 3: the label is missing"),
+        ("y", "row 4: '2' is a third value of the label"),
+        ("a", "row 4: 'inf' is not a finite number"),
     ]
 
 
@@ -255,7 +255,7 @@ def test_ndjson(tmp_path: Path) -> None:
 def test_ndjson_faults(tmp_path: Path, line: str, column: str | None, detail: str) -> None:
     body = f'{{"a": 1, "y": 0}}\n\n{{"a": 2, "y": 1}}\n{line}\n'
     with pytest.raises(BadTable) as caught:
-        read(tmp_path, body, NDJSON)
+        read(tmp_path, body, NDJSON, strict=True)
     (fault,) = caught.value.errors
     assert fault["line"] == 4
     assert fault.get("column") == column

@@ -103,7 +103,9 @@ def test_limits_are_those_of_all_rows(bench: Workbench) -> None:
     bench.settings = bench.settings.model_copy(update={"max_rows": 3})
     assert "at most 3 rows" in fault(bench, first.id, "t,y\na,p\nb,n\n")
     bench.settings = bench.settings.model_copy(update={"max_rows": 100, "max_categories": 2})
-    assert "at most 2 categories" in fault(bench, first.id, "t,y\nc,p\n")
+    second = made(bench, first.id, "t,y\na,n\nc,p\n")
+    assert data(bench, second)[3:] == [{"t": None, "y": "p"}]
+    assert [warning["code"] for warning in second.warnings] == ["words_pooled"]
 
 
 def test_identifiers_stay_identifiers_and_features_features(bench: Workbench) -> None:

@@ -116,6 +116,26 @@ def shares() -> Iterator[Case]:
     cells = [*digits[:19], "x", "z"]
     refusal = Refused(detail, 21, "a", total=2)
     yield Case("19 numbers and two texts", "slips are faults", column_of(cells), refusal)
+    cells = [*(["250.83", "428", "0401"] * 11), "V58", "V58", "V58"]
+    yield Case(
+        "codes of which some look like numbers",
+        "codes beside numbers",
+        column_of(cells),
+        Table({"a": cells}, {"a": "categorical"}),
+    )
+    cells = [*(str(75_000 + i) for i in range(210)), *(f"2A{i:03}" for i in range(20))] * 2
+    yield Case(
+        "codes of letters and digits beside whole numbers",
+        "codes beside numbers",
+        column_of(cells),
+        Table({"a": cells}, {"a": "categorical"}),
+    )
+    for cells in ([*digits, "x"], [*digits[:4] * 60, "x"], [*digits * 30, *["?x"] * 2]):
+        expected = Table(
+            {"a": [float(c) if c.isdigit() else None for c in cells]}, {"a": "numeric"}
+        )
+        name = f"a rare word among {len(cells)}"
+        yield Case(name, "slips are no codes", column_of(cells), expected)
     cells = [*digits[:11], "2026-01-31"]
     refusal = Refused("'2026-01-31' is not a number", 13, "a")
     yield Case("a date among numbers", "slips are faults", column_of(cells), refusal)
@@ -140,10 +160,13 @@ def booleans() -> Iterator[Case]:
         expected = Table({"a": words}, {"a": "categorical"})
         name = f"{' and '.join(words)} are text"
         yield Case(name, "booleans are two words", column_of(words), expected)
-    refusal = Refused("'1' is neither true nor false, as the values above are", 3, "a")
-    yield Case("a number after true", "booleans", column_of(["true", "1"]), refusal)
-    refusal = Refused("'true' is not a number, as the values above are", 3, "a")
-    yield Case("true after a number", "booleans", column_of(["1", "true"]), refusal)
+    expected = Table({"a": ["true", "1"]}, {"a": "categorical"})
+    yield Case("a number after true", "booleans", column_of(["true", "1"]), expected)
+    expected = Table({"a": [*(float(i) for i in range(30)), None]}, {"a": "numeric"})
+    cells = [*map(str, range(30)), "true"]
+    yield Case("true after numbers", "rare slips are missing", column_of(cells), expected)
+    refusal = Refused("'true' is not a number, as nearly all values are", 32, "a")
+    yield Case("true after numbers, strictly", "slips are faults", column_of(cells), refusal)
 
 
 def missing_values() -> Iterator[Case]:

@@ -28,7 +28,6 @@ from app.services.ingest import (
     delimited,
     dialect,
     evidence,
-    fast_csv,
     missing,
     ndjson,
     pairs,
@@ -37,7 +36,6 @@ from app.services.ingest import (
     stream,
     text,
 )
-from app.services.ingest.delimited import ExactCsv
 from app.services.ingest.faults import Fault, Faults
 from app.services.ingest.items import ItemNames
 
@@ -109,7 +107,11 @@ def checked_names(repair: Callable[[str], str]) -> Switch:
     return off
 
 
-EXACT_ALONE = put(fast_csv, "FastCsv", lambda upload, layout, *_, **__: ExactCsv(upload, layout))
+EXACT_ALONE = put(
+    delimited.CsvTable,
+    "_parse",
+    lambda self, block, wanted, numeric: self._parse_exactly(block, wanted),
+)
 
 
 def _split(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
@@ -193,7 +195,7 @@ def _any_number(value: str) -> float | None:
 
 NOTHING: Callable[..., None] = lambda *args, **given: None  # noqa: E731 - it is a value here
 DAMAGE = every(put(stream, "DAMAGE", ()), put(columnar, "DAMAGE", ()))
-TEXT_IS_NOTHING = put(evidence.Evidence, "speaks_for_text", lambda self: False)
+TEXT_IS_NOTHING = put(evidence, "CATEGORICAL", evidence.NUMERIC)
 TRUTH_NEVER = every(
     put(evidence, "TRUTH", pa.array(["\0"])), put(convert, "TRUTH", pa.array(["\0"]))
 )
@@ -226,7 +228,7 @@ SWITCHES: dict[str, Switch] = {
     "the delimiter is seen": put(delimited, "_sniff", lambda header: "\0"),
     "no other format": put(delimited, "_FOREIGN", {}),
     "not empty": put(delimited, "find_codec", lambda upload, dialect: upload),
-    "there are rows": put(build.Build, "_check_whole", NOTHING),
+    "there are rows": put(build.Build, "_check_rows", NOTHING),
     # Names
     "names are kept": checked_names(_rough_text),
     "names are printable": checked_names(
@@ -248,9 +250,14 @@ SWITCHES: dict[str, Switch] = {
     ),
     "meant as numbers": every(EXACT_ALONE, put(evidence, "_NUMBER_LIKE", r"^[+-]?[0-9]{1,9}$")),
     "slips are faults": put(evidence, "MOSTLY", 1.0),
+    "rare slips are missing": lambda patch, said: said.__setitem__("strict", True),
+    "codes beside numbers": put(evidence.Evidence, "_has_codes", lambda self: False),
+    "slips are no codes": put(evidence.Evidence, "_has_codes", lambda self: True),
     "text is no slip": put(evidence, "MOSTLY", 0.0),
     "all rows have a say": every(
-        EXACT_ALONE, put(delimited, "_EXACT_CELLS", 2), put(ExactCsv, "hasty", True)
+        put(delimited, "_BLOCK_BYTES", 16),
+        put(delimited, "_COLUMN_BYTES", 1),
+        put(build.Build, "_judge", lambda self, converter, name: converter.types[name]),
     ),
     "text": TEXT_IS_NOTHING,
     "text is kept": put(missing.MissingTokens, "tidy", _rough),
@@ -355,7 +362,7 @@ SWITCHES: dict[str, Switch] = {
     ),
     "typed text": put(convert, "is_text", lambda kind: False),
     "dictionaries": untyped("dictionary"),
-    "texts of dates": put(build, "find_types", lambda *args: evidence.Found((), ())),
+    "texts of dates": put(evidence.Evidence, "text_type", lambda self: evidence.CATEGORICAL),
     "types are known": put(build, "check_type", NOTHING),
     "roles are text": put(text, "spell", _whatever),
     "numbers are finite": unnoted("is not a finite number"),
