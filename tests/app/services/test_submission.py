@@ -97,7 +97,7 @@ def test_a_check_writes_nothing(bench: Workbench, dataset: Dataset) -> None:
         (
             {"algorithm": {"name": "rankboost", "n_rounds": True}},
             "invalid_parameter",
-            "an integer, got True",
+            "an integer or None, got True",
         ),
         (
             {"algorithm": {"name": "rankboost", "weak_ranker": "forest"}},
