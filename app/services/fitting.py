@@ -220,13 +220,13 @@ class Bench:
     def _fit(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
         scope = scope_of(part)
         trial = self.data.trial(scope)
-        told.tell(PREPARING, rows=trial.n_learnt)
+        rows = part.get("rows", 1.0)
+        learning = trial if rows == 1.0 else _bipartite(trial).thinned(rows, self.spec["seed"])
+        told.tell(PREPARING, rows=learning.n_learnt)
         if shares := part.get("shares"):
             ranker, seconds, notes = _join(part["members"], shares, trial)
         else:
             callback = _ends_in(told.step, part.get("limit"))
-            rows = part.get("rows", 1.0)
-            learning = trial if rows == 1.0 else _bipartite(trial).thinned(rows, self.spec["seed"])
             ranker, seconds, notes = _fit(part["members"], learning, callback)
         told.tell(MEASURING)
         if scope is SERVED:
