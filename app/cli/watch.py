@@ -209,11 +209,11 @@ def leaderboard(job: Job) -> Table | None:
     rows = (job["progress"] or {}).get("leaderboard")
     if not rows:
         return None
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for heading in (_metric(job["objective"]), "trial", "rows", "seconds"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("algorithm", no_wrap=True)
-    table.add_column("parameters", no_wrap=True, overflow="ellipsis")
+    table.add_column("parameters", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in rows:
         table.add_row(
             f"{row['value']:.4f}",

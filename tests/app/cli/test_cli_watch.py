@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from pydantic import SecretStr
+from rich.console import Console
 
 from app.cli.watch import leaderboard, status
 from app.db.tables import JobState
@@ -189,6 +191,17 @@ def test_the_clock_goes_on_between_what_is_told() -> None:
     assert status(job, 30.0).startswith("32 s, 0 s left")
     assert status(shown() | {"state": "queued", "progress": None}) == "queued"
     assert status(shown(fraction=0.25, detail="line 10")) == "running, line 10, 25%"
+
+
+def test_long_parameters_leave_room_for_the_rest() -> None:
+    long = ROW | {"parameters": {f"parameter_{k}": k for k in range(9)}}
+    console = Console(width=80, file=io.StringIO())
+    console.print(leaderboard(shown(leaderboard=[long])))
+    assert isinstance(console.file, io.StringIO)
+    heading, row = console.file.getvalue().splitlines()
+    assert heading.split()[-4:] == ["rows", "seconds", "algorithm", "parameters"]
+    assert row.split()[:5] == ["0.8765", "3", "90", "1.2", "rankboost"]
+    assert row.endswith("…")
 
 
 def test_parameters_that_all_rows_share_are_not_repeated() -> None:
