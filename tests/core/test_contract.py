@@ -224,8 +224,12 @@ def test_weight_k_is_k_rows(algorithm):
     skip_where_places_count(algorithm)
     X, y = make_table(n=900)
     weight = np.random.default_rng(0).integers(0, 4, len(X))
-    weighted = make(algorithm, max_bins=32).fit(X, y, sample_weight=weight)
-    repeated = make(algorithm, max_bins=32).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    known = {
+        "max_bins": 32,
+        "n_rounds": 100,
+    }  # rounds that are chosen hold rows out by their places
+    weighted = make(algorithm, **known).fit(X, y, sample_weight=weight)
+    repeated = make(algorithm, **known).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert weighted.decision_function(X) == pytest.approx(repeated.decision_function(X), abs=1e-9)
 
 
