@@ -287,7 +287,7 @@ class Converter:
     def _label(self, rows: Rows, name: str) -> pa.Array:
         pair = self.pairs[name]
         text = as_text(rows.batch.column(name), self._missing)
-        if self._rest:
+        if self._rest and len(pair) == 2:
             codes = pc.cast(pc.equal(text, pair[1]), pa.int32())
         else:
             codes = pc.index_in(text, pa.array(pair, pa.string()))

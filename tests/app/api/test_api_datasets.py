@@ -103,10 +103,14 @@ def test_a_form(
     [
         ("age,left\n1,yes\n2,no\n", {"label": "gone"}, ["label column", "gone", "age"]),
         ("age,left\n1,yes\n2,yes\n", {}, ["yes"]),
-        ("age,left\n1,yes\n2,no\n3,maybe\n", {}, ["maybe"]),
+        ("age,left\n1,yes\n2,no\n3,maybe\n", {"strict": "true"}, ["maybe"]),
         ("age,left\n1,yes\n2,no\n", {"positive": "perhaps"}, ["perhaps"]),
         ("age,left\n", {}, ["row"]),
-        ("age,town,left\n1,Ulm,yes\n2,Bo\0nn,no\n", {}, ["town", "3", "NUL"]),
+        (
+            "age,town,left\n1,Ulm,yes\n2,Bo\0nn,no\n",
+            {"strict": "true"},
+            ["town", "3", "NUL"],
+        ),
         ("age,left\n1,yes\n2,no\n", {"drop": "age"}, ["feature"]),
         ("age,left\n1,yes\n2,no\n", {"categorical": "town"}, ["town", "not in the table"]),
         ("age,left\n1,yes\n2\n", {}, ["header has 2", "3"]),
@@ -127,6 +131,48 @@ def test_a_bad_table_is_invalid_and_says_why(
     answer = client.post("/v1/jobs", json=body)
     assert (answer.status_code, answer.json()["code"]) == (409, "dataset_not_ready")
     assert client.get(f"/v1/datasets/{dataset_id}/preview").status_code == 409
+
+
+def test_what_is_taken_for_missing_is_told(service: Service, client: httpx.Client) -> None:
+    text = "age,left\n" + "".join(f"{i},{'yes' if i % 2 else 'no'}\n" for i in range(40))
+    dataset_id = service.upload(client, text + "n/k,yes\n41,\n")
+    dataset = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (dataset["status"], dataset["rows"], dataset["strict"]) == ("ready", 41, False)
+    warnings = [(w["code"], w["column"], w["line"], w["count"]) for w in dataset["warnings"]]
+    assert warnings == [
+        ("values_taken_for_missing", "age", 42, 1),
+        ("rows_without_label", "left", 43, 1),
+    ]
+    assert (
+        client.get(f"/v1/datasets/{dataset_id}/profile").json()["warnings"] == dataset["warnings"]
+    )
+    strict = service.upload(client, text + "n/k,yes\n", strict="true")
+    assert client.get(f"/v1/datasets/{strict}").json()["errors"][0]["line"] == 42
+    numeric = service.upload(client, "age,left\nx,yes\ny,no\n3,no\n", numeric="age")
+    (warning,) = client.get(f"/v1/datasets/{numeric}").json()["warnings"]
+    assert (warning["count"], warning["parameter"]) == (2, "strict")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"strict": "yes"}, "strict must be true or false, got 'yes'"),
+        ({"numeric": ","}, "numeric must name columns"),
+        ({"numeric": "age", "categorical": "age"}, "each role needs a column of its own"),
+        ({"numeric": "age", "drop": "age"}, "each role needs a column of its own"),
+    ],
+)
+def test_strict_and_numeric_that_make_no_sense(
+    client: httpx.Client, fields: dict[str, str], words: str
+) -> None:
+    answer = client.post(
+        "/v1/datasets",
+        params=fields,
+        content="age,left\n1,yes\n",
+        headers={"Content-Type": "text/csv"},
+    )
+    assert answer.status_code == 422
+    assert words in answer.json()["detail"]
 
 
 def test_checking_only(service: Service, client: httpx.Client) -> None:
