@@ -194,7 +194,8 @@ def _refuse_invalid(
         said = {**fields, **suggested}
         if said.get("name") == path.name.split(".")[0]:
             del said["name"]  # which it is anyway
-        strict = ["--strict"] if said.pop("strict", None) else []
+        # A strict caller has a third value of the label refused, whichever is positive.
+        strict = ["--strict"] if said.pop("strict", None) and "positive" not in suggested else []
         options = [word for field, value in said.items() for word in (f"--{field}", value)] + strict
         lines += ["try:", "  " + shlex.join(["rankwright", "upload", str(path), *options])]
     raise ClientError("\n".join(lines))

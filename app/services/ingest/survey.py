@@ -4,7 +4,7 @@ A column that by itself ranks the label nearly perfectly has mostly seen it: an 
 does one that is missing for one class only. And rows that are equal but for their label set a bound on what any ranker
 can do. Such things are for people to judge; the profile points at them.
 
-Memory is bounded whatever the table: a column is looked at in up to half a million rows, drawn once for all columns,
+Memory is bounded whatever the table: a column is looked at in up to 131,072 rows, drawn once for all columns,
 and of the rows' hashes only a share is kept once there are too many.
 """
 
@@ -33,7 +33,7 @@ Callback = Callable[[], object]
 LEAK = 0.99
 """A column whose AUC alone, or its mirror image, reaches this is pointed at."""
 
-MOST_ROWS = 1 << 19
+MOST_ROWS = 1 << 17
 _MOST_AT_ONCE = 2
 _SHRINKAGE = 10.0  # rows of the average kind that a category's share is mixed with
 _SEED = 0

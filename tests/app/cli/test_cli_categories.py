@@ -82,3 +82,17 @@ def test_columns_are_declared(run: Run, tmp_path: Path) -> None:
     assert columns["workclass"]["missing"] > 10
     refused = run("upload", table, "--drop", "town", code=1)
     assert "'town' is not in the table" in refused.output
+
+
+def test_a_refused_label_comes_with_the_command_that_mends_it(run: Run, tmp_path: Path) -> None:
+    table = tmp_path / "my table.csv"
+    table.write_text("a,grade,y\n" + "".join(f"{i},{'ABC'[i % 3]},{i % 2}\n" for i in range(30)))
+    said = run("upload", table, "--label", "grad", "--missing", "none", code=1)
+    command = f"rankwright upload '{table}' --label grade --missing none"
+    assert command in said.output
+    assert "line None" not in said.output
+    said = run("upload", table, "--label", "grade", "--strict", code=1)
+    assert f"rankwright upload '{table}' --label grade --positive A\n" in said.output
+    said = run("upload", table, "--label", "grade", "--positive", "A")
+    assert "10 positive (grade = A)" in said.output
+    assert "column grade: 2 values other than 'A' count as negative (--positive)" in said.output
