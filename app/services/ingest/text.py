@@ -48,7 +48,11 @@ def encode(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     except pa.ArrowNotImplementedError as error:
         raise _no_text(column.type) from error
-    tidy = missing.tidy(spell(coded.dictionary)).dictionary_encode()
+    texts = missing.tidy(spell(coded.dictionary))
+    # A dictionary made here has each text once: where all are tidy there is no second one to be made.
+    if coded is not column and texts.equals(coded.dictionary):
+        return coded
+    tidy = texts.dictionary_encode()
     codes = tidy.indices.take(coded.indices.cast(pa.int32()))
     return pa.DictionaryArray.from_arrays(codes, tidy.dictionary)
 
