@@ -46,7 +46,7 @@ def client(small: Service) -> httpx.Client:
             {"algorithm": {"name": "rankboost", "n_rounds": "many"}},
             "invalid_parameter",
             "/algorithm/n_rounds",
-            ["n_rounds must be an integer, got 'many'"],
+            ["n_rounds must be an integer or None, got 'many'"],
         ),
         (
             {"algorithm": {"name": "rankboost", "learning_rate": {"a": []}}},

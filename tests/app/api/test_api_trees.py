@@ -48,11 +48,11 @@ def test_from_a_table_to_scores(service: Service, algorithm: dict[str, Any]) -> 
     ("algorithm", "detail"),
     [
         ({"name": "logitboost", "weak_ranker": "stump"}, "tree"),
-        ({"name": "logitboost", "max_leaves": 1000}, "256"),
+        ({"name": "logitboost", "max_leaves": 2000}, "1024"),
         ({"name": "rankboost", "weak_ranker": "tree", "subsample": 0}, "0"),
         (
-            {"name": "rankboost", "weak_ranker": "tree", "max_depth": 9, "max_leaves": None},
-            "at most 8",
+            {"name": "rankboost", "weak_ranker": "tree", "max_depth": 11, "max_leaves": None},
+            "at most 10",
         ),
         ({"name": "rankboost", "push": 2}, "push must be 1"),
     ],

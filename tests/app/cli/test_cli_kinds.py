@@ -89,7 +89,7 @@ def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
     assert "by tpr at FPR 0.2" in run(*searched, "--fpr", "0.2").stdout
     assert "not both" in run("train", dataset, "--fpr", "0.2", "--fpr-max", "0.2", code=2).stderr
     for wrong, words in (
-        ("n_rounds=3,x", "n_rounds must be an integer, got 'x'"),
+        ("n_rounds=3,x", "n_rounds must be an integer or None, got 'x'"),
         ("rounds=0.1,1", "has no parameter 'rounds'"),
         ("n_rounds=3,3", "must hold each value once, 3 comes again"),
         ("n_rounds=3..9", "n_rounds must be a valid list"),
