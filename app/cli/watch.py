@@ -92,8 +92,8 @@ def _can_keep(job: Job) -> bool:
 def _read_answer(words: str, answers: str) -> str:
     """One of the letters; no more input, or another Ctrl-C, is a no."""
     while True:
-        err.print(words, end="", markup=False)
         try:
+            err.print(words, end="", markup=False)
             line = sys.stdin.readline()
         except KeyboardInterrupt:
             line = ""
