@@ -25,9 +25,9 @@ from urllib.parse import urlencode
 from rich.console import Console
 
 from app.cli.api_client import ApiClient
-from app.cli.client import wait_for_model
 from app.cli.plots import terminal_plot
 from app.cli.report import curve_of
+from app.cli.watch import wait_for_model
 
 OUTPUT = Path("demo-output")
 WAIT_SECONDS = 5.0  # between two words on what is waited for

@@ -16,6 +16,8 @@ from .search import CandidateSearch, check_n_candidates, conclude, in_splits
 from .space import InvalidSpace, read_space
 
 ROUNDS = "n_rounds"
+USUAL_ROUNDS = 100
+"""The whole of the rounds where an algorithm chooses them itself."""
 
 
 class Rung(NamedTuple):
@@ -160,8 +162,8 @@ def _most_rounds(algorithm: str, path: Sequence[Any], parameters: Mapping[str, A
         raise InvalidParameter(
             f"resource must be 'rows' for {algorithm}, which has no path of {ROUNDS}, got 'rounds'"
         )
-    default = estimator().get_params(deep=False)[ROUNDS]
-    return int(max(path, default=parameters.get(ROUNDS, default)))
+    default = estimator().get_params(deep=False)[ROUNDS] or USUAL_ROUNDS
+    return int(max(path, default=parameters.get(ROUNDS) or default))
 
 
 def _best(

@@ -16,7 +16,17 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from test_artifact_fuzz import fuzz
 from test_artifact_refusals import json_values, load_or_refuse
 
-from core import AdaBoostMH, Logistic, LogitBoost, RankAverage, RankBoost, TreeRank, load, save
+from core import (
+    AdaBoostMH,
+    Logistic,
+    LogitBoost,
+    MartiRank,
+    RankAverage,
+    RankBoost,
+    TreeRank,
+    load,
+    save,
+)
 from core.ensemble.ranks import MOST_KNOTS, fit_ranks
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.interpretation import partial_dependence, permutation_importance
@@ -319,4 +329,4 @@ def test_a_stop_before_any_member_can_keep_a_thing_goes_through():
         raise StopFit
 
     with pytest.raises(StopFit):
-        RankAverage(members=[Logistic()]).fit(X, y, callback=stop)
+        RankAverage(members=[MartiRank()]).fit(X, y, callback=stop)

@@ -61,4 +61,4 @@ def test_what_a_fit_raises_reaches_the_caller():
 
 def test_great_tables_are_fitted_one_at_a_time():
     assert count_at_once(1_000, 30) == numba.get_num_threads()
-    assert count_at_once(1_000_000, 30) == 1
+    assert count_at_once(10_000_000, 30) == 1

@@ -113,6 +113,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
         "workdir": str(tmp_path),
     }
     asked = ("content_encoding", "labels", "item", "weight", "group", "categorical", "drop")
+    asked += ("numeric", "strict")
     payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
     process = FitProcess(threads=1)
     told = []
@@ -120,6 +121,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
         process.start_job({"kind": "none"}, None)  # it has its libraries then
         process.start_job(payload, 1 << 30)
         while (message := process.receive(100)) is not None and message["type"] != "result":
+            assert message["type"] != "error", message
             told.append(message)
     finally:
         process.kill()

@@ -100,6 +100,9 @@ def terminal(service: Service, *words: str, code: int) -> Iterator[Terminal]:
     command = [sys.executable, "-m", "app.cli", *words]
     pid, screen = pty.fork()
     if pid == 0:
+        signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # a shell ignores it in what it runs in the background
         os.execve(sys.executable, command, environment(service))
     try:
         yield Terminal(screen)
@@ -148,7 +151,8 @@ def test_a_second_ctrl_c_leaves_the_job_running(service: Service) -> None:
 
 def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> None:
     job_id, claim = search_under_way(service)
-    command = [sys.executable, "-m", "app.cli", "follow", job_id]
+    # A shell ignores the signal in what it runs in the background.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "app.cli", "follow", job_id]
     with subprocess.Popen(
         command,
         env=environment(service),

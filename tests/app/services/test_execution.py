@@ -52,17 +52,21 @@ def test_upload_becomes_ready(bench: Workbench) -> None:
         (
             "a,y\n1,0\n2,1\n3,2\n",
             {},
-            {"line": 4, "column": "y", "detail": "'2' is a third value of the label, beside '0' and '1'"},
+            {"line": 4, "column": "y", "suggestion": {"positive": "0"}, "detail":
+             "'2' is a third value of the label, beside '0' and '1'; "
+             "its values are '0', '1', '2': positive names one of them, and all others are negative then"},
         ),
         (
             "a,y\n1,0\n2,0\n",
             {},
-            {"column": "y", "detail": "the label 'y' must have two different values, got only the value '0' in 2 rows"},
+            {"column": "y", "suggestion": {"label": "a"}, "detail":
+             "the label 'y' must have two different values, got only the value '0' in 2 rows; likely labels are 'a'"},
         ),
         (
             "a,y\n1,0\n2,1\n",
             {"label": "z"},
-            {"column": "z", "detail": "the label column 'z' is not in the table; it has 'a', 'y'"},
+            {"column": "z", "suggestion": {"label": "y"}, "detail":
+             "the label column 'z' is not in the table; it has 'a', 'y'; likely labels are 'y', 'a'"},
         ),
     ],
 )  # fmt: skip
