@@ -96,18 +96,20 @@ class Bench:
         """How many tryouts run at once."""
         if self._payload["dataset_kind"] != "bipartite":
             return 1
-        n_rows, _, n_features = self.counts(None)
+        n_rows, _, n_features, _ = self.counts(None)
         return count_at_once(n_rows, n_features)
 
     def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
         """The rows that judge the candidates of a scope."""
         return _bipartite(self._inner_trial(scope, inner, split)).held_rows()
 
-    def counts(self, scope: Scope) -> tuple[int, int, int]:
-        """The rows that a scope has to learn from, those of its rarer class, and the features."""
+    def counts(self, scope: Scope) -> tuple[int, int, int, int]:
+        """The rows that a scope has to learn from, those of its rarer class, the features, and the categorical ones."""
         y = _bipartite(self.data.trial(scope)).train.y
         positives = int(np.count_nonzero(y))
-        return len(y), min(positives, len(y) - positives), len(self.names)
+        features = self._payload["table"]["features"]
+        categorical = sum(feature["type"] == "categorical" for feature in features)
+        return len(y), min(positives, len(y) - positives), len(features), categorical
 
     def run(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
         """Run one part, and tell of it.

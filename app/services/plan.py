@@ -89,8 +89,8 @@ class Rows(Protocol):
     def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
         """The held-out rows of an inner split of a scope."""
 
-    def counts(self, scope: Scope) -> tuple[int, int, int]:
-        """The rows that a scope has to learn from, those of its rarer class, and the features."""
+    def counts(self, scope: Scope) -> tuple[int, int, int, int]:
+        """The rows that a scope has to learn from, those of its rarer class, the features, and the categorical ones."""
 
 
 class Plan:

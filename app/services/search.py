@@ -92,12 +92,12 @@ def searches(spec: Mapping[str, Any]) -> bool:
 
 
 def planner_of(
-    spec: Mapping[str, Any], n_scopes: int, counts: Callable[[], tuple[int, int, int]]
+    spec: Mapping[str, Any], n_scopes: int, counts: Callable[[], tuple[int, int, int, int]]
 ) -> Planner | None:
     """Who decides in a scope of a job; None where there is nothing to decide.
 
     `auto` has its share of the budget for each of the scopes, and is told how many rows the scope has to learn from,
-    and of its rarer class, and how many features.
+    and of its rarer class, how many features, and how many of them are categorical.
     """
     algorithm = spec["algorithm"]
     if (budget := budget_of(spec, n_scopes)) is not None:
@@ -105,11 +105,12 @@ def planner_of(
         from core.selection import Auto
 
         objective = spec["objective"]
-        n_rows, n_rare, n_features = counts()
+        n_rows, n_rare, n_features, n_categorical = counts()
         return Auto(
             n_rows=n_rows,
             n_rare=n_rare,
             n_features=n_features,
+            has_categories=n_categorical > 0,
             budget_seconds=budget,
             at_once=count_at_once(n_rows, n_features),
             can_repeat=spec["validation"].get("time_column") is None,

@@ -24,6 +24,7 @@ from .portfolio import (
     change,
     others,
     seeded,
+    steps_beside,
 )
 from .race import FULL, PROBE, Race, advance, best_rounds, is_cut
 
@@ -61,7 +62,7 @@ FURTHER = 3.0
 PATH_SHARES = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 PATIENT_LEARNING, PATIENCE = 4.0, (20, 120)
 """Learning, and least and most rounds, without a gain before a fit ends."""
-LEAST_ROUNDS, MOST_UNTRIED, MOST_ROUNDS = 25, 400, 5_000
+LEAST_ROUNDS, MOST_UNTRIED, MOST_ROUNDS = 10, 400, 5_000
 ROUNDS_FORESEEN = 3
 """A fit may have so many times the rounds that are foreseen to fit in; its limit ends it."""
 FIRST_SHARE, FIRST_SHARE_FOLDS = 0.12, 0.2
@@ -73,7 +74,7 @@ PROMOTED_SHARE = 0.35
 MOST_TRIALS = 60
 SPENT = 0.93
 """Of the budget, what is planned for: the rest is for what cannot be foreseen."""
-OF_FORESEEN = 0.9
+OF_FORESEEN, UNFORESEEN = 0.9, 1.5
 LEAST_OF_WANTED = 0.6
 """Of the rounds that were best, what there must be time for in a last fit on all rows."""
 ROUNDS_WANTED, LEAST_COMPARED = 80, 20_000
@@ -94,6 +95,7 @@ class Auto:
     n_rare : int
         Those of the rarer class.
     n_features : int, default=1
+    has_categories : bool, default=False
     budget_seconds : float, default=60
         By the clock, from the start of the search to the end of the fits on all training rows.
     window : (float, float), default=(0, 1)
@@ -154,6 +156,7 @@ class Auto:
         n_rows: int,
         n_rare: int,
         n_features: int = 1,
+        has_categories: bool = False,
         budget_seconds: float = 60.0,
         window: tuple[float, float] = (0.0, 1.0),
         judge: Callable[[HeldOut, Floats], float] | None = None,
@@ -187,6 +190,7 @@ class Auto:
         self._to_all = 1.0 / learnt
         self._n_rows = n_rows * learnt
         self._n_features = n_features
+        self._has_categories = has_categories
         self._others = others(window)
         self.rungs = plan_rungs(n_rows * learnt, n_rare * learnt)
         self._others_share = OTHERS_SHARE_FEW if self.rungs == [1.0] else OTHERS_SHARE
@@ -333,7 +337,7 @@ class Auto:
         return self._ask(race, proposals, limit) or None
 
     def _beside(self, best: Contender, race: Race) -> Iterator[Contender]:
-        """Give trees of more and of fewer leaves than the best, coarse steps first, and then the other losses."""
+        """Give trees of more and of fewer leaves than the best, then the other losses, then one parameter changed."""
         place = LADDER.index(best.leaves)
         steps = (2, 4, -2, 1, -1) if self._n_rows >= VERY_MANY_ROWS else (2, -2, 1, -1)
         most = max(MOST_LEAVES_PER_ROW * self._n_rows, LADDER[1])
@@ -345,6 +349,10 @@ class Auto:
         for loss in LOSSES:
             contender = boosted(loss, best.leaves, self._n_rows)
             if not race.has(FULL, contender.name):
+                yield contender
+        known = {_key(c) for c in race.contenders if c.kind == BOOSTED}
+        for contender in steps_beside(best, categories=self._has_categories):
+            if _key(contender) not in known:
                 yield contender
 
     def _changes(self, trees: Sequence[Entry], race: Race) -> list[Contender]:
@@ -468,7 +476,9 @@ class Auto:
         more = min(ratio, FURTHER)
         members = []
         for member, entry in zip(chosen.members, entries, strict=True):
-            n_rounds = max(round(more * MORE_ROUNDS * best_rounds(entry.tried)), LEAST_ROUNDS)
+            # if there is more time than foreseen it is used: what there is not is cut off
+            wanted = MORE_ROUNDS * min(more * UNFORESEEN, FURTHER) * best_rounds(entry.tried)
+            n_rounds = max(round(wanted), LEAST_ROUNDS)
             rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[1])
             run = {"n_rounds": n_rounds, "learning_rate": rate}
             members.append(replace(member, parameters={**member.parameters, **run}))

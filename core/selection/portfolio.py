@@ -1,6 +1,6 @@
 """What `Auto` tries: boosted trees in many forms, and every family of the papers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,29 @@ def boosted(loss: str, leaves: int, n_rows: float) -> Contender:
     least = 5.0 if leaves <= 8 or n_rows < 3_000 else 20.0
     parameters = {**own, **_SAMPLED, "max_leaves": leaves, "min_samples_leaf": least}
     return Contender(f"{loss}, {leaves}", algorithm, parameters)
+
+
+def steps_beside(of: Contender, *, categories: bool) -> Iterator[Contender]:
+    """Give boosted trees that differ in one parameter, the changes that tell most first.
+
+    Parameters
+    ----------
+    of : Contender
+    categories : bool
+        Whether there are categorical features.
+    """
+    least = of.parameters["min_samples_leaf"]
+    steps: list[tuple[str, float]] = [("min_samples_leaf", max(least / 4.0, 1.0))]
+    if categories:
+        steps.append(("category_penalty", 0.0))
+    steps += [("max_features", 0.4), ("min_samples_leaf", min(least * 4.0, 200.0))]
+    if categories:
+        steps.append(("category_penalty", 1.0))
+    steps.append(("max_features", 1.0))
+    for name, value in steps:
+        if of.parameters.get(name) != value:
+            title = f"{of.name}, {name} {value:g}"
+            yield Contender(title, of.algorithm, {**of.parameters, name: value})
 
 
 def change(of: Contender, draw: np.random.Generator, name: str) -> Contender:

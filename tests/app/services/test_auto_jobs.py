@@ -104,8 +104,8 @@ def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
     class Rows:
         """Stands for the table: so many rows, and labels of the held-out ones."""
 
-        def counts(self, scope: Any) -> tuple[int, int, int]:
-            return len(train), int(table.y[train].sum()), 4
+        def counts(self, scope: Any) -> tuple[int, int, int, int]:
+            return len(train), int(table.y[train].sum()), 4, 0
 
         def held_out(self, scope: Any, inner: Any, split: int) -> HeldOut:
             return HeldOut(np.array([1, 0] * 20))
