@@ -12,7 +12,7 @@ from core.errors import InvalidParameter
 from core.ranker import Floats
 
 from .judging import Judge
-from .leaderboard import MORE_ROUNDS, MOST_BEHIND, Ending, Entry, enter, finish
+from .leaderboard import MORE_ROUNDS, MOST_BEHIND, SLOW_RATE, Ending, Entry, enter, finish
 from .planning import Chosen, HeldOut, Member, Standing, Tried, Tryout
 from .portfolio import (
     BOOSTED,
@@ -52,22 +52,22 @@ PROBE_ROUNDS, PROBE_CELLS, PROBE_SHARE = 10, 400_000, 0.2
 MANY_ROWS, VERY_MANY_ROWS = 8_000, 20_000
 """From here on trees of 31 leaves are the first, below those of 8; and from there on, greater ones are the next."""
 MOST_LEAVES_PER_ROW = 0.1
-RATE, RATES = 0.1, (0.03, 0.3)
+RATE, RATES = 0.1, (0.03, 0.4)
 LEARNING = 15.0
 """Rounds times learning rate that trees are taken to need before anything is known."""
 MORE_LEARNING = 1.4
 """So many times the learning that was best for one like it, a fit is given."""
-FURTHER = 3.0
+FURTHER = 4.0
 """A fit that its limit ended while it still gained is foreseen to want so many times as much."""
 PATH_SHARES = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 PATIENT_LEARNING, PATIENCE = 4.0, (20, 120)
 """Learning, and least and most rounds, without a gain before a fit ends."""
-LEAST_ROUNDS, MOST_UNTRIED, MOST_ROUNDS = 10, 400, 5_000
+LEAST_ROUNDS, MOST_UNTRIED, MOST_ROUNDS = 6, 400, 5_000
 ROUNDS_FORESEEN = 3
 """A fit may have so many times the rounds that are foreseen to fit in; its limit ends it."""
 FIRST_SHARE, FIRST_SHARE_FOLDS = 0.12, 0.2
 """Of the time left, what the first fits of boosted trees on all rows may take; and where there are folds."""
-EXPLORING_SHARE, LEAST_SHARE = 0.07, 0.01
+EXPLORING_SHARE, LEAST_SHARE = 0.08, 0.01
 """Of the budget, fits that run at once while the number of leaves is searched; and the least that is worth a fit."""
 PROMOTED_SHARE = 0.35
 """Of the time left, the best when they are tried again for longer."""
@@ -75,9 +75,12 @@ MOST_TRIALS = 60
 SPENT = 0.93
 """Of the budget, what is planned for: the rest is for what cannot be foreseen."""
 OF_FORESEEN, UNFORESEEN = 0.9, 1.5
-LEAST_OF_WANTED = 0.6
+LEAST_OF_WANTED = 0.35
 """Of the rounds that were best, what there must be time for in a last fit on all rows."""
-ROUNDS_WANTED, LEAST_COMPARED = 80, 20_000
+MOST_SLOWER, SLOW_RESERVED = 4.0, 0.35
+"""So many times the seconds of its tryout the last fit of the best is given for a lower learning rate, and at most so
+much of the budget."""
+ROUNDS_WANTED, LEAST_COMPARED = 25, 20_000
 """While the number of leaves is searched, a fit has so many rounds: where all rows take too long, on fewer of them; and
 rows of them at least."""
 RESERVED, RESERVED_CUT, MOST_RESERVED = 4, 2.0, 0.5
@@ -225,6 +228,9 @@ class Auto:
             last_fits = min(last_fits, MOST_RESERVED * self._budget)
         else:
             last_fits = max(seconds[0], sum(seconds) / self._at_once)
+            slower = _rate(entries[order[0]]) / SLOW_RATE
+            wanted = min(seconds[0] * min(slower, MOST_SLOWER), SLOW_RESERVED * self._budget)
+            last_fits = max(last_fits, wanted)
         trees = [entries[k] for k in order if entries[k].contender.kind == BOOSTED]
         return trees, last_fits
 
@@ -480,6 +486,10 @@ class Auto:
             wanted = MORE_ROUNDS * min(more * UNFORESEEN, FURTHER) * best_rounds(entry.tried)
             n_rounds = max(round(wanted), LEAST_ROUNDS)
             rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[1])
+            if more > 1.0:  # one half of it goes into more learning, the other into smaller steps
+                slower = max(ratio / more, 1.0) * math.sqrt(more)
+                n_rounds = round(n_rounds * max(ratio / more, 1.0))
+                rate = max(rate / slower, min(rate, SLOW_RATE))
             run = {"n_rounds": n_rounds, "learning_rate": rate}
             members.append(replace(member, parameters={**member.parameters, **run}))
         note = "the best still gained when its time was up: it is fitted with as many rounds as there is time for"
@@ -505,6 +515,11 @@ class Auto:
         return Tryout(
             contender.algorithm, parameters, path, share, split, True, limit, label, patience
         )
+
+
+def _rate(entry: Entry) -> float:
+    rate: float = entry.parameters.get("learning_rate", SLOW_RATE)
+    return rate
 
 
 def _again(contender: Contender, race: Race) -> Contender:

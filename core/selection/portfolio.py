@@ -129,7 +129,7 @@ def steps_beside(of: Contender, *, categories: bool) -> Iterator[Contender]:
     least = of.parameters["min_samples_leaf"]
     steps: list[tuple[str, float]] = [("min_samples_leaf", max(least / 4.0, 1.0))]
     if categories:
-        steps.append(("category_penalty", 0.0))
+        steps += [("category_penalty", 0.0), ("max_categories", 5000)]
     steps += [("max_features", 0.4), ("min_samples_leaf", min(least * 4.0, 200.0))]
     if categories:
         steps.append(("category_penalty", 1.0))
