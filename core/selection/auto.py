@@ -57,8 +57,8 @@ LEARNING = 15.0
 """Rounds times learning rate that trees are taken to need before anything is known."""
 MORE_LEARNING = 1.4
 """So many times the learning that was best for one like it, a fit is given."""
-FURTHER = 4.0
-"""A fit that its limit ended while it still gained is foreseen to want so many times as much."""
+FURTHER, FURTHER_FOLDS = 4.0, 1.5
+"""A fit that its limit ended while it still gained is foreseen to want so many times as much; and where rows are few."""
 PATH_SHARES = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 PATIENT_LEARNING, PATIENCE = 4.0, (20, 120)
 """Learning, and least and most rounds, without a gain before a fit ends."""
@@ -479,11 +479,12 @@ class Auto:
             tried = entries[0].tried[0].tryout.rows
             rows = min(max(ratio, tried), 1.0)
             ratio = min(max(ratio, LEAST_OF_WANTED * tried) / rows, 1.0)
-        more = min(ratio, FURTHER)
+        further = FURTHER if len(self._splits) == 1 else FURTHER_FOLDS
+        more = min(ratio, further)
         members = []
         for member, entry in zip(chosen.members, entries, strict=True):
             # if there is more time than foreseen it is used: what there is not is cut off
-            wanted = MORE_ROUNDS * min(more * UNFORESEEN, FURTHER) * best_rounds(entry.tried)
+            wanted = MORE_ROUNDS * min(more * UNFORESEEN, further) * best_rounds(entry.tried)
             n_rounds = max(round(wanted), LEAST_ROUNDS)
             rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[1])
             if more > 1.0:  # one half of it goes into more learning, the other into smaller steps

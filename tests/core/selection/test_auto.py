@@ -270,7 +270,9 @@ def test_one_that_is_far_ahead_is_alone():
 def test_an_average_that_the_best_alone_beats_is_not_taken(monkeypatch):
     monkeypatch.setattr("core.selection.leaderboard.MOST_BEHIND", 100.0)  # whatever is worse stays
     monkeypatch.setattr("core.selection.leaderboard.Verdict.weight", lambda verdict, k: 1.0)
-    chosen, _ = World(lambda t: 1.5 if t.algorithm == "martirank" else 0.8).run(planner(60.0))
+    chosen, _ = World(lambda t: 1.5 if t.algorithm == "martirank" else 0.8, price=1e-9).run(
+        planner(60.0)
+    )
     assert [member.algorithm for member in chosen.members] == ["martirank"]
     assert (chosen.candidates[0].algorithm, chosen.candidates[0].state) == ("rank_average", "left")
     assert [row.algorithm for row in chosen.candidates if row.state == "chosen"] == ["martirank"]
