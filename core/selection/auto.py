@@ -58,7 +58,7 @@ LEARNING = 15.0
 MORE_LEARNING = 1.4
 """So many times the learning that was best for one like it, a fit is given."""
 FURTHER, FURTHER_FOLDS = 4.0, 1.5
-"""A fit that its limit ended while it still gained is foreseen to want so many times as much; and where rows are few."""
+"""A fit that its limit ended while it still gained is foreseen to want so many times as much; and with folds."""
 PATH_SHARES = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 PATIENT_LEARNING, PATIENCE = 4.0, (20, 120)
 """Learning, and least and most rounds, without a gain before a fit ends."""
