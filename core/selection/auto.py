@@ -13,7 +13,7 @@ from core.ranker import Floats
 
 from .judging import Judge
 from .leaderboard import MORE_ROUNDS, MOST_BEHIND, SLOW_RATE, Ending, Entry, enter, finish
-from .planning import Chosen, HeldOut, Member, Standing, Tried, Tryout
+from .planning import CHOOSE_NOW, Chosen, HeldOut, Member, Standing, Tried, Tryout
 from .portfolio import (
     BOOSTED,
     DRAWN,
@@ -201,7 +201,9 @@ class Auto:
     def next(
         self, tried: Sequence[Tried], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Tryout] | Chosen:
-        """See `Planner.next`. With `elapsed` beyond the budget the search ends with what it has."""
+        """See `Planner.next`. With `elapsed` beyond the budget the search ends with what it has time for; with
+        `CHOOSE_NOW` with the best of what it has.
+        """
         race = Race(tried, self._others)
         left = SPENT * self._budget - elapsed
         if not tried and left > 0.0:
@@ -212,7 +214,7 @@ class Auto:
             self._first(race, left)
             or self._screen(race, held, search_left, elapsed)
             or self._explore(race, trees, left, search_left)
-            or self._end(race, held, left)
+            or self._end(race, held, left, now=elapsed >= CHOOSE_NOW)
         )
 
     def _rank(self, race: Race, held: Sequence[HeldOut]) -> tuple[list[Entry], float]:
@@ -442,7 +444,7 @@ class Auto:
             seconds *= MORE_ROUNDS * best_rounds(entry.tried) / max(fitted, 1.0)
         return self._to_all * (setup + seconds)
 
-    def _end(self, race: Race, held: Sequence[HeldOut], left: float) -> Chosen:
+    def _end(self, race: Race, held: Sequence[HeldOut], left: float, *, now: bool) -> Chosen:
         """Choose the members."""
         untried = not race.names(FULL) or race.ran_out(FULL)
         if untried and not race.finished(FULL):
@@ -465,9 +467,10 @@ class Auto:
             self.n_repeats,
             foreseen,
             waiting,
+            now,
         )
         chosen, entries = finish(race, held, ending)
-        return self._go_further(chosen, entries, left)
+        return chosen if now else self._go_further(chosen, entries, left)
 
     def _go_further(self, chosen: Chosen, entries: Sequence[Entry], left: float) -> Chosen:
         """Fit the last fits to the time where rounds, or rows, were too few for what was tried."""

@@ -50,6 +50,8 @@ class Ending:
         What the last fit of one is foreseen to take.
     waiting : frozenset of str
         Contenders that were to go on to all rows.
+    now : bool
+        The search was asked to end: the best alone is chosen, as it was tried, whatever time is left.
     """
 
     judge: Judge
@@ -59,6 +61,7 @@ class Ending:
     n_repeats: int
     seconds: "Callable[[Entry], float]"
     waiting: frozenset[str]
+    now: bool = False
 
     @property
     def work(self) -> float:
@@ -158,7 +161,7 @@ def finish(race: Race, held: Sequence[HeldOut], ending: Ending) -> tuple[Chosen,
         for k in members
     ]
     chosen = single
-    if not all(entries[k].may_gain for k in members):
+    if not (ending.now or all(entries[k].may_gain for k in members)):
         kinds = [entries[k].contender.kind for k in members]
         slower, seconds = _slow_down(single, kinds, seconds, ending)
         chosen = _reseed(slower, seconds, ending.work)
@@ -208,15 +211,17 @@ class Verdict(NamedTuple):
 def _judge(entries: Sequence[Entry], field: Field, ending: Ending) -> Verdict:
     seconds = [ending.seconds(entry) for entry in entries]
     order = np.argsort(-field.worth(), kind="stable").tolist()
-    in_time = [k for k in order if seconds[k] <= ending.left]
-    best = in_time[0] if in_time else int(np.argmin(seconds))
+    in_time = [k for k in order if ending.now or seconds[k] <= ending.left]
+    # boosted trees keep what they have when the time is up
+    trees = [k for k in order if entries[k].contender.kind == BOOSTED]
+    best = in_time[0] if in_time else min(trees or order, key=lambda k: seconds[k])
     behind = [field.behind(k, best) for k in range(len(entries))]
     as_good = [best, *(k for k in order if k != best and behind[k] <= MOST_BEHIND)]
     members: list[int] = []
     left = ending.work
     # where the best still gained, the time is better spent on more rounds
     most = ending.at_once if entries[best].may_gain else MOST_MEMBERS
-    for k in as_good:
+    for k in as_good[:1] if ending.now else as_good:
         fits = seconds[k] <= min(left, ending.left)
         if not members or (fits and len(members) < most):
             members.append(k)
