@@ -208,8 +208,9 @@ def test_a_search_that_is_ended_ends_with_the_best_it_has():
         chosen = planner(60.0).next(tried[:n], [HeldOut(Y)], float("inf"))
         assert isinstance(chosen, Chosen)
         assert len(chosen.members) == 1
-        judged = {row.reason: row.value for row in chosen.candidates if row.rows == 1.0}
-        assert judged.get("the best alone") == max(judged.values(), default=None)
+        judged = [row for row in chosen.candidates if row.rows == 1.0]
+        (best,) = [row.value for row in judged if row.state == "chosen"]
+        assert best == max(row.value for row in judged)
     assert isinstance(planner(60.0).next([], [HeldOut(Y)], float("inf")), Chosen)
 
 
