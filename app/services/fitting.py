@@ -104,12 +104,12 @@ class Bench:
         return _bipartite(self._inner_trial(scope, inner, split)).held_rows()
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """The rows that a scope has to learn from, those of its rarer class, the features, and the categorical ones."""
-        y = _bipartite(self.data.trial(scope)).train.y
+        """The rows that a scope has to learn from, those of its rarer class, features, most categories of one."""
+        train = _bipartite(self.data.trial(scope)).train
+        y = train.y
         positives = int(np.count_nonzero(y))
-        features = self._payload["table"]["features"]
-        categorical = sum(feature["type"] == "categorical" for feature in features)
-        return len(y), min(positives, len(y) - positives), len(features), categorical
+        most = max((len(texts or ()) for texts in train.categories), default=0)
+        return len(y), min(positives, len(y) - positives), len(train.categories), most
 
     def run(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
         """Run one part, and tell of it.

@@ -97,7 +97,7 @@ def planner_of(
     """Who decides in a scope of a job; None where there is nothing to decide.
 
     `auto` has its share of the budget for each of the scopes, and is told how many rows the scope has to learn from,
-    and of its rarer class, how many features, and how many of them are categorical.
+    and of its rarer class, how many features, and how many categories one has at most.
     """
     algorithm = spec["algorithm"]
     if (budget := budget_of(spec, n_scopes)) is not None:
@@ -105,12 +105,12 @@ def planner_of(
         from core.selection import Auto
 
         objective = spec["objective"]
-        n_rows, n_rare, n_features, n_categorical = counts()
+        n_rows, n_rare, n_features, most_categories = counts()
         return Auto(
             n_rows=n_rows,
             n_rare=n_rare,
             n_features=n_features,
-            has_categories=n_categorical > 0,
+            most_categories=most_categories,
             budget_seconds=budget,
             at_once=count_at_once(n_rows, n_features),
             can_repeat=spec["validation"].get("time_column") is None,

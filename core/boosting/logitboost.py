@@ -17,6 +17,7 @@ from .options import (
 from .tree.options import (
     CATEGORY_PENALTY,
     MAX_CATEGORIES,
+    TARGET_ENCODING,
     CategoryPenalty,
     MaxCategories,
     MaxDepth,
@@ -24,6 +25,7 @@ from .tree.options import (
     MaxLeaves,
     MinSamplesLeaf,
     Subsample,
+    TargetEncoding,
     check_shape,
 )
 from .tree.rules import LogisticRule
@@ -90,6 +92,7 @@ class LogitBoost(Booster):
         max_features: MaxFeaturesOrChosen = None,
         category_penalty: CategoryPenalty = CATEGORY_PENALTY,
         max_categories: MaxCategories = MAX_CATEGORIES,
+        target_encoding: TargetEncoding = TARGET_ENCODING,
         max_bins: MaxBins = 255,
         smoothing: Annotated[
             float,
@@ -111,6 +114,7 @@ class LogitBoost(Booster):
         self.max_features = max_features
         self.category_penalty = category_penalty
         self.max_categories = max_categories
+        self.target_encoding = target_encoding
         self.max_bins = max_bins
         self.smoothing = smoothing
         self.early_stopping_rounds = early_stopping_rounds

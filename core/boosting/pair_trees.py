@@ -122,6 +122,8 @@ def start_trees(
     items = np.concatenate([better, worse]).astype(np.int64)
     is_better = np.arange(len(items)) < len(better)
     listed = _ListedRule(rule, pairs, items)
+    # An item's classes are its roles in pairs: no share of positives that others could be judged by.
+    booster = booster._with(target_encoding=None)
     return KINDS["tree"].start(
         booster, listed, X[pairs.rows[items]], is_better, np.ones(len(items))
     )

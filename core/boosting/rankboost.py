@@ -15,6 +15,7 @@ from .rules import RankingRule
 from .tree.options import (
     CATEGORY_PENALTY,
     MAX_CATEGORIES,
+    TARGET_ENCODING,
     CategoryPenalty,
     LeafForm,
     MaxCategories,
@@ -24,6 +25,7 @@ from .tree.options import (
     MinSamplesLeaf,
     Push,
     Subsample,
+    TargetEncoding,
     check_shape,
 )
 from .tree.rules import RankingTreeRule
@@ -123,6 +125,7 @@ class RankBoost(PairBooster):
         max_features: MaxFeaturesOrChosen = None,
         category_penalty: CategoryPenalty = CATEGORY_PENALTY,
         max_categories: MaxCategories = MAX_CATEGORIES,
+        target_encoding: TargetEncoding = TARGET_ENCODING,
         push: Push = 1.0,
         early_stopping_rounds: EarlyStoppingRounds = None,
         validation_fraction: ValidationFraction = 0.2,
@@ -141,6 +144,7 @@ class RankBoost(PairBooster):
         self.max_features = max_features
         self.category_penalty = category_penalty
         self.max_categories = max_categories
+        self.target_encoding = target_encoding
         self.push = push
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction

@@ -98,7 +98,8 @@ class Auto:
     n_rare : int
         Those of the rarer class.
     n_features : int, default=1
-    has_categories : bool, default=False
+    most_categories : int, default=0
+        Of a feature; 0 where there are only numbers.
     budget_seconds : float, default=60
         By the clock, from the start of the search to the end of the fits on all training rows.
     window : (float, float), default=(0, 1)
@@ -159,7 +160,7 @@ class Auto:
         n_rows: int,
         n_rare: int,
         n_features: int = 1,
-        has_categories: bool = False,
+        most_categories: int = 0,
         budget_seconds: float = 60.0,
         window: tuple[float, float] = (0.0, 1.0),
         judge: Callable[[HeldOut, Floats], float] | None = None,
@@ -193,7 +194,7 @@ class Auto:
         self._to_all = 1.0 / learnt
         self._n_rows = n_rows * learnt
         self._n_features = n_features
-        self._has_categories = has_categories
+        self._most_categories = most_categories
         self._others = others(window)
         self.rungs = plan_rungs(n_rows * learnt, n_rare * learnt)
         self._others_share = OTHERS_SHARE_FEW if self.rungs == [1.0] else OTHERS_SHARE
@@ -359,7 +360,7 @@ class Auto:
             if not race.has(FULL, contender.name):
                 yield contender
         known = {_key(c) for c in race.contenders if c.kind == BOOSTED}
-        for contender in steps_beside(best, categories=self._has_categories):
+        for contender in steps_beside(best, most_categories=self._most_categories):
             if _key(contender) not in known:
                 yield contender
 

@@ -179,7 +179,7 @@ def auto_ranker(
         n_rows=n_rows,
         n_rare=min(n_positive, n_rows - n_positive),
         n_features=rows.matrix.shape[1],
-        has_categories=any(rows.categories),
+        most_categories=max((len(known or ()) for known in rows.categories), default=0),
         budget_seconds=budget_seconds,
         window=window,
         at_once=count_at_once(*rows.matrix.shape),

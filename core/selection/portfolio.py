@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from core.boosting.tree.options import MAX_CATEGORIES, TARGET_ENCODING
 from core.errors import InvalidParameter
 from core.parameters import check_values
 from core.registry import ALGORITHMS
@@ -15,6 +16,8 @@ STUMP_ROUNDS = (10, 25, 50, 100, 200)
 
 BOOSTED = "boosted trees"
 LINEAR, STUMPS = "linear", "boosted stumps"
+
+MISSING = object()  # None is a value
 
 DRAWN = "draw "
 """How the names of drawn changes begin."""
@@ -117,26 +120,31 @@ def boosted(loss: str, leaves: int, n_rows: float) -> Contender:
     return Contender(f"{loss}, {leaves}", algorithm, parameters)
 
 
-def steps_beside(of: Contender, *, categories: bool) -> Iterator[Contender]:
+def steps_beside(of: Contender, *, most_categories: int) -> Iterator[Contender]:
     """Give boosted trees that differ in one parameter, the changes that tell most first.
 
     Parameters
     ----------
     of : Contender
-    categories : bool
-        Whether there are categorical features.
+    most_categories : int
+        Of a feature; 0 where there are only numbers.
     """
     least = of.parameters["min_samples_leaf"]
-    steps: list[tuple[str, float]] = [("min_samples_leaf", max(least / 4.0, 1.0))]
-    if categories:
-        steps += [("category_penalty", 0.0), ("max_categories", 5000)]
+    steps: list[tuple[str, Any]] = []
+    if most_categories > TARGET_ENCODING:
+        steps.append(("target_encoding", None))
+        if most_categories > MAX_CATEGORIES and "target_encoding" in of.parameters:
+            steps.append(("max_categories", 5000))
+    steps.append(("min_samples_leaf", max(least / 4.0, 1.0)))
+    if most_categories:
+        steps.append(("category_penalty", 0.0))
     steps += [("max_features", 0.4), ("min_samples_leaf", min(least * 4.0, 200.0))]
-    if categories:
+    if most_categories:
         steps.append(("category_penalty", 1.0))
     steps.append(("max_features", 1.0))
     for name, value in steps:
-        if of.parameters.get(name) != value:
-            title = f"{of.name}, {name} {value:g}"
+        if of.parameters.get(name, MISSING) != value:
+            title = f"{of.name}, {name} {value}"
             yield Contender(title, of.algorithm, {**of.parameters, name: value})
 
 

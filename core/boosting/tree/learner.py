@@ -21,6 +21,7 @@ from .layout import Integers
 from .losses import Loss
 from .options import CATEGORY_PENALTY, MAX_CATEGORIES
 from .passes import Passes
+from .target_encoding import encode
 from .tree_sum import SPLITS, TreeSum
 from .workspace import BY_SIDES
 
@@ -37,6 +38,7 @@ class Shape(NamedTuple):
     random_state: int
     category_penalty: float = CATEGORY_PENALTY
     max_categories: int = MAX_CATEGORIES
+    target_encoding: int | None = None
 
     @classmethod
     def of(cls, booster: object) -> "Shape":
@@ -117,7 +119,12 @@ class TreeLearner(Resumable):
         self._n_categories = n_categories
         self._bins: Bins
         most = shape.max_bins, shape.max_categories
-        self._bins, table = code_table(X, rows, n_positives, weight, most, n_categories)
+        seed = shape.random_state
+        encoded = encode(X, positive, weight, n_categories, shape.target_encoding, seed)
+        self._bins, table = code_table(
+            encoded.X, rows, n_positives, weight, most, encoded.n_categories
+        )
+        self._encoded = encoded._replace(X=np.empty((0, 0)))
         weight = take_weights(weight, rows)
         self._shape = shape
         team = Team(X.size)
@@ -152,13 +159,7 @@ class TreeLearner(Resumable):
         if not len(splits.cuts):
             return None
         leaves = loss.best_step(splits)
-        return Tree(
-            self._with_thresholds(splits),
-            [self._members(*split) for split in zip(*splits, strict=True)],
-            leaves.values,
-            leaves.weights,
-            self._n_categories,
-        )
+        return Tree(*self._with_features(splits), leaves.values, leaves.weights, self._n_categories)
 
     def update(self, found: Tree, alpha: float) -> None:
         """Let f grow by alpha h, and reweigh the rows."""
@@ -176,24 +177,28 @@ class TreeLearner(Resumable):
         features[draw.permutation(n_features)[:n_drawn]] = True
         return features
 
-    def _members(self, cut: Integers, sides: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_] | None:
-        """Give the categories above a cut; those that no row has count with the missing."""
-        bins = self._bins.category_bins[cut[1]]
-        if cut[2] != BY_SIDES or bins is None:
-            return None
-        members: npt.NDArray[np.bool_] = np.where(bins >= 0, sides[bins], cut[3]).astype(np.bool_)
-        return members
-
-    def _with_thresholds(self, splits: Splits) -> npt.NDArray[np.void]:
-        """Turn cuts between codes into thresholds of the features."""
-        leaf, feature, cut, missing_above = splits.cuts.T
+    def _with_features(
+        self, splits: Splits
+    ) -> tuple[npt.NDArray[np.void], list[npt.NDArray[np.bool_] | None]]:
+        """Turn cuts between codes into thresholds of features, or categories above."""
+        leaf, column, cut, missing_above = splits.cuts.T
+        has_missing = self._bins.has_missing[column]
         turned = np.empty(len(leaf), dtype=SPLITS)
-        turned["leaf"], turned["feature"] = leaf, feature
-        turned["threshold"] = [
-            self._bins.edges[j][c] if c >= 0 else (math.nan if c == BY_SIDES else -math.inf)
-            for j, c in zip(feature.tolist(), cut.tolist(), strict=True)
-        ]
+        turned["leaf"], turned["feature"] = leaf, self._encoded.feature[column]
         turned["set"] = NO_SET
         turned["missing_above"] = missing_above
-        turned["speaks_of_missing"] = self._bins.has_missing[feature]
-        return turned
+        turned["speaks_of_missing"] = has_missing
+        members: list[npt.NDArray[np.bool_] | None] = []
+        for s, (j, c) in enumerate(zip(column.tolist(), cut.tolist(), strict=True)):
+            bins = self._bins.category_bins[j]
+            threshold = self._bins.edges[j][c] if c >= 0 else -math.inf
+            held = None
+            if c == BY_SIDES and bins is not None:
+                # those that no row has count with the missing
+                held = np.where(bins >= 0, splits.sides[s][bins], missing_above[s]).astype(np.bool_)
+            elif self._encoded.numbers[j] is not None:
+                side = bool(missing_above[s]) if has_missing[s] else None
+                held, turned["missing_above"][s] = self._encoded.above(j, threshold, side)
+            turned["threshold"][s] = threshold if held is None else math.nan
+            members.append(held)
+        return turned, members

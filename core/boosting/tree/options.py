@@ -76,6 +76,15 @@ MaxCategories = Annotated[
         "than 5 rows are pooled, and the rarest beyond this number."
     ),
 ]
+TargetEncoding = Annotated[
+    int | None,
+    Ge(1),
+    Le(MAX_BINS),
+    Doc(
+        "Trees: features of more categories than this are asked by the share of positives among a category's "
+        "rows, and by the number of its rows, not by sets of categories. None: no feature, as for preferences."
+    ),
+]
 LeafForm = Annotated[
     Literal["closed", "newton"],
     Doc(
@@ -95,6 +104,7 @@ Push = Annotated[
 # Chosen on real tables with up to 7,500 words a column.
 CATEGORY_PENALTY = 0.5
 MAX_CATEGORIES = 1000
+TARGET_ENCODING = 255
 
 LEVELS = MAX_LEAVES.bit_length() - 1
 

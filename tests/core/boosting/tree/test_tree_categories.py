@@ -119,7 +119,9 @@ def test_two_categories_are_as_good_as_two_numbers():
 def test_colours_are_found_and_names_are_not(make):
     table, y = make_table(1000)
     table["name"] = [f"n{k}" for k in range(1000)]
-    ranker = make(n_rounds=10, max_bins=1000, category_penalty=1.0).fit(table, y)
+    ranker = make(n_rounds=10, max_bins=1000, category_penalty=1.0, target_encoding=None).fit(
+        table, y
+    )
     counts = np.bincount(ranker.get_state()[0]["split_feature"], minlength=4)
     assert counts[3] <= 1  # a category of one row is too light, but where rows come to weigh much
     assert counts[1] >= 10
@@ -152,7 +154,7 @@ def test_more_words_than_bins_are_told_apart_where_they_have_rows(make):
     y = rng.random(len(word)) < share[word]
     n_told = {}
     for most in (1000, 300, 255):
-        ranker = make(n_rounds=20, max_categories=most).fit(table, y)
+        ranker = make(n_rounds=20, max_categories=most, target_encoding=None).fit(table, y)
         scores = ranker.decision_function(fresh)
         assert len({*scores[400:]}) == 1  # of one row each: pooled
         pooled = scores[:400] == scores[400]
@@ -169,6 +171,8 @@ def test_more_words_than_bins_are_told_apart_where_they_have_rows(make):
         ({"max_categories": 1}, "max_categories must be at least 2, got 1"),
         ({"max_categories": 65_536}, "max_categories must be at most 65535, got 65536"),
         ({"max_categories": "all"}, "max_categories must be an integer, got 'all'"),
+        ({"target_encoding": 0}, "target_encoding must be at least 1, got 0"),
+        ({"target_encoding": "all"}, "target_encoding must be an integer or None, got 'all'"),
         ({"category_penalty": -0.1}, "category_penalty must be at least 0, got -0.1"),
         ({"category_penalty": 11.0}, "category_penalty must be at most 10, got 11.0"),
         ({"category_penalty": None}, "category_penalty must be a finite number, got None"),
