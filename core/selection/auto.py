@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from core.boosting.tree.options import TARGET_ENCODING
 from core.errors import InvalidParameter
 from core.ranker import Floats
 
@@ -195,6 +196,7 @@ class Auto:
         self._n_rows = n_rows * learnt
         self._n_features = n_features
         self._most_categories = most_categories
+        self._many_categories = most_categories > TARGET_ENCODING
         self._others = others(window)
         self.rungs = plan_rungs(n_rows * learnt, n_rare * learnt)
         self._others_share = OTHERS_SHARE_FEW if self.rungs == [1.0] else OTHERS_SHARE
@@ -246,9 +248,17 @@ class Auto:
         )
 
     def _first(self, race: Race, left: float) -> Sequence[Tryout] | Chosen | None:
-        """Ask for two losses on all rows; or say that there is no time to try, and which fit there is time for."""
-        losses = list(LOSSES)[: max(self._at_once, 1)][:2]
-        first = [boosted(loss, self._base_leaves, self._n_rows) for loss in losses]
+        """Ask for two fits on all rows; or say that there is no time to try, and which fit there is time for.
+
+        Two losses; where a feature has many categories, two ways with them, which differ by more.
+        """
+        ways = [(loss, True) for loss in LOSSES]
+        if self._many_categories:
+            ways.insert(1, (ways[0][0], False))
+        first = [
+            boosted(loss, self._base_leaves, self._n_rows, encoded=encoded)
+            for loss, encoded in ways[: min(self._at_once, 2)]
+        ]
         todo = [c for c in first if not race.has(FULL, c.name)]
         if not todo:
             return None
@@ -346,19 +356,26 @@ class Auto:
         return self._ask(race, proposals, limit) or None
 
     def _beside(self, best: Contender, race: Race) -> Iterator[Contender]:
-        """Give trees of more and of fewer leaves than the best, then the other losses, then one parameter changed."""
+        """Give what to try beside the best.
+
+        The other way with many categories, trees of more and of fewer leaves, the other losses, one parameter changed.
+        """
         place = LADDER.index(best.leaves)
         steps = (2, 4, -2, 1, -1) if self._n_rows >= VERY_MANY_ROWS else (2, -2, 1, -1)
         most = max(MOST_LEAVES_PER_ROW * self._n_rows, LADDER[1])
+        others = []
+        if self._many_categories:
+            loss = next(iter(LOSSES))
+            others.append(boosted(loss, self._base_leaves, self._n_rows, encoded=False))
         for step in steps:
             if 0 <= place + step < len(LADDER) and LADDER[place + step] <= most:
-                contender = boosted(best.loss, LADDER[place + step], self._n_rows)
-                if not race.has(FULL, contender.name):
-                    yield contender
-        for loss in LOSSES:
-            contender = boosted(loss, best.leaves, self._n_rows)
-            if not race.has(FULL, contender.name):
-                yield contender
+                leaves = LADDER[place + step]
+                others.append(boosted(best.loss, leaves, self._n_rows, encoded=best.encoded))
+        ways = [(loss, best.encoded) for loss in LOSSES]
+        if self._many_categories:
+            ways.append((best.loss, not best.encoded))
+        others += [boosted(loss, best.leaves, self._n_rows, encoded=way) for loss, way in ways]
+        yield from (contender for contender in others if not race.has(FULL, contender.name))
         known = {_key(c) for c in race.contenders if c.kind == BOOSTED}
         for contender in steps_beside(best, most_categories=self._most_categories):
             if _key(contender) not in known:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from core.boosting.tree.options import MAX_CATEGORIES, TARGET_ENCODING
+from core.boosting.tree.options import MAX_CATEGORIES
 from core.errors import InvalidParameter
 from core.parameters import check_values
 from core.registry import ALGORITHMS
@@ -16,8 +16,6 @@ STUMP_ROUNDS = (10, 25, 50, 100, 200)
 
 BOOSTED = "boosted trees"
 LINEAR, STUMPS = "linear", "boosted stumps"
-
-MISSING = object()  # None is a value
 
 DRAWN = "draw "
 """How the names of drawn changes begin."""
@@ -65,6 +63,11 @@ class Contender:
             and own.get("leaf") == (self.parameters.get("leaf") if "leaf" in own else None)
         )
 
+    @property
+    def encoded(self) -> bool:
+        """Of boosted trees, whether features of many categories are asked by numbers."""
+        return "target_encoding" not in self.parameters
+
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "logistic loss": ("logitboost", {}),
@@ -103,7 +106,7 @@ _OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
 )
 
 
-def boosted(loss: str, leaves: int, n_rows: float) -> Contender:
+def boosted(loss: str, leaves: int, n_rows: float, *, encoded: bool = True) -> Contender:
     """Give boosted trees of a size.
 
     Parameters
@@ -113,11 +116,15 @@ def boosted(loss: str, leaves: int, n_rows: float) -> Contender:
     leaves : int
     n_rows : float
         That it learns from; where they are few, a leaf may have fewer.
+    encoded : bool, default=True
+        Whether features of many categories are asked by numbers (`target_encoding`), not by sets.
     """
     algorithm, own = LOSSES[loss]
     least = 5.0 if leaves <= 8 or n_rows < 3_000 else 20.0
     parameters = {**own, **_SAMPLED, "max_leaves": leaves, "min_samples_leaf": least}
-    return Contender(f"{loss}, {leaves}", algorithm, parameters)
+    if encoded:
+        return Contender(f"{loss}, {leaves}", algorithm, parameters)
+    return Contender(f"{loss}, {leaves}, sets", algorithm, {**parameters, "target_encoding": None})
 
 
 def steps_beside(of: Contender, *, most_categories: int) -> Iterator[Contender]:
@@ -130,11 +137,9 @@ def steps_beside(of: Contender, *, most_categories: int) -> Iterator[Contender]:
         Of a feature; 0 where there are only numbers.
     """
     least = of.parameters["min_samples_leaf"]
-    steps: list[tuple[str, Any]] = []
-    if most_categories > TARGET_ENCODING:
-        steps.append(("target_encoding", None))
-        if most_categories > MAX_CATEGORIES and "target_encoding" in of.parameters:
-            steps.append(("max_categories", 5000))
+    steps: list[tuple[str, float]] = []
+    if most_categories > MAX_CATEGORIES and not of.encoded:
+        steps.append(("max_categories", 5000))
     steps.append(("min_samples_leaf", max(least / 4.0, 1.0)))
     if most_categories:
         steps.append(("category_penalty", 0.0))
@@ -143,8 +148,8 @@ def steps_beside(of: Contender, *, most_categories: int) -> Iterator[Contender]:
         steps.append(("category_penalty", 1.0))
     steps.append(("max_features", 1.0))
     for name, value in steps:
-        if of.parameters.get(name, MISSING) != value:
-            title = f"{of.name}, {name} {value}"
+        if of.parameters.get(name) != value:
+            title = f"{of.name}, {name} {value:g}"
             yield Contender(title, of.algorithm, {**of.parameters, name: value})
 
 
