@@ -19,6 +19,7 @@ from .portfolio import (
     BOOSTED,
     DRAWN,
     LADDER,
+    LINEAR,
     LOSSES,
     Contender,
     boosted,
@@ -34,9 +35,9 @@ FEW_ROWS, FEW_RARE = 5_000, 400
 FOLDS = 5
 REPEATS = ((60, 4), (150, 3), (300, 2))
 """(rows of the rarer class, repeats of the folds) up to so many."""
-MOST_FOLDED_CELLS, MOST_REPEATED_CELLS = 5_000_000, 300_000
+MOST_FOLDED_CELLS, REPEATED_CELLS = 5_000_000, 300_000
 TIME_FOR_REPEAT = 8.0
-"""Seconds of the budget for each repeat."""
+"""Seconds of the budget for each repeat, of so many cells; of more cells more."""
 FRACTION, MOST_HELD = 0.2, 50_000
 """Of the rows, held out where one split is enough; and at most so many."""
 
@@ -180,7 +181,7 @@ class Auto:
         few = n_rows < FEW_ROWS or (n_rare < FEW_RARE and cells <= MOST_FOLDED_CELLS)
         self.n_splits = FOLDS if few else 1
         self.n_repeats = 1
-        in_time = int(self._budget / TIME_FOR_REPEAT) if cells <= MOST_REPEATED_CELLS else 1
+        in_time = int(self._budget / (TIME_FOR_REPEAT * max(cells / REPEATED_CELLS, 1.0)))
         if few and can_repeat and in_time > 1:
             self.n_repeats = min(
                 next((times for most, times in REPEATS if n_rare <= most), 1), in_time
@@ -228,7 +229,7 @@ class Auto:
         order = np.argsort(-field.worth(), kind="stable").tolist()
         as_good = [k for k in order if field.behind(k, order[0]) <= MOST_BEHIND]
         seconds = [self._final_seconds(entries[k]) for k in as_good[:RESERVED]]
-        if entries[order[0]].may_gain:
+        if entries[order[0]].may_gain and len(self._splits) == 1:
             last_fits = RESERVED_CUT * max(seconds[: self._at_once])
             last_fits = min(last_fits, MOST_RESERVED * self._budget)
         else:
@@ -261,11 +262,20 @@ class Auto:
         ]
         todo = [c for c in first if not race.has(FULL, c.name)]
         if not todo:
-            return None
+            return self._first_of_few(race, left)
         limit = (FIRST_SHARE if len(self._splits) == 1 else FIRST_SHARE_FOLDS) * left
         if self._affordable(race, self._base_leaves, limit, len(todo)) < LEAST_ROUNDS:
             return self._untried(race, left) if not race.finished(FULL) else None
         return self._ask(race, todo, limit)
+
+    def _first_of_few(self, race: Race, left: float) -> list[Tryout] | None:
+        """Ask for logistic regression on all splits where rows are few: on one of them chance would choose."""
+        linear = self._others[0]
+        if self.rungs != [1.0] or race.has(FULL, linear.name):
+            return None
+        share = FIRST_SHARE if len(self._splits) == 1 else FIRST_SHARE_FOLDS
+        limit = share * left * self._at_once / len(self._splits)
+        return [self._tryout(linear, FULL, self._share(race), limit, k) for k in self._splits]
 
     def _untried(self, race: Race, left: float) -> Chosen:
         """Choose boosted trees untried, with as many rounds as there is time for."""
@@ -460,6 +470,9 @@ class Auto:
         if entry.contender.kind == BOOSTED:
             fitted = float(np.mean([one.fitted for one in entry.tried]))
             seconds *= MORE_ROUNDS * best_rounds(entry.tried) / max(fitted, 1.0)
+        elif entry.contender.kind == LINEAR and entry.contender.path:
+            # each cost was a fit; the one that is left may be the longest
+            return self._to_all * (setup + seconds) * min(2.0 / len(entry.contender.path), 1.0)
         return self._to_all * (setup + seconds)
 
     def _end(self, race: Race, held: Sequence[HeldOut], left: float, *, now: bool) -> Chosen:

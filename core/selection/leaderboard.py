@@ -28,6 +28,8 @@ SLOW_RATE, OF_WORK = 0.04, 0.85
 """Learning rate to which the last fits go down where there is time; and the share of the time that they may take."""
 MORE_ROUNDS = 1.1
 """All rows are more than the inner training rows, and carry so many more rounds."""
+LEAST_OF_FIT = 0.5
+"""Of the seconds of a last fit, what there must be for one that keeps what it has when it is stopped."""
 ROUNDS = "n_rounds"
 
 
@@ -211,7 +213,12 @@ class Verdict(NamedTuple):
 def _judge(entries: Sequence[Entry], field: Field, ending: Ending) -> Verdict:
     seconds = [ending.seconds(entry) for entry in entries]
     order = np.argsort(-field.worth(), kind="stable").tolist()
-    in_time = [k for k in order if ending.now or seconds[k] <= ending.left]
+    # what keeps what it has when it is stopped may be short of time
+    needed = [
+        s * (LEAST_OF_FIT if ALGORITHMS[e.contender.algorithm].keeps_when_stopped else 1.0)
+        for e, s in zip(entries, seconds, strict=True)
+    ]
+    in_time = [k for k in order if ending.now or needed[k] <= ending.left]
     # boosted trees keep what they have when the time is up
     trees = [k for k in order if entries[k].contender.kind == BOOSTED]
     best = in_time[0] if in_time else min(trees or order, key=lambda k: seconds[k])
@@ -219,8 +226,10 @@ def _judge(entries: Sequence[Entry], field: Field, ending: Ending) -> Verdict:
     as_good = [best, *(k for k in order if k != best and behind[k] <= MOST_BEHIND)]
     members: list[int] = []
     left = ending.work
-    # where the best still gained, the time is better spent on more rounds
-    most = ending.at_once if entries[best].may_gain else MOST_MEMBERS
+    # where the best still gained, the time is better spent on more rounds; where folds judge, rows are few and
+    # several members are steadier
+    alone = entries[best].may_gain and len(entries[best].tried) == 1
+    most = ending.at_once if alone else MOST_MEMBERS
     for k in as_good[:1] if ending.now else as_good:
         fits = seconds[k] <= min(left, ending.left)
         if not members or (fits and len(members) < most):
