@@ -480,7 +480,7 @@ class Auto:
         untried = not race.names(FULL) or race.ran_out(FULL)
         if untried and not race.finished(FULL):
             return self._untried(race, left)
-        alive, stage, _ = self._screened(race, held)
+        alive, _, _ = self._screened(race, held)
 
         def foreseen(entry: Entry) -> float:
             """Seconds of the last fit at least: boosted trees may have fewer rows, or rounds, than wanted."""
@@ -489,7 +489,7 @@ class Auto:
                 seconds * entry.tried[0].tryout.rows / self._to_all if entry.may_gain else seconds
             )
 
-        waiting = frozenset(c.name for c in alive if stage == FULL and not race.has(FULL, c.name))
+        waiting = frozenset(c.name for c in alive if not race.has(FULL, c.name))
         ending = Ending(
             self._judge,
             self._objective,

@@ -400,7 +400,7 @@ def _fill(row: Standing, entry: Entry, field: Field, k: int, best: int) -> Stand
 def _why(stage: str, entry: Entry, waiting: bool) -> str:
     share = entry.tried[0].tryout.rows
     if waiting:
-        return f"was to go on from {stage}, but there was no time for it on all rows"
+        return f"there was no time to try it beyond {stage}, with {share:.3g} of the rows"
     if entry.contender.kind == BOOSTED:
         return "others were better"
     return (
