@@ -1,8 +1,8 @@
 """Categorical columns of a leaf: their bins in the order of their share of positives, and the best cut.
 
 A share is believed as far as chance does not explain it (`core.scan.categories`), and only of a bin that
-holds the mass of a leaf, here, in this node: the others go with the missing. So an identifier, with
-a row or two a bin, can never be told apart.
+holds the mass of a leaf, here, in this node: the others go with the missing. Where chance explains all,
+bins are not cut from each other, only from the missing and the small ones.
 """
 
 import numba
@@ -11,7 +11,7 @@ import numpy as np
 from core.kernel import kernel
 from core.scan import MISSING, N_CODES
 from core.scan.by_row import COLUMNS
-from core.scan.categories import order_bins
+from core.scan.categories import SAME_SHARE, order_bins
 
 # Gains, in shares of P N, that differ by less than this are equal but for rounding.
 TIE = 1e-11
@@ -80,12 +80,18 @@ def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: i
     rest_n = max(total_n - ordered_n, 0.0) / classes[1]
     all_p, all_n = rest_p + mixed_p, rest_n + mixed_n
     slack = TIE * all_p * all_n
+    n_apart = n_ordered
+    if n_ordered > 0:
+        last = n_ordered - 1
+        lowest = mixed[0, 0] / (mixed[0, 0] + mixed[1, 0])
+        if mixed[0, last] / (mixed[0, last] + mixed[1, last]) - lowest <= SAME_SHARE:
+            n_apart = 1
     way[0] = -1.0
     way[4] = rest
     for side in range(2 if rest > 0.0 else 1):
         p, n = all_p - (1 - side) * rest_p, all_n - (1 - side) * rest_n
         above = mass + side * rest
-        for cut in range(-1, n_ordered - 1):
+        for cut in range(-1, n_apart - 1):
             if cut >= 0:
                 p -= mixed[0, cut]
                 n -= mixed[1, cut]

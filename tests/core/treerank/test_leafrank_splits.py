@@ -13,15 +13,15 @@ from core.treerank.splitting import Sample
 from core.treerank.tree import Rules
 
 
-def grow_cuts(rows, limits, shape, taken=None, n_threads_worth=0):
+def grow_cuts(rows, limits, shape, taken=None, n_threads_worth=0, count=np.inf):
     sample = Sample(*rows)
     table = code(sample, 255)
     taken = np.ones(len(rows.positive), bool) if taken is None else taken
     places = np.flatnonzero(taken[table.order])
     weight = sample.weight[table.order]
-    # each row stands for so many that the share of each category is believed as it is
-    count = np.full(len(weight), np.inf)
-    division = LeafRank(table, places, weight, count, shape, Team(n_threads_worth))
+    # by default each row stands for so many that the share of each category is believed as it is
+    counts = np.full(len(weight), count)
+    division = LeafRank(table, places, weight, counts, shape, Team(n_threads_worth))
     return grow(division, limits, ignore)
 
 
@@ -50,6 +50,75 @@ def test_categories_equal_brute_force_over_all_sets(seed):
     leaves, gain = treerank(rows, 2, 1, 2, 2.0)
     assert tree.auc == pytest.approx(0.5 + 0.5 * gain, abs=1e-12)
     assert [mask.tolist() for mask in leaf_masks(tree, rows)] == [mask.tolist() for mask in leaves]
+
+
+def believed_gains(rows, least):
+    """Of every set of categories the gain of its believed masses; none where chance explains the shares."""
+    mass = np.array([rows.positive, ~rows.positive]) * 1.0
+    mass /= mass.sum(axis=1, keepdims=True)
+    masses_of = np.array([mass[:, rows.X[:, 0] == c].sum(axis=1) for c in np.unique(rows.X[:, 0])])
+    size, share = masses_of.sum(axis=1), 0.5
+    chance = (mass**2).sum() * share**3  # of a unit of mass: s (1 - s) ((1 - s) / m + s / n)
+    excess = ((masses_of[:, 0] - share * size) ** 2).sum() - chance * size.sum()
+    if excess <= 0.0:
+        return {}
+    belief = (size * excess / (size * excess + chance * (size**2).sum()))[:, None]
+    mixed = belief * masses_of + (1.0 - belief) * share * size[:, None]
+    n_rows = np.bincount(rows.X[:, 0].astype(int))
+    sets = (np.array(list(np.binary_repr(k, len(size)))) == "1" for k in range(2 ** len(size)))
+    all_p, all_n = mixed.sum(axis=0)
+    return {
+        tuple(chosen): abs(mixed[chosen, 0].sum() * all_n - mixed[chosen, 1].sum() * all_p)
+        for chosen in sets
+        if min(n_rows[chosen].sum(), n_rows[~chosen].sum()) >= least
+    }
+
+
+def test_a_set_is_the_best_of_what_is_believed_and_there_is_none_where_nothing_is():
+    chosen = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        rows = make_rows(80)._replace(
+            X=rng.integers(0, 5, (80, 1)).astype(float),
+            positive=rng.random(80) < 0.5,
+            weight=np.ones(80),
+            n_categories=np.array([5]),
+        )
+        tree = grow_cuts(rows, Limits(1, None, 2.0), Shape(1, 2, 2.0), count=1.0)
+        gains = believed_gains(rows, 2.0)
+        chosen.append(tree.n_leaves == 2)
+        assert chosen[-1] == bool(gains)
+        if chosen[-1]:
+            above = tuple(tree.rules.is_above(0, np.arange(5.0)).tolist())
+            assert gains[above] == pytest.approx(max(gains.values()), rel=1e-9)
+    assert 20 < sum(chosen) < 80
+
+
+def test_an_identifier_never_splits():
+    for n, seed in ((60, 0), (200, 1)):
+        rng = np.random.default_rng(seed)
+        rows = make_rows(n)._replace(
+            X=np.arange(n, dtype=float)[:, None],
+            positive=rng.random(n) < 0.4,
+            weight=np.ones(n),
+            n_categories=np.array([n]),
+        )
+        for shape in (Shape(1, 2, 1.0), Shape(3, 8, 1.0)):
+            assert grow_cuts(rows, Limits(6, None, 1.0), shape, count=1.0).n_leaves == 1
+
+
+def test_what_is_not_believed_may_still_be_missing():
+    rng = np.random.default_rng(0)
+    town = np.arange(200.0)
+    positive = rng.random(200) < 0.5
+    town[positive & (rng.random(200) < 0.8)] = np.nan
+    rows = make_rows(200)._replace(
+        X=town[:, None], positive=positive, weight=np.ones(200), n_categories=np.array([200])
+    )
+    tree = grow_cuts(rows, Limits(6, None, 1.0), Shape(1, 2, 1.0), count=1.0)
+    assert tree.n_leaves == 2
+    known = tree.find_leaves(np.ascontiguousarray(rows.X)) == 1
+    assert known.tolist() == (~np.isnan(town)).tolist()
 
 
 def test_kernel_and_rules_one_by_one_agree():
