@@ -50,11 +50,16 @@ def window_of(objective: Mapping[str, Any]) -> Window:
 
 
 def value_of(y: Any, scores: Floats, weight: Floats | None, objective: Mapping[str, Any]) -> float:
-    """What scores are worth by the objective: their AUC, the partial AUC in its window, or the TPR at its FPR."""
-    from core.metrics import partial_auc, tpr_at_fpr
+    """What scores are worth by the objective: their AUC, the partial AUC in its window, or the TPR of its cut.
+
+    That cut is the best one of at most its FPR, as a model is served with: between two cuts the curve has heights
+    that none reaches.
+    """
+    from core.metrics import operating_point, partial_auc
 
     if objective["metric"] == "tpr":
-        return tpr_at_fpr(y, scores, float(objective["fpr"]), sample_weight=weight)
+        fpr = float(objective["fpr"])
+        return operating_point(y, scores, fpr=fpr, sample_weight=weight).tpr.value
     return partial_auc(y, scores, *window_of(objective), sample_weight=weight)
 
 

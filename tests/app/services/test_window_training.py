@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.db.tables import JobState
 from app.errors import Invalid
 from app.services import models
-from app.services.objectives import TPR_WINDOW_START
+from app.services.objectives import TPR_WINDOW_START, value_of
 from core import PAUCBoost, artifact
 
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}
@@ -43,6 +44,17 @@ def test_a_rate_is_trained_for_by_a_window_that_ends_there(bench: Workbench) -> 
     assert (model.parameters["fpr_min"], model.parameters["fpr_max"]) == window
     assert model.objective == RATE
     assert model.optimised_for == {"metric": "pauc", "fpr_min": window[0], "fpr_max": window[1]}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_worth_what_their_best_plain_cut_catches(weighted: bool) -> None:
+    counts = np.array([90, 10, 30, 70])  # positives at 2 and at 0, negatives at 2 and at 0
+    y, scores = np.array([1, 1, 0, 0]), np.array([2.0, 0.0, 2.0, 0.0])
+    rows = np.arange(4) if weighted else np.repeat(np.arange(4), counts)
+    weight = counts.astype(float) if weighted else None
+    # .1 lies below the first cut's FPR of .3: the curve's height there, .3, is that of a cut drawn by lot
+    for fpr, worth in ((0.1, 0.0), (0.29, 0.0), (0.3, 0.9), (0.99, 0.9), (1.0, 1.0)):
+        assert value_of(y[rows], scores[rows], weight, RATE | {"fpr": fpr}) == worth
 
 
 @on_both
