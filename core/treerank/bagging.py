@@ -21,6 +21,7 @@ from .leafrank import FeatureDraw, LeafRank, Shape
 from .preorder import Integers
 from .splitting import Sample
 from .tree import Tree, read_nodes
+from .walking import PIECE_ROWS
 
 
 class Grown(NamedTuple):
@@ -73,10 +74,19 @@ class Bag:
             )
             tree = grow(division, limits, ignore)
             unseen = self._rows[times == 0]
-            return Grown(tree, unseen, tree.find_leaves(self._X[unseen]))
+            leaf = np.empty(len(unseen), dtype=np.int64)
+            for start in range(0, len(unseen), PIECE_ROWS):  # each copied for its tree
+                piece = slice(start, start + PIECE_ROWS)
+                leaf[piece] = tree.find_leaves(self._X[unseen[piece]])
+            return Grown(tree, unseen, leaf)
 
         n_cells = table.n_rows * table.n_features * len(numbers)
-        pool = ThreadPoolExecutor(numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1)
+        n_threads = numba.get_num_threads()
+        at_once = min(n_threads, len(numbers)) if n_cells >= PARALLEL_CELLS else 1
+        # A new thread of numba's default would start as many for each tree, whatever the caller is set to.
+        pool = ThreadPoolExecutor(
+            at_once, initializer=numba.set_num_threads, initargs=(n_threads // at_once,)
+        )
         try:
             yield from pool.map(grow_one, numbers)
         finally:  # also when a callback has stopped the fit

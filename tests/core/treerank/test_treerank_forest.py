@@ -8,7 +8,9 @@ import pytest
 from core import TreeRank, TreeRankForest, load, save
 from core.errors import ArtifactError
 from core.metrics import auc
+from core.treerank import bagging
 from core.treerank.leafrank import FeatureDraw
+from core.treerank.tree import Tree
 
 
 def make_table(n, seed, d=8):
@@ -160,3 +162,29 @@ def test_a_callback_stops_the_fit_and_the_threads():
 
     with pytest.raises(Cancelled):
         TreeRankForest().fit(X, y, callback=cancel)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_threads_that_grow_trees_share_those_of_the_fit(monkeypatch, most):
+    """A thread of numba's default would start as many again in each tree, also where a caller allows one alone."""
+    most = min(most, numba.config.NUMBA_NUM_THREADS)
+    monkeypatch.setattr(bagging, "PARALLEL_CELLS", 0)
+    seen = []
+    find_leaves = Tree.find_leaves
+
+    def watched(tree, X):
+        seen.append((numba.get_num_threads(), len(X)))
+        return find_leaves(tree, X)
+
+    monkeypatch.setattr(Tree, "find_leaves", watched)
+    X, y = make_table(60_000, 0, d=3)
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(most)
+        TreeRankForest(n_trees=2, max_depth=2).fit(X, y)
+    finally:
+        numba.set_num_threads(before)
+    threads, lengths = zip(*seen, strict=True)
+    assert set(threads) == {1}
+    assert sum(lengths) > 0.7 * len(X)  # two trees leave 37 % of the rows out, each
+    assert max(lengths) <= 1 << 14  # of which no copy is made at once
