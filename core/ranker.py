@@ -118,6 +118,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             A parameter breaks its rule.
         InvalidData
             X, y or sample_weight break one of the rules above.
+
+        Notes
+        -----
+        What draws rows (forests, subsamples, `SampledMartiRank`, rows held out) draws a row of weight k whole, or
+        leaves it out whole: there k rows are another draw.
         """
         self._fit(*self._take_rows(X, y, sample_weight), callback or ignore)
         return self

@@ -57,11 +57,11 @@ class ClassifierLearner(EstimatorLearner):
         self._seed = seed
         self._round = 0
 
-    def _fit(self, d: Floats) -> Stack:
+    def _fit(self, weight: Floats) -> Stack:
         draw = np.random.SeedSequence([self._seed, self._round]).generate_state(1)
         self._round += 1
         return fit_classifier(
-            self._name, self._X, self._positive, d, self._n_categories, int(draw[0])
+            self._name, self._X, self._positive, weight, self._n_categories, int(draw[0])
         )
 
     def collect(self, path: Path) -> "ClassifierSum":

@@ -12,7 +12,7 @@ from core.checkpoint import Resumable
 from core.classifiers import Stack, fit_estimator
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Floats
-from core.scan import TwoSided, two_sided, youden_threshold
+from core.scan import TwoSided, count_rows, two_sided, youden_threshold
 from core.table import Categories
 
 from .ensemble import Ensemble
@@ -95,6 +95,7 @@ class EstimatorLearner(Resumable):
         self._X = X
         self._positive = positive
         self._sign = np.where(positive, -1.0, 1.0)
+        self._n_rows = float(count_rows(weight).sum())
         self._log_weights = np.log(weight)  # of the rows, as f grows: none underflows
         self._h = np.empty(len(positive))
 
@@ -112,7 +113,7 @@ class EstimatorLearner(Resumable):
         """Fit the estimator to the present weights, half of all on each class, and cut it."""
         log_f = np.where(self._positive, self.log_f_plus, self.log_f_minus)
         d = 0.5 * np.exp(self._log_weights - log_f)
-        fitted = self._fit(d)
+        fitted = self._fit(d * self._n_rows)
         scores = scores_of(fitted, self._X)
         cut = youden_threshold(scores, self._positive, d)
         if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:
@@ -121,9 +122,9 @@ class EstimatorLearner(Resumable):
         self._h = np.where(scores > cut.value, h.above, h.below)
         return CutEstimator(fitted, cut.value, h)
 
-    def _fit(self, d: Floats) -> Any:
-        """Fit a weak ranker to rows of these weights."""
-        return fit_estimator(self._template, self._X, self._positive, d, "weak ranker")
+    def _fit(self, weight: Floats) -> Any:
+        """Fit a weak ranker to rows of these weights, whose sum is the number of rows."""
+        return fit_estimator(self._template, self._X, self._positive, weight, "weak ranker")
 
     def update(self, found: CutEstimator, alpha: float) -> None:
         """Let f grow by alpha h; `found` is what `scan` gave last."""

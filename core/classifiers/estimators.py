@@ -22,7 +22,7 @@ def fit_estimator(
     X : ndarray of shape (n_rows, n_features), float64
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
-        Not all 0.
+        In rows, not all 0.
     role : str
         What it is used as, for the error's words.
 
@@ -37,8 +37,7 @@ def fit_estimator(
     """
     estimator = clone(template)
     try:
-        # The mean weight is 1, as estimators with a penalty expect.
-        estimator.fit(X, positive.astype(np.int64), sample_weight=weight / weight.mean())
+        estimator.fit(X, positive.astype(np.int64), sample_weight=weight)
     except ValueError as error:
         raise InvalidData(
             f"the {role} {type(estimator).__name__} refused its rows: {error}"

@@ -35,7 +35,7 @@ class TrainingRows(NamedTuple):
         Weighted mean and standard deviation of each column's present values; 1 for a constant one.
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
-        Of mean 1, as penalties expect.
+        In rows: the penalty of a linear classifier is beside their sum.
     n_categories : ndarray of shape (n_features,), int64
     seed : int
     """
@@ -68,7 +68,8 @@ def fit_classifier(
     positive : ndarray of shape (n_rows,), bool
         Both classes are there.
     weight : ndarray of shape (n_rows,), float64
-        Above 0; only their ratios count.
+        Above 0, in rows: a linear classifier fits rows of weight k as it fits k rows, beside its penalty. To a
+        forest, which draws rows, only their ratios count.
     n_categories : ndarray of shape (n_features,), int64
     seed : int
         From 0 to 2³² - 1; only the forest draws.
@@ -87,7 +88,7 @@ def fit_classifier(
         center,
         scale,
         positive,
-        weight / weight.mean(),
+        weight,
         n_categories,
         seed,
     )

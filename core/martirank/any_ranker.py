@@ -12,7 +12,7 @@ from core.arrays import check_array
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import youden_threshold
+from core.scan import count_rows, youden_threshold
 from core.table import Categories
 
 from .node import LEAST_EDGE, LEAST_SHARE, NODE, Mass, alike, check_nodes, describe_node, split
@@ -220,6 +220,7 @@ def grow(
     X : ndarray of shape (n_rows, n_features), float64
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
+        Weak rankers take a row of weight k for k rows, and one that is at a node in part for a part of a row.
     n_layers : int
     told : callable (layer, nodes of the layer) -> None
         Called after each layer, counted from 1.
@@ -228,6 +229,7 @@ def grow(
     -------
     AnyProgram
     """
+    weight = count_rows(weight)
     total = Mass(float(weight[positive].sum()), float(weight[~positive].sum()))
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
     number = np.full(len(nodes), -1, dtype=np.int64)
@@ -261,7 +263,8 @@ def _grow_node(
     if min(share) <= LEAST_SHARE:
         return alike(1.0 if share.positive > share.negative else 0.0, share), False
     there = mass > LEAST_PRESENCE * mass.max()
-    balanced = mass[there] / np.where(positive[there], here.positive, here.negative)
+    half = 0.5 * sum(here)
+    balanced = mass[there] * half / np.where(positive[there], here.positive, here.negative)
     labels = positive[there]
     if labels.all() or not labels.any():
         return alike(0.5, share), False

@@ -20,6 +20,7 @@ from core.classifiers import (
 )
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.ranker import Arrays, Floats
+from core.scan.categories import count_rows
 
 from .preorder import Booleans, Integers
 from .splitting import Cell, Sample, Split
@@ -49,6 +50,12 @@ def cost_weights(sample: Sample, cell: Cell) -> Floats:
     return np.asarray(sample.weight[cell.rows] * cost)
 
 
+def row_weights(sample: Sample, cell: Cell, count: Floats) -> Floats:
+    """Give `cost_weights` whose sum is the number of rows, `count` saying for how many each of the sample stands."""
+    cost = cost_weights(sample, cell)
+    return np.asarray(cost * (count[cell.rows].sum() / cost.sum()))
+
+
 class ClassifierSplitter:
     """Weighted ERM by a classifier that is kept in a format of our own.
 
@@ -63,6 +70,7 @@ class ClassifierSplitter:
     def __init__(self, name: ClassifierName, sample: Sample, seed: int) -> None:
         self._name: ClassifierName = name
         self._sample = sample
+        self._count = count_rows(sample.weight)
         self._seed = seed
 
     def split(self, cell: Cell) -> Split | None:
@@ -73,7 +81,7 @@ class ClassifierSplitter:
             self._name,
             self._sample.X[rows],
             self._sample.positive[rows],
-            cost_weights(self._sample, cell),
+            row_weights(self._sample, cell, self._count),
             self._sample.n_categories,
             int(draw.generate_state(1)[0]),
         )
@@ -177,11 +185,12 @@ class EstimatorSplitter:
             raise InvalidData(f"the splitter {name} takes numeric columns only")
         self._template = template
         self._sample = sample
+        self._count = count_rows(sample.weight)
 
     def split(self, cell: Cell) -> Split | None:
         """Fit a clone to the cell; its rule is the fitted one."""
         X, positive = self._sample.X[cell.rows], self._sample.positive[cell.rows]
-        weight = cost_weights(self._sample, cell)
+        weight = row_weights(self._sample, cell, self._count)
         estimator = fit_estimator(self._template, X, positive, weight, "splitter")
         return Split(_takes(estimator, X), estimator)
 

@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from core import AUCBoost, MartiRank, TreeRank
 from core.classifiers import CLASSIFIERS, ForestStack, LinearStack, fit_classifier
 from core.classifiers.design import count_columns, expand
 from core.errors import ArtifactError
@@ -35,7 +36,7 @@ def test_a_linear_one_scores_as_scikit_learn_does(name, estimator):
     X, positive, weight = table()
     stack = fit_classifier(name, X, positive, weight, NUMERIC, 0)
     Z = standardised(X, weight)
-    estimator.fit(Z, positive, sample_weight=weight / weight.mean())
+    estimator.fit(Z, positive, sample_weight=weight)
     assert stack.score(0, X) == pytest.approx(estimator.decision_function(Z), abs=1e-9)
 
 
@@ -50,7 +51,7 @@ def test_a_forest_scores_as_scikit_learn_does():
     Z[:, 1] = (X[:, 1] - shift) / spread
     forest = RandomForestClassifier(
         n_estimators=50, max_depth=5, min_weight_fraction_leaf=0.01, random_state=5
-    ).fit(Z, positive, sample_weight=weight / weight.mean())
+    ).fit(Z, positive, sample_weight=weight)
     expected = forest.predict_proba(Z)[:, 1] - 0.5
     # It rounds to float32 before it compares: a row on a threshold may fall either way.
     assert np.isclose(stack.score(0, X), expected, atol=1e-9).mean() > 0.99
@@ -76,15 +77,39 @@ def test_threads_change_no_bit(name):
     assert all(states[0][part].tobytes() == states[1][part].tobytes() for part in states[0])
 
 
-def test_weights_count_as_repeated_rows():
-    X, positive, weight = table(200)
-    many = weight.astype(int)
-    one = fit_classifier("logistic", X, positive, weight, NUMERIC, 0)
-    # The penalty is beside the mean weight: as many rows, each of the mean weight, weigh the same.
-    repeated = X.repeat(many, axis=0), positive.repeat(many)
-    other = fit_classifier("logistic", *repeated, np.ones(many.sum()), NUMERIC, 0)
-    assert one.center == pytest.approx(other.center)
-    assert np.corrcoef(one.score(0, X), other.score(0, X))[0, 1] > 0.9999
+@pytest.mark.parametrize("name", ["logistic", "linear_svm"])
+def test_a_row_of_weight_k_is_k_rows(name):
+    X, positive, _ = table(40)
+    weight = np.random.default_rng(0).integers(1, 9, 40)
+    one = fit_classifier(name, X, positive, weight.astype(float), NUMERIC, 0)
+    repeated = X.repeat(weight, axis=0), positive.repeat(weight)
+    other = fit_classifier(name, *repeated, np.ones(weight.sum()), NUMERIC, 0)
+    assert one.score(0, X) == pytest.approx(other.score(0, X), abs=2e-3)
+    # and fewer rows stand farther behind the penalty
+    fewer = fit_classifier(name, X, positive, weight / weight.mean(), NUMERIC, 0)
+    assert np.ptp(fewer.score(0, X)) < 0.97 * np.ptp(one.score(0, X))
+
+
+@pytest.mark.parametrize("weak", ["logistic", "linear_svm", LogisticRegression(max_iter=1000)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda weak: TreeRank(splitter=weak, max_depth=2, min_samples_leaf=10.0),
+        lambda weak: MartiRank(weak_ranker=weak, n_rounds=3),
+        lambda weak: AUCBoost(weak_ranker=weak, n_rounds=3),
+    ],
+    ids=["treerank", "martirank", "aucboost"],
+)
+def test_rankers_of_classifiers_take_a_row_of_weight_k_for_k_rows(make, weak):
+    X, positive, _ = table(60, scale=(1.0, 1.0, 1.0))
+    weight = np.random.default_rng(0).integers(1, 30, 60)
+    one = make(weak).fit(X, positive, weight)
+    other = make(weak).fit(X.repeat(weight, axis=0), positive.repeat(weight))
+    assert one.decision_function(X) == pytest.approx(other.decision_function(X), abs=1e-6)
+    # weights whose mean is below 1 cannot be meant as numbers of rows: their ratios count
+    light = make(weak).fit(X, positive, weight / 1e3)
+    heavy = make(weak).fit(X, positive, weight / weight.mean())
+    assert light.decision_function(X) == pytest.approx(heavy.decision_function(X), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

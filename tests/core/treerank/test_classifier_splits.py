@@ -152,7 +152,7 @@ def test_an_estimator_is_fitted_to_the_weighted_error():
     split = EstimatorSplitter(LogisticRegression(), sample).split(cell)
     weight = cost_weights(sample, cell)
     expected = LogisticRegression().fit(
-        sample.X, sample.positive, sample_weight=weight / weight.mean()
+        sample.X, sample.positive, sample_weight=weight * sample.weight.sum() / weight.sum()
     )
     assert np.array_equal(split.top, expected.predict(sample.X))
 
