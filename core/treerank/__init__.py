@@ -7,8 +7,8 @@ top to its bottom, are the ranking.
   `growth` asks of a `splitting` rule. `tree` is what remains, in flat arrays (`preorder`), and
   `walking` scores with it.
 - `leafrank` splits cells by small trees of cuts. `coding` lays out the rows, `leafgrowth` grows in
-  many cells at once in a `workspace` (`rows`, `peaks` and `category_peaks` are its kernels), `settling`
-  merges leaves to two sides, and `cut_trees` writes them as the rules of `cuts`.
+  many cells at once in a `workspace` (`rows`, `peaks` and `category_peaks` are its kernels) and
+  merges leaves to two sides; `cut_trees` writes them as the rules of `cuts`.
 - `grid` splits by dyadic cubes and `classifiers` by any classifier; `partition_rule` chooses a union
   of cells.
 - `pruning` and `structural` choose a subtree, `selection` by rows held out.

@@ -29,11 +29,14 @@ class CutTree(NamedTuple):
         Positive and negative.
     above : ndarray of shape (n_categorical, 256), uint8
         Which codes lie above the cuts of categorical features, in the order of the nodes.
+    merged : ndarray of shape (n_merged, 2), float64
+        Feature and gain, in masses, of each cut that is no part of the tree, as both its leaves went to one side.
     """
 
     nodes: Integers
     masses: Floats
     above: npt.NDArray[np.uint8]
+    merged: Floats
 
 
 def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
@@ -43,6 +46,7 @@ def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
     nodes = np.concatenate([tree.nodes for tree in trees])
     masses = np.concatenate([tree.masses for tree in trees])
     feature, is_leaf = nodes[:, ASKED].copy(), nodes[:, ASKED] < 0
+    merged = np.concatenate([tree.merged for tree in trees])
     by_category = ~is_leaf & table.bins.is_categorical[feature]
     sets = _sets(trees, nodes[by_category], table)
     n_words = np.zeros(len(nodes), dtype=np.int64)
@@ -58,6 +62,9 @@ def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
         leaf_positive=masses[:, 0].copy(),
         leaf_negative=masses[:, 1].copy(),
         words=np.concatenate([np.empty(0, dtype=np.uint64), *sets]),
+        merged_rule=np.repeat(np.arange(len(trees)), [len(tree.merged) for tree in trees]),
+        merged_feature=merged[:, 0].astype(np.int64),
+        merged_gain=merged[:, 1].copy(),
     )
 
 

@@ -37,6 +37,14 @@ _DTYPES: dict[str, Any] = {
 }
 
 
+# What each cut that is no part of its tree has.
+_MERGED_DTYPES: dict[str, Any] = {
+    "merged_rule": np.int64,
+    "merged_feature": np.int64,
+    "merged_gain": np.float64,
+}
+
+
 class Condition(NamedTuple):
     """What holds on one side of a cut.
 
@@ -78,6 +86,11 @@ class CutRules(Rules):
         Mass of each class of the training rows in each leaf.
     words : ndarray of uint64
         The sets, in the order of the nodes: bit c % 64 of word c // 64 tells whether category c is above.
+    merged_rule, merged_feature : ndarray of shape (n_merged,), int64
+        Of each cut that LeafRank made and that is no part of its cut tree, as both its leaves went to one side: the
+        rule, ascending, and what it asked. None where an artifact of before does not tell.
+    merged_gain : ndarray of shape (n_merged,), float64
+        Its Λ, in masses.
     """
 
     kind: ClassVar[str] = "cuts"
@@ -92,6 +105,9 @@ class CutRules(Rules):
     leaf_positive: Floats
     leaf_negative: Floats
     words: npt.NDArray[np.uint64]
+    merged_rule: Integers
+    merged_feature: Integers
+    merged_gain: Floats
 
     def __len__(self) -> int:
         return len(self.n_leaves)
@@ -195,15 +211,31 @@ class CutRules(Rules):
             name: getattr(self, name)[leaves if name.startswith("leaf") else nodes]
             for name in _DTYPES
         }
-        return CutRules(self.n_leaves[rules], **kept, words=self.words[words])
+        place = np.full(len(self), -1)
+        place[rules] = np.arange(len(rules))
+        order = np.argsort(place[self.merged_rule], kind="stable")
+        order = order[place[self.merged_rule[order]] >= 0]
+        return CutRules(
+            self.n_leaves[rules],
+            **kept,
+            words=self.words[words],
+            merged_rule=place[self.merged_rule[order]],
+            merged_feature=self.merged_feature[order],
+            merged_gain=self.merged_gain[order],
+        )
 
     @classmethod
     def join(cls, parts: Sequence["CutRules"]) -> "CutRules":
         """Put rules one after the other."""
-        empty = {name: np.empty(0, dtype=dtype) for name, dtype in _DTYPES.items()}
-        none = cls(np.empty(0, dtype=np.int64), **empty, words=np.empty(0, dtype=np.uint64))
-        every = [none, *parts]
-        return cls(*(np.concatenate([getattr(p, f.name) for p in every]) for f in fields(cls)))
+        dtypes = {"n_leaves": np.int64, **_DTYPES, "words": np.uint64, **_MERGED_DTYPES}
+        empty = {name: np.empty(0, dtype=dtype) for name, dtype in dtypes.items()}
+        joined = {
+            name: np.concatenate([none, *(getattr(part, name) for part in parts)])
+            for name, none in empty.items()
+        }
+        before = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+        joined["merged_rule"] += np.repeat(before, [len(part.merged_rule) for part in parts])
+        return cls(**joined)
 
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
@@ -296,7 +328,12 @@ class CutRules(Rules):
             for name, dtype in _DTYPES.items()
         }
         words = _checked(arrays, "words", np.uint64, arrays["cut_words"].size)
-        rules = cls(n_leaves, **read, words=words)
+        merged = {name: np.empty(0, dtype=dtype) for name, dtype in _MERGED_DTYPES.items()}
+        if "cut_merged_rule" in arrays:
+            n_merged = arrays["cut_merged_rule"].size
+            for name, dtype in _MERGED_DTYPES.items():
+                merged[name] = _checked(arrays, name, dtype, n_merged)
+        rules = cls(n_leaves, **read, words=words, **merged)
         rules._check(n_categories)
         return rules
 
@@ -320,6 +357,13 @@ class CutRules(Rules):
         for mass in (self.leaf_positive, self.leaf_negative):
             if not ((mass >= 0) & (mass <= GREATEST_MASS)).all():
                 raise ArtifactError("masses of cut leaves must be finite and not negative")
+        owner, asked = self.merged_rule, self.merged_feature
+        if ((owner < 0) | (owner >= len(self))).any() or (np.diff(owner) < 0).any():
+            raise ArtifactError(f"cut_merged_rule must rise from 0 to {len(self) - 1} at most")
+        if ((asked < 0) | (asked >= len(n_categories))).any():
+            raise ArtifactError(f"cut_merged_feature must be from 0 to {len(n_categories) - 1}")
+        if not ((self.merged_gain >= 0) & (self.merged_gain <= GREATEST_MASS**2)).all():
+            raise ArtifactError("cut_merged_gain must be finite and not negative")
 
 
 def _either(ways: Sequence[Sequence[Condition]]) -> str:

@@ -43,9 +43,9 @@ def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
     -----
     ΔAUC of a cut of a cell C into C' and the rest is |α(C) β(C') - β(C) α(C')| / 2, with shares of
     all training rows, so that a cut near the root of the ranking tree weighs more than the same cut
-    further down. LeafRank makes cuts whose sides go to one child in the end: they count as well, as
-    the cuts below them would not be there without them. Hence the linear sums may add up to more
-    than what the tree gains over ½.
+    further down. All cuts that LeafRank made in a node count, also those whose leaves went to one side
+    and that are no part of the rule. Hence the linear sums may add up to more than what the tree gains
+    over ½. Artifacts of before hold the others alone.
 
     References
     ----------
@@ -59,4 +59,7 @@ def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
         cuts = rules.feature >= 0
         np.add.at(squared, rules.feature[cuts], delta[cuts] ** 2)
         np.add.at(linear, rules.feature[cuts], delta[cuts])
+        delta = rules.merged_gain / tree.positive[0] / tree.negative[0] / 2.0
+        np.add.at(squared, rules.merged_feature, delta**2)
+        np.add.at(linear, rules.merged_feature, delta)
     return FeatureGains(squared / len(trees), linear / len(trees))

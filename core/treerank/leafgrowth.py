@@ -49,6 +49,7 @@ from .workspace import (
     N_ABOVE,
     N_CUT_LEAVES,
     N_LEAVES,
+    N_MERGED,
     N_NEW,
     N_PAIRS,
     N_SPLITS,
@@ -203,7 +204,8 @@ def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyp
             for i in range(start, at):
                 rows[i] = divided[i]
             # trees as they grow together, backwards, without splits both of whose sides go the same way
-            splits, nodes = work.splits, work.nodes
+            splits, nodes, node_masses = work.splits, work.nodes, work.node_masses
+            n_merged = 0
             for leaf in range(n_leaves):
                 if leaves[leaf, CELL] == cell:  # those of other cells may be in other threads
                     leaves[leaf, SUBTREE] = leaf
@@ -212,6 +214,14 @@ def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyp
                 if leaves[old, CELL] == cell:
                     over, under = leaves[old, SUBTREE], leaves[splits[s, NEW], SUBTREE]
                     if over >= 0 and under >= 0 and work.sides[over] == work.sides[under]:
+                        gain = (
+                            masses[over, 0] * masses[under, 1] - masses[over, 1] * masses[under, 0]
+                        )
+                        n_merged += (
+                            1  # with each a leaf less is left, so that there is room for both
+                        )
+                        node_masses[cell, -n_merged, 0] = splits[s, SPLIT_FEATURE]
+                        node_masses[cell, -n_merged, 1] = abs(gain)
                         masses[over, 0] += masses[under, 0]
                         masses[over, 1] += masses[under, 1]
                     else:
@@ -228,8 +238,8 @@ def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyp
                     for k in range(TO_TOP):
                         nodes[cell, n_nodes, k] = -1 if k == ASKED else 0
                     nodes[cell, n_nodes, TO_TOP] = work.sides[this]
-                    work.node_masses[cell, n_cut_leaves, 0] = masses[this, 0]
-                    work.node_masses[cell, n_cut_leaves, 1] = masses[this, 1]
+                    node_masses[cell, n_cut_leaves, 0] = masses[this, 0]
+                    node_masses[cell, n_cut_leaves, 1] = masses[this, 1]
                     n_cut_leaves += 1
                 else:
                     for k in range(MADE_BY):
@@ -240,7 +250,7 @@ def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyp
                     nodes[cell, last - n_waiting - 1, ASKED] = splits[~this, SUBTREE_ABOVE]
                     n_waiting += 2
                 n_nodes += 1
-            work.cells[cell, N_CUT_LEAVES] = n_cut_leaves
+            work.cells[cell, N_CUT_LEAVES], work.cells[cell, N_MERGED] = n_cut_leaves, n_merged
 
 
 @kernel(_I8(_I8[:, ::1], _I8, _I8, _I8[:, ::1], _I8), inner=True, _nrt=False)

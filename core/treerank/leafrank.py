@@ -29,6 +29,7 @@ from .workspace import (
     N_CUT_LEAVES,
     N_LEAF_COLUMNS,
     N_LEAVES,
+    N_MERGED,
     N_NEW,
     N_NODE_COLUMNS,
     N_PAIR_COLUMNS,
@@ -207,17 +208,21 @@ class LeafRank:
                 divided.append(None)
                 continue
             top, bottom = Rows(*cell[:3], *masses[:2]), Rows(*cell[3:6], *masses[2:])
-            divided.append(Divided(top, bottom, self._cut_tree(c, cell[N_CUT_LEAVES])))
+            divided.append(
+                Divided(top, bottom, self._cut_tree(c, cell[N_CUT_LEAVES], cell[N_MERGED]))
+            )
         return divided
 
-    def _cut_tree(self, cell: int, n_leaves: int) -> CutTree:
+    def _cut_tree(self, cell: int, n_leaves: int, n_merged: int) -> CutTree:
         nodes = self._work.nodes[cell, : 2 * n_leaves - 1].copy()
         above = NO_CODES
         if self._has_categories:
             asked = nodes[:, ASKED]
             by_category = (asked >= 0) & self._table.bins.is_categorical[asked]
             above = self._work.above[nodes[by_category, MADE_BY]]
-        return CutTree(nodes, self._work.node_masses[cell, :n_leaves].copy(), above)
+        masses = self._work.node_masses[cell]
+        merged = masses[len(masses) - n_merged :].copy()
+        return CutTree(nodes, masses[:n_leaves].copy(), above, merged)
 
     def _run(self, phase: int, n_pieces: int) -> None:
         self._team.run(leafgrowth.do_pieces, n_pieces, phase, self._shape.least_mass, self._work)

@@ -39,10 +39,10 @@ ASKED, AT, MISSING_SIDE, MADE_BY, TO_TOP = range(5)
 N_NODE_COLUMNS = 5
 
 # Columns of `cells`: start, middle and stop of the rows of the top child and of the bottom one, and
-# one after the last place of a histogram that the cell has taken, the leaves of its cut tree, and
-# the leaf that gains most (-1: none).
-LAST_PLACE, N_CUT_LEAVES, BEST = 6, 7, 8
-N_CELL_COLUMNS = 9
+# one after the last place of a histogram that the cell has taken, the leaves of its cut tree, the leaf
+# that gains most (-1: none), and the cuts of which both leaves went to one side.
+LAST_PLACE, N_CUT_LEAVES, BEST, N_MERGED = 6, 7, 8, 9
+N_CELL_COLUMNS = 10
 
 # Members of `counts`: leaves and splits so far; pairs to find cuts for; splits of the present round.
 N_LEAVES, N_SPLITS, N_PAIRS, N_NEW = range(4)
@@ -89,13 +89,13 @@ class Work(NamedTuple):
     splits : ndarray of shape (n_splits, 7), int64
     sides : ndarray of shape (n_leaves,), uint8
         Whether a leaf's rows go to the top child.
-    cells : ndarray of shape (n_cells, 9), int64
+    cells : ndarray of shape (n_cells, 10), int64
     gains : ndarray of shape (n_cells, 5), float64
         Λ, in masses, of each cell's split; masses of the top child, then of the bottom one.
     nodes : ndarray of shape (n_cells, 2 * most leaves - 1, 5), int64
         Of each cell's cut tree.
     node_masses : ndarray of shape (n_cells, most leaves, 2), float64
-        Of its leaves.
+        Of its leaves; from the last place back, the feature and the gain, in masses, of each cut that was merged.
     counts : ndarray of shape (4,), int64
     """
 

@@ -34,6 +34,9 @@ def make_tree(shape, seed=0, whole=True):
         cut_masses,
         cut_masses,
         np.empty(0, np.uint64),
+        np.zeros(min(n_rules, 1), np.int64),
+        np.zeros(min(n_rules, 1), np.int64),
+        np.ones(min(n_rules, 1)),
     )
     return Tree(np.where(is_leaf, -1, np.cumsum(~is_leaf) - 1), positive, negative, rules)
 
@@ -189,6 +192,9 @@ BAD = {
     "cut_words": (lambda a: np.zeros(1, np.uint64), "cut_words must hold 0 words"),
     "cut_n_leaves": (lambda a: a - 1, "cut_n_leaves must be at least 2"),
     "cut_leaf_positive": (lambda a: -a, "masses of cut leaves"),
+    "cut_merged_rule": (lambda a: a + 3, "cut_merged_rule must rise from 0 to 2"),
+    "cut_merged_feature": (lambda a: a - 1, "cut_merged_feature must be from 0 to 0"),
+    "cut_merged_gain": (lambda a: a * np.nan, "cut_merged_gain must be finite and not negative"),
 }
 
 

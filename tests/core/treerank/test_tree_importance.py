@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from treerank_oracle import cuts_of, make_rows, masses
 
+from core import load, save
 from core.metrics import auc
 from core.treerank import TreeRank, TreeRankForest
 from core.treerank.importance import sum_gains
@@ -67,6 +69,74 @@ def test_leafrank_counts_the_cuts_in_its_nodes():
     rules = ranker.tree_.rules
     total = rules.gains(ranker.tree_.positive[0], ranker.tree_.negative[0]).sum() / 2
     assert gains.sum() == pytest.approx(total)
+
+
+def cuts_by_hand(rows, depth, least):
+    """Grow one node's cut tree by brute force: what each feature's cuts gain, Σ ΔAUC and Σ ΔAUC²."""
+    total_p, total_n = masses(rows, np.ones(len(rows.positive), bool))
+    linear, squared = np.zeros((2, rows.X.shape[1]))
+    cells = [np.ones(len(rows.positive), bool)]
+    for _ in range(depth):
+        children = []
+        for cell in cells:
+            p, n = masses(rows, cell)
+            if min(p, n) == 0.0 or p + n < 2 * least:
+                continue
+            best, feature, mask = -1.0, -1, cell
+            for j in range(rows.X.shape[1]):
+                for above in cuts_of(rows.X[:, j], 0, rows.weight * cell, least):
+                    top_p, top_n = masses(rows, cell & above)
+                    gain = abs(top_p * n - top_n * p)
+                    enough = min(top_p + top_n, p + n - top_p - top_n) >= least
+                    if enough and gain > best + 1e-12 * p * n:
+                        best, feature, mask = gain, j, above
+            if feature >= 0:
+                linear[feature] += best / (2 * total_p * total_n)
+                squared[feature] += (best / (2 * total_p * total_n)) ** 2
+                children += [cell & mask, cell & ~mask]
+        cells = children
+    return linear, squared
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_cut_of_a_node_counts_also_one_whose_leaves_go_the_same_way(seed):
+    rows = make_rows(80, seed=seed)
+    ranker = TreeRank(max_depth=1, leafrank_depth=3, min_samples_leaf=3.0)
+    ranker.fit(rows.X, rows.positive, rows.weight)
+    linear, squared = cuts_by_hand(rows, 3, 3.0)
+    assert ranker.tree_.rules.n_leaves[0] < 7  # cuts that decide nothing are no part of the rule
+    assert ranker.auc_gains_ == pytest.approx(linear, abs=1e-12)
+    assert ranker.feature_importances_ == pytest.approx(squared, abs=1e-12)
+    again = load(save(ranker))
+    assert again.auc_gains_.tolist() == ranker.auc_gains_.tolist()
+
+
+def test_merged_cuts_go_with_their_rules():
+    X, y, weight = table()
+    ranker = TreeRank(max_depth=4).fit(X, y, weight)
+    tree = ranker.tree_
+    each = [tree.rules.take(np.array([rule])) for rule in range(len(tree.rules))]
+    assert [len(rules.merged_rule) for rules in each] == np.bincount(
+        tree.rules.merged_rule, minlength=len(each)
+    ).tolist()
+    joined = type(tree.rules).join(each)
+    for name, array in tree.rules.arrays().items():
+        assert joined.arrays()[name].tolist() == array.tolist(), name
+    reverse = tree.rules.take(np.arange(len(each))[::-1]).take(np.arange(len(each))[::-1])
+    assert sorted(zip(reverse.merged_rule, reverse.merged_gain, strict=True)) == sorted(
+        zip(tree.rules.merged_rule, tree.rules.merged_gain, strict=True)
+    )
+
+
+def test_a_tree_that_was_saved_without_merged_cuts_is_read():
+    X, y, weight = table()
+    ranker = TreeRank(max_depth=3).fit(X, y, weight)
+    arrays, _ = ranker.get_state()
+    kept = {name: array for name, array in arrays.items() if not name.startswith("cut_merged")}
+    assert len(kept) == len(arrays) - 3
+    rules = type(ranker.tree_.rules).from_arrays(kept, len(ranker.tree_.rules), np.zeros(4, int))
+    assert len(rules.merged_rule) == 0
+    assert rules.feature.tolist() == ranker.tree_.rules.feature.tolist()
 
 
 def test_what_matters_comes_first_and_noise_last():
