@@ -62,6 +62,7 @@ class DifferenceTrainer:
     """
 
     collapsed = False
+    convex = False
 
     def __init__(
         self,

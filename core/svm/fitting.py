@@ -193,7 +193,10 @@ class Trainer:
     ----------
     collapsed : bool
         Whether w = 0 is the optimum for every C.
+    convex : bool
     """
+
+    convex = True
 
     def __init__(
         self,

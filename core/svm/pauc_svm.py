@@ -26,7 +26,8 @@ class PAUCSVM(SupportVectorRanker):
 
     Minimises ½‖w‖² + C R(w) over standardised features, R the structural surrogate of 1 - pAUC on [fpr_min, fpr_max].
     Where the positives stand too deep among the negatives, w = 0 minimises that whatever C: the fit says so
-    (`collapsed_`), and minimises ½‖w - v‖² + C R(w) instead, v the machine for the whole AUC.
+    (`collapsed_`), and minimises ½‖w - v‖² + C R(w) instead, v the machine for the whole AUC. It does so, too, where C
+    is chosen and v ranks the rows held out better; `anchor_cost_` is then a number, and a warning says it.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class PAUCSVM(SupportVectorRanker):
     anchor_cost_ : float or None
         C of the machine for the whole AUC that it was anchored at; None where it was not.
     objective_ : float
-        The objective.
+        The objective that was minimised: the anchored one where it was anchored.
     gap_ : float or None
         By how much at most the objective is above its minimum; None with the sigmoid surrogate, of whose minimum
         nothing is known.

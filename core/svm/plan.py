@@ -60,6 +60,7 @@ class Solver(Protocol):
 
     sample: Sample
     collapsed: bool
+    convex: bool
 
     def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
         """Minimise ½‖w‖² + C R(w) for each C."""
@@ -85,7 +86,8 @@ class Plan:
     Attributes
     ----------
     collapsed : bool
-        Whether w = 0 is the optimum whatever C; known for sure once `run` is over.
+        Whether w = 0 is the optimum for all rows whatever C; of a risk that is not convex, whether `run` found nothing
+        better.
     """
 
     def __init__(
@@ -112,6 +114,10 @@ class Plan:
     def _part(self) -> Sample:
         assert self._held is not None
         return self._sample.without(self._held)
+
+    @cached_property
+    def _whole_auc(self) -> Solver:
+        return self._make(self._sample, WHOLE)
 
     @property
     def _costs(self) -> tuple[float, ...]:
@@ -141,6 +147,8 @@ class Plan:
             found = self._fit_free()
         if found is None and self._aim.anchor is not None:
             found = self._fit_anchored()
+        if found is None and not self._whole.convex:
+            self.collapsed = True
         return found
 
     def _fit_free(self) -> Fitted | None:
@@ -155,30 +163,36 @@ class Plan:
             chosen = None
             if not part.collapsed:
                 chosen = choose(self._costs, part.free(self._costs), self._judge)
-            if chosen is None:
-                self.collapsed = True
-                return None
             if self._is_worse_than_whole(chosen):
                 return None
-            cost, start = chosen
+            if chosen is not None:
+                cost, start = chosen
         solution = next(self._whole.free((cost,), start), None)
-        if solution is None or cost - solution.objective <= solution.gap:
+        # of a convex risk `collapsed` is proven; a solver that was stopped early proves nothing
+        is_better = solution is not None and (
+            self._whole.convex or cost - solution.objective > solution.gap
+        )
+        if solution is None or not is_better:
             self.collapsed = True
             return None
         return Fitted(solution, cost, None)
 
-    def _is_worse_than_whole(self, chosen: Choice) -> bool:
+    def _is_worse_than_whole(self, chosen: Choice | None) -> bool:
+        """Whether the machine for the whole AUC does better on rows held out; None: constant scores, whatever C."""
         if self._aim.anchor is None or self._aim.window == WHOLE:
             return False
         auc = self._make(self._part, WHOLE)
         if auc.collapsed:
             return False
+        if chosen is None:
+            return not self._whole_auc.collapsed
         of_auc = next(auc.free((chosen.C,))).point.w
-        return self._judge(of_auc) > self._judge(chosen.w) + LEAST_RISE
+        is_worse = self._judge(of_auc) > self._judge(chosen.w) + LEAST_RISE
+        return is_worse and not self._whole_auc.collapsed
 
     def _fit_anchored(self) -> Fitted | None:
         """Minimise ½‖w - κ v‖² + C R(w), v the solution for the whole AUC; None where nothing but w = 0 comes of it."""
-        auc = self._make(self._sample, WHOLE)
+        auc = self._whole_auc
         if auc.collapsed:
             return None
         kappa = 1.0 if self._aim.anchor == "auto" else float(self._aim.anchor or 0.0)

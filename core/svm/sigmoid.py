@@ -132,6 +132,8 @@ class SigmoidTrainer:
         Whether the machine for the whole AUC, which is where it starts, has collapsed.
     """
 
+    convex = False
+
     def __init__(
         self,
         sample: Sample,

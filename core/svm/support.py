@@ -35,7 +35,8 @@ class SupportVectorRanker(MappedRanker):
     anchor_cost_ : float or None
         C of the machine for the whole AUC that it was anchored at; None where it was not.
     objective_, gap_ : float
-        The objective, and by how much at most it is above its minimum.
+        The objective that was minimised, the anchored one where it was anchored, and by how much at most it is above
+        its minimum.
     n_iter_ : int
         Iterations of the last programme.
     collapsed_ : bool
@@ -126,7 +127,7 @@ class SupportVectorRanker(MappedRanker):
     def _solve(self, plan: Plan, sample: Sample, C: float | None) -> tuple[Floats, bool]:
         """Run a plan; give the coefficients found, and whether the solver converged."""
         found = plan.run()
-        self.collapsed_ = plan.collapsed or found is None
+        self.collapsed_ = plan.collapsed
         self.critical_fpr_ = plan.critical_fpr() if self.collapsed_ else None
         self._note(found, C)
         if found is None:
@@ -150,13 +151,26 @@ class SupportVectorRanker(MappedRanker):
             if self.gap_ is not None:
                 message += f", up to {self.gap_:.3g} above the minimum"
             warnings.warn(message, SupportWarning, stacklevel=4)
-        if self.collapsed_:
-            warnings.warn(self._describe_collapse(), SupportWarning, stacklevel=4)
+        if (departure := self._describe_departure()) is not None:
+            warnings.warn(departure, SupportWarning, stacklevel=4)
 
-    def _describe_collapse(self) -> str:
+    def _describe_departure(self) -> str | None:
+        """Say what else was minimised than the window's objective, and why; None where that was."""
         low, high = self._window()
         message = f"for false positive rates {low:g} to {high:g} "
-        if self._proves_collapse():
+        if not self.collapsed_:
+            if not self._w.any():
+                return (
+                    f"{message}nothing is better than constant scores by more than tol · C to the "
+                    f"anchored objective with C = {self.C_:g}. The scores are constant"
+                )
+            if self.anchor_cost_ is None or self._anchor() != "auto":
+                return None
+            message += (
+                "the window's own risk did not rank the rows held out better "
+                "than the machine for the whole AUC"
+            )
+        elif self._proves_collapse():
             message += (
                 "constant scores are the optimum whatever C: "
                 "no linear score lifts the mean of the positives above that of its highest negatives"

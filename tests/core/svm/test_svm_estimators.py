@@ -274,6 +274,76 @@ def test_a_collapse_is_told_and_met(surrogate, C):
     assert narrower.fit(X, y).collapsed_
 
 
+def near_collapse(seed, n=120):
+    """Return three columns and a label whose highest negatives hardly stand below the positives' mean."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X @ [1.0, 0.5, 0.0] + rng.normal(0, 1.2, n) > 0.8
+
+
+def test_a_part_of_the_rows_that_collapses_proves_nothing_of_all():
+    X, y = near_collapse(4)
+    free = PAUCSVM(C=1000.0, anchor=None, fpr_max=0.3).fit(X, y)
+    assert free.objective_ + free.gap_ < 1000.0  # so that w = 0 is not the optimum whatever C
+    with pytest.warns(SupportWarning, match="did not rank the rows held out better"):
+        ranker = PAUCSVM(fpr_max=0.3).fit(X, y)
+    assert not ranker.collapsed_
+    assert ranker.critical_fpr_ is None
+    assert ranker.anchor_cost_ is not None
+    # without an anchor the window's own objective is solved; no C did better than another on the rows held out
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alone = PAUCSVM(fpr_max=0.3, anchor=None).fit(X, y)
+    assert not alone.collapsed_
+    assert (alone.C_, alone.anchor_cost_) == (1.0, None)
+    assert np.ptp(alone.decision_function(X)) > 0.0
+
+
+@pytest.mark.parametrize("surrogate", ["tight", "naive"])
+@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+def test_a_choice_of_C_collapses_where_each_C_does(surrogate):
+    n_collapsed = 0
+    for seed in range(12):
+        X, y = near_collapse(seed)
+        rate = (0.2, 0.25, 0.3)[seed % 3]
+        for anchor in ("auto", None, 1.0):
+            collapsed = {
+                PAUCSVM(C=C, fpr_max=rate, surrogate=surrogate, anchor=anchor).fit(X, y).collapsed_
+                for C in ("auto", 1e-3, 1.0, 1e3)
+            }
+            assert len(collapsed) == 1
+        n_collapsed += collapsed.pop()
+    assert 2 <= n_collapsed <= 10
+
+
+def test_a_solver_that_is_stopped_has_not_collapsed():
+    X, y = table()
+    with pytest.warns(SupportWarning, match="max_iter = 1 iterations") as told:
+        ranker = PAUCSVM(C=1e4, fpr_max=0.2, max_iter=1).fit(X, y)
+    assert not ranker.collapsed_
+    assert np.ptp(ranker.decision_function(X)) > 0.0
+    assert not any("constant" in str(one.message) for one in told)
+
+
+def test_an_anchored_objective_that_was_not_asked_for_is_told():
+    X, y = table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PAUCSVM(C=0.01, fpr_max=0.3, anchor=1.0).fit(X, y)  # asked for
+        PAUCSVM(C=0.01, fpr_max=0.3).fit(X, y)  # not anchored
+
+
+def test_an_anchor_may_hold_scores_at_constant_though_the_window_does_not_collapse():
+    X, y = near_collapse(4)
+    with pytest.warns(
+        SupportWarning, match="anchored objective with C = 1. The scores are constant"
+    ):
+        ranker = PAUCSVM(C=1.0, fpr_max=0.3, anchor=0.01).fit(X, y)
+    assert not ranker.collapsed_
+    assert ranker.critical_fpr_ is None
+    assert not ranker.coef_.any()
+
+
 def test_what_is_not_convex_proves_no_collapse():
     X, y = deep_table()
     with pytest.warns(SupportWarning, match="nothing better than constant scores was found"):
