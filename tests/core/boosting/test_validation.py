@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -96,6 +97,29 @@ def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch):
 
     RankBoost(n_rounds=40).fit(X, y, callback=callback)
     assert scored == [10, 15, 40]  # the last is the model
+
+
+def test_two_readers_of_a_figure_add_its_rounds_up_once(monkeypatch):
+    X, y = noisy_table()
+    collect, told, fitted, added = StumpLearner.collect, [], [], []
+    second_is_in = threading.Event()
+    reader = threading.Thread(target=lambda: told[-1]["training_auc"])
+
+    def let_another_in(learner, path):
+        if threading.current_thread() is reader:
+            second_is_in.set()
+        elif fitted and not added:
+            added.append(len(path.found))
+            reader.start()
+            added.append(second_is_in.wait(0.1))
+        return collect(learner, path)
+
+    monkeypatch.setattr(StumpLearner, "collect", let_another_in)
+    RankBoost(n_rounds=40).fit(X, y, callback=lambda *report: told.append(report[2]))
+    fitted.append(True)
+    assert told[-1]["training_auc"] > 0.5
+    reader.join()
+    assert added == [40, False]
 
 
 @pytest.mark.parametrize("callback", [None, lambda step, of, info: None])
