@@ -33,11 +33,11 @@ def is_above(
     if feature < 0:
         return np.ones(len(X), dtype=np.bool_)
     x = X[:, feature]
-    missing = np.isnan(x)
     if members is None:
-        return np.asarray((x > threshold) | (missing & missing_above))
+        return np.asarray((x > threshold) | (np.isnan(x) & missing_above))
     above = np.full(len(x), missing_above)
-    above[~missing] = members[x[~missing].astype(np.intp)]
+    known = (x >= 0.0) & (x < len(members))  # what is no category counts as missing
+    above[known] = members[x[known].astype(np.intp)]
     return above
 
 

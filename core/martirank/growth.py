@@ -234,7 +234,7 @@ class Growth:
         if held is not None:
             first = len(self._words)
             self._words = np.concatenate([self._words, pack(held)])
-            return 0.0, first
+            return float(len(held)), first
         return -np.inf if peak.cut < 0 else float(self._bins.edges[peak.feature][peak.cut]), -1
 
 

@@ -26,7 +26,8 @@ NODE = np.dtype(
 """One node of a program.
 
 feature: what it looks at; -1 where every row is treated alike. threshold, missing_above: a row lies
-above if x > threshold. word: -1, or the first word of the set of categories that lie above.
+above if x > threshold. word: -1, or the first word of the set of categories that lie above; threshold is
+then the number of categories.
 rise_above, rise_below: probability of going one position up. positive, negative: share of the class
 that gets here, as estimated at fit. error: of the two-sided classifier, on either class; NaN where
 there is none. frozen: rows end here; rise_below tells with which label, 0 or 1."""

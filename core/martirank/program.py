@@ -164,5 +164,9 @@ def read_programs(
         own = nodes[ends[p] - sizes[p] : ends[p]]
         words = arrays["words"][word_ends[p] - word_counts[p] : word_ends[p]]
         check_nodes(own, len(words), n_categories)
+        sets = (
+            own["word"] >= 0
+        )  # their numbers of categories: 0 in an artifact of before there was one
+        own["threshold"][sets] = n_categories[own["feature"][sets]]
         programs.append(Program(int(n_layers[p]), own, words))
     return programs

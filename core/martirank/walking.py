@@ -70,15 +70,16 @@ def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-unt
         numba.float64,
         numba.float64,
         numba.float64,
+        numba.float64,
         numba.float64[::1],
     ),
     inner=True,
 )
-def _look_up(x, words, above, below, missing, rises):  # type: ignore[no-untyped-def]
-    """Write each row's probability of rising at a set of categories."""
+def _look_up(x, words, n_categories, above, below, missing, rises):  # type: ignore[no-untyped-def]
+    """Write each row's probability of rising at a set of categories; what is none of them counts as missing."""
     for r in range(len(rises)):
         rises[r] = missing
-        if not np.isnan(x[r]):
+        if 0.0 <= x[r] < n_categories:
             category = np.uint64(x[r])
             word = words[np.int64(category >> np.uint64(6))]
             above_it = (word >> (category & np.uint64(63))) & np.uint64(1) == np.uint64(1)
@@ -123,10 +124,11 @@ def _walk_block(nodes, n_layers, by_vote, columns, mass, rises, ends):  # type: 
                 x = columns[nodes.feature[node]]
                 above, below = nodes.rise_above[node], nodes.rise_below[node]
                 missing = above if nodes.missing_above[node] else below
-                if nodes.word[node] < 0:
-                    _compare(x, nodes.threshold[node], above, below, missing, rises)
+                threshold, word = nodes.threshold[node], nodes.word[node]
+                if word < 0:
+                    _compare(x, threshold, above, below, missing, rises)
                 else:
-                    _look_up(x, nodes.words[nodes.word[node] :], above, below, missing, rises)
+                    _look_up(x, nodes.words[word:], threshold, above, below, missing, rises)
             _move(here, up, rises)
     for position in range(1, n_layers + 1):
         end = position / n_layers

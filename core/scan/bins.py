@@ -315,6 +315,7 @@ def encode_categories(
     missing: int,
     codes: npt.NDArray[Any],
 ) -> None:
-    """Write the bin of each category, and `missing` for NaN."""
-    categories = np.where(np.isnan(column), len(bins), column).astype(np.intp)
+    """Write the bin of each category, and `missing` for what is none."""
+    known = (column >= 0.0) & (column < len(bins))
+    categories = np.where(known, column, len(bins)).astype(np.intp)
     codes[:] = np.append(bins, missing)[categories]

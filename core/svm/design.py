@@ -167,7 +167,14 @@ class DenseRows(TableRows):
         """Score every row."""
         c = self.coordinates
         worths = c.unfold(w)
-        known = c.center, reach(worths), worths.slope, worths.missing, c.first, worths.table
+        known = (
+            c.center,
+            reach(worths, c.n_categories),
+            worths.slope,
+            worths.missing,
+            c.first,
+            worths.table,
+        )
         scores = np.empty(len(self._X))
         for block, rows in in_blocks(self._X):
             score_rows(block, *known, scores[rows])
@@ -331,18 +338,22 @@ def sampling_step(n_rows: int) -> int:
 
 def split_scores(X: Floats, coordinates: Coordinates, worths: Worths) -> Floats:
     """Give what each value of some rows adds to its row's score, in an array of X's shape."""
-    most = reach(worths)
+    most = reach(worths, coordinates.n_categories)
     parts = np.clip(X - coordinates.center, -most, most) * worths.slope
+    known = ~np.isnan(X)
     for j in np.flatnonzero(coordinates.first >= 0):
-        known = np.nan_to_num(X[:, j], nan=0.0).astype(np.int64)
-        parts[:, j] = worths.table[coordinates.first[j] + known]
-    return np.where(np.isnan(X), worths.missing, parts)
+        x = X[:, j]
+        known[:, j] = (x >= 0.0) & (x < most[j])
+        category = np.where(known[:, j], x, 0.0).astype(np.int64)
+        parts[:, j] = worths.table[coordinates.first[j] + category]
+    return np.where(known, parts, worths.missing)
 
 
-def reach(worths: Worths) -> Floats:
-    """How far from the center a number still counts, so that no score is infinite."""
+def reach(worths: Worths, n_categories: Ints) -> Floats:
+    """How far from the center a number still counts, so that no score is infinite; how many categories there are."""
     most = np.maximum(abs(worths.slope) * len(worths.slope), 1e-18)
-    return np.minimum(GREATEST_SCORE / most, FARTHEST)
+    far = np.minimum(GREATEST_SCORE / most, FARTHEST)
+    return np.where(n_categories > 0, n_categories, far)
 
 
 def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> TableRows:

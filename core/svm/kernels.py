@@ -48,7 +48,8 @@ def score_rows(X, center, reach, slope, missing, first, table, scores):  # type:
     center, reach, slope, missing : ndarray of shape (p,), float64
         A number x adds slope · (x - center), the difference cut off at ± reach; NaN adds `missing`.
     first : ndarray of shape (p,), int64
-        -1 for a column of numbers. In a column of categories the category c adds table[first + c].
+        -1 for a column of numbers. In a column of categories the category c adds table[first + c]; `reach` says how
+        many there are, and what is none of them adds `missing`.
     table : ndarray, float64
     scores : ndarray of shape (n,), float64
         Receives the sums.
@@ -76,7 +77,7 @@ def score_rows(X, center, reach, slope, missing, first, table, scores):  # type:
             total = 0.0
             for j in range(p):
                 x = row[j]
-                if np.isnan(x):
+                if np.isnan(x) or (first[j] >= 0 and not 0.0 <= x < reach[j]):
                     total += missing[j]
                 elif first[j] >= 0:
                     total += table[first[j] + np.int64(x)]

@@ -51,10 +51,13 @@ def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
     sets = _sets(trees, nodes[by_category], table)
     n_words = np.zeros(len(nodes), dtype=np.int64)
     n_words[by_category] = [len(words) for words in sets]
+    threshold = _thresholds(nodes, is_leaf | by_category, table)
+    n_categories = [0 if bins is None else len(bins) for bins in table.bins.category_bins]
+    threshold[by_category] = np.array(n_categories)[feature[by_category]]
     return CutRules(
         n_leaves=np.array([len(tree.masses) for tree in trees]),
         feature=feature,
-        threshold=_thresholds(nodes, is_leaf | by_category, table),
+        threshold=threshold,
         missing_above=nodes[:, MISSING_SIDE] != 0,
         speaks_of_missing=~is_leaf & table.bins.has_missing[feature],
         n_words=n_words,

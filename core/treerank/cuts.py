@@ -75,7 +75,8 @@ class CutRules(Rules):
     feature : ndarray of shape (n_cut_nodes,), int64
         By cut node, n_cut_nodes = Σ (2 n_leaves - 1): what the cut asks; -1 for a leaf.
     threshold : ndarray of shape (n_cut_nodes,), float64
-        Above is x > threshold; -inf sets the missing apart from all values. 0 for leaves and sets.
+        Above is x > threshold; -inf sets the missing apart from all values. Of a set the number of categories,
+        beyond which a code counts as missing; 0 for leaves.
     missing_above, speaks_of_missing : ndarray of shape (n_cut_nodes,), bool
         Where a missing x goes, and whether x was ever missing at fit, so that a reader wants to know.
     n_words : ndarray of shape (n_cut_nodes,), int64
@@ -188,6 +189,7 @@ class CutRules(Rules):
         if self.word[node] < 0:
             above = x > self.threshold[node]
         else:
+            missing = ~((x >= 0.0) & (x < self.threshold[node]))
             category = np.where(missing, 0.0, x).astype(np.uint64)
             word = self.words[self.word[node] + (category // WORD_BITS).astype(np.int64)]
             above = (word >> (category % np.uint64(WORD_BITS))) & np.uint64(1) == 1
@@ -352,6 +354,8 @@ class CutRules(Rules):
         n_words[~is_leaf] = count_words(n_categories[asked])
         if (self.n_words != n_words).any():
             raise ArtifactError("cut_n_words must be what each feature's categories need")
+        sets = n_words > 0  # their numbers of categories: 0 in an artifact of before there was one
+        self.threshold[sets] = n_categories[self.feature[sets]]
         if len(self.words) != self.n_words.sum():
             raise ArtifactError(f"cut_words must hold {self.n_words.sum()} words")
         for mass in (self.leaf_positive, self.leaf_negative):

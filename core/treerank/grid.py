@@ -80,7 +80,8 @@ class Grid:
         slices = np.empty(X.shape, dtype=np.uint32)
         for j, column in enumerate(X.T):
             missing = np.isnan(column)
-            if self.n_categories[j]:
+            if self.n_categories[j]:  # what is no category counts as missing
+                missing = ~((column >= 0.0) & (column < self.n_categories[j]))
                 slices[:, j] = np.where(missing, 0, column)
             else:
                 slices[:, j] = np.searchsorted(self.edges(j), column, side="right")

@@ -36,7 +36,7 @@ class Links(NamedTuple):
     ----------
     feature : ndarray of shape (n_nodes,), int32
     threshold : ndarray of shape (n_nodes,), float64
-        Of a leaf its number: either side of it leads back to itself.
+        Of a leaf its number: either side of it leads back to itself. Of a set the number of categories.
     missing_above : ndarray of shape (n_nodes,), bool
     word : ndarray of shape (n_nodes,), int64
     next : ndarray of shape (2 * n_nodes,), int32
@@ -177,10 +177,12 @@ _U8 = numba.uint64
 def _step(X, links, with_sets, row, node):  # type: ignore[no-untyped-def]
     x = X[row, np.uint64(links.feature[node])]
     above = (x > links.threshold[node]) | (np.isnan(x) & links.missing_above[node])
-    if with_sets and links.word[node] >= 0 and not np.isnan(x):
-        category = np.uint64(x)
-        word = links.words[np.uint64(links.word[node]) + (category >> np.uint64(6))]
-        above = ((word >> (category & np.uint64(63))) & np.uint64(1)) != 0
+    if with_sets and links.word[node] >= 0:
+        above = links.missing_above[node]
+        if 0.0 <= x < links.threshold[node]:  # what is no category counts as missing
+            category = np.uint64(x)
+            word = links.words[np.uint64(links.word[node]) + (category >> np.uint64(6))]
+            above = ((word >> (category & np.uint64(63))) & np.uint64(1)) != 0
     return np.uint64(links.next[np.uint64(2) * node + np.uint64(above)])
 
 

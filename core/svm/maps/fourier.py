@@ -45,6 +45,7 @@ class FourierMap(DenseMap):
         self._gap = np.where(coordinates.has_missing, numbered, -1)
         known = coordinates.first
         self._first = np.where(known >= 0, known + p + n_missing, -1)
+        self._unit = np.where(known >= 0, coordinates.n_categories, coordinates.unit)
 
     @property
     def size(self) -> int:
@@ -54,7 +55,7 @@ class FourierMap(DenseMap):
     def fill(self, X: Floats, out: Floats) -> None:
         """Write the features of rows."""
         c = self.coordinates
-        fill_waves(X, c.center, c.unit, self._first, self._gap, self.frequencies, out)
+        fill_waves(X, c.center, self._unit, self._first, self._gap, self.frequencies, out)
 
     def describe(self) -> dict[str, Any]:
         """Say what the map is."""

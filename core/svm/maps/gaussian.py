@@ -80,12 +80,12 @@ class Points:
 
     def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
         self.rows, self.coordinates = rows, coordinates
-        gaps, self._categorical = np.isnan(rows), coordinates.n_categories > 0
+        gaps, categorical = np.isnan(rows), coordinates.n_categories > 0
         with np.errstate(over="ignore"):  # what is infinite is cut off
             steps = np.clip(rows - coordinates.center, -FARTHEST, FARTHEST)
             points = np.clip(np.nan_to_num(steps, nan=0.0) * coordinates.unit, -FAR, FAR)
         codes = np.where(gaps, -1.0, rows)
-        points[:, self._categorical] = codes[:, self._categorical]
+        points[:, categorical] = codes[:, categorical]
         self._points = np.ascontiguousarray(points.T)
         self._gaps = np.ascontiguousarray(gaps.T, dtype=np.float64)
 
@@ -101,9 +101,8 @@ class Points:
         """Write the Gaussian kernel of each row of X, C-contiguous, and each point; see `fill_squares`."""
         c = self.coordinates
         counts = c.has_missing.astype(np.float64)
-        categorical = self._categorical.astype(np.int64)
-        points, gaps = self._points, self._gaps
-        fill_squares(X, c.center, c.unit, categorical, counts, points, gaps, float(bandwidth), out)
+        known = c.center, c.unit, c.n_categories, counts
+        fill_squares(X, *known, self._points, self._gaps, float(bandwidth), out)
 
 
 def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> float:

@@ -33,7 +33,8 @@ def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[n
     ----------
     X : ndarray of shape (n, p), float64
     center, unit : ndarray of shape (p,), float64
-        The number x is the coordinate (x - center) · unit.
+        The number x is the coordinate (x - center) · unit. Of a column of categories unit is their number: what is
+        none of them counts as missing.
     first, gap : ndarray of shape (p,), int64
         Places of the coordinates of a column's categories and of its missing values; -1: none.
     frequencies : ndarray of shape (n_coordinates, K), float64
@@ -47,7 +48,7 @@ def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[n
         angles[:] = 0.0
         for j in range(X.shape[1]):
             x, place, times = X[i, j], j, 1.0
-            if np.isnan(x):
+            if np.isnan(x) or (first[j] >= 0 and not 0.0 <= x < unit[j]):
                 place = gap[j]
             elif first[j] >= 0:
                 place = first[j] + np.int64(x)
@@ -66,7 +67,7 @@ def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[n
 @kernel(
     numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _FLOATS, _MATRIX, _MATRIX, numba.float64, _OUT_2)
 )
-def fill_squares(X, center, unit, categorical, counts, points, gaps, bandwidth, out):  # type: ignore[no-untyped-def]
+def fill_squares(X, center, unit, n_categories, counts, points, gaps, bandwidth, out):  # type: ignore[no-untyped-def]
     """Write the squared distance of each row to each of some points, or its exp(-square / 2 bandwidth²).
 
     Parameters
@@ -74,8 +75,8 @@ def fill_squares(X, center, unit, categorical, counts, points, gaps, bandwidth, 
     X : ndarray of shape (n, p), float64
     center, unit : ndarray of shape (p,), float64
         The number x is the coordinate (x - center) · unit.
-    categorical : ndarray of shape (p,), int64
-        1 where the column is of categories.
+    n_categories : ndarray of shape (p,), int64
+        0 for a column of numbers. What is none of a column's categories counts as missing.
     counts : ndarray of shape (p,), float64
         1 where missing values have a coordinate of their own, else 0.
     points : ndarray of shape (p, D), float64
@@ -92,7 +93,8 @@ def fill_squares(X, center, unit, categorical, counts, points, gaps, bandwidth, 
         squares[:] = 0.0
         for j in range(X.shape[1]):
             there, at, gap = not np.isnan(X[i, j]), points[j], gaps[j]
-            if categorical[j] == 1:
+            if n_categories[j] > 0:
+                there = 0.0 <= X[i, j] < n_categories[j]
                 x = X[i, j] if there else -1.0
                 own = 1.0 if there else counts[j]
                 for d in range(n_points):
