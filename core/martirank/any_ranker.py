@@ -42,7 +42,7 @@ class WeakRankers(ABC):
 
     @abstractmethod
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more to rows of both classes, half of the weight on each."""
+        """Fit one more to rows of both classes."""
 
     @abstractmethod
     def score(self, number: int, X: Floats) -> Floats:
@@ -65,6 +65,7 @@ class NamedRankers(WeakRankers):
     name : {"linear_svm", "logistic", "random_forest"}
     n_categories : ndarray of shape (n_features,), int64
     seed : int
+        The k-th fit draws by the k-th child of it, so that the draws of one seed are no other's.
     stack : Stack, optional
         Fitted ones, from an artifact.
     """
@@ -75,14 +76,16 @@ class NamedRankers(WeakRankers):
         self._name: ClassifierName = name
         self._n_categories = n_categories
         self._seed = seed
+        self._n_fits = 0
         self._fitted = []
         self._stack = stack
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
         """Fit one more; see `WeakRankers.fit`."""
-        seed = (self._seed + len(self._fitted)) % 2**32
+        draw = np.random.SeedSequence([self._seed, self._n_fits]).generate_state(1)
+        self._n_fits += 1
         self._fitted.append(
-            fit_classifier(self._name, X, positive, weight, self._n_categories, seed)
+            fit_classifier(self._name, X, positive, weight, self._n_categories, int(draw[0]))
         )
 
     def score(self, number: int, X: Floats) -> Floats:
@@ -210,6 +213,7 @@ def grow(
     positive: Positive,
     weight: Floats,
     n_layers: int,
+    balance_classes: bool,
     told: Callable[[int, npt.NDArray[np.void]], None],
 ) -> AnyProgram:
     """Grow a program, a weak ranker fitted to the rows at each node by their mass there.
@@ -222,6 +226,8 @@ def grow(
     weight : ndarray of shape (n_rows,), float64
         Weak rankers take a row of weight k for k rows, and one that is at a node in part for a part of a row.
     n_layers : int
+    balance_classes : bool
+        Whether both classes weigh the same in each fit; else by their mass at the node, as in the paper (§5).
     told : callable (layer, nodes of the layer) -> None
         Called after each layer, counted from 1.
 
@@ -238,7 +244,9 @@ def grow(
     mass[0] = 1.0
     for node, position in _walk(n_layers):
         here = mass[position].copy()
-        nodes[node], has_ranker = _grow_node(rankers, X, positive, here * weight, total)
+        nodes[node], has_ranker = _grow_node(
+            rankers, X, positive, here * weight, total, balance_classes
+        )
         if has_ranker:
             number[node] = rankers.n_fitted - 1
         rises = program._rises(node, X, here > 0.0)
@@ -256,6 +264,7 @@ def _grow_node(
     positive: Positive,
     mass: Floats,
     total: Mass,
+    balance_classes: bool,
 ) -> tuple[npt.NDArray[np.void], bool]:
     """Make a node, with a weak ranker fitted to the rows that are there; say whether it has one."""
     here = Mass(float(mass[positive].sum()), float(mass[~positive].sum()))
@@ -268,7 +277,7 @@ def _grow_node(
     labels = positive[there]
     if labels.all() or not labels.any():
         return alike(0.5, share), False
-    rankers.fit(X[there], labels, balanced)
+    rankers.fit(X[there], labels, balanced if balance_classes else mass[there])
     scores = rankers.score(rankers.n_fitted - 1, X[there])
     cut = youden_threshold(scores, labels, balanced)
     if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:

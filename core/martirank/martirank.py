@@ -20,7 +20,7 @@ from .any_ranker import grow as grow_any
 from .growth import Growth
 from .node import Mass, mean_error
 from .program import Program
-from .ranker import NLayers, OutputOption, ProgramRanker
+from .ranker import BalanceClasses, NLayers, OutputOption, ProgramRanker
 
 Told = Callable[[int, npt.NDArray[np.void]], None]
 
@@ -74,6 +74,7 @@ class MartiRank(ProgramRanker):
                 "any scikit-learn estimator that takes sample weights."
             ),
         ] = "stump",
+        balance_classes: BalanceClasses = False,
         output: OutputOption = "position",
         max_bins: MaxNarrowBins = 255,
         random_state: Annotated[
@@ -82,6 +83,7 @@ class MartiRank(ProgramRanker):
     ) -> None:
         self.n_rounds = n_rounds
         self.weak_ranker = weak_ranker
+        self.balance_classes = balance_classes
         self.output = output
         self.max_bins = max_bins
         self.random_state = random_state
@@ -128,7 +130,7 @@ class MartiRank(ProgramRanker):
             rankers = NamedRankers(name, self._n_categories(), self.random_state)
         else:
             rankers = EstimatorRankers(self.weak_ranker)
-        return grow_any(rankers, X, positive, weight, self.n_rounds, told)
+        return grow_any(rankers, X, positive, weight, self.n_rounds, self.balance_classes, told)
 
     def _check_parameters(self) -> None:
         weak = self.weak_ranker

@@ -26,6 +26,13 @@ NLayers = Annotated[
     Le(200),
     Doc("T, the layers of the program: layer t has t nodes, each a weak ranker with its cut."),
 ]
+BalanceClasses = Annotated[
+    bool,
+    Doc(
+        "Whether both classes weigh the same where a classifier or an estimator is fitted to the rows at a node; "
+        "else each row weighs what of it is there: the theory needs no balance. Stumps are the same either way."
+    ),
+]
 OutputOption = Annotated[
     Output,
     Doc(

@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from core import MartiRank, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.martirank import any_ranker
 from core.metrics import auc
 
 
@@ -40,6 +41,41 @@ def test_layers_of_any_ranker_get_further_than_one(weak_ranker):
         for t in (1, 6)
     )
     assert six > max(one, 0.8)
+
+
+class Weigher(LogisticRegression):
+    """Remembers the share of the weight that each fit had on positives."""
+
+    shares = []  # noqa: RUF012 - of the class, as each fit is of a clone
+
+    def fit(self, X, y, sample_weight):
+        """Fit, and remember."""
+        self.shares.append(np.average(y, weights=sample_weight))
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("balance", [False, True])
+def test_classes_weigh_what_is_there_unless_they_are_to_be_balanced(balance):
+    X, y, weight = table()
+    weight = np.where(y == 1, 0.2 * weight, weight)
+    Weigher.shares.clear()
+    ranker = MartiRank(n_rounds=2, weak_ranker=Weigher(), balance_classes=balance)
+    ranker.fit(X, y, weight)
+    share = np.average(y, weights=weight)
+    here, there = ranker.nodes_["positive"] * share, ranker.nodes_["negative"] * (1 - share)
+    expected = [0.5] * 3 if balance else (here / (here + there))[[0, 2, 1]]  # from the highest down
+    assert Weigher.shares == pytest.approx(expected, rel=1e-4)
+
+
+def test_no_two_seeds_share_a_draw(monkeypatch):
+    X, y, _ = table(n=200)
+    drawn, fit = [], any_ranker.fit_classifier
+    monkeypatch.setattr(
+        any_ranker, "fit_classifier", lambda *given: drawn.append(given[-1]) or fit(*given)
+    )
+    for seed in (5, 6, 7):
+        MartiRank(n_rounds=2, weak_ranker="random_forest", random_state=seed).fit(X, y)
+    assert len(drawn) == len(set(drawn)) > 4
 
 
 def test_each_cut_errs_alike_on_both_classes():
