@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InvalidData
-
-GREATEST_TOTAL = 1e150  # of the weights, so that what is summed over pairs stays finite
+from .target import check_range
 
 
 class Pairs(NamedTuple):
@@ -33,7 +32,7 @@ def check_pairs(pairs: Any, pair_weight: Any, n_items: int) -> Pairs:
     pairs : array-like of int, shape (n_pairs, 2)
         Rows (better, worse). Cycles, contradictions and repetitions are welcome.
     pair_weight : array-like of float, shape (n_pairs,), or None
-        Finite, not negative; None is 1 for each pair.
+        0 or between 1e-100 and 1e100, as of rows, and not all 0; None is 1 for each pair.
     n_items : int
         Number of rows that pairs may name.
 
@@ -98,15 +97,7 @@ def _check_weight(pair_weight: Any, n_pairs: int) -> npt.NDArray[np.float64]:
         raise InvalidData(
             f"pair_weight must hold one weight per pair ({n_pairs}), got shape {weight.shape}"
         )
-    wrong = ~(np.isfinite(weight) & (weight >= 0))
-    if wrong.any():
-        pair = int(wrong.argmax())
-        raise InvalidData(
-            f"pair_weight must be finite and not negative, got {weight[pair]} for pair {pair}"
-        )
-    total = weight.sum()
-    if not 0 < total <= GREATEST_TOTAL:
-        raise InvalidData(
-            f"pair_weight must sum to more than 0 and at most {GREATEST_TOTAL:g}, got {total:g}"
-        )
+    check_range("pair_weight", weight, "for pair")
+    if not weight.any():
+        raise InvalidData("pair_weight must leave some pair a weight, got 0 for every pair")
     return weight

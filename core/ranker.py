@@ -102,7 +102,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         y : array-like of shape (n_samples,)
             Two distinct values; the greater one is positive.
         sample_weight : array-like of shape (n_samples,), optional
-            Finite, not negative. A row of weight 0 counts as absent, a row of weight k as k rows.
+            0 or between 1e-100 and 1e100. A row of weight 0 counts as absent, a row of weight k as k rows.
         callback : callable (step, of, info) -> None, optional
             Called after each step, counted from 1, with figures such as the loss; boosting finds its own when
             they are read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller;

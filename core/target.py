@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import column_or_1d
 
 from .errors import InvalidData
 
 Floats = npt.NDArray[np.float64]
 
-GREATEST_WEIGHT = 1e150  # in all, so that sums over pairs stay finite
+# Of a row, of a pair, of an error's cost: squares and products must neither overflow nor vanish.
+LEAST_WEIGHT, GREATEST_WEIGHT = 1e-100, 1e100
+WEIGHT_RULE = f"0 or between {LEAST_WEIGHT:g} and {GREATEST_WEIGHT:g}"
 
 LABEL_TYPES = frozenset(
     {"bool", "object", "str", "float16", "float32", "float64"}
@@ -20,6 +21,8 @@ LABEL_TYPES = frozenset(
 
 def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Give the two classes in order, and which rows belong to the greater one."""
+    from sklearn.utils import column_or_1d
+
     try:
         labels = column_or_1d(y, warn=True)
     except ValueError as error:
@@ -65,7 +68,7 @@ def _is_missing(label: Any) -> bool:
 def check_weights(
     sample_weight: Any, positive: npt.NDArray[np.bool_], classes: npt.NDArray[Any]
 ) -> Floats:
-    """Give finite weights >= 0 that leave rows of both classes; ones when there are none.
+    """Give weights, 0 or in the range of `check_range`, that leave rows of both classes; ones when there are none.
 
     With several labels a row counts for a class that one of its labels belongs to.
     """
@@ -83,18 +86,24 @@ def check_weights(
             f"sample_weight must hold one weight per row of X ({n_samples}), "
             f"got shape {weight.shape}"
         )
-    wrong = ~(np.isfinite(weight) & (weight >= 0))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InvalidData(
-            f"sample_weight must be finite and not negative, got {weight[row]} at row {row}"
-        )
+    check_range("sample_weight", weight, "at row")
     for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
         if not weight[rows.reshape(n_samples, -1).any(axis=1)].any():
             raise InvalidData(
                 f"sample_weight must leave both classes, but every weight is zero in class {value!r}"
             )
-    total = weight.sum()
-    if total > GREATEST_WEIGHT:
-        raise InvalidData(f"sample_weight must sum to at most {GREATEST_WEIGHT:g}, got {total:g}")
     return weight
+
+
+def check_range(name: str, weight: Floats, at: str) -> None:
+    """Refuse weights that are neither 0 nor from `LEAST_WEIGHT` to `GREATEST_WEIGHT` with InvalidData."""
+    usable = are_weights(weight)
+    if not usable.all():
+        first = int(np.argmin(usable))
+        raise InvalidData(f"{name} must be {WEIGHT_RULE}, got {weight[first]:g} {at} {first}")
+
+
+def are_weights(values: Floats) -> npt.NDArray[np.bool_]:
+    """Say which numbers can be weights."""
+    in_range = (values >= LEAST_WEIGHT) & (values <= GREATEST_WEIGHT)
+    return np.asarray((values == 0) | in_range)

@@ -14,9 +14,6 @@ from .kinds import CollectingLearner
 from .loop import LEAST_EDGE, Found, Learner, Path, SoFar, Steps
 from .validation import Part
 
-# Beside a weight of 1, less than this is none; the metrics take no less either.
-LEAST_WEIGHT = 1e-100
-
 L = TypeVar("L", bound=CollectingLearner)
 
 
@@ -134,17 +131,13 @@ class Rehearsal(Generic[L]):
 
     def _judge(self, before: Floats, after: Floats) -> Rise:
         held = self._held
-        weight = held.weight.copy()
-        for rows in (held.positive, ~held.positive):  # neither class's scale matters to the curve
-            weight[rows] /= weight[rows].max()
-        kept = weight >= LEAST_WEIGHT
         return partial_auc_rise(
-            held.positive[kept],
-            before[kept],
-            after[kept],
+            held.positive,
+            before,
+            after,
             *self._window,
-            sample_weight=weight[kept],
-            unit=row_keys(held.X, held.positive, held.weight)[kept],
+            sample_weight=held.weight,
+            unit=row_keys(held.X, held.positive, held.weight),
         )
 
 

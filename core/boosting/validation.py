@@ -23,9 +23,6 @@ SAMPLE_ROWS = 5_000
 # The validation AUC costs a sort: after each round, on more rows or pairs than this less often.
 ROWS_A_ROUND = 50_000
 
-# Rows of less weight, compared with the heaviest of their class, do not count in an AUC.
-LEAST_SHARE = 1e-100
-
 # An AUC counts as higher only if it is so by more than rounding.
 LEAST_RISE = 1e-9
 
@@ -64,10 +61,7 @@ class Part(NamedTuple):
     def auc(self, scores: Floats) -> float:
         """Give the AUC of scores; of several labels, over all (row, label) pairs."""
         weight = np.repeat(self.weight, self.positive.size // len(self.positive))
-        positive = self.positive.ravel()
-        for rows in (positive, ~positive):
-            weight[rows] = _of_greatest(weight[rows])
-        return auc(positive, scores.ravel(), weight)
+        return auc(self.positive.ravel(), scores.ravel(), weight)
 
 
 class Watched(NamedTuple):
@@ -94,12 +88,6 @@ class Watched(NamedTuple):
     def auc(self, scores: Floats) -> float:
         """Give what the judge says; nobody is to change the scores that are followed."""
         return float(self.judge(scores.copy()))
-
-
-def _of_greatest(weight: Floats) -> Floats:
-    """Divide a class's weights by the greatest, which no AUC can tell; what is lost then is nothing."""
-    shares = weight / weight.max()
-    return np.where(shares < LEAST_SHARE, 0.0, shares)
 
 
 def _strata(part: Part) -> list[npt.NDArray[np.int64]]:

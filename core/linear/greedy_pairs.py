@@ -15,6 +15,7 @@ from core.metrics import partial_auc
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker
 from core.scan import youden_threshold
+from core.target import LEAST_WEIGHT
 
 from .standardised import Standardised
 
@@ -216,7 +217,9 @@ class _Top:
     ) -> None:
         self._positive = positive
         self._negative = ~positive
-        self._weight = weight / weight.max()
+        # Shares of the heaviest of the class, which no area can tell: sums of them are weights to the metrics, too.
+        greatest = np.where(positive, weight[positive].max(), weight[~positive].max())
+        self._weight = np.where(weight < LEAST_WEIGHT * greatest, 0.0, weight / greatest)
         self._totals = self._mass(np.ones(len(positive), dtype=np.bool_))
         self._window = fpr_min, fpr_max
 

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from core.errors import InvalidParameter
 from core.metrics.curve import RocCurve
-from core.metrics.groups import GREATEST_WEIGHT, LEAST_WEIGHT
 from core.metrics.intervals import Interval, normal_quantile
 from core.metrics.totals import ClassTotals
+from core.target import GREATEST_WEIGHT, LEAST_WEIGHT
 
 # Costs are sums of products of shares: closer than this to the least one, relative to the dearer error, is rounding.
 _ROUNDING = 1e-12

@@ -17,11 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
 from core.metrics.merge import merge
+from core.target import check_range
 
 FloatArray = NDArray[np.float64]
-
-# Squares and products of weights must neither overflow nor vanish; real weights are nowhere near.
-LEAST_WEIGHT, GREATEST_WEIGHT = 1e-100, 1e100
 
 
 class Rows(NamedTuple):
@@ -350,11 +348,7 @@ def _finite_vector(name: str, values: ArrayLike, length: int) -> FloatArray:
 def check_weights(sample_weight: ArrayLike, length: int) -> FloatArray:
     """Give finite weights, not negative and not all 0; refuse any other."""
     weight = _finite_vector("sample_weight", sample_weight, length)
-    usable = (weight == 0) | ((weight >= LEAST_WEIGHT) & (weight <= GREATEST_WEIGHT))
-    if not usable.all():
-        index = int(np.argmin(usable))
-        rule = f"0 or between {LEAST_WEIGHT:g} and {GREATEST_WEIGHT:g}"
-        raise InvalidData(f"sample_weight must be {rule}, got {weight[index]:g} at index {index}")
+    check_range("sample_weight", weight, "at index")
     if not weight.any():
         raise InvalidData("sample_weight must leave some row a weight, got 0 for every row")
     return weight

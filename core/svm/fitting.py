@@ -25,9 +25,6 @@ SURE = 0.9
 # Directions to try at one mass, in the search for the least that would not collapse.
 CRITICAL_DIRECTIONS = 50
 
-# Beside a weight of 1, less than this is none to the metrics.
-LEAST_WEIGHT = 1e-100
-
 # An area counts as higher only if it is so by more than rounding.
 LEAST_RISE = 1e-9
 
@@ -137,12 +134,6 @@ class Sample(NamedTuple):
         positive = np.zeros(len(held), dtype=np.bool_)
         positive[self.positives] = True
         weight = self.weight[taken]
-        for rows in (
-            positive[taken],
-            ~positive[taken],
-        ):  # neither class's scale matters to the curve
-            weight[rows] /= weight[rows].max()
-        weight[weight < LEAST_WEIGHT] = 0.0
 
         def pauc(w: Floats) -> float:
             scores = self.rows.scores(w)[taken]

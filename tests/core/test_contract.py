@@ -321,13 +321,14 @@ def test_bad_data_is_refused_by_name(algorithm):
 
 
 BAD_WEIGHTS = {
-    "negative": (lambda w: np.where(np.arange(len(w)) == 3, -1.0, w), "not negative, got -1.0 at row 3"),
-    "NaN": (lambda w: np.where(np.arange(len(w)) == 3, np.nan, w), "finite .* got nan at row 3"),
-    "infinite": (lambda w: np.where(np.arange(len(w)) == 3, np.inf, w), "finite .* got inf at row 3"),
+    "negative": (lambda w: np.where(np.arange(len(w)) == 3, -1.0, w), "0 or between 1e-100 and 1e.100, got -1 at"),
+    "NaN": (lambda w: np.where(np.arange(len(w)) == 3, np.nan, w), "0 or between .* got nan at row 3"),
+    "infinite": (lambda w: np.where(np.arange(len(w)) == 3, np.inf, w), "0 or between .* got inf at row 3"),
     "too few": (lambda w: w[:-1], r"one weight per row of X \(400\), got shape \(399,\)"),
     "text": (lambda w: ["a"] * len(w), "sample_weight must hold numbers"),
     "all zero": (lambda w: w * 0, "every weight is zero in class 0"),
-    "beyond all sums": (lambda w: w * 1e300, "sum to at most 1e"),
+    "too great": (lambda w: w * 1e101, r"0 or between .* got 1e\+101 at row 0"),
+    "too small": (lambda w: w * 1e-101, "0 or between .* got 1e-101 at row 0"),
 }  # fmt: skip
 
 
@@ -335,6 +336,13 @@ def test_bad_weights_are_refused_by_name(algorithm):
     X, y = make_table()
     for case, (make_bad, message) in BAD_WEIGHTS.items():
         assert re.search(message, refusal(algorithm, X, y, make_bad(np.ones(len(y))))), case
+
+
+def test_weights_at_both_ends_of_their_range_are_fitted(algorithm):
+    X, y = make_table(200)
+    weight = np.where(np.arange(len(y)) % 3 == 0, 1e-100, 1e100)
+    ranker = make(algorithm, n_rounds=5, **FEW | {"noise_rate": None}).fit(X, y, weight)
+    assert np.isfinite(ranker.decision_function(X)).all()
 
 
 def test_a_class_without_weight_is_refused(algorithm):

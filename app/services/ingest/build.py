@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -422,10 +421,6 @@ class Build:
             raise BadTable(
                 f"the weights must have a sum above 0, got {converter.weight_sum:g}",
                 column=self._roles.weight,
-            )
-        if not np.isfinite(converter.weight_sum):
-            raise BadTable(
-                "the sum of the weights is beyond the range of a double", column=self._roles.weight
             )
 
     def _result(self, converter: Converter, identifiers: Collection[str]) -> dict[str, Any]:

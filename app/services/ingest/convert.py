@@ -35,6 +35,7 @@ from app.services.ingest.roles import Roles
 from app.services.ingest.rows import MAX_NAME, Rows
 from app.services.ingest.text import as_text, find_unfit, is_text
 from app.services.times import DATE, is_dated, parse_dates, typed_seconds
+from core.target import WEIGHT_RULE, are_weights
 
 Mask = npt.NDArray[np.bool_]
 
@@ -330,19 +331,18 @@ class Converter:
         )
         values = np.where(reported, np.nan, parsed.values)
         self.profiles[name].update(values)
-        bad = (np.isnan(values) & ~reported) | (values < 0)
+        bad = ~(are_weights(values) | reported)
         if bad.any():
 
             def detail(row: int) -> str:
                 return (
                     "a weight must not be missing"
                     if np.isnan(values[row])
-                    else f"a weight must be at least 0, got {values[row]:g}"
+                    else f"a weight must be {WEIGHT_RULE}, got {values[row]:g}"
                 )
 
             self._report(rows, name, bad, detail)
-        with np.errstate(over="ignore"):  # a sum beyond a double is refused in the end
-            self.weight_sum += float(np.sum(values))
+        self.weight_sum += float(values[~bad].sum())
         return pa.array(values)
 
     def _item(self, rows: Rows, name: str) -> pa.Array:

@@ -21,7 +21,7 @@ from app.services.ingest.missing import MissingTokens
 from app.services.ingest.rows import Rows, Source
 from app.services.ingest.sources import open_source
 from app.services.ingest.text import as_text
-from core.pairs import GREATEST_TOTAL
+from core.target import WEIGHT_RULE, are_weights
 
 BETTER, WORSE, WEIGHT = "better", "worse", "weight"
 PAIRS_FILE = "pairs.parquet"
@@ -70,11 +70,9 @@ class _Build:
             raise self._faults.summarise()
         if not count:
             raise BadTable("the table has a header but no pairs", code="no_rows")
-        if self._weighted and not 0 < self._weight_sum <= GREATEST_TOTAL:
+        if self._weighted and not self._weight_sum > 0:
             raise BadTable(
-                f"the weights must have a sum above 0 and at most {GREATEST_TOTAL:g}, "
-                f"got {self._weight_sum:g}",
-                column=WEIGHT,
+                f"the weights must have a sum above 0, got {self._weight_sum:g}", column=WEIGHT
             )
         with self._path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -156,17 +154,16 @@ class _Build:
     def _weight(self, rows: Rows) -> npt.NDArray[np.float64]:
         parsed = parse(rows.batch.column(WEIGHT), _MISSING)
         values = parsed.values
-        bad = parsed.bad | parsed.boolean | np.isnan(values) | (values < 0)
+        bad = parsed.bad | parsed.boolean | ~are_weights(values)
         if bad.any():
             self._report(
                 rows,
                 WEIGHT,
                 rows.batch.column(WEIGHT),
                 bad,
-                lambda value: f"a weight must be a finite number of at least 0, got {show(value)}",
+                lambda value: f"a weight must be {WEIGHT_RULE}, got {show(value)}",
             )
-        with np.errstate(over="ignore"):  # a sum beyond a double is refused in the end
-            self._weight_sum += float(values[~bad].sum())
+        self._weight_sum += float(values[~bad].sum())
         return values
 
     def _report(

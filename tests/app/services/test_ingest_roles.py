@@ -238,7 +238,7 @@ def test_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "detail"),
     [
-        ("-0.5", "a weight must be at least 0, got -0.5"),
+        ("-0.5", "a weight must be 0 or between 1e-100 and 1e+100, got -0.5"),
         ("", "a weight must not be missing"),
         ("inf", "'inf' is not a finite number"),
         ("heavy", "'heavy' is not a number"),
@@ -252,8 +252,6 @@ def test_bad_weights(tmp_path: Path, cell: str, detail: str) -> None:
 def test_sum_of_weights(tmp_path: Path) -> None:
     error = refuse(tmp_path, "a,w,y\n1,0,0\n2,0,1\n", weight="w")
     assert error.detail == "the weights must have a sum above 0, got 0"
-    error = refuse(tmp_path, "a,w,y\n1,1e308,0\n2,1e308,1\n", weight="w")
-    assert "beyond the range" in error.detail
 
 
 def test_group_is_text_of_any_type(tmp_path: Path) -> None:

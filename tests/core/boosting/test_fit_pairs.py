@@ -315,9 +315,9 @@ def test_bad_input_is_named():
         ([(0, -1)], None, "got -1"),
         ([(1, 1)], None, "two different rows"),
         ([(0.5, 1.0)], None, "integers"),
-        ([(0, 1)], [-1.0], "not negative"),
+        ([(0, 1)], [-1.0], "0 or between .* got -1 for pair 0"),
         ([(0, 1)], [np.nan], "nan for pair 0"),
-        ([(0, 1)], [0.0], "more than 0"),
+        ([(0, 1)], [0.0], "leave some pair a weight"),
         ([(0, 1)], [1.0, 1.0], "one weight per pair"),
     ]:
         with pytest.raises(InvalidData, match=words):

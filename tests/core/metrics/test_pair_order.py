@@ -135,7 +135,7 @@ def test_weights_are_shares():
     scores, pairs = rng.normal(size=9), [(0, 1), (1, 2), (3, 4), (5, 6), (7, 8), (8, 0)]
     weight = np.arange(1.0, 7.0)
     plain = pair_order_interval(scores, pairs, weight)
-    for factor in (1e-140, 1e140):
+    for factor in (1e-99, 1e99):
         assert pair_order_interval(scores, pairs, factor * weight) == pytest.approx(plain)
 
 
@@ -188,12 +188,12 @@ def test_bad_input_is_named():
         ([(-1, 0)], None, "got -1 in pair 0"),
         ([(0, 1), (1, 1)], None, r"two different rows, got \(1, 1\) as pair 1"),
         (good, [1.0, 2.0], r"one weight per pair \(1\), got shape \(2,\)"),
-        (good, [-1.0], "not negative, got -1.0 for pair 0"),
+        (good, [-1.0], "0 or between 1e-100 and 1e.100, got -1 for pair 0"),
         (good, [np.nan], "got nan for pair 0"),
         (good, [np.inf], "got inf for pair 0"),
         (good, ["heavy"], "must hold numbers"),
-        (good, [0.0], "sum to more than 0"),
-        (good, [1e200], "at most 1e\\+150"),
+        (good, [0.0], "leave some pair a weight"),
+        (good, [1e101], "got 1e.101 for pair 0"),
     ]:
         with pytest.raises(InvalidData, match=words):
             pair_order(scores, pairs, weight)

@@ -316,7 +316,7 @@ SWITCHES: dict[str, Switch] = {
     "there are features": put(roles, "_check_features", NOTHING),
     "identifiers alone are no table": put(categories, "LEAST_IDENTIFIERS", 1 << 30),
     "the weight is said": unsaid("weight"),
-    "no weight is negative": unnoted("a weight must be at least 0"),
+    "weights have a range": unnoted("a weight must be 0 or between"),
     "no weight is missing": unnoted("a weight must not be missing"),
     "weights are numbers": unnoted("is not a"),
     "weights have a sum": put(build.Build, "_check_whole", NOTHING),
@@ -333,7 +333,7 @@ SWITCHES: dict[str, Switch] = {
         unnoted("the dataset has no item"), unnoted("the item must not be missing")
     ),
     "no item beats itself": unnoted("cannot be better than itself"),
-    "weights of pairs": unnoted("a weight must be a finite number"),
+    "weights of pairs": unnoted("a weight must be 0 or between"),
     "pairs have their columns": put(pairs._Build, "_check_columns", NOTHING),
     "pairs are found": put(pairs, "as_text", lambda column, tokens: _whatever(column)),
     # NDJSON
