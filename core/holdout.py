@@ -13,7 +13,7 @@ _Words = npt.NDArray[np.uint64]
 def hold_out(
     X: Any, positive: npt.NDArray[np.bool_], weight: Floats, fraction: float, seed: int
 ) -> npt.NDArray[np.bool_] | None:
-    """Hold out a share of each class's weight, equal rows together.
+    """Hold out a share of each class's weight, equal rows together, of whichever class they are.
 
     A row's place in the draw follows from its values, with rows and columns in any order, and the
     seed; in a sparse matrix from its stored values and their columns.
@@ -39,13 +39,26 @@ def hold_out(
     """
     drawn = scramble_keys(row_keys(X, positive, weight), seed)
     held = np.zeros(len(drawn), dtype=np.bool_)
-    for rows in (np.flatnonzero(positive), np.flatnonzero(~positive)):
+    classes = np.flatnonzero(positive), np.flatnonzero(~positive)
+    for rows in classes:
         values, place = np.unique(drawn[rows], return_inverse=True)
         if len(values) < 2:
             return None
         mass = np.cumsum(np.bincount(place, weights=weight[rows]))
         n_held = np.searchsorted(mass, fraction * mass[-1] * (1.0 + 1e-9), side="right")
         held[rows] = place < min(max(int(n_held), 1), len(values) - 1)
+    # The two draws end at two places: rows between them, of both classes, stay with what is learnt from.
+    held &= ~np.isin(drawn, np.intersect1d(drawn[held], drawn[~held]))
+    for rows in classes:
+        if held[rows].any():
+            continue
+        for value in np.unique(
+            drawn[rows]
+        ):  # the second does if the first is all that a class has left
+            more = held | (drawn == value)
+            if not any(more[own].all() for own in classes):
+                held = more
+                break
     return held
 
 
