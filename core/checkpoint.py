@@ -12,8 +12,9 @@ Whoever may have to stop a fit runs it within `Checkpoints`, and asks for one fr
 
 A checkpoint holds what the steps so far have changed: the weights of the rows, the rounds, the scores that are
 followed. Bins and codes are laid out anew, which gives the same ones. It is sealed (`core.sealed`) with a hash of the
-algorithm, its parameters, the rows, the versions of the libraries and the text of this one: any other fit, and any
-other code, pays it no heed and begins at the beginning. Fits that make none (see `offered`) run as if there were no
+algorithm, its parameters, the rows, the processor, the versions of the libraries and the text of this one: any other
+fit, any other code, and another kind of machine, whose sums round otherwise, pays it no heed and begins at the
+beginning. Fits that make none (see `offered`) run as if there were no
 `Checkpoints`.
 
 Without `Checkpoints` a fit does nothing for any of this, and with them nothing until one is asked for.
@@ -23,9 +24,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -235,10 +238,25 @@ def _with_code(fit: bytes) -> bytes:
     import scipy
     import sklearn
 
-    found = hashlib.sha256(fit + _CODE)
+    found = hashlib.sha256(fit + _CODE + identify_machine())
     for library in (np, scipy, numba, sklearn):
         found.update(f"{library.__name__} {library.__version__}\n".encode())
     return found.digest()
+
+
+@cache
+def identify_machine() -> bytes:
+    """Hash what the bits of a fit depend on beside code and data: where sums are made of vectors, how wide these are.
+
+    Kernels, numpy and BLAS each choose their instructions by the processor, and exp and log are the C library's.
+    """
+    import numba
+    from llvmlite import binding  # type: ignore[import-untyped]  # it carries no types
+
+    config = numba.config
+    names = [platform.machine(), *platform.libc_ver(), config.CPU_NAME, config.CPU_FEATURES]
+    names += [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
+    return hashlib.sha256("\n".join(map(str, names)).encode()).digest()
 
 
 def _identify_code() -> bytes:

@@ -7,7 +7,9 @@ consecutive pieces. Whoever has the same rows fits any share alone; whoever has 
     shares = [ranker.fit_share(X, y, first=first, last=first + 25) for first in (0, 25, 50, 75)]
     ranker.join_shares(shares, X, y)
 
-That is `ranker.fit(X, y)`, bit for bit, whatever the division. A share is bytes, sealed for its fit (`core.sealed`).
+That is `ranker.fit(X, y)`, bit for bit, whatever the division, as far as the machines are of one kind (processor,
+libraries): sums of others may round otherwise, and so may a cut be another. A share is bytes, sealed for its fit
+(`core.sealed`).
 """
 
 from collections.abc import Sequence

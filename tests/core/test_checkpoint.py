@@ -6,12 +6,14 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from llvmlite import binding
+from llvmlite.binding.targets import FeatureMap
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import core
 from core import RankBoost, TreeRank, save
-from core.checkpoint import Checkpoints, Resumable, offered
+from core.checkpoint import Checkpoints, Resumable, identify_machine, offered
 from core.errors import ArtifactError
 
 N = 160
@@ -200,6 +202,17 @@ def test_other_code_is_another_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = stopped(fit_of("rankboost"), 7)
     monkeypatch.setattr("core.checkpoint._CODE", b"another")
     _goes_unused(checkpoint, fit_of("rankboost"))
+
+
+@pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
+def test_another_processor_makes_another_fit(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    checkpoint = stopped(fit_of("rankboost"), 7)
+    features = dict.fromkeys(binding.get_host_cpu_features(), False)
+    other = {"get_host_cpu_name": "pentium", "get_host_cpu_features": FeatureMap(features)}
+    identify_machine.cache_clear()
+    monkeypatch.setattr(binding, name, lambda: other[name])
+    _goes_unused(checkpoint, fit_of("rankboost"))
+    identify_machine.cache_clear()
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "noise"])
