@@ -256,6 +256,11 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
                 "value": window.value,
                 "low": window.low,
                 "high": window.high,
+                "empirical": None
+                if judged is None
+                else core_metrics.empirical_area_of(
+                    judged.curve, judged.totals.negative, window.fpr_min, window.fpr_max
+                ),
             }
             for window in windows
         ],

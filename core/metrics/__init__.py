@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .area import auc, misrank_fraction, partial_auc, tpr_at_fpr
+    from .area import auc, empirical_area_of, misrank_fraction, partial_auc, tpr_at_fpr
     from .bands import (
         RocBand,
         fpr_at_tpr_interval,
@@ -61,6 +61,7 @@ __all__ = [
     "compare_partial_auc",
     "cross_validated_areas",
     "cross_validated_compare",
+    "empirical_area_of",
     "fpr_at_tpr_interval",
     "froc_window",
     "misrank_fraction",
@@ -86,7 +87,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "area": "auc misrank_fraction partial_auc tpr_at_fpr",
+        "area": "auc empirical_area_of misrank_fraction partial_auc tpr_at_fpr",
         "bands": "RocBand fpr_at_tpr_interval roc_band roc_band_on_curve tpr_at_fpr_interval",
         "comparison": "Comparison Difference WindowComparison compare compare_auc compare_partial_auc",
         "cost": "Costs ExpectedCost",

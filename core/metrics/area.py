@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
 from core.metrics.curve import RocCurve, curve_of, mcclish
-from core.metrics.groups import ScoreGroups, group_by_score, inner
+from core.metrics.groups import FloatArray, ScoreGroups, group_by_score, inner
 from core.metrics.window import check_rate, check_window, window_counts
 
 Definition = Literal["interpolated", "empirical"]
@@ -158,8 +158,8 @@ def partial_auc(
         return mcclish(value, low, high) if standardize else value
     total = float(groups.flagged_negative[-1])
     first, last = _window_masses(groups, low, high)
-    value = _strict_pairs(groups, first, last) / (groups.flagged_positive[-1] * (last - first))
-    value = min(1.0, float(value))
+    tpr = groups.flagged_positive / groups.flagged_positive[-1]
+    value = _strict_share(groups.flagged_negative, tpr, first, last)
     return mcclish(value, first / total, last / total) if standardize else value
 
 
@@ -170,6 +170,34 @@ def area_of(
     if (fpr_min, fpr_max) == (0.0, 1.0):
         return auc_of(groups)
     return (curve_of(groups) if curve is None else curve).partial_area(fpr_min, fpr_max)
+
+
+def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max: float) -> float:
+    """The partial AUC by the empirical definition, from a curve with a point per distinct score.
+
+    Parameters
+    ----------
+    curve : RocCurve
+    negative : float
+        Weight of its negatives in all; their number when unweighted.
+    fpr_min, fpr_max : float in [0, 1]
+
+    Returns
+    -------
+    float in [0, 1]
+        That of `partial_auc`. Where some weights are no whole numbers, but their sums at each score are, the window's
+        ends are ranks all the same: a curve knows no more.
+    """
+    flagged = curve.fpr * negative
+    ranks = np.rint(flagged)
+    # What is left of whole numbers that were divided and multiplied again.
+    rounding = 8.0 * np.finfo(np.float64).eps * negative
+    if negative < _WHOLE and (abs(flagged - ranks) <= rounding).all():
+        flagged = ranks
+        first, last = map(float, window_counts(round(negative), fpr_min, fpr_max))
+    else:
+        first, last = negative * fpr_min, negative * fpr_max
+    return _strict_share(flagged, curve.tpr, first, last)
 
 
 def tpr_at_fpr(
@@ -210,7 +238,7 @@ def _window_masses(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> tuple
     return total * fpr_min, total * fpr_max
 
 
-def _strict_pairs(groups: ScoreGroups, first: float, last: float) -> float:
-    """Pair mass strictly in order, of the negatives between two masses counted from the top."""
-    inside = np.diff(np.clip(groups.flagged_negative, first, last))
-    return inner(inside, groups.flagged_positive[:-1])
+def _strict_share(flagged: FloatArray, tpr: FloatArray, first: float, last: float) -> float:
+    """Share of the pairs strictly in order, of the negatives between two masses counted from the top."""
+    inside = np.diff(np.clip(flagged, first, last))
+    return min(1.0, inner(inside, tpr[:-1]) / (last - first))

@@ -16,6 +16,12 @@ class Window(Interval):
 
     fpr_min: float
     fpr_max: float
+    empirical: float | None = Field(
+        None,
+        description="The share of pairs strictly in order, of every positive with the negatives ranked ⌊n·fpr_min⌋ + 1 "
+        "to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). Ties, and the ends of the window, are counted otherwise "
+        "than in `value`. Null without a curve.",
+    )
 
 
 class Height(Resource):

@@ -75,7 +75,7 @@ class BipartiteMeasure:
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """What the metrics of a model are, and the number of groups."""
-        from core.metrics import ClassTotals, operating_point_on_curve
+        from core.metrics import ClassTotals, empirical_area_of, operating_point_on_curve
 
         auc, *partial = self.areas(windows, level)
         totals = self._summary.totals
@@ -86,7 +86,11 @@ class BipartiteMeasure:
             point = _cut(found)
         return {
             "auc": _figures(auc),
-            "pauc": [_figures(area) for area in partial],
+            "pauc": [
+                _figures(area)
+                | {"empirical": empirical_area_of(self.curve, totals.negative, *window)}
+                for area, window in zip(partial, windows, strict=True)
+            ],
             "tpr_at_fpr": heights_of(self.curve, totals, level),
             "operating_point": point,
             "positives": self._summary.positives,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -119,14 +119,13 @@ def _top(height: float) -> float:
 
 
 def _window_shown(
-    windows: Sequence[Mapping[str, float]], objective: Mapping[str, Any]
+    windows: Sequence[Mapping[str, Any]], objective: Mapping[str, Any]
 ) -> Window | None:
     """The window of the objective, else the first that was measured."""
     own = window_of(objective)
-    for found in windows:
-        if (found["fpr_min"], found["fpr_max"]) == own:
-            return Window(**found)
-    return Window(**windows[0]) if windows else None
+    shown = next((w for w in windows if (w["fpr_min"], w["fpr_max"]) == own), None)
+    shown = shown or next(iter(windows), None)
+    return shown and Window(**{field.name: shown[field.name] for field in fields(Window)})
 
 
 def _around(window: Window) -> tuple[float, float]:

@@ -73,6 +73,14 @@ def test_the_metrics_are_those_of_the_curve(client: httpx.Client, trained: list[
     )
     assert metrics["auc"]["value"] == pytest.approx(area)
     assert metrics["positives"] + metrics["negatives"] == 100
+    (window,) = metrics["pauc"]  # of the first ⌈.05 n⌉ negatives; each takes the TPR above it
+    most = math.ceil(0.05 * metrics["negatives"])
+    ranks = [round(point["fpr"] * metrics["negatives"]) for point in points]
+    strict = sum(
+        (min(right, most) - min(left, most)) * point["tpr"]
+        for (left, right), point in zip(itertools.pairwise(ranks), points, strict=False)
+    )
+    assert window["empirical"] == pytest.approx(strict / most)
     assert [height["fpr"] for height in metrics["tpr_at_fpr"]] == [0.001, 0.01, 0.05, 0.1, 0.2]
 
 

@@ -43,6 +43,10 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
         assert (area["fpr_min"], area["fpr_max"]) == window
         expected = metrics.partial_auc_interval(people.y, scores, *window, level=0.9, **rows)
         assert interval(area) == pytest.approx(expected)
+        strict = metrics.partial_auc(
+            people.y, scores, *window, definition="empirical", sample_weight=people.weight
+        )
+        assert area["empirical"] == pytest.approx(strict)
     present = people.weight > 0
     assert figures["positives"] == (people.y & present).sum()
     assert figures["negatives"] == (~people.y & present).sum()

@@ -119,7 +119,7 @@ def test_fit_starts_anew():
         (lambda X, y: (X, y + 1), r"y must hold"),
         (lambda X, y: (X, y[:-1]), "one label per row"),
         (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "missing values"),
-        (lambda X, y: (X, y, None, -np.ones(len(y))), "not negative"),
+        (lambda X, y: (X, y, None, -np.ones(len(y))), "0 or between"),
         (lambda X, y: (X, y, None, np.ones(3)), "one weight per row"),
     ],
 )

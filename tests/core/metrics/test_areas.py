@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 from core.errors import InvalidParameter
 from core.metrics import (
     auc,
+    empirical_area_of,
     misrank_fraction,
     partial_auc,
     roc_curve,
@@ -89,6 +90,15 @@ def test_empirical_partial_auc_is_equation_2(ranking, window):
     y, scores, _ = ranking
     value = partial_auc(y, scores, *window, definition="empirical")
     assert value == pytest.approx(empirical_pauc(y, scores, *window), abs=1e-15)
+
+
+@given(rankings(weighted=True), windows, st.sampled_from([1.0, 1 / np.pi]))
+def test_a_curve_knows_the_empirical_partial_auc(ranking, window, unit):
+    y, scores, weights = ranking
+    summary = summarise(y, scores, weights * unit)
+    expected = partial_auc(y, scores, *window, definition="empirical", sample_weight=weights * unit)
+    found = empirical_area_of(summary.curve, summary.totals.negative, *window)
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 @given(rankings(weighted=True), windows)
