@@ -1,8 +1,8 @@
 """Programs whose nodes hold any weak ranker: a classifier by name, or an estimator of the caller's."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -161,14 +161,21 @@ class AnyProgram:
         """Walk rows through the program, in expectation over its coins; see `Program.score`."""
         mass = np.zeros((self.n_layers + 1, len(X)))
         mass[0] = 1.0
-        for node, position in _walk(self.n_layers):
+        frozen = np.zeros(len(X))
+        for t, position, node in _walk(self.n_layers):
             here = mass[position].copy()
+            if self.nodes[node]["frozen"]:
+                label = self.nodes[node]["rise_below"]
+                on = position + (self.n_layers - t) * label  # as if all steps were its label
+                frozen += here * (label if output == "vote" else on / self.n_layers)
+                mass[position] = 0.0
+                continue
             rises = self._rises(node, X, here > 0.0)
             mass[position + 1] += here * rises
             mass[position] -= here * rises
         ends = np.arange(self.n_layers + 1)
         values = 2 * ends >= self.n_layers if output == "vote" else ends / self.n_layers
-        return np.asarray(values @ mass, dtype=np.float64)
+        return np.asarray(frozen + values @ mass, dtype=np.float64)
 
     def _rises(self, node: int, X: Floats, there: Positive) -> Floats:
         if self.number[node] < 0 or not there.any():
@@ -194,17 +201,43 @@ class AnyProgram:
             )
         return described
 
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        nodes = {name: self.nodes[name].copy() for name in NODE.names or ()}
-        return nodes | {"number": self.number} | self.rankers.arrays()
 
-
-def _walk(n_layers: int) -> Iterator[tuple[int, int]]:
-    """Yield nodes with their positions, layer by layer, in each from the highest position down."""
+def _walk(n_layers: int) -> Iterator[tuple[int, int, int]]:
+    """Yield layer, position and number of the nodes, in each layer from the highest position down."""
     for t in range(n_layers):
         for position in range(t, -1, -1):
-            yield n_nodes(t) + position, position
+            yield t, position, n_nodes(t) + position
+
+
+class Noise(NamedTuple):
+    """What `SampledMartiRank` takes into account.
+
+    Attributes
+    ----------
+    rate : float
+        η, the probability with which a label is flipped.
+    least_share : float
+        A node that no more than this share of either class reaches is frozen; 0 freezes none.
+    class_prior : float or None
+        True share of positives; None: that of the rows shown, noise taken out.
+    """
+
+    rate: float = 0.0
+    least_share: float = 0.0
+    class_prior: float | None = None
+
+    def total(self, shown: Mass) -> Mass:
+        """Give the true mass of each class among rows of such masses by their labels."""
+        if self.class_prior is None:
+            return shown.without_noise(self.rate)
+        both = shown.positive + shown.negative
+        return Mass(self.class_prior * both, (1.0 - self.class_prior) * both)
+
+
+NO_NOISE = Noise()
+
+Draw = Callable[[int], Integers]
+"""Which rows a layer, counted from 0, is grown on."""
 
 
 def grow(
@@ -215,6 +248,8 @@ def grow(
     n_layers: int,
     balance_classes: bool,
     told: Callable[[int, npt.NDArray[np.void]], None],
+    noise: Noise = NO_NOISE,
+    draw: Draw | None = None,
 ) -> AnyProgram:
     """Grow a program, a weak ranker fitted to the rows at each node by their mass there.
 
@@ -230,32 +265,48 @@ def grow(
         Whether both classes weigh the same in each fit; else by their mass at the node, as in the paper (§5).
     told : callable (layer, nodes of the layer) -> None
         Called after each layer, counted from 1.
+    noise : Noise
+    draw : callable, optional
+        None: each layer is grown on all rows.
 
     Returns
     -------
     AnyProgram
     """
     weight = count_rows(weight)
-    total = Mass(float(weight[positive].sum()), float(weight[~positive].sum()))
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
     number = np.full(len(nodes), -1, dtype=np.int64)
     program = AnyProgram(n_layers, nodes, number, rankers)
     mass = np.zeros((n_layers + 1, len(X)))
     mass[0] = 1.0
-    for node, position in _walk(n_layers):
+    shown = X, positive, weight
+    total = noise.total(_mass_of(positive, weight))
+    rows: Any = slice(None)
+    for t, position, node in _walk(n_layers):
+        if draw is not None and position == t:
+            rows = draw(t)
+            shown = X[rows], positive[rows], weight[rows]
+            total = noise.total(_mass_of(*shown[1:]))
         here = mass[position].copy()
+        seen, labels, weights = shown
         nodes[node], has_ranker = _grow_node(
-            rankers, X, positive, here * weight, total, balance_classes
+            rankers, seen, labels, here[rows] * weights, total, balance_classes, noise
         )
         if has_ranker:
             number[node] = rankers.n_fitted - 1
-        rises = program._rises(node, X, here > 0.0)
-        mass[position + 1] += here * rises
-        mass[position] -= here * rises
+        if nodes[node]["frozen"]:
+            mass[position] = 0.0  # rows that froze go no further
+        else:
+            rises = program._rises(node, X, here > 0.0)
+            mass[position + 1] += here * rises
+            mass[position] -= here * rises
         if position == 0:
-            t = int(np.sqrt(2 * node + 0.25))
             told(t + 1, nodes[n_nodes(t) : n_nodes(t + 1)])
     return program
+
+
+def _mass_of(positive: Positive, weight: Floats) -> Mass:
+    return Mass(float(weight[positive].sum()), float(weight[~positive].sum()))
 
 
 def _grow_node(
@@ -265,15 +316,19 @@ def _grow_node(
     mass: Floats,
     total: Mass,
     balance_classes: bool,
+    noise: Noise,
 ) -> tuple[npt.NDArray[np.void], bool]:
     """Make a node, with a weak ranker fitted to the rows that are there; say whether it has one."""
-    here = Mass(float(mass[positive].sum()), float(mass[~positive].sum()))
-    share = Mass(here.positive / total.positive, here.negative / total.negative)
-    if min(share) <= LEAST_SHARE:
-        return alike(1.0 if share.positive > share.negative else 0.0, share), False
+    labelled = _mass_of(positive, mass)
+    here = labelled.without_noise(noise.rate)
+    # A draw of few rows of a class may seem to hold none once noise is taken out.
+    share = Mass(*(h / t if t > 0.0 else 0.0 for h, t in zip(here, total, strict=True)))
+    if min(share) <= max(noise.least_share, LEAST_SHARE):
+        rise = 1.0 if share.positive > share.negative else 0.0
+        return alike(rise, share, frozen=noise.least_share > 0.0), False
     there = mass > LEAST_PRESENCE * mass.max()
-    half = 0.5 * sum(here)
-    balanced = mass[there] * half / np.where(positive[there], here.positive, here.negative)
+    half = 0.5 * sum(labelled)
+    balanced = mass[there] * half / np.where(positive[there], *labelled)
     labels = positive[there]
     if labels.all() or not labels.any():
         return alike(0.5, share), False
@@ -283,27 +338,41 @@ def _grow_node(
     if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:
         rankers.drop()
         return alike(0.5, share), False
-    sides = split(Mass(1.0 - cut.p_plus, cut.p_minus), Mass(cut.p_plus, 1.0 - cut.p_minus))
+    p, n = labelled
+    sides = split(
+        Mass(p * (1.0 - cut.p_plus), n * cut.p_minus).without_noise(noise.rate),
+        Mass(p * cut.p_plus, n * (1.0 - cut.p_minus)).without_noise(noise.rate),
+    )
     node = (0, cut.value, False, -1, sides.rise_above, sides.rise_below, *share, sides.error, False)
     return np.array(node, dtype=NODE)[()], True
 
 
-def read_program(
+def arrays_of(programs: Sequence[AnyProgram]) -> Arrays:
+    """Give the state of programs that share their weak rankers, one after the other."""
+    nodes = np.concatenate([program.nodes for program in programs])
+    number = np.concatenate([program.number for program in programs])
+    fields = {name: nodes[name].copy() for name in NODE.names or ()}
+    return fields | {"number": number} | programs[0].rankers.arrays()
+
+
+def read_programs(
     arrays: Mapping[str, npt.NDArray[Any]],
+    n_programs: int,
     n_layers: int,
     name: ClassifierName,
     n_categories: Integers,
-) -> AnyProgram:
-    """Take what `AnyProgram.arrays` gave; refuse anything else with ArtifactError.
+) -> list[AnyProgram]:
+    """Take what `arrays_of` gave; refuse anything else with ArtifactError.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
-    n_layers : int
+    n_programs, n_layers : int
     name : {"linear_svm", "logistic", "random_forest"}
     n_categories : ndarray of shape (n_features,), int64
     """
-    nodes = np.empty(n_nodes(n_layers), dtype=NODE)
+    size = n_nodes(n_layers)
+    nodes = np.empty(n_programs * size, dtype=NODE)
     for field in NODE.names or ():
         check_array(field, arrays[field], NODE[field], (len(nodes),))
         nodes[field] = arrays[field]
@@ -316,4 +385,6 @@ def read_program(
     if (number < -1).any() or (number >= len(fitted)).any():
         raise ArtifactError(f"number must be from -1 to {len(fitted) - 1}")
     stack = STACKS[name].from_arrays(arrays, len(fitted), n_categories)
-    return AnyProgram(n_layers, nodes, number, NamedRankers(name, n_categories, 0, stack))
+    rankers = NamedRankers(name, n_categories, 0, stack)
+    places = [slice(p * size, (p + 1) * size) for p in range(n_programs)]
+    return [AnyProgram(n_layers, nodes[own], number[own], rankers) for own in places]

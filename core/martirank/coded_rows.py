@@ -32,15 +32,19 @@ class CodedRows(NamedTuple):
 
     def draw(self, subsample: float, seed: int) -> tuple[Rows, int]:
         """Draw a share of the rows of each class, equal rows together; say how many are positive."""
-        drawn = scramble_keys(self.keys, seed)
-        rows = []
-        for first, of_class in (
-            (0, drawn[: self.n_positives]),
-            (self.n_positives, drawn[self.n_positives :]),
-        ):
-            most = max(np.uint64(subsample * (2.0**64 - 2.0**11)), of_class.min())  # at least one
-            rows.append(first + np.flatnonzero(of_class <= most))
-        return np.concatenate(rows), len(rows[0])
+        return draw_rows(self.keys, self.n_positives, subsample, seed)
+
+
+def draw_rows(
+    keys: npt.NDArray[np.uint64], n_positives: int, subsample: float, seed: int
+) -> tuple[Rows, int]:
+    """Draw a share of the rows of each class, positives first, by their keys; see `CodedRows.draw`."""
+    drawn = scramble_keys(keys, seed)
+    rows = []
+    for first, of_class in ((0, drawn[:n_positives]), (n_positives, drawn[n_positives:])):
+        most = max(np.uint64(subsample * (2.0**64 - 2.0**11)), of_class.min())  # at least one
+        rows.append(first + np.flatnonzero(of_class <= most))
+    return np.concatenate(rows), len(rows[0])
 
 
 def code_rows(

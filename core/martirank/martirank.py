@@ -1,26 +1,23 @@
 """MartiRank (Long & Servedio 2007, Section 4): boosting the AUC although labels lie."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, cast
+from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
-from sklearn.base import BaseEstimator
 
-from core.classifiers import ClassifierName
-from core.errors import InvalidParameter
-from core.ranker import Arrays, Callback, Floats
+from core.ranker import Callback, Floats
 from core.scan import count_rows, fit_bins
 from core.scan.options import MaxNarrowBins
 
-from .any_ranker import AnyProgram, EstimatorRankers, NamedRankers, WeakRankers, read_program
+from .any_ranker import AnyProgram
 from .any_ranker import grow as grow_any
 from .growth import Growth
 from .node import Mass, mean_error
 from .program import Program
-from .ranker import BalanceClasses, NLayers, OutputOption, ProgramRanker
+from .ranker import BalanceClasses, NLayers, OutputOption, ProgramRanker, WeakRankerOption
 
 Told = Callable[[int, npt.NDArray[np.void]], None]
 
@@ -66,14 +63,7 @@ class MartiRank(ProgramRanker):
         self,
         *,
         n_rounds: NLayers = 20,
-        weak_ranker: Annotated[
-            Literal["stump"] | ClassifierName | BaseEstimator,
-            Doc(
-                "What a node is: a stump, which is a threshold on one feature or a set of its "
-                "categories; a classifier by name, each fitted to the rows at its node; or in Python "
-                "any scikit-learn estimator that takes sample weights."
-            ),
-        ] = "stump",
+        weak_ranker: WeakRankerOption = "stump",
         balance_classes: BalanceClasses = False,
         output: OutputOption = "position",
         max_bins: MaxNarrowBins = 255,
@@ -124,39 +114,8 @@ class MartiRank(ProgramRanker):
     def _grow_any(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, told: Told
     ) -> AnyProgram:
-        rankers: WeakRankers
-        if isinstance(self.weak_ranker, str):
-            name = cast(ClassifierName, self.weak_ranker)
-            rankers = NamedRankers(name, self._n_categories(), self.random_state)
-        else:
-            rankers = EstimatorRankers(self.weak_ranker)
+        rankers = self._weak_rankers()
         return grow_any(rankers, X, positive, weight, self.n_rounds, self.balance_classes, told)
-
-    def _check_parameters(self) -> None:
-        weak = self.weak_ranker
-        if not isinstance(weak, str) and not any(
-            hasattr(weak, method) for method in ("decision_function", "predict_proba")
-        ):
-            raise InvalidParameter(
-                "weak_ranker must have decision_function or predict_proba, "
-                f"{type(weak).__name__} has neither"
-            )
-
-    def takes_categories(self) -> bool:
-        """Whether its weak rankers can be fitted on categorical columns."""
-        return isinstance(self.weak_ranker, str)
-
-    def _get_programs(self) -> Arrays:
-        return (
-            self._programs[0].arrays() if self.weak_ranker != "stump" else super()._get_programs()
-        )
-
-    def _read_programs(
-        self, arrays: Mapping[str, npt.NDArray[Any]]
-    ) -> Sequence[AnyProgram | Program]:
-        if self.weak_ranker == "stump":
-            return super()._read_programs(arrays)
-        return [read_program(arrays, self.n_rounds, self.weak_ranker, self._n_categories())]
 
     @property
     def _n_losses(self) -> int:

@@ -2,19 +2,24 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
+from sklearn.base import BaseEstimator
 
 from core.arrays import check_array
-from core.errors import ArtifactError
+from core.classifiers import ClassifierName
+from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Floats, Ranker
 from core.scan import youden_threshold
 
 from . import drawing
+from .any_ranker import EstimatorRankers, NamedRankers, WeakRankers
+from .any_ranker import arrays_of as arrays_of_any
+from .any_ranker import read_programs as read_any
 from .program import Output, arrays_of, read_programs
 
 # Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
@@ -25,6 +30,14 @@ NLayers = Annotated[
     Ge(1),
     Le(200),
     Doc("T, the layers of the program: layer t has t nodes, each a weak ranker with its cut."),
+]
+WeakRankerOption = Annotated[
+    Literal["stump"] | ClassifierName | BaseEstimator,
+    Doc(
+        "What a node is: a stump, which is a threshold on one feature or a set of its "
+        "categories; a classifier by name, each fitted to the rows at its node; or in Python "
+        "any scikit-learn estimator that takes sample weights."
+    ),
 ]
 BalanceClasses = Annotated[
     bool,
@@ -55,7 +68,10 @@ class ProgramRanker(Ranker):
     """
 
     n_rounds: int
+    weak_ranker: Any  # as in `WeakRankerOption`
+    balance_classes: bool
     output: Output
+    random_state: int
 
     nodes_: npt.NDArray[np.void]
     intercept_: float
@@ -98,8 +114,25 @@ class ProgramRanker(Ranker):
         return drawing.to_svg(first, title)
 
     def takes_categories(self) -> bool:
-        """Whether it can be fitted on categorical columns: it can."""
-        return True
+        """Whether its weak rankers can be fitted on categorical columns."""
+        return isinstance(self.weak_ranker, str)
+
+    def _check_parameters(self) -> None:
+        weak = self.weak_ranker
+        if not isinstance(weak, str) and not any(
+            hasattr(weak, method) for method in ("decision_function", "predict_proba")
+        ):
+            raise InvalidParameter(
+                "weak_ranker must have decision_function or predict_proba, "
+                f"{type(weak).__name__} has neither"
+            )
+
+    def _weak_rankers(self) -> WeakRankers:
+        """Give what fits the weak rankers of programs whose nodes are no stumps."""
+        if isinstance(self.weak_ranker, str):
+            name = cast(ClassifierName, self.weak_ranker)
+            return NamedRankers(name, self._n_categories(), self.random_state)
+        return EstimatorRankers(self.weak_ranker)
 
     def _mean_output(self, X: Floats) -> Floats:
         total = np.zeros(len(X))
@@ -138,10 +171,13 @@ class ProgramRanker(Ranker):
         return self._get_programs() | {"loss": self.loss_}, {"intercept": self.intercept_}
 
     def _get_programs(self) -> Arrays:
-        return arrays_of(self._programs)
+        return (arrays_of if self.weak_ranker == "stump" else arrays_of_any)(self._programs)
 
     def _read_programs(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Sequence[Any]:
-        return read_programs(arrays, self._n_programs, self.n_rounds, self._n_categories())
+        n_programs, n_categories = self._n_programs, self._n_categories()
+        if self.weak_ranker == "stump":
+            return read_programs(arrays, n_programs, self.n_rounds, n_categories)
+        return read_any(arrays, n_programs, self.n_rounds, self.weak_ranker, n_categories)
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         programs = self._read_programs(arrays)

@@ -1,9 +1,10 @@
 """SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,8 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
-from core.errors import ArtifactError, InvalidData
-from core.holdout import hold_out
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.holdout import hold_out, row_keys
 from core.metrics import auc
 from core.parameters import check_values
 from core.ranker import Arrays, Callback, Floats
@@ -20,13 +21,15 @@ from core.scan import Bins, fit_bins
 from core.scan.options import MaxNarrowBins
 from core.target import check_weights
 
-from .coded_rows import CodedRows, code_rows
+from .any_ranker import AnyProgram, Noise, WeakRankers
+from .any_ranker import grow as grow_any
+from .coded_rows import CodedRows, code_rows, draw_rows
 from .growth import Growth
 from .node import Mass, mean_error
 from .noise import GUESSES, least_noisy_share
 from .passes import POSITIONS
 from .program import Program
-from .ranker import NLayers, OutputOption, ProgramRanker
+from .ranker import BalanceClasses, NLayers, OutputOption, ProgramRanker, WeakRankerOption
 from .stream import Demand, Stream
 
 # Held out of each class while noise rates are guessed.
@@ -85,6 +88,8 @@ class SampledMartiRank(ProgramRanker):
         self,
         *,
         n_rounds: NLayers = 20,
+        weak_ranker: WeakRankerOption = "stump",
+        balance_classes: BalanceClasses = False,
         epsilon: Annotated[
             float,
             Gt(0),
@@ -112,9 +117,13 @@ class SampledMartiRank(ProgramRanker):
         ] = 0.5,
         output: OutputOption = "position",
         max_bins: MaxNarrowBins = 255,
-        random_state: Annotated[int, Ge(0), Le(2**32 - 1), Doc("Seed of the draws of rows.")] = 0,
+        random_state: Annotated[
+            int, Ge(0), Le(2**32 - 1), Doc("Seed of the draws of rows, and of random forests.")
+        ] = 0,
     ) -> None:
         self.n_rounds = n_rounds
+        self.weak_ranker = weak_ranker
+        self.balance_classes = balance_classes
         self.epsilon = epsilon
         self.noise_rate = noise_rate
         self.class_prior = class_prior
@@ -159,7 +168,7 @@ class SampledMartiRank(ProgramRanker):
         Raises
         ------
         InvalidParameter, InvalidData
-            As `fit`.
+            As `fit`; and for a weak ranker that is no stump, which alone can be read off a histogram.
 
         Warns
         -----
@@ -167,6 +176,11 @@ class SampledMartiRank(ProgramRanker):
             noise_rate is None: a rate cannot be guessed from rows that are not kept, and 0 is taken.
         """
         check_values(type(self), self.get_params(deep=False))
+        if self.weak_ranker != "stump":
+            raise InvalidParameter(
+                "weak_ranker must be 'stump' in partial_fit, which keeps histograms and no rows, "
+                f"got {self.weak_ranker!r}"
+            )
         stream = getattr(self, "_stream", None)
         X = self._matrix(X, reset=stream is None)
         if stream is None:
@@ -230,16 +244,16 @@ class SampledMartiRank(ProgramRanker):
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
+        grow = self._grower(X, positive, weight)
         self.__dict__.pop("_stream", None)
         if self.noise_rate is None:
-            self._guess_noise_rate(X, positive, weight, table.mass)
+            self._guess_noise_rate(X, positive, weight, grow.mass)
         else:
             self._check_noise_rate(positive, weight)
-            self._set_noise_rate(self.noise_rate, table.mass)
+            self._set_noise_rate(self.noise_rate, grow.mass)
         programs, losses = [], []
         for bag in range(self.n_bags):
-            program = self._grow(table, self.noise_rate_, bag)
+            program = grow.program(self.noise_rate_, bag)
             programs.append(program)
             losses.append(mean_error(program.nodes))
             callback(bag + 1, self.n_bags, {"loss": losses[-1]})
@@ -321,25 +335,61 @@ class SampledMartiRank(ProgramRanker):
             self._set_noise_rate(0.0, mass, high=0.5)
             return
         rest = ~held_out
-        table = code_rows(
-            X[rest], positive[rest], weight[rest], self.max_bins, self._n_categories()
-        )
+        grow = self._grower(X[rest], positive[rest], weight[rest])
         checked = np.ascontiguousarray(X[held_out])
         labels, weights = positive[held_out], weight[held_out]
-        plain = self._grow(table, 0.0, 0).score(checked, self.output)
+        plain = grow.program(0.0, 0).score(checked, self.output)
         bound = least_noisy_share(plain, labels, weights)
-        least = min(table.mass) / sum(table.mass)  # a rate that leaves either class some rows
+        least = min(grow.mass) / sum(grow.mass)  # a rate that leaves either class some rows
         tried = [(0.0, auc(labels, plain, weights))]
         for guess in GUESSES[1:]:
             if guess < min(bound.upper, least):
-                scores = self._grow(table, guess, 0).score(checked, self.output)
+                scores = grow.program(guess, 0).score(checked, self.output)
                 tried.append((guess, auc(labels, scores, weights)))
         rate, _ = max(tried, key=lambda guessed: guessed[1])
         self._set_noise_rate(rate, mass, bound.upper, tried)
 
+    @property
+    def _least_share(self) -> float:
+        """The share of either class below which a node is frozen."""
+        return self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
+
+    def _draw_seed(self, bag: int, t: int) -> int:
+        return self.random_state * MOST_DRAWS + bag * self.n_rounds + t
+
+    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> "_Grower":
+        """Give what grows programs on rows."""
+        if self.weak_ranker == "stump":
+            table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
+            return _Grower(table.mass, partial(self._grow, table))
+        rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+        keys = row_keys(X, positive, weight)[rows]
+        given = X[rows], positive[rows], weight[rows] / weight.sum()
+        m = int(positive.sum())
+        mass = Mass(float(given[2][:m].sum()), float(given[2][m:].sum()))
+        return _Grower(mass, partial(self._grow_any, given, keys, self._weak_rankers()))
+
+    def _grow_any(
+        self,
+        given: tuple[Floats, npt.NDArray[np.bool_], Floats],
+        keys: npt.NDArray[np.uint64],
+        rankers: WeakRankers,
+        noise_rate: float,
+        bag: int,
+    ) -> AnyProgram:
+        """Grow one program of classifiers or estimators, each layer on rows drawn anew."""
+        n_positives = int(given[1].sum())
+
+        def draw(t: int) -> npt.NDArray[np.int64]:
+            return draw_rows(keys, n_positives, self.subsample, self._draw_seed(bag, t))[0]
+
+        noise = Noise(noise_rate, self._least_share, self.class_prior)
+        return grow_any(
+            rankers, *given, self.n_rounds, self.balance_classes, _tell_nobody, noise, draw
+        )
+
     def _start_growth(self, bins: Bins, noise_rate: float) -> Growth:
-        least_share = self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
-        return Growth(bins, self.n_rounds, noise_rate, least_share, self.class_prior)
+        return Growth(bins, self.n_rounds, noise_rate, self._least_share, self.class_prior)
 
     def _grow(self, table: CodedRows, noise_rate: float, bag: int) -> Program:
         """Grow one program, each layer on rows drawn anew."""
@@ -348,8 +398,7 @@ class SampledMartiRank(ProgramRanker):
         for t in range(self.n_rounds):
             if t > 0:
                 growth.take_step(table.codes, masses)
-            seed = self.random_state * MOST_DRAWS + bag * self.n_rounds + t
-            rows, n_positives = table.draw(self.subsample, seed)
+            rows, n_positives = table.draw(self.subsample, self._draw_seed(bag, t))
             drawn = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
             codes = np.ascontiguousarray(table.codes[:, rows])
             growth.add(codes, drawn, n_positives, table.stands_for[rows])
@@ -357,6 +406,24 @@ class SampledMartiRank(ProgramRanker):
             growth.count(Mass(float(shares[:n_positives].sum()), float(shares[n_positives:].sum())))
             growth.close_layer()
         return growth.program()
+
+
+class _Grower(NamedTuple):
+    """Rows, and how programs are grown on them.
+
+    Attributes
+    ----------
+    mass : Mass
+        Share of each class, as labelled.
+    program : callable (noise_rate, bag) -> program
+    """
+
+    mass: Mass
+    program: Callable[[float, int], Any]
+
+
+def _tell_nobody(t: int, nodes: npt.NDArray[np.void]) -> None:
+    """Keep a layer to oneself: what is told of are programs."""
 
 
 def _share(mass: Mass) -> float:

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from core import MartiRank, load, save
+from core import MartiRank, SampledMartiRank, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.martirank import any_ranker
 from core.metrics import auc
@@ -149,14 +149,77 @@ class Mute(BaseEstimator):
         return self
 
 
+@pytest.mark.parametrize("algorithm", [MartiRank, SampledMartiRank])
 @pytest.mark.parametrize("weak_ranker", [Mute(), "forest", 3])
-def test_wrong_weak_rankers_are_named(weak_ranker):
+def test_wrong_weak_rankers_are_named(algorithm, weak_ranker):
     X, y, _ = table()
     with pytest.raises(InvalidParameter, match="weak_ranker"):
-        MartiRank(n_rounds=1, weak_ranker=weak_ranker).fit(X, y)
+        algorithm(n_rounds=1, weak_ranker=weak_ranker).fit(X, y)
 
 
 def test_estimators_take_no_categories():
     frame = pd.DataFrame({"a": ["x", "y"] * 10})
     with pytest.raises(InvalidData, match="numeric columns only"):
         MartiRank(weak_ranker=LogisticRegression()).fit(frame, [0, 1] * 10)
+
+
+class Column(BaseEstimator):
+    """The one column as it is, or upside down: cut in two it is the best stump."""
+
+    def fit(self, X, y, sample_weight):
+        """Find the side that positives prefer."""
+        best = [0.0, 0.0]
+        for value in np.unique(X):
+            rates = [
+                np.average(X[y == k, 0] > value, weights=sample_weight[y == k]) for k in (0, 1)
+            ]
+            best = np.maximum(best, [rates[1] - rates[0], rates[0] - rates[1]])
+        self.sign_ = 1.0 if best[0] >= best[1] else -1.0
+        return self
+
+    def decision_function(self, X):
+        """Score by the column."""
+        return self.sign_ * X[:, 0]
+
+
+@pytest.mark.parametrize("output", ["position", "vote"])
+@pytest.mark.parametrize(("noise", "subsample"), [(0.0, 0.5), (0.2, 1.0)])
+def test_sampled_programs_of_any_ranker_are_those_of_stumps(noise, subsample, output):
+    """Draws, noise taken out, freezing, coins: all that stumps do on histograms."""
+    draw = np.random.default_rng(0)
+    X = draw.integers(0, 12, (600, 1)).astype(float)
+    y = (X[:, 0] + draw.normal(size=600) > 7).astype(int)
+    y = np.where(draw.random(600) < noise, 1 - y, y)
+    weight = draw.integers(1, 3, 600).astype(float)
+    parameters = {"n_rounds": 8, "epsilon": 0.9, "noise_rate": noise, "n_bags": 3}
+    parameters |= {"output": output, "subsample": subsample}
+    stumps, columns = (
+        SampledMartiRank(weak_ranker=weak, **parameters).fit(X, y, weight)
+        for weak in ("stump", Column())
+    )
+    assert stumps.nodes_["frozen"].any()
+    assert (stumps.nodes_["frozen"] == columns.nodes_["frozen"]).all()
+    for field in ("positive", "negative", "error"):
+        assert columns.nodes_[field] == pytest.approx(stumps.nodes_[field], nan_ok=True)
+    assert columns.expected_position(X) == pytest.approx(stumps.expected_position(X), abs=1e-9)
+
+
+@pytest.mark.parametrize("weak_ranker", ["logistic", "linear_svm", "random_forest"])
+def test_sampled_programs_of_named_rankers_are_saved(weak_ranker):
+    X, y, _ = table()
+    X[::7, 0] = np.nan
+    frame = pd.DataFrame(X, columns=list("abc")).assign(d=np.where(y == 1, "yes", "no"))
+    frame.loc[::3, "d"] = "no"
+    ranker = SampledMartiRank(n_rounds=3, n_bags=2, weak_ranker=weak_ranker).fit(frame, y)
+    again = load(save(ranker))
+    assert auc(y, ranker.decision_function(frame)) > 0.8
+    assert (again.decision_function(frame) == ranker.decision_function(frame)).all()
+    assert again.structure() == ranker.structure()
+
+
+def test_a_stream_takes_stumps_only():
+    X, y, _ = table()
+    with pytest.raises(
+        InvalidParameter, match=r"must be .stump. in partial_fit, .* got .logistic."
+    ):
+        SampledMartiRank(weak_ranker="logistic", noise_rate=0.0).partial_fit(X, y)
