@@ -74,7 +74,7 @@ def test_identity_of_the_three_losses():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_adaboost_and_rankboost_meet(seed):
-    # Theorems 10 and 12, Corollaries 11 and 13: data that no sum of stumps separates.
+    # Theorems 10, 12 and 14, Corollaries 11 and 13: data that no sum of stumps separates.
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (400, 2)).astype(float)
     y = (rng.random(400) < 0.15 + 0.09 * X.sum(axis=1)).astype(int)
@@ -87,7 +87,11 @@ def test_adaboost_and_rankboost_meet(seed):
     assert auc(y, np.round(ada.decision_function(X), 6)) == pytest.approx(
         auc(y, np.round(rank.decision_function(X), 6)), abs=1e-12
     )
-    assert (ada.predict(X) != y).mean() == pytest.approx((rank.predict(X) != y).mean(), abs=1e-12)
+    corrected = rank.decision_function(X)
+    assert min(abs(ada.decision_function(X)).min(), abs(corrected).min()) > 1e-3  # none on the border
+    assert (ada.predict(X) == rank.predict(X)).all()
+    uncorrected = corrected - rank.intercept_  # without Corollary 13 the theorem fails
+    assert ((uncorrected > 0) != y).mean() > (rank.predict(X) != y).mean() + 0.05
 
 
 def test_without_the_constant_they_need_not_meet():
