@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from app.services.models import find
 from app.services.tables import Floats, Table
 
 if TYPE_CHECKING:
+    from core.boosting.booster import Booster
     from core.bounds import Bound, Sample, WeakRankers
     from core.metrics import RocCurve
     from core.metrics.margins import MarginDistribution
@@ -242,6 +243,38 @@ def read(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> M
         misranked = min(1.0, max(0.0, 1 - held_out.auc + held_out.ties / 2))
         bounds += (bound_held_out(misranked, _of_classes(held_out), delta=delta),)
     return Margins(model, row, spread, _column(row.d_plus), _column(row.d_minus), bounds)
+
+
+class Losses(NamedTuple):
+    """What §5 of Rudin & Schapire compares, after each round, on the rows that were learnt from.
+
+    Attributes
+    ----------
+    f, f_skew, f_tilde : ndarray of shape (n_rounds,), float64
+        F and F-skew of AdaBoost, F̃ of RankBoost.
+    smooth_margin : ndarray of shape (n_rounds,), float64
+        G̃ = -ln F̃ / ‖λ‖₁, with the least pair weight as 1; NaN where part of the training rows was held out of the
+        fit, for the model's own G̃ is that of all of them.
+    """
+
+    f: Floats
+    f_skew: Floats
+    f_tilde: Floats
+    smooth_margin: Floats
+
+
+def losses_of(ranker: Booster, row: ModelMargins) -> Losses:
+    """The losses of a model that has margins, round by round."""
+    combination = ranker.combination()
+    assert combination is not None  # else it had none
+    log_f_tilde, smooth = ranker.log_f_tilde_, np.full(len(ranker.f_), np.nan)
+    if ranker.get_params(deep=False).get("early_stopping_rounds") is None and len(smooth):
+        least_weight = (
+            log_f_tilde[-1] + row.smooth_margin * row.l1_norm
+        )  # its logarithm, by the last G̃
+        with np.errstate(divide="ignore", invalid="ignore"):
+            smooth = (least_weight - log_f_tilde) / np.cumsum(combination.weights)
+    return Losses(ranker.f_, ranker.f_skew_, ranker.f_tilde_, smooth)
 
 
 def _sample(session: Session, model: Model, part: str) -> Sample | None:

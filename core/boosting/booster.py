@@ -91,6 +91,11 @@ class Booster(Ranker):
         """The mean score of the training rows, weighted: what contributions are counted from."""
         return self.intercept_ - self._ensemble.constant + self._ensemble.mean
 
+    @property
+    def log_f_tilde_(self) -> Floats:
+        """ln F̃ after each round, finite where F̃ itself is below the least double."""
+        return np.asarray(self._log_f[1:].sum(axis=1))
+
     def fit_watched(
         self,
         X: Any,

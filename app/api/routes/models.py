@@ -104,6 +104,7 @@ def read_margins(
     where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
     """
     found = margins.read(context.db, caller.owner, ref, theta=theta, delta=delta)
+    served = context.models.find(caller.owner, found.model.id)
     return Margins.model_validate(
         {
             "model_id": found.model.id,
@@ -123,8 +124,21 @@ def read_margins(
             "bounds": [_bound(bound) for bound in found.bounds],
             "best": found.best,
             "rounds": _margin_rounds(found, max_rounds),
+            "losses": _round_losses(margins.losses_of(served.ranker, found.row), max_rounds),
         }
     )
+
+
+def _round_losses(found: margins.Losses, most: int) -> dict[str, Any]:
+    shown = zip(*(column[:most].tolist() for column in found), strict=True)
+    names = ("f", "f_skew", "f_tilde", "smooth_margin")
+    return {
+        "total": len(found.f),
+        "data": [
+            {"round": t, **dict(zip(names, map(finite, values), strict=True))}
+            for t, values in enumerate(shown, start=1)
+        ],
+    }
 
 
 def _bound(bound: Bound) -> dict[str, Any]:

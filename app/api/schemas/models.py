@@ -257,6 +257,26 @@ class MarginRounds(Resource):
     data: list[MarginRound]
 
 
+class RoundLoss(Resource):
+    """The losses after one round, on the rows that were learnt from; null beyond the doubles."""
+
+    round: int
+    f: float | None = Field(description="F, AdaBoost's loss, of the scores with their intercept.")
+    f_skew: float | None = Field(description="The positives' part of F less the negatives'.")
+    f_tilde: float | None = Field(description="F̃, RankBoost's loss.")
+    smooth_margin: float | None = Field(
+        description="-ln F̃ divided by the sum of the steps so far, the least pair weight as 1; null where the fit held "
+        "out part of its rows."
+    )
+
+
+class RoundLosses(Resource):
+    """Losses round by round, the first rounds first."""
+
+    total: int
+    data: list[RoundLoss]
+
+
 class Margins(Resource):
     """How far apart the training pairs are, with scores divided by the sum of the steps, and what follows from it."""
 
@@ -307,6 +327,18 @@ class Margins(Resource):
                             }
                         ],
                     },
+                    "losses": {
+                        "total": 100,
+                        "data": [
+                            {
+                                "round": 1,
+                                "f": 311.2,
+                                "f_skew": 0.0,
+                                "f_tilde": 24211.4,
+                                "smooth_margin": -8.1,
+                            }
+                        ],
+                    },
                 }
             ]
         }
@@ -326,6 +358,7 @@ class Margins(Resource):
     bounds: list[MisrankBound]
     best: BestPossibleMargin | None = Field(description="Null where the programme is too large.")
     rounds: MarginRounds
+    losses: RoundLosses
 
 
 class AliasTarget(Body):

@@ -31,6 +31,12 @@ def test_the_report(client: httpx.Client, address: str) -> None:
         if bound["value"] is not None:
             assert bound["value"] == pytest.approx(bound["margin_fraction"] + bound["epsilon"])
             assert bound["vacuous"] == (bound["value"] >= 1)
+    losses = report["losses"]
+    assert losses["total"] == len(losses["data"]) == report["rounds"]["total"]
+    for loss in losses["data"]:
+        squares = loss["f"] ** 2 - loss["f_skew"] ** 2
+        assert squares == pytest.approx(4 * loss["f_tilde"], rel=1e-6)
+    assert losses["data"][-1]["smooth_margin"] == pytest.approx(report["smooth_margin"])
     rounds = report["rounds"]
     assert rounds["total"] == len(rounds["data"])
     assert rounds["holds"] == sum(shown["holds"] for shown in rounds["data"])

@@ -16,6 +16,7 @@ from app.services import margins, models
 from app.services.tables import Columns, Table, read_table, split
 from core import artifact
 from core.metrics import misrank_fraction
+from core.metrics.margins import log_pair_loss, smooth_margin
 
 
 def rows(n_rows: int, seed: int, *, boolean: bool = False, weight: str = "") -> str:
@@ -97,6 +98,41 @@ def test_boolean_features_are_weak_rankers_fixed_beforehand(bench: Workbench) ->
         "corollary_5",
         "held_out",
     ]  # equation 2 asks for more rows
+
+
+@pytest.mark.parametrize("name", ["adaboost", "rankboost"])
+def test_losses_round_by_round_are_those_of_the_scores(bench: Workbench, name: str) -> None:
+    dataset = bench.ready(rows(200, 3, weight="row"), weight="w")
+    job = bench.work_on(dataset, algorithm={"name": name, "n_rounds": 12})
+    model = bench.model(job)
+    path = bench.blobs.path(f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}")
+    ranker: Any = artifact.load(path.read_bytes())
+    found = margins.losses_of(ranker, read(bench, job).row)
+    assert dataset.table_key
+    table = read_table(bench.blobs.path(dataset.table_key), Columns(["a", "b"], "y", "w", None))
+    train = table.take(split(table, 0.25, seed=0)[0])
+    assert train.weight is not None
+    norms = np.cumsum(ranker.combination().weights)
+    positive = train.y == 1
+    for t, scores in enumerate(ranker.staged_decision_function(train.X)):
+        f_plus = (train.weight * np.exp(-scores))[positive].sum()
+        f_minus = (train.weight * np.exp(scores))[~positive].sum()
+        assert found.f[t] == pytest.approx(f_plus + f_minus)
+        assert found.f_skew[t] == pytest.approx(f_plus - f_minus, abs=1e-6)
+        assert found.f_tilde[t] == pytest.approx(f_plus * f_minus)
+        smooth = smooth_margin(log_pair_loss(train.y, scores, train.weight), norms[t])
+        assert found.smooth_margin[t] == pytest.approx(smooth)
+
+
+def test_what_was_held_out_of_a_fit_leaves_no_smooth_margin_by_round(bench: Workbench) -> None:
+    algorithm = {"name": "rankboost", "n_rounds": 12, "early_stopping_rounds": 3}
+    job = bench.work_on(bench.ready(rows(200, 3)), algorithm=algorithm)
+    model = bench.model(job)
+    path = bench.blobs.path(f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}")
+    ranker: Any = artifact.load(path.read_bytes())
+    found = margins.losses_of(ranker, read(bench, job).row)
+    assert np.isnan(found.smooth_margin).all()
+    assert len(found.smooth_margin) == len(found.f) > 0
 
 
 def test_every_set_of_categories_is_a_weak_ranker(bench: Workbench) -> None:

@@ -88,7 +88,9 @@ def test_adaboost_and_rankboost_meet(seed):
         auc(y, np.round(rank.decision_function(X), 6)), abs=1e-12
     )
     corrected = rank.decision_function(X)
-    assert min(abs(ada.decision_function(X)).min(), abs(corrected).min()) > 1e-3  # none on the border
+    assert (
+        min(abs(ada.decision_function(X)).min(), abs(corrected).min()) > 1e-3
+    )  # none on the border
     assert (ada.predict(X) == rank.predict(X)).all()
     uncorrected = corrected - rank.intercept_  # without Corollary 13 the theorem fails
     assert ((uncorrected > 0) != y).mean() > (rank.predict(X) != y).mean() + 0.05
