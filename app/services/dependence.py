@@ -20,10 +20,13 @@ from app.services.scoring import ModelCache
 from app.services.tables import Floats
 
 if TYPE_CHECKING:
-    from core.interpretation import Axis
+    from core.interpretation import Axis, VariableDependence
 
 
 MOST_FEATURES = 2
+
+# Of variable dependence: 55 averages over rows × rows scores.
+MOST_VARIABLES, VARIABLE_ROWS = 10, 100
 
 MOST_CATEGORIES = 100
 """Of a feature with more categories the most frequent are shown."""
@@ -95,9 +98,50 @@ def read(
     return Dependence(model, features, axes, categories, scores, averaged)
 
 
-def _columns(model: Model, names: Sequence[str]) -> list[int]:
-    if not 1 <= len(names) <= MOST_FEATURES:
-        raise _fault(f"feature must be given once or twice, got {len(names)} of them")
+@dataclass(frozen=True)
+class FoundVariables:
+    """How much scores depend on features of a model, alone and in pairs; see `core.interpretation`."""
+
+    model: Model
+    features: Sequence[Mapping[str, Any]]
+    dependence: VariableDependence
+    rows: int
+
+
+def read_variables(
+    db: Database, cache: ModelCache, owner: str, ref: str, names: Sequence[str], *, part: str
+) -> FoundVariables:
+    """Measure how much the scores of the rows that were kept depend on features, alone and in pairs."""
+    from core.interpretation import variable_dependence
+    from core.table import CodedTable
+
+    with db.read() as session:
+        model = find(session, owner, ref)
+        columns = _columns(model, names, MOST_VARIABLES)
+        kept = rows.find_sample(session, model.id, part)
+        if kept is None:
+            raise _no_rows(session, model, part)
+    served = cache.find(owner, model.id)
+    if served.labels is not None:
+        raise Invalid(
+            "variable dependence is of one score a row, "
+            f"model {model.id} has one for each of {len(served.labels)} labels",
+            code="unsupported",
+        )
+    X, weight = samples.read(kept)
+    known = tuple(feature["name"] for feature in model.features)
+    table = CodedTable(X, known, served.ranker.categories_)
+    found = variable_dependence(
+        served.ranker, table, columns, sample_weight=weight, n_rows=VARIABLE_ROWS
+    )
+    features = [model.features[j] for j in columns]
+    return FoundVariables(model, features, found, min(VARIABLE_ROWS, int((weight > 0).sum())))
+
+
+def _columns(model: Model, names: Sequence[str], most: int = MOST_FEATURES) -> list[int]:
+    if not 1 <= len(names) <= most:
+        times = "once or twice" if most == MOST_FEATURES else f"1 to {most} times"
+        raise _fault(f"feature must be given {times}, got {len(names)} of them")
     known = [feature["name"] for feature in model.features]
     for name in names:
         if name not in known:
@@ -105,7 +149,8 @@ def _columns(model: Model, names: Sequence[str]) -> list[int]:
             detail = f"feature {name[:100]!r} is unknown; the model has {shown}"
             raise _fault(detail, code="unknown_feature")
     if len(set(names)) < len(names):
-        detail = f"the two features must differ, got {names[0][:100]!r} twice"
+        twice = next(name for name in names if names.count(name) > 1)
+        detail = f"features must differ, got {twice[:100]!r} twice"
         raise _fault(detail, code="duplicate_feature")
     return [known.index(name) for name in names]
 

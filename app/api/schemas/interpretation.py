@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from app.api.schemas.common import Resource
 from app.api.schemas.curves import Part
-from app.services.dependence import Dependence
+from app.services.dependence import Dependence, FoundVariables
 
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
 
@@ -113,6 +113,49 @@ def dependence_of(found: Dependence, part: Part, label: str | None) -> PartialDe
         rows=found.averaged,
         features=axes,
         scores=found.scores.tolist(),
+    )
+
+
+class VariableDependence(Resource):
+    """How much scores depend on each of some features, and on two of them together."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model_id": _MODEL_ID,
+                    "on": "train",
+                    "rows": 100,
+                    "features": ["age", "income"],
+                    "main": [0.41, 0.22],
+                    "joint": [[0.0, 0.08], [0.08, 0.0]],
+                }
+            ]
+        }
+    )
+
+    model_id: str
+    on: Part
+    rows: int = Field(description="How many were looked at.")
+    features: list[str]
+    main: list[float] = Field(
+        description="Variance of the feature's partial dependence, as a share of the variance of the scores."
+    )
+    joint: list[list[float]] = Field(
+        description="H² of Friedman & Popescu: the share of the variance of two features' partial dependence that "
+        "is in neither's own; 0 where their effects only add up."
+    )
+
+
+def variables_of(found: FoundVariables, part: Part) -> VariableDependence:
+    """Show the measure by the features' names."""
+    return VariableDependence(
+        model_id=found.model.id,
+        on=part,
+        rows=found.rows,
+        features=[feature["name"] for feature in found.features],
+        main=found.dependence.main.tolist(),
+        joint=found.dependence.joint.tolist(),
     )
 
 

@@ -55,6 +55,7 @@ def requests_of(
         ("GET", "/v1/models/{ref}/score"): {"params": ROW},
         ("GET", "/v1/models/{ref}/operating-point"): {"params": {"fpr": 0.1}},
         ("GET", "/v1/models/{ref}/partial-dependence"): {"params": {"feature": "age"}},
+        ("GET", "/v1/models/{ref}/variable-dependence"): {"params": {"feature": "age"}},
         ("POST", "/v1/datasets"): {"content": b"a,b\n1,0\n", "headers": CSV},
         ("PUT", "/v1/datasets/{dataset_id}/pairs"): pairs,
         ("POST", "/v1/datasets/{dataset_id}/versions"): {"content": b"a,b\n1,0\n", "headers": CSV},

@@ -127,6 +127,38 @@ def test_other_features_are_refused(client: httpx.Client, model: str) -> None:
     refused(client.get(f"{model}/importance?label=left"), 422, "invalid", "label")
 
 
+def test_variables_alone_and_together(client: httpx.Client, model: str) -> None:
+    address = f"{model}/variable-dependence"
+    found = client.get(address, params={"feature": ["score 1", "age", "income"]}).json()
+    assert f"/v1/models/{found['model_id']}" == model
+    assert (found["on"], found["rows"]) == ("train", 100)
+    assert found["features"] == ["score 1", "age", "income"]
+    noise, age, income = found["main"]
+    assert 0 <= noise < min(age, income)
+    for j, row in enumerate(found["joint"]):  # stumps only add up
+        assert row == pytest.approx([0.0] * 3, abs=1e-9)
+        assert row[j] == 0.0
+    assert client.get(address, params={"feature": "age", "on": "validation"}).json()["rows"] == 100
+
+    def ask(**params: object) -> httpx.Response:
+        return client.get(address, params=params)  # type: ignore[arg-type]
+
+    assert "1 to 10 times, got 11" in refused(ask(feature=["age"] * 11), 422, "invalid")
+    assert "'age' twice" in refused(ask(feature=["age", "income", "age"]), 422, "duplicate_feature")
+    assert refused(ask(), 422, "invalid") == "feature is required"
+    refused(ask(feature="wage"), 422, "unknown_feature")
+    refused(ask(feature="age", on="test"), 422, "invalid", "on")
+    assert client.get("/v1/models/none/variable-dependence?feature=age").status_code == 404
+
+
+def test_trees_let_variables_act_together(service: Service, client: httpx.Client) -> None:
+    algorithm = {"name": "treerank"}
+    job = service.train(client, service.upload(client, table(400)), algorithm=algorithm)
+    asked = {"feature": ["age", "income"]}
+    found = client.get(f"/v1/models/{job['model_id']}/variable-dependence", params=asked).json()
+    assert found["joint"][0][1] == found["joint"][1][0] > 0.0
+
+
 def test_no_model_no_dataset_no_scope(service: Service, client: httpx.Client, model: str) -> None:
     for question in ("importance", "partial-dependence?feature=age"):
         refused(client.get(f"/v1/models/nobody/{question}"), 404, "not_found")

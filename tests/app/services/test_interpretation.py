@@ -238,6 +238,8 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench) -> None:
             ask(bench.db, OWNER, model.id, None)
         with pytest.raises(Invalid, match="label must be one of 'p', 'q'; got 'a'"):
             ask(bench.db, OWNER, model.id, "a")
+    with pytest.raises(Invalid, match=r"of one score a row, model .* has one for each of 2 labels"):
+        dependence.read_variables(bench.db, cache(bench), OWNER, model.id, ["a", "b"], part="train")
 
 
 @on_both
