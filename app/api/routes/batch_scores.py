@@ -156,8 +156,8 @@ async def _of_dataset(sending: Sending, caller: Caller) -> Response:
     """The form that names a dataset."""
     context, body = sending.context, await _small_body(sending)
     asked = _parse(body)
-    if asked.keep and "read" not in caller.scopes:
-        raise Forbidden("keep hands out columns of the dataset: this needs the scope 'read'")
+    if asked.keep:
+        _check_reads(caller)
 
     def work(session: Session) -> dict[str, Any]:
         keep = tuple(asked.keep)
@@ -171,6 +171,15 @@ async def _of_dataset(sending: Sending, caller: Caller) -> Response:
     return await create(
         context, asking, sending.patience, PATH, work, lambda id_: _look(sending, id_)
     )
+
+
+def _check_reads(caller: Caller) -> None:
+    """Columns of a dataset are for whoever may read datasets, both where they are asked for and in the result."""
+    if "read" not in caller.scopes:
+        has = ", ".join(sorted(caller.scopes))
+        raise Forbidden(
+            f"keep hands out columns of the dataset: this needs the scope 'read'; the key has {has}"
+        )
 
 
 async def _small_body(sending: Sending) -> bytes:
@@ -251,9 +260,12 @@ def read_result(
     ] = "parquet",
 ) -> Response:
     """The kept columns, then `score`, `fpr` and `tpr`, of several labels a score for each, in row order. 409 until it
-    is there. The Parquet file has an ETag, and may be read in ranges.
+    is there. The Parquet file has an ETag, and may be read in ranges. Kept columns of a dataset take the scope `read`
+    besides.
     """
     batch, path = batch_scores.result(context.db, context.blobs, caller.owner, batch_score_id)
+    if batch.dataset_id is not None and batch.terms[score_terms.KEEP]:
+        _check_reads(caller)
     name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
     if format == "csv":
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}

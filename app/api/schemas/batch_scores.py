@@ -33,7 +33,7 @@ class NewBatchScore(Body):
     )
     keep: Annotated[list[Text], Field(max_length=MOST_NAMES)] = Field(
         default_factory=list,
-        description="Columns of the dataset that are carried to the result. Takes the scope `read` as well.",
+        description="Columns of the dataset that are carried to the result, which takes the scope `read` as well.",
     )
 
 

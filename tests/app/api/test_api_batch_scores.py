@@ -149,6 +149,18 @@ def test_the_rows_of_a_dataset(
         assert table.column(name).to_pylist() == [row[name] for row in ROWS]
     times = [row["since"] and datetime.fromisoformat(row["since"]) for row in ROWS]
     assert table.column("since").to_pylist() == [t and t.replace(tzinfo=UTC) for t in times]
+    # Whoever may not read the dataset does not read its columns here, in whatever form; the scores alone are theirs.
+    address = f"{PATH}/{kept['id']}/result"
+    tag = {"If-None-Match": f'"{kept["sha256"]}"'}
+    for form, sent in (("parquet", {}), ("csv", {}), ("parquet", tag)):
+        answer = client.get(address, params={"format": form}, headers=sent)
+        refused(answer, 403, "forbidden", "needs the scope 'read'; the key has score")
+    reader = shared.client(shared.key(scopes=["read"]))
+    refused(reader.get(address), 403, "forbidden", "'score'")
+    assert client.get(f"{PATH}/{batch['id']}/result").status_code == 200
+    assert owner.delete(f"/v1/datasets/{dataset_id}").status_code == 204
+    refused(client.get(address), 403, "forbidden", "'read'")
+    assert owner.get(address).status_code == 200
     listed = owner.get(PATH, params={"dataset_id": dataset_id}).json()["data"]
     assert [entry["id"] for entry in listed] == [kept["id"], batch["id"]]
 
