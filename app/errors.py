@@ -133,6 +133,14 @@ class Unavailable(ServiceError):
         self.headers.setdefault("Retry-After", str(retry_after))
 
 
+class Deadlock(Unavailable):
+    """The transaction and another one waited for each other, and the database gave this one up: nothing of it is left,
+    and the same request may well go through now.
+    """
+
+    code, title = "deadlock", "Crossed with another request"
+
+
 class OutOfSpace(Unavailable):
     """A disk is full, or nearly so. It passes when there is room: who tries again later does so here, too."""
 

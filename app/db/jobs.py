@@ -98,11 +98,23 @@ def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
     return {id_: (state, event_seq) for id_, state, event_seq in rows}
 
 
+def hold_datasets(
+    session: Session, owner: str, ids: Iterable[str], *, to_change: bool = False
+) -> None:
+    """Have nobody change or delete the owner's datasets that a job reads until the transaction ends; others may hold
+    them too, unless they are `to_change`.
+
+    They are locked in the order of their ids: of two transactions that want the same ones none has what the other waits
+    for.
+    """
+    statement = select(Dataset.id).where(Dataset.id.in_(ids), Dataset.owner == owner)
+    session.execute(statement.order_by(Dataset.id).with_for_update(read=not to_change))
+
+
 def find_dataset(session: Session, owner: str, dataset_id: str) -> Dataset | None:
-    """The owner's dataset that a job reads, held until the transaction ends."""
-    return session.scalars(
-        select(Dataset).where(Dataset.id == dataset_id, Dataset.owner == owner).with_for_update()
-    ).one_or_none()
+    """The owner's dataset that a job reads."""
+    dataset = session.get(Dataset, dataset_id)
+    return dataset if dataset is not None and dataset.owner == owner else None
 
 
 def abandon_upload(session: Session, job_id: str, errors: list[Json]) -> None:

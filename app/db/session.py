@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import orjson
 from sqlalchemy import Engine, create_engine, event
@@ -19,11 +21,18 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.db import audit
 from app.db.time import MACHINE_CLOCK
-from app.errors import OutOfSpace, Unavailable
+from app.errors import Deadlock, OutOfSpace, Unavailable
+
+log = logging.getLogger(__name__)
 
 SQLITE_BUSY_SECONDS = 10.0
 POOL_SECONDS = 10.0
 IDLE_SECONDS = 60
+DEADLOCK_TRIES = 3
+_PRIMARY = 0xFF  # the bits of an error code of SQLite that say which, not why
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class Database:
@@ -111,9 +120,30 @@ class _Turn:
         self._lock.release()
 
 
+def again_after_deadlock(transaction: Callable[P, Result]) -> Callable[P, Result]:
+    """Run a function once more, and once more again, when the one transaction that it makes fell victim to a deadlock.
+
+    Locks are taken in an order that lets none come about; this is for the order that nobody has thought of. There is
+    nothing to wait for first: the other transaction has what it wanted, and the locks let this one wait.
+    """
+
+    @wraps(transaction)
+    def run(*args: P.args, **kwargs: P.kwargs) -> Result:
+        for _ in range(DEADLOCK_TRIES - 1):
+            try:
+                return transaction(*args, **kwargs)
+            except Deadlock as error:
+                log.warning("%s is tried again: %s", transaction, error.__cause__ or error)
+        return transaction(*args, **kwargs)
+
+    return run
+
+
 @contextmanager
 def _outages() -> Iterator[None]:
-    """Turn a database that is away, full, or locked beyond patience, into `Unavailable`: the caller may come back."""
+    """Turn a database that is away, full, or locked beyond patience, and a deadlock, into `Unavailable`: the caller may
+    come back.
+    """
     try:
         yield
     except PoolTimeout as error:
@@ -127,6 +157,10 @@ def _outages() -> Iterator[None]:
             ) from error
         if _is_full(error.orig):
             raise OutOfSpace("the database's disk is full", retry_after=60) from error
+        if _is_postgres(error.orig, "DeadlockDetected"):
+            raise Deadlock("another transaction wanted the same rows: ask again") from error
+        if _is_locked(error.orig):
+            raise Unavailable("the database is locked", code="database_unavailable") from error
         if error.connection_invalidated or _is_outage(error.orig):
             raise Unavailable("the database is away", code="database_unavailable") from error
         raise
@@ -144,9 +178,16 @@ def _is_full(error: BaseException | None) -> bool:
     return _is_postgres(error, "DiskFull")
 
 
+def _is_locked(error: BaseException | None) -> bool:
+    return (
+        isinstance(error, sqlite3.OperationalError)
+        and error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY
+    )
+
+
 def _is_outage(error: BaseException | None) -> bool:
     if isinstance(error, sqlite3.OperationalError):
-        # SQLITE_ERROR is a fault in our SQL; the others are locks, disks and files.
+        # SQLITE_ERROR is a fault in our SQL; the others are disks and files.
         return error.sqlite_errorcode != sqlite3.SQLITE_ERROR
     return _is_postgres(error, "OperationalError")
 

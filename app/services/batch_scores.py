@@ -12,7 +12,7 @@ from app.db import batch_scores as rows
 from app.db.batch_score_tables import BatchScore
 from app.db.model_tables import Model
 from app.db.page import Page
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 from app.db.tables import FINAL_STATES, Dataset, JobState
 from app.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
 from app.infra.blobs import BlobStore
@@ -25,7 +25,7 @@ from app.services.refusals import check_id
 from app.services.score_tables import Bounds, read_body
 from app.services.score_terms import Terms, check_said
 from app.services.scoring import ModelCache
-from app.services.submission import find_lack, ready_dataset
+from app.services.submission import find_lack, hold_datasets, ready_dataset
 
 BATCH_SCORE = "batch_score"
 """The kind of job that scores a table."""
@@ -72,6 +72,7 @@ def submit(
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
     model = find_to_use(session, owner, ref, {"pointer": "/model"})
+    hold_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
     if (lack := find_lack(model.features, dataset)) is not None:
         detail = f"dataset {dataset.id} {lack}, which {model.name}:{model.version} takes"
@@ -231,6 +232,7 @@ def result(db: Database, blobs: BlobStore, owner: str, batch_id: str) -> tuple[B
     return batch, path
 
 
+@again_after_deadlock
 def delete(db: Database, owner: str, batch_id: str) -> None:
     """Forget them, unless their job has yet to end. The bytes go when the dispatcher next sweeps."""
     with db.write() as session:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.db import datasets as rows
 from app.db.page import Page
 from app.db.profile_tables import DatasetProfile
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 from app.db.tables import Dataset, DatasetKind
 from app.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedMedia
 from app.infra.blobs import BlobStore
@@ -387,6 +387,7 @@ def profile(db: Database, owner: str, dataset_id: str) -> tuple[Dataset, Dataset
     return dataset, found
 
 
+@again_after_deadlock
 def delete(
     db: Database, owner: str, dataset_id: str, check: Callable[[Session], None] | None = None
 ) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.db import idempotency as rows
 from app.db.base import Json
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 from app.errors import Invalid
 
 MAX_KEY = 255
@@ -25,6 +25,7 @@ class Answer:
     replayed: bool
 
 
+@again_after_deadlock
 def replay_or_run(
     db: Database,
     owner: str,
@@ -36,7 +37,8 @@ def replay_or_run(
     """Run `work` in one transaction with the key, or replay the answer that the same key and body got.
 
     Concurrent equals wait for the first. If it fails, nothing is kept and the next of them runs. The same key
-    with another `fingerprint` (hash of the body) is `Invalid`. Without a key, `work` simply runs.
+    with another `fingerprint` (hash of the body) is `Invalid`. Without a key, `work` simply runs. It runs again, from
+    nothing, in the rare case of a deadlock.
     """
     if key is not None:
         _check(key)

@@ -13,7 +13,7 @@ from app.db import outbox, queue
 from app.db import pairs as pair_rows
 from app.db.base import Json
 from app.db.page import MAX_LIMIT, Page
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 from app.db.tables import (
     FINAL_STATES,
     Dataset,
@@ -118,6 +118,7 @@ def list_page(
         )
 
 
+@again_after_deadlock
 def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
     """Ask a job to stop; returns it and whether this call changed anything.
 
@@ -156,6 +157,8 @@ def retry_within(session: Session, settings: Settings, owner: str, job_id: str) 
         )
     dataset = None
     if old.dataset_id is not None:
+        needed = [old.dataset_id, *filter(None, [old.spec.get("append_to")])]
+        rows.hold_datasets(session, owner, needed, to_change=old.kind in READINGS)
         dataset = rows.find_dataset(session, owner, old.dataset_id)
         if dataset is None:
             raise Conflict(

@@ -15,7 +15,7 @@ from app.db import models as rows
 from app.db.evaluation_tables import EvaluationCurve
 from app.db.model_tables import Model, ModelAlias, ModelAliasHistory, ModelCurve
 from app.db.page import Page
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 from app.db.tables import DatasetKind
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
 from app.infra.ids import is_id
@@ -76,6 +76,7 @@ def list_page(
         return rows.list_page(session, owner, name=name, limit=limit, after=after)
 
 
+@again_after_deadlock
 def delete(db: Database, owner: str, model_id: str) -> None:
     """Delete by id only, so that nobody deletes another version than the one they looked at.
 
@@ -117,6 +118,7 @@ def get_alias(db: Database, owner: str, name: str, alias: str) -> AliasState:
         return _alias_state(session, owner, name, alias)
 
 
+@again_after_deadlock
 def set_alias(
     db: Database,
     owner: str,

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.db import jobs as job_rows
 from app.db import parts as rows
 from app.db import queue as queue_rows
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 from app.db.tables import FINAL_STATES, Job, JobState
 from app.errors import CancelRequested, Conflict
 from app.infra import faults
@@ -114,6 +114,7 @@ def finish(
         _tell(session, parent)
 
 
+@again_after_deadlock
 def end_early(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
     """Ask a training job to end now with the best that it has; returns it and whether this call changed anything.
 

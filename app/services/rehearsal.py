@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from sqlalchemy.orm import Session
 
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 
 
 class _Undo(Exception):
     """Ends the transaction without a commit."""
 
 
+@again_after_deadlock
 def rehearse(db: Database, work: Callable[[Session], object]) -> None:
     """Run `work` in a transaction that is rolled back; what it raises comes through."""
     try:

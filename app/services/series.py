@@ -22,8 +22,8 @@ def check_newest(session: Session, parent: Dataset) -> None:
 
 
 def check_again(session: Session, owner: str, parent_id: str) -> None:
-    """Raise Conflict unless rows whose reading has failed may still be added to this version."""
-    parent = rows.find(session, owner, parent_id, lock=True)
+    """Raise Conflict unless rows whose reading has failed may still be added to this version; the caller holds it."""
+    parent = rows.find(session, owner, parent_id)
     if parent is None:
         raise Conflict(
             f"dataset {parent_id}, which rows were to be added to, was deleted",

@@ -92,7 +92,9 @@ def refuse_unknown_methods(job: Any) -> None:
 
 
 def check(session: Session, owner: str, request: TrainRequest) -> Json:
-    """Check everything and return the resolved spec; raises Invalid, NotFound or Conflict. Changes nothing."""
+    """Check everything and return the resolved spec; raises Invalid, NotFound or Conflict. It changes nothing, and
+    locks nothing.
+    """
     objective = dict(request.objective)
     check_objective(objective)
     algorithm = _resolve_algorithm(request, objective)
@@ -142,6 +144,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
     """Check, and write the job into the caller's transaction."""
+    hold_datasets(session, owner, request.dataset_id, request.validation.get("dataset_id"))
     spec = check(session, owner, request)
     return jobs.enqueue(
         session,
@@ -280,6 +283,11 @@ def _parameter_fault(
     except InvalidParameter as error:
         return str(error)
     return None
+
+
+def hold_datasets(session: Session, owner: str, *ids: str | None) -> None:
+    """Keep the datasets that a job is to read as they are until it is written: once, and before they are checked."""
+    job_rows.hold_datasets(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
 def ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:

@@ -19,6 +19,7 @@ from app.api.schemas.common import PageOf
 from app.api.schemas.datasets import Dataset, DatasetProfile, Preview, TableCheck
 from app.api.security import GuardedRoute, needs
 from app.api.uploads import Received, body_docs, receive
+from app.db.session import again_after_deadlock
 from app.db.tables import Dataset as DatasetRow
 from app.db.tables import DatasetStatus
 from app.services import datasets, pairs, previews, report
@@ -224,6 +225,7 @@ async def put_pairs(
     return JSONResponse(body, 202, headers | {"Retry-After": "1"})
 
 
+@again_after_deadlock
 def _accept_pairs(
     context: Context, owner: str, dataset_id: str, table: Received[None]
 ) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from app.db import evaluations as rows
 from app.db.evaluation_tables import Comparison, Evaluation
 from app.db.evaluations import Judgement
 from app.db.page import Page
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 from app.db.tables import FINAL_STATES, JobState
 from app.errors import Conflict, NotFound
 from app.infra.ids import Prefix, is_id
@@ -71,6 +71,7 @@ def list_page(
         )
 
 
+@again_after_deadlock
 def delete(db: Database, table: type[Judgement], owner: str, id_: str) -> None:
     """Forget it, unless its job has yet to end."""
     with db.write() as session:

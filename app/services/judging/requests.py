@@ -17,6 +17,7 @@ from app.services.objectives import Window
 from app.services.submission import (
     check_pairs_ready,
     find_lack,
+    hold_datasets,
     label_values,
     ready_dataset,
     show_labels,
@@ -50,6 +51,7 @@ def find_judged(
         find_to_use(session, owner, ref, {"pointer": pointer})
         for ref, pointer in zip(refs, pointers, strict=True)
     ]
+    hold_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
     for model in found:
         _check_fits(model, dataset)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from sqlalchemy import select, text
@@ -11,9 +16,9 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from app.db import session as session_module
 from app.db import workers
-from app.db.session import Database
+from app.db.session import Database, again_after_deadlock
 from app.db.tables import Idempotency, Worker
-from app.errors import OutOfSpace, Unavailable
+from app.errors import Deadlock, OutOfSpace, Unavailable
 
 
 def hello(db: Database, worker_id: str) -> None:
@@ -95,7 +100,7 @@ def test_a_lock_beyond_patience(sqlite_url: str, monkeypatch: pytest.MonkeyPatch
     with first.write() as session:
         session.execute(text("SELECT 1"))
         for other in (first, second):  # the same process's turn, and another process's lock
-            with pytest.raises(Unavailable, match="the database is"):
+            with pytest.raises(Unavailable, match="the database is locked"):
                 hello(other, "wrk_b")
         with second.read() as reader:  # a writer holds up no reader
             assert reader.scalars(select(Worker)).all() == []
@@ -136,3 +141,68 @@ def test_writers_of_one_process_all_get_their_turn(db: Database) -> None:
         thread.join()
     with db.read() as session:
         assert len(session.scalars(select(Worker)).all()) == 16
+
+
+def cross(db: Database, wrap: Callable[[Callable[[], None]], Callable[[], None]]) -> Crossed:
+    """Have two transactions lock two rows in opposite orders, the first time they try."""
+    pairs = (("wrk_a", "wrk_b"), ("wrk_b", "wrk_a"))
+    for worker_id, _ in pairs:
+        hello(db, worker_id)
+    both_hold = threading.Barrier(2)
+    tries: Counter[str] = Counter()
+
+    def change(ids: tuple[str, str]) -> None:
+        tries[ids[0]] += 1
+        with db.write() as session:
+            for id_ in ids:
+                row = select(Worker).where(Worker.id == id_).with_for_update()
+                session.scalars(row).one().slots += 1
+                session.flush()
+                if id_ == ids[0] and tries[id_] == 1:
+                    both_hold.wait(30)
+
+    with ThreadPoolExecutor() as pool:
+        done = [pool.submit(wrap(partial(change, ids))) for ids in pairs]
+    with db.read() as session:
+        slots = sorted(session.scalars(select(Worker.slots)))
+    return Crossed([each.exception() for each in done], tries.total(), slots)
+
+
+class Crossed(NamedTuple):
+    """How two transactions ended, how often they were tried, and what the rows are now."""
+
+    errors: list[BaseException | None]
+    tries: int
+    slots: list[int]
+
+
+def test_a_deadlock_is_no_outage(postgres_url: str) -> None:
+    db = Database(postgres_url)
+    crossed = cross(db, lambda change: change)
+    (error,) = [error for error in crossed.errors if error is not None]
+    assert isinstance(error, Deadlock)
+    assert (error.status, error.code) == (503, "deadlock")
+    assert "another transaction" in error.detail
+    assert crossed.slots == [2, 2]
+    db.close()
+
+
+def test_the_victim_of_a_deadlock_tries_again(postgres_url: str) -> None:
+    db = Database(postgres_url)
+    assert cross(db, again_after_deadlock) == Crossed([None, None], 3, [3, 3])
+    db.close()
+
+
+def test_deadlocks_without_end_and_other_errors_come_through() -> None:
+    tried: list[str] = []
+
+    @again_after_deadlock
+    def run(error: Exception) -> None:
+        tried.append(str(error))
+        raise error
+
+    for error, times in ((Deadlock("x"), 3), (Unavailable("x"), 1)):
+        tried.clear()
+        with pytest.raises(type(error)):
+            run(error)
+        assert len(tried) == times

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.db import idempotency as rows
 from app.db.session import Database
 from app.db.tables import Idempotency, Job, Outbox
-from app.errors import Invalid
+from app.errors import Deadlock, Invalid
 from app.infra.settings import Settings
 from app.services import jobs
 from app.services.idempotency import KEPT_SECONDS, Answer, replay_or_run
@@ -83,6 +83,23 @@ def test_a_refusal_is_not_kept_and_the_next_runs(db: Database) -> None:
         replay_or_run(db, OWNER, "POST /v1/jobs", "key-1", "abc", refuse)
     assert count(db, Job) == count(db, Idempotency) == 0
     assert not post(db).replayed
+
+
+def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Database) -> None:
+    tries: list[int] = []
+
+    def give_the_first_up(session: Session) -> tuple[int, dict[str, Any]]:
+        answer = accept(session)
+        tries.append(1)
+        if len(tries) == 1:
+            raise Deadlock("another transaction wanted the same rows")
+        return answer
+
+    for key in ("key-1", None):
+        tries.clear()
+        answer = replay_or_run(db, OWNER, "POST /v1/jobs", key, "abc", give_the_first_up)
+        assert (answer.replayed, len(tries)) == (False, 2)
+    assert (count(db, Job), count(db, Outbox), count(db, Idempotency)) == (2, 2, 1)
 
 
 def test_who_waited_for_a_refusal_runs(db: Database) -> None:

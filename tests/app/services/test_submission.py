@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from servers import eventually
+from sqlalchemy import text
+from version_steps import make
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.db.tables import Dataset
 from app.errors import Conflict, Invalid, NotFound, ServiceError
-from app.services import jobs, submission
+from app.services import jobs, series, submission, suitability
 from app.services.submission import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
@@ -181,3 +187,67 @@ def test_controls_may_take_a_share_unless_they_are_asked_for(
     assert check(bench, dataset.id, controls=False)["controls"] == few | {"algorithms": []}
     none = check(bench, dataset.id, validation={"method": "none"}, controls=True)["controls"]
     assert (none["algorithms"], "validation.method is none" in none["skipped"]) == ([], True)
+
+
+class Meeting:
+    """Has two transactions go on only once both are in their middle, or one of them waits for the other's locks."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._there: set[int] = set()
+
+    def before(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def meet(*args: Any) -> Any:
+            self._there.add(threading.get_ident())
+            eventually(lambda: len(self._there) == 2 or self._somebody_waits())
+            return step(*args)
+
+        return meet
+
+    def _somebody_waits(self) -> bool:
+        with self._bench.db.read() as session:
+            waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            return bool(session.scalar(text(waits)))
+
+
+@pytest.mark.parametrize("bench", ["postgres"], indirect=True)
+class TestLocks:
+    def test_two_jobs_that_each_judge_by_the_other_s_dataset(
+        self, bench: Workbench, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = bench.ready(breast_cancer(), label="diagnosis", positive="malignant")
+        middle = Meeting(bench).before(suitability.check_validation)
+        monkeypatch.setattr(suitability, "check_validation", middle)
+
+        def submit(train: Dataset, judge: Dataset) -> str:
+            validation = {"method": "dataset", "dataset_id": judge.id}
+            return bench.submit(train, validation=validation).state
+
+        with ThreadPoolExecutor() as pool:
+            pairs = ((dataset, other), (other, dataset))
+            assert list(pool.map(submit, *zip(*pairs, strict=True))) == ["queued", "queued"]
+
+    def test_rows_that_are_added_again_beside_a_job_on_both_versions(
+        self, bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        parent = bench.ready("x,y\n1,0\n2,1\n3,0\n4,1\n", label="y")
+        version = make(bench, parent.id, "x,y\n5,maybe\n")
+        failed = bench.work()
+        assert failed.state == "failed"
+        meeting = Meeting(bench)
+        for module, name in ((suitability, "check_validation"), (series, "check_again")):
+            monkeypatch.setattr(module, name, meeting.before(getattr(module, name)))
+
+        def submit() -> str:
+            validation = {"method": "dataset", "dataset_id": version.id}
+            with pytest.raises(Conflict, match="must be ready"):
+                bench.submit(parent, validation=validation)
+            return "refused"
+
+        def retry() -> str:
+            with bench.db.write() as session:
+                return jobs.retry_within(session, bench.settings, OWNER, failed.id).state
+
+        with ThreadPoolExecutor() as pool:
+            ends = [pool.submit(submit), pool.submit(retry)]
+        assert [end.result() for end in ends] == ["refused", "queued"]
