@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.api.context import Context
 from app.api.dependencies import CallerDep, IdempotencyKeyDep, Patience, ValidateOnly
+from app.services import quotas
 from app.services.idempotency import Answer, replay_or_run
 from app.services.rehearsal import rehearse
 
@@ -68,6 +69,18 @@ async def make(
         replay_or_run, context.db, asking.owner, asking.route, asking.key, asking.fingerprint, work
     )
     return await show(answer)
+
+
+def look_only(context: Context, owner: str, check: Callable[[Session], object]) -> Check:
+    """What `?validate=true` does where `check` looks at all but the quotas: it writes nothing, and locks nothing."""
+
+    def look() -> Json:
+        with context.db.read() as session:
+            check(session)
+            quotas.check(session, context.settings, owner)
+        return {"valid": True}
+
+    return look
 
 
 def _rehearse(context: Context, work: Callable[[Session], object]) -> Json:

@@ -29,6 +29,7 @@ SQLITE_BUSY_SECONDS = 10.0
 POOL_SECONDS = 10.0
 IDLE_SECONDS = 60
 DEADLOCK_TRIES = 3
+_READ_ONLY = {"sqlite": {"read_only": True}, "postgresql": {"postgresql_readonly": True}}
 _PRIMARY = 0xFF  # the bits of an error code of SQLite that say which, not why
 
 P = ParamSpec("P")
@@ -48,7 +49,7 @@ class Database:
         self._write = sessionmaker(self.engine, expire_on_commit=False)
         audit.watch(self._write)
         self._read = sessionmaker(
-            self.engine.execution_options(read_only=True), expire_on_commit=False
+            self.engine.execution_options(**_READ_ONLY[self.dialect]), expire_on_commit=False
         )
 
     def _engine(self, pool_size: int) -> Engine:
@@ -93,8 +94,8 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """One read-only look. On SQLite it takes no lock that would hold up a writer."""
-        with _outages(), self._read() as session, session.begin():
+        """One read-only look, whose changes the database refuses. It takes no lock that would hold up a writer."""
+        with _outages(read_only=True), self._read() as session, session.begin():
             yield session
 
     def close(self) -> None:
@@ -140,7 +141,7 @@ def again_after_deadlock(transaction: Callable[P, Result]) -> Callable[P, Result
 
 
 @contextmanager
-def _outages() -> Iterator[None]:
+def _outages(*, read_only: bool = False) -> Iterator[None]:
     """Turn a database that is away, full, or locked beyond patience, and a deadlock, into `Unavailable`: the caller may
     come back.
     """
@@ -161,6 +162,8 @@ def _outages() -> Iterator[None]:
             raise Deadlock("another transaction wanted the same rows: ask again") from error
         if _is_locked(error.orig):
             raise Unavailable("the database is locked", code="database_unavailable") from error
+        if read_only and _is_a_change(error.orig):
+            raise  # a fault of ours, like one in our SQL
         if error.connection_invalidated or _is_outage(error.orig):
             raise Unavailable("the database is away", code="database_unavailable") from error
         raise
@@ -182,6 +185,14 @@ def _is_locked(error: BaseException | None) -> bool:
     return (
         isinstance(error, sqlite3.OperationalError)
         and error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY
+    )
+
+
+def _is_a_change(error: BaseException | None) -> bool:
+    # PostgreSQL's is no outage by its class. SQLite's has further bits where it is the file that is read-only.
+    return (
+        isinstance(error, sqlite3.OperationalError)
+        and error.sqlite_errorcode == sqlite3.SQLITE_READONLY
     )
 
 
@@ -237,4 +248,7 @@ def _sqlite_begin(connection: Connection) -> None:
     # A deferred transaction that turns to writing later fails at once when another wrote meanwhile: writers
     # therefore queue at the start, where the busy timeout applies.
     read_only = connection.get_execution_options().get("read_only", False)
+    if connection.info.get("read_only") != read_only:  # as its last transaction left it
+        connection.exec_driver_sql(f"PRAGMA query_only = {read_only:d}")
+        connection.info["read_only"] = read_only
     connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,17 +63,21 @@ def score_names(labels: list[str] | None) -> tuple[str, ...]:
     return SCORE_COLUMNS if labels is None else tuple(labels)
 
 
-def submit(
+def check_dataset(
     session: Session,
-    settings: Settings,
     owner: str,
     ref: str,
     dataset_id: str,
-    keep: tuple[str, ...],
-) -> BatchScore:
-    """Have the rows of a dataset scored: written with its job into the caller's transaction."""
-    model = find_to_use(session, owner, ref, {"pointer": "/model"})
-    hold_datasets(session, owner, dataset_id)
+    keep: Sequence[str],
+    *,
+    hold: bool = False,
+) -> tuple[Model, Dataset]:
+    """Check that a model can score a dataset; raises NotFound, Conflict or Invalid. `hold` keeps both as they are until
+    a job on them is written.
+    """
+    model = (find_to_use if hold else find_named)(session, owner, ref, {"pointer": "/model"})
+    if hold:
+        hold_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
     if (lack := find_lack(model.features, dataset)) is not None:
         detail = f"dataset {dataset.id} {lack}, which {model.name}:{model.version} takes"
@@ -83,7 +88,20 @@ def submit(
             detail = f"dataset {dataset.id} keeps no column {show(name)}"
             raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
     _check_keep(model, keep, "pointer", "/keep")
-    return _insert(session, settings, model, Terms(keep=keep), dataset=dataset)
+    return model, dataset
+
+
+def submit(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    ref: str,
+    dataset_id: str,
+    keep: Sequence[str],
+) -> BatchScore:
+    """Have the rows of a dataset scored: written with its job into the caller's transaction."""
+    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, hold=True)
+    return _insert(session, settings, model, Terms(keep=tuple(keep)), dataset=dataset)
 
 
 def accept(
@@ -105,7 +123,7 @@ def find_model(session: Session, owner: str, ref: str) -> Model:
     return find_named(session, owner, ref, {"parameter": "model"})
 
 
-def _check_keep(model: Model, keep: tuple[str, ...], key: str, place: str) -> None:
+def _check_keep(model: Model, keep: Sequence[str], key: str, place: str) -> None:
     labels = None if model.labels is None else [label["name"] for label in model.labels]
     for name in keep:
         if name in score_names(labels):

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from app.api.acceptance import Asking, create
+from app.api.acceptance import Asking, create, look_only
 from app.api.csv_text import plain_texts
 from app.api.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep
 from app.api.files import StoredFile
@@ -159,17 +159,24 @@ async def _of_dataset(sending: Sending, caller: Caller) -> Response:
     if asked.keep:
         _check_reads(caller)
 
-    def work(session: Session) -> dict[str, Any]:
-        keep = tuple(asked.keep)
-        row = batch_scores.submit(
-            session, context.settings, sending.owner, asked.model, asked.dataset_id, keep
-        )
-        return _shown(row)
+    given = (sending.owner, asked.model, asked.dataset_id, asked.keep)
 
+    def work(session: Session) -> dict[str, Any]:
+        return _shown(batch_scores.submit(session, context.settings, *given))
+
+    check = look_only(
+        context, sending.owner, lambda session: batch_scores.check_dataset(session, *given)
+    )
     fingerprint = hashlib.sha256(body).hexdigest()
     asking = Asking(f"POST {PATH}", sending.owner, sending.key, fingerprint, sending.validate)
     return await create(
-        context, asking, sending.patience, PATH, work, lambda id_: _look(sending, id_)
+        context,
+        asking,
+        sending.patience,
+        PATH,
+        work,
+        lambda id_: _look(sending, id_),
+        check=check,
     )
 
 

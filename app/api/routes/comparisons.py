@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.api.acceptance import AskingDep, create
+from app.api.acceptance import AskingDep, create, look_only
 from app.api.dependencies import (
     CallerDep,
     ContextDep,
@@ -61,7 +61,10 @@ async def create_comparison(
         row = judgements.get(context.db, ComparisonRow, caller.owner, comparison_id)
         return _shown(row), judgements.status_of(row) != judgements.PROCESSING
 
-    return await create(context, asking, patience, PATH, work, look)
+    check = look_only(
+        context, caller.owner, lambda session: comparisons.check(session, caller.owner, asked)
+    )
+    return await create(context, asking, patience, PATH, work, look, check=check)
 
 
 @router.get("", summary="List comparisons")

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.api.acceptance import AskingDep, create
+from app.api.acceptance import AskingDep, create, look_only
 from app.api.curves import CurveFormDep, answer_curve
 from app.api.dependencies import (
     CallerDep,
@@ -62,7 +62,10 @@ async def create_evaluation(
         row = judgements.get(context.db, EvaluationRow, caller.owner, evaluation_id)
         return _shown(row), judgements.status_of(row) != judgements.PROCESSING
 
-    return await create(context, asking, patience, PATH, work, look)
+    check = look_only(
+        context, caller.owner, lambda session: evaluations.check(session, caller.owner, asked)
+    )
+    return await create(context, asking, patience, PATH, work, look, check=check)
 
 
 @router.get("", summary="List evaluations")

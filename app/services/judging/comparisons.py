@@ -32,17 +32,19 @@ class ComparisonRequest:
     level: float = DEFAULT_LEVEL
 
 
-def submit(
-    session: Session, settings: Settings, owner: str, request: ComparisonRequest
-) -> Comparison:
-    """Check, and write the comparison and its job into the caller's transaction."""
-    level = requests.check_level(request.level)
+def check(
+    session: Session, owner: str, request: ComparisonRequest, *, hold: bool = False
+) -> tuple[requests.Judged, list[requests.Json]]:
+    """Check everything; returns what is judged, and the windows. Raises as `find_judged`, which `hold` is for."""
+    requests.check_level(request.level)
     windows = requests.check_windows(request.windows)
     if not LEAST_MODELS <= len(request.models) <= MOST_MODELS:
         detail = f"models must be {LEAST_MODELS} to {MOST_MODELS}, got {len(request.models)}"
         raise Invalid(detail, errors=[{"pointer": "/models", "detail": detail}])
     pointers = [f"/models/{number}" for number in range(len(request.models))]
-    judged = requests.find_judged(session, owner, request.models, pointers, request.dataset_id)
+    judged = requests.find_judged(
+        session, owner, request.models, pointers, request.dataset_id, hold=hold
+    )
     models, dataset = judged.models, judged.dataset
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = (
@@ -55,6 +57,15 @@ def submit(
         if model.id in [other.id for other in models[:number]]:
             detail = f"models must differ, {model.name}:{model.version} is there twice"
             raise Invalid(detail, errors=[{"pointer": pointers[number], "detail": detail}])
+    return judged, windows
+
+
+def submit(
+    session: Session, settings: Settings, owner: str, request: ComparisonRequest
+) -> Comparison:
+    """Check, and write the comparison and its job into the caller's transaction."""
+    judged, windows = check(session, owner, request, hold=True)
+    models, dataset = judged.models, judged.dataset
     seen = [requests.seen_before(model, dataset) for model in models]
     comparison_id = new_id("cmp")
     job = jobs.enqueue(
@@ -77,6 +88,6 @@ def submit(
         dataset_version=dataset.version,
         dataset_sha256=dataset.sha256,
         windows=windows,
-        level=level,
+        level=request.level,
         warnings=[warning for warning in seen if warning is not None],
     )

@@ -37,21 +37,29 @@ class EvaluationRequest:
     level: float = DEFAULT_LEVEL
 
 
+def check(
+    session: Session, owner: str, request: EvaluationRequest, *, hold: bool = False
+) -> tuple[requests.Judged, list[requests.Json]]:
+    """Check everything; returns what is judged, and the windows. Raises as `find_judged`, which `hold` is for."""
+    requests.check_level(request.level)
+    given = None if request.windows is None else requests.check_windows(request.windows)
+    judged = requests.find_judged(
+        session, owner, [request.model], ["/model"], request.dataset_id, hold=hold
+    )
+    if given is not None:
+        requests.refuse_windows(judged.dataset)
+        return judged, given
+    if judged.dataset.kind == DatasetKind.PREFERENCES:
+        return judged, []
+    return judged, requests.check_windows(windows_of(judged.models[0].objective))
+
+
 def submit(
     session: Session, settings: Settings, owner: str, request: EvaluationRequest
 ) -> Evaluation:
     """Check, and write the evaluation and its job into the caller's transaction."""
-    level = requests.check_level(request.level)
-    given = None if request.windows is None else requests.check_windows(request.windows)
-    judged = requests.find_judged(session, owner, [request.model], ["/model"], request.dataset_id)
+    judged, windows = check(session, owner, request, hold=True)
     (model,), dataset = judged.models, judged.dataset
-    if given is not None:
-        requests.refuse_windows(dataset)
-        windows = given
-    elif dataset.kind == DatasetKind.PREFERENCES:
-        windows = []
-    else:
-        windows = requests.check_windows(windows_of(model.objective))
     evaluation_id = new_id("evl")
     seen = requests.seen_before(model, dataset)
     job = jobs.enqueue(
@@ -81,7 +89,7 @@ def submit(
         dataset_version=dataset.version,
         dataset_sha256=dataset.sha256,
         windows=windows,
-        level=level,
+        level=request.level,
         warnings=[] if seen is None else [seen],
     )
 

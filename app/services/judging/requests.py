@@ -12,7 +12,7 @@ from app.db.model_tables import Model
 from app.db.tables import Dataset, DatasetKind
 from app.errors import Invalid
 from app.services.lineage import lineage_of, shares_rows
-from app.services.model_use import find_to_use
+from app.services.model_use import find_named, find_to_use
 from app.services.objectives import Window
 from app.services.submission import (
     check_pairs_ready,
@@ -44,14 +44,24 @@ class Judged:
 
 
 def find_judged(
-    session: Session, owner: str, refs: Sequence[str], pointers: Sequence[str], dataset_id: str
+    session: Session,
+    owner: str,
+    refs: Sequence[str],
+    pointers: Sequence[str],
+    dataset_id: str,
+    *,
+    hold: bool,
 ) -> Judged:
-    """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid."""
+    """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid. `hold` keeps
+    them as they are until a job on them is written.
+    """
+    find_model = find_to_use if hold else find_named
     found = [
-        find_to_use(session, owner, ref, {"pointer": pointer})
+        find_model(session, owner, ref, {"pointer": pointer})
         for ref, pointer in zip(refs, pointers, strict=True)
     ]
-    hold_datasets(session, owner, dataset_id)
+    if hold:
+        hold_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
     for model in found:
         _check_fits(model, dataset)
@@ -96,13 +106,12 @@ def check_windows(windows: Sequence[Window]) -> list[Json]:
     return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
 
 
-def check_level(level: float) -> float:
-    """The level of the intervals; raises Invalid for one that nobody means."""
+def check_level(level: float) -> None:
+    """Raise Invalid for a level of the intervals that nobody means."""
     if not LEVELS[0] <= level <= LEVELS[1]:
         raise _invalid(
             "/level", f"level must be from {LEVELS[0]:g} to {LEVELS[1]:g}, got {level:g}"
         )
-    return level
 
 
 def refuse_windows(dataset: Dataset) -> None:

@@ -138,6 +138,11 @@ def test_the_rows_of_a_dataset(
     asked["model"] = "churn:1"
     keep = ["id", "since", "member", LABEL, "age"]
     refused(client.post(PATH, json=asked | {"keep": keep}), 403, "forbidden", "'read'")
+    with shared.context.db.write():  # SQLite's only writer: a look waits for none
+        found = client.post(f"{PATH}?validate=true", json=asked)
+    assert (found.status_code, found.json()) == (200, {"valid": True})
+    bad = client.post(f"{PATH}?validate=true", json=asked | {"model": "nobody"})
+    refused(bad, 404, "not_found", "/model")
     batch = scored(shared, client, client.post(PATH, json=asked))
     assert (batch["dataset_id"], batch["keep"]) == (dataset_id, [])
     table = result(client, batch)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from sqlalchemy import select, text
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy import delete, select, text, update
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from app.db import session as session_module
 from app.db import workers
@@ -36,6 +36,22 @@ def test_a_block_that_raises_leaves_nothing(db: Database) -> None:
         fail()
     with db.read() as session:
         assert session.scalars(select(Worker)).all() == []
+
+
+def test_a_read_changes_nothing_and_holds_nothing(db: Database) -> None:
+    hello(db, "wrk_a")
+    one = Database(db.url.render_as_string(hide_password=False), pool_size=1)
+    row = select(Worker).where(Worker.id == "wrk_a")
+    locks = row.with_for_update(read=True)
+    refused = [update(Worker).values(slots=7), delete(Worker), text("DROP TABLE workers")]
+    for statement in [*refused, *([locks] if db.dialect == "postgresql" else [])]:
+        with pytest.raises(DBAPIError, match=r"read-?only"), one.read() as session:
+            session.execute(statement)
+        with one.write() as session:  # the same connection may write again
+            session.scalars(locks).one().slots += 1
+    with one.read() as session:
+        assert session.scalars(row).one().slots == 1 + len(refused) + (db.dialect == "postgresql")
+    one.close()
 
 
 def test_what_is_not_a_number_is_stored_as_null(db: Database) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from servers import eventually
-from sqlalchemy import text
+from sqlalchemy import select, text
 from version_steps import make
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
@@ -226,6 +226,12 @@ class TestLocks:
         with ThreadPoolExecutor() as pool:
             pairs = ((dataset, other), (other, dataset))
             assert list(pool.map(submit, *zip(*pairs, strict=True))) == ["queued", "queued"]
+
+    def test_a_check_waits_for_nobody(self, bench: Workbench, dataset: Dataset) -> None:
+        with bench.db.write() as session:
+            session.execute(select(Dataset.id).with_for_update())
+            validation = {"method": "dataset", "dataset_id": dataset.id}
+            assert check(bench, dataset.id, validation=validation)["validation"] == validation
 
     def test_rows_that_are_added_again_beside_a_job_on_both_versions(
         self, bench: Workbench, monkeypatch: pytest.MonkeyPatch
