@@ -45,6 +45,21 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
 
 async def authenticate(context: Context, authorization: bytes | None, scope: Scope) -> Caller:
     """The caller behind the Authorization header; refuses a key that is bad, lacks the scope, or asks too fast."""
+    caller = await _identify(context, authorization)
+    if scope not in caller.scopes:
+        has = ", ".join(sorted(caller.scopes))
+        raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")
+    if context.pace is not None:
+        context.pace.take(caller.key_id)
+    return caller
+
+
+async def check_again(request: Request) -> None:
+    """Raise Unauthenticated if the key that let a request in has ended since: for what takes long."""
+    await _identify(context_of(request), _authorization(request))
+
+
+async def _identify(context: Context, authorization: bytes | None) -> Caller:
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
@@ -54,11 +69,6 @@ async def authenticate(context: Context, authorization: bytes | None, scope: Sco
     if caller is None:
         caller = await run_in_threadpool(context.keys.authenticate, secret)
         context.chores.ask(preload)  # whoever has a key may want any of it next
-    if scope not in caller.scopes:
-        has = ", ".join(sorted(caller.scopes))
-        raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")
-    if context.pace is not None:
-        context.pace.take(caller.key_id)
     return caller
 
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from app.api.context import Context, context_of
 from app.api.multipart import Form, FormReader
+from app.api.security import check_again
 from app.errors import Invalid, TooLarge
 from app.infra import space
 from app.infra.blobs import BlobWriter
@@ -82,7 +83,9 @@ async def receive(
     with context.uploads.take():
         await run_in_threadpool(_admit, context, request)
         most = context.settings.max_body_bytes if check_only else None
-        return await _receive(request, _up_to(request.stream(), most), writer, describe)
+        table = await _receive(request, _up_to(request.stream(), most), writer, describe)
+    await check_again(request)  # a body may take hours
+    return table
 
 
 def _admit(context: Context, request: Request) -> None:

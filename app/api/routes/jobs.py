@@ -18,11 +18,11 @@ from app.api.context import Context
 from app.api.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
 from app.api.schemas.common import PageOf, Valid
 from app.api.schemas.jobs import Event, EventPage, Job, JobCheck, JobRequest
-from app.api.security import GuardedRoute, needs
+from app.api.security import GuardedRoute, check_again, needs
 from app.api.watcher import Sight
 from app.db.tables import FINAL_STATES
 from app.db.tables import Job as JobRow
-from app.errors import Invalid, TooMany
+from app.errors import Invalid, TooMany, Unauthenticated, Unavailable
 from app.services import jobs, parts, submission
 
 PATH = "/v1/jobs"
@@ -213,7 +213,9 @@ async def read_events(
         str | None, Header(description="What a stream resumes behind.")
     ] = None,
 ) -> Response:
-    """What happened to the job, event by event. The stream ends with the job's final state, and pings every 15 s."""
+    """What happened to the job, event by event. The stream ends with the job's final state, or with its key, and pings
+    every 15 s.
+    """
     if "text/event-stream" in request.headers.get("accept", ""):
         if last_event_id is not None:
             after = _event_number(last_event_id)
@@ -221,7 +223,7 @@ async def read_events(
             raise TooMany("too many requests are waiting for jobs here", code="too_many_waiters")
         await run_in_threadpool(jobs.get, context.db, caller.owner, job_id)
         return StreamingResponse(
-            _stream(context, caller.owner, job_id, after),
+            _stream(request, context, caller.owner, job_id, after),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
@@ -234,10 +236,21 @@ async def read_events(
     return JSONResponse(page.model_dump(mode="json"))
 
 
-async def _stream(context: Context, owner: str, job_id: str, after: int) -> AsyncIterator[bytes]:
-    """Send the events as they come. The state is read before the events, so that none is left when it is final."""
+async def _stream(
+    request: Request, context: Context, owner: str, job_id: str, after: int
+) -> AsyncIterator[bytes]:
+    """Send the events as they come, as long as the key is good. The state is read before the events, so that none is
+    left when it is final.
+    """
     while True:
         sight = await context.watcher.wait(job_id, _newer_than(after), PING_SECONDS)
+        try:
+            await check_again(request)
+        except Unauthenticated:
+            return
+        except Unavailable:
+            if sight is not None:
+                raise
         if sight is None:
             yield b": ping\n\n"
             if context.watcher.closed:

@@ -15,9 +15,12 @@ import httpx
 import pytest
 from live_service import OWNER, STRANGER, Service, running
 from pydantic import SecretStr
+from refusals import everything, refused
+from servers import eventually
 from sqlalchemy import update
 from starlette.routing import Route
 
+from app.api.routes import jobs
 from app.api.security import scope_of
 from app.db.tables import ApiKey
 from app.infra.settings import Settings
@@ -255,8 +258,51 @@ def test_a_key_revoked_by_another_process_is_refused_once_the_cache_is_over(
     assert client.get("/v1/jobs").status_code == 200
     ring = service.context.keys
     assert ring.cached(secret.encode()) is not None
-    with service.context.db.write() as session:  # not through this process's service
-        session.execute(update(ApiKey).values(revoked_at=1.0))
-    assert ring.memory.seconds < 1.0
-    ring.memory.clear()  # what the passing of that time does
+    revoke_elsewhere(service)
     assert client.get("/v1/jobs").status_code == 401
+
+
+def revoke_elsewhere(service: Service) -> None:
+    """Revoke every key as another process does, and let the time go by for which this one remembers them."""
+    with service.context.db.write() as session:
+        session.execute(update(ApiKey).values(revoked_at=1.0))
+    ring = service.context.keys
+    assert ring.memory.seconds < 1.0
+    ring.memory.clear()
+
+
+@pytest.mark.parametrize("ping_seconds", [0.01, 60.0], ids=["at a ping", "before an event"])
+def test_a_stream_ends_with_its_key(
+    service: Service, monkeypatch: pytest.MonkeyPatch, ping_seconds: float
+) -> None:
+    monkeypatch.setattr(jobs, "PING_SECONDS", ping_seconds)
+    client = service.client(service.key())
+    asked = {"dataset_id": service.upload(client), "algorithm": {"name": "rankboost"}}
+    address = f"{client.post('/v1/jobs', json=asked).headers['Location']}/events"
+    with client.stream("GET", address, headers={"Accept": "text/event-stream"}) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "id: 1"
+        revoke_elsewhere(service)
+        if ping_seconds > 1.0:
+            service.work()
+        told = [line for line in lines if line.startswith("id: ")]  # it ends, or this would not
+    assert told == []
+    assert client.get(address).status_code == 401
+
+
+def test_an_upload_whose_key_ends_on_the_way_is_refused(service: Service) -> None:
+    client = service.client(service.key())
+
+    def body() -> Iterator[bytes]:
+        yield b"a,left\n1,no\n"
+        eventually(lambda: service.context.uploads.taken)
+        revoke_elsewhere(service)
+        yield b"2,yes\n"
+
+    before = everything(service)
+    refused(
+        client.post("/v1/datasets", params={"label": "left"}, content=body(), headers=CSV),
+        401,
+        "unauthenticated",
+    )
+    assert everything(service) == before
