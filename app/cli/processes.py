@@ -186,7 +186,9 @@ def migrate() -> None:
 def create_key(
     owner: Annotated[str, typer.Option(help="Whose resources the key sees.")],
     name: Annotated[str, typer.Option(help="What the key is for.")],
-    scope: Annotated[list[str], typer.Option(help="read, train, score or admin; repeat for more.")],
+    scope: Annotated[
+        list[str], typer.Option(help="read, train, score, admin or operator; repeat for more.")
+    ],
 ) -> None:
     """Make a key and print its secret: it is shown here and never again."""
     from app.services import audit, keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.db.page import Page, fetch_page
@@ -31,6 +31,11 @@ def get(session: Session, owner: str, key_id: str, *, lock: bool = False) -> Api
     """The owner's key of this id, revoked or not; locked until the transaction ends if that is asked for."""
     statement = select(ApiKey).where(ApiKey.owner == owner, ApiKey.id == key_id)
     return session.scalar(statement.with_for_update() if lock else statement)
+
+
+def has_others(session: Session, owner: str) -> bool:
+    """Whether another owner has a key, or had one: what it made may still be there."""
+    return bool(session.scalar(select(exists().where(ApiKey.owner != owner))))
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:

@@ -19,11 +19,12 @@ from app.db.page import Page
 from app.db.session import Database
 from app.db.tables import ApiKey
 from app.db.time import db_now
-from app.errors import Conflict, Invalid, NotFound, Unauthenticated
+from app.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from app.infra.ids import new_id
 from app.infra.remember import Memory
 
-SCOPES = ("read", "train", "score", "admin")
+OPERATOR = "operator"
+SCOPES = ("read", "train", "score", "admin", OPERATOR)
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 NOTED_EVERY = 60.0
 MOST_NOTED = 10_000
@@ -62,13 +63,22 @@ def create_within(
     scopes: Iterable[str],
     *,
     expires_in_seconds: float | None = None,
+    by: Caller | None = None,
 ) -> tuple[ApiKey, str]:
-    """Make a key. The secret is returned here and never again: only its SHA-256 is kept."""
+    """Make a key. The secret is returned here and never again: only its SHA-256 is kept. `by` is who asks for it; on
+    the server it is nobody's key.
+    """
     chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
     unknown = [scope for scope in chosen if scope not in SCOPES]
     if unknown or not chosen:
         raise Invalid(
             f"scopes must be one or more of {', '.join(SCOPES)}, got {', '.join(unknown) or 'none'}"
+        )
+    if by is not None and OPERATOR in set(chosen) - by.scopes:
+        has = ", ".join(sorted(by.scopes))
+        raise Forbidden(
+            f"a key of scope {OPERATOR!r} is made by one that has it, or on the server "
+            f"(rankwright keys create); the key has {has}"
         )
     if not _OWNER.fullmatch(owner):
         raise Invalid(f"owner must match {_OWNER.pattern}, got {owner!r}")
@@ -101,7 +111,7 @@ def rotate(db: Database, owner: str, key_id: str, grace_seconds: float = 0.0) ->
 
 
 def rotate_within(
-    session: Session, owner: str, key_id: str, grace_seconds: float
+    session: Session, owner: str, key_id: str, grace_seconds: float, by: Caller | None = None
 ) -> tuple[ApiKey, str]:
     """Make the key's successor, of the same name, scopes and lifetime, and let the key end after the grace.
 
@@ -124,7 +134,7 @@ def rotate_within(
             code="key_rotated",
         )
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
-    made = create_within(session, owner, old.name, old.scopes, expires_in_seconds=lifetime)
+    made = create_within(session, owner, old.name, old.scopes, expires_in_seconds=lifetime, by=by)
     old.successor_id = made[0].id
     if grace_seconds > 0.0:
         old.expires_at = min(end, now + grace_seconds)
@@ -132,6 +142,14 @@ def rotate_within(
         old.revoked_at = now
     session.flush()
     return made
+
+
+def administers_all(db: Database, caller: Caller) -> bool:
+    """Whether the caller is an admin of the only owner that there is: what concerns all owners is theirs."""
+    if "admin" not in caller.scopes:
+        return False
+    with db.read() as session:
+        return not rows.has_others(session, caller.owner)
 
 
 def get(db: Database, owner: str, key_id: str) -> ApiKey:

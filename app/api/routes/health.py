@@ -62,9 +62,11 @@ def ready(context: ContextDep) -> Response:
     summary="Figures for Prometheus",
     responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
 )
-@needs("admin")
+@needs("operator")
 def metrics(context: ContextDep) -> Response:
-    """Requests of this process by route and status, jobs by kind and state, workers heard from."""
+    """Requests of this process by route and status, jobs by kind and state, workers heard from: of all owners together.
+    A key of scope `admin` opens it as long as no other owner has a key, or had one.
+    """
     lines = _traffic(context.traffic)
     for gauge in figures.gauges(context.db, context.settings):
         lines += _gauge(gauge)

@@ -35,8 +35,8 @@ async def create_key(
 ) -> Response:
     """Make a key for the caller's own owner. The secret is in this answer and nowhere else.
 
-    A replay by Idempotency-Key shows the key without it. Other owners' first keys are made on the server:
-    `rankwright keys create`.
+    A replay by Idempotency-Key shows the key without it. Other owners' first keys are made on the server
+    (`rankwright keys create`), and so are those of scope `operator`, unless the caller's key has it.
     """
 
     def work(session: Session) -> tuple[ApiKey, str]:
@@ -46,6 +46,7 @@ async def create_key(
             body.name,
             body.scopes,
             expires_in_seconds=body.expires_in_seconds,
+            by=caller,
         )
 
     return await _make(context, asking, work)
@@ -69,7 +70,7 @@ async def rotate_key(
     """
 
     def work(session: Session) -> tuple[ApiKey, str]:
-        return keys.rotate_within(session, caller.owner, key_id, body.grace_seconds)
+        return keys.rotate_within(session, caller.owner, key_id, body.grace_seconds, caller)
 
     return await _make(context, asking, work)
 

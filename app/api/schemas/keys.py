@@ -18,7 +18,9 @@ class NewKey(Body):
     )
 
     name: Text
-    scopes: Annotated[list[Literal["read", "train", "score", "admin"]], Field(min_length=1)]
+    scopes: Annotated[
+        list[Literal["read", "train", "score", "admin", "operator"]], Field(min_length=1)
+    ]
     expires_in_seconds: Annotated[float, Field(gt=0, le=3.2e9)] | None = None
 
 

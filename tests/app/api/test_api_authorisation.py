@@ -84,6 +84,7 @@ class World:
         self.secret = service.key()
         owner = service.client(self.secret)
         key, _ = keys.create(service.context.db, OWNER, "another", ["read"])
+        keys.create(service.context.db, STRANGER, "another owner", ["read"])
         dataset_id = service.upload(owner)
         job = service.train(owner, dataset_id)
         model_id = job["model_id"]

@@ -58,6 +58,47 @@ def test_keys_are_their_owner_s(service: Service, client: httpx.Client) -> None:
     assert client.get("/v1/keys").status_code == 200
 
 
+def test_figures_of_all_owners_are_the_operator_s(service_on_both: Service) -> None:
+    service = service_on_both
+    admin = service.client(service.key(scopes=["admin"]))
+    operator = service.client(service.key(owner="ops", scopes=["operator"]))
+    refused(admin.get("/metrics"), 403, "forbidden", "'operator'", "the key has admin", "owners")
+    assert operator.get("/metrics").status_code == 200
+    refused(operator.get("/v1/keys"), 403, "forbidden", "'admin'")
+    refused(operator.get("/v1/jobs"), 403, "forbidden", "'read'")
+
+
+def test_of_an_only_owner_an_admin_sees_the_figures(service: Service, client: httpx.Client) -> None:
+    admin = service.client(service.key(scopes=["admin"]))
+    assert admin.get("/metrics").status_code == 200
+    for scope in ("read", "train", "score"):
+        refused(service.client(service.key(scopes=[scope])).get("/metrics"), 403, "forbidden")
+    key = service.key(owner=STRANGER, scopes=["read"])
+    refused(admin.get("/metrics"), 403, "forbidden", "'operator'")
+    stranger = service.client(service.key(owner=STRANGER, scopes=["admin"]))
+    found = stranger.get("/v1/keys").json()["data"]
+    revoked = next(entry["id"] for entry in found if key.startswith(entry["prefix"]))
+    assert stranger.delete(f"/v1/keys/{revoked}").status_code == 204
+    refused(
+        admin.get("/metrics"), 403, "forbidden", "'operator'"
+    )  # what theirs were is still there
+    assert client.get("/metrics").status_code == 200  # made on the server, with every scope
+
+
+def test_an_admin_gives_nobody_the_operator_s_scope(service: Service, client: httpx.Client) -> None:
+    admin = service.client(service.key(scopes=["admin", "read"]))
+    body = {"name": "prometheus", "scopes": ["operator"]}
+    for address in ("/v1/keys", "/v1/keys?validate=true"):
+        refused(admin.post(address, json=body), 403, "forbidden", "'operator'", "keys create")
+    made = client.post("/v1/keys", json=body)
+    assert (made.status_code, made.json()["scopes"]) == (201, ["operator"])
+    address = f"/v1/keys/{made.json()['id']}"
+    refused(admin.post(f"{address}/rotate", json={}), 403, "forbidden", "'operator'")
+    rotated = client.post(f"{address}/rotate", json={})
+    assert service.client(rotated.json()["secret"]).get("/metrics").status_code == 200
+    assert admin.delete(address).status_code == 204  # to end one is an admin's right
+
+
 def test_rotating_a_key(service_on_both: Service) -> None:
     service = service_on_both
     admin = service.client(service.key(scopes=["admin"]))
