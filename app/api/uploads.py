@@ -13,12 +13,13 @@ from starlette.requests import Request
 
 from app.api.context import Context, context_of
 from app.api.multipart import Form, FormReader
+from app.api.schemas.common import bytes_of
 from app.api.security import check_again
 from app.errors import Invalid, TooLarge
 from app.infra import space
 from app.infra.blobs import BlobWriter
 from app.services import datasets, quotas
-from app.services.ingest.sources import CONTENT_TYPES
+from app.services.ingest.sources import CONTENT_TYPES, CSV
 
 FORM = "multipart/form-data"
 _WRITE_BYTES = 1 << 20
@@ -32,7 +33,6 @@ _SUFFIXES = {
     ".ndjson": "application/x-ndjson",
     ".jsonl": "application/x-ndjson",
 }
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 Said = TypeVar("Said")
 
@@ -53,7 +53,7 @@ def body_docs(example: str, fields: Mapping[str, str]) -> dict[str, Any]:
         "required": True,
         "content": {
             "text/csv": {"schema": {"type": "string"}, "example": example},
-            **{media: _BINARY for media in CONTENT_TYPES if media != "text/csv"},
+            **bytes_of(*(media for media in CONTENT_TYPES if media != CSV)),
             FORM: {
                 "schema": {
                     "type": "object",

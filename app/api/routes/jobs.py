@@ -17,7 +17,7 @@ from app.api.acceptance import AskingDep, Look, create
 from app.api.context import Context
 from app.api.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
 from app.api.schemas.common import PageOf, Valid
-from app.api.schemas.jobs import Event, EventPage, Job, JobCheck, JobRequest
+from app.api.schemas.jobs import KINDS, Event, EventPage, Job, JobCheck, JobRequest
 from app.api.security import GuardedRoute, check_again, needs
 from app.api.watcher import Sight
 from app.db.tables import FINAL_STATES
@@ -91,6 +91,7 @@ def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict
         "objective": spec["objective"],
         "validation": spec["validation"],
         "search": spec["search"],
+        "controls": spec["controls"],
         "seed": spec["seed"],
         "label_noise": spec["label_noise"],
         "estimate": estimate,
@@ -105,12 +106,7 @@ def list_jobs(
     caller: CallerDep,
     paging: PagingDep,
     state: Annotated[str | None, Query(description="Only jobs that show this state.")] = None,
-    kind: Annotated[
-        str,
-        Query(
-            description="`train`, `ingest`, `ingest_pairs`, `evaluate`, `compare` or `batch_score`."
-        ),
-    ] = submission.TRAIN,
+    kind: Annotated[str, Query(description=KINDS)] = submission.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
 ) -> PageOf[Job]:
     """The owner's jobs, newest first: training jobs unless `kind` asks for others."""

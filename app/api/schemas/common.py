@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstr
 from pydantic.config import JsonDict
 from pydantic.json_schema import WithJsonSchema
 
+from app.services.ingest.sources import NDJSON
+
 Item = TypeVar("Item")
 
 
@@ -119,3 +121,19 @@ class Interval(Resource):
     value: float | None
     low: float | None
     high: float | None
+
+
+def bytes_of(*media_types: str) -> dict[str, Any]:
+    """OpenAPI's words for tables in these formats, each of them bytes to a client that is made from the description.
+
+    None has an example beside its schema: such a client would have to write it in the format.
+    """
+    content: dict[str, Any] = {}
+    for media_type in media_types:
+        content[media_type] = {"schema": {"type": "string", "format": "binary"}}
+        if media_type == NDJSON:
+            said = (
+                'JSON: one object a line, in UTF-8, such as `{"age": 41, "contract": "two year"}`.'
+            )
+            content[media_type]["schema"]["description"] = said
+    return content

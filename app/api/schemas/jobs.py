@@ -19,9 +19,12 @@ from app.api.schemas.common import (
 from app.api.schemas.selection import Holdout, Search, Validation
 from app.db.tables import Job as JobRow
 from app.db.tables import JobState
+from app.services.execution import HANDLERS
 from app.services.submission import NAME_PATTERN, TrainRequest, refuse_unknown_methods
 
 DAY = 86_400.0
+KINDS = ", ".join(f"`{kind}`" for kind in HANDLERS if not kind.endswith("_part")) + "."
+"""The kinds of job that are shown."""
 
 
 class Auc(Body):
@@ -269,7 +272,7 @@ class Job(Resource):
     )
 
     id: str
-    kind: str = Field(description="`train`, `ingest`, `ingest_pairs`, `evaluate` or `compare`.")
+    kind: str = Field(description=KINDS)
     name: str
     state: str = Field(
         description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."
@@ -307,6 +310,9 @@ class Job(Resource):
     )
     comparison_id: str | None = Field(
         default=None, description="What a job of kind `compare` makes."
+    )
+    batch_score_id: str | None = Field(
+        default=None, description="What a job of kind `batch_score` makes."
     )
     created_at: Timestamp
     started_at: Timestamp | None
@@ -351,6 +357,7 @@ class Job(Resource):
             retry_of=row.retry_of,
             evaluation_id=spec.get("evaluation_id"),
             comparison_id=spec.get("comparison_id"),
+            batch_score_id=spec.get("batch_score_id"),
             created_at=row.created_at,
             started_at=row.started_at,
             finished_at=row.finished_at,

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from app.api.schemas.common import Resource
+from app.api.schemas.common import Resource, bytes_of
+from app.services.ingest.sources import ARROW, ARROW_FILE, NDJSON, PARQUET
 
 _ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
@@ -65,7 +66,6 @@ ROWS_BODY: dict[str, Any] = {
 }
 
 _CSV_BODY = "contract,age,income\ntwo year,41,52000\n,23,?\n"
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 TABLE_BODY: dict[str, Any] = {
     "requestBody": {
@@ -73,12 +73,7 @@ TABLE_BODY: dict[str, Any] = {
         "content": {
             **ROWS_BODY["requestBody"]["content"],
             "text/csv": {"schema": {"type": "string"}, "example": _CSV_BODY},
-            "application/x-ndjson": {
-                "schema": {"type": "string"},
-                "example": '{"age": 41, "income": 52000, "contract": "two year"}\n{"age": 23}\n',
-            },
-            "application/vnd.apache.arrow.stream": _BINARY,
-            "application/vnd.apache.arrow.file": _BINARY,
+            **bytes_of(NDJSON, ARROW, ARROW_FILE),
         },
     }
 }
@@ -90,9 +85,12 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
                 "schema": {"type": "string"},
                 "example": "score,fpr,tpr\n1.3721,0.0123,0.41\n-0.2,0.45,0.93\n",
             },
-            "application/vnd.apache.arrow.stream": _BINARY,
-            "application/x-ndjson": {"schema": {"type": "string"}},
-            "application/vnd.apache.parquet": _BINARY,
+            **bytes_of(ARROW),
+            "application/x-ndjson": {
+                "schema": {"type": "string", "description": "One object a line."},
+                "example": '{"score":1.3721,"fpr":0.0123,"tpr":0.41}\n{"score":-0.2,"fpr":0.45,"tpr":0.93}\n',
+            },
+            **bytes_of(PARQUET),
         }
     },
 }

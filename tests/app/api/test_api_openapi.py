@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from live_service import Service, running, table
 from pydantic import SecretStr
 
 from app.infra.settings import Settings
+from app.services.execution import HANDLERS
+from app.services.ingest.sources import CONTENT_TYPES
 from core.registry import ALGORITHMS
 
 
@@ -97,6 +100,42 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
                 walk(value)
 
     walk(document)
+
+
+def test_every_kind_of_job_is_named(document: dict[str, Any]) -> None:
+    kinds = {kind for kind in HANDLERS if not kind.endswith("_part")}
+    (query,) = [
+        parameter
+        for parameter in document["paths"]["/v1/jobs"]["get"]["parameters"]
+        if parameter["name"] == "kind"
+    ]
+    for described in (query, document["components"]["schemas"]["Job"]["properties"]["kind"]):
+        assert set(re.findall("`(.*?)`", described["description"])) == kinds
+
+
+def test_a_check_of_a_job_is_as_described(shared: Service, document: dict[str, Any]) -> None:
+    client = shared.client(shared.key())
+    dataset_id = client.get("/v1/datasets").json()["data"][0]["id"]
+    asked = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
+    found = client.post("/v1/jobs?validate=true", json=asked).json()
+    schema = {"$ref": "#/components/schemas/JobCheck", "components": document["components"]}
+    assert [fault.message for fault in Draft202012Validator(schema).iter_errors(found)] == []
+
+
+def test_who_reads_the_description_alone_can_send_its_examples(document: dict[str, Any]) -> None:
+    """Clients that are made from it write JSON, forms and text; of what else a body may be they know the bytes only."""
+    kinds = set()
+    for path, method, operation in operations(document):
+        for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+            where = f"{method} {path} {media_type}"
+            if media_type.startswith(("text/", "multipart/")) or media_type == "application/json":
+                continue
+            kinds.add(media_type)
+            assert not {"example", "examples"} & content.keys(), where
+            assert (content["schema"]["type"], content["schema"]["format"]) == ("string", "binary")
+            if media_type == "application/x-ndjson":
+                assert "object" in content["schema"]["description"], where
+    assert kinds == set(CONTENT_TYPES) - {"text/csv"}
 
 
 def test_the_examples_hold(shared: Service, document: dict[str, Any]) -> None:
