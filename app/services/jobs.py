@@ -155,16 +155,18 @@ def retry_within(session: Session, settings: Settings, owner: str, job_id: str) 
             f"a job can be retried once it is failed, cancelled or timed_out; {job_id} is {old.state}",
             code="job_not_retryable",
         )
-    dataset = None
-    if old.dataset_id is not None:
-        needed = [old.dataset_id, *filter(None, [old.spec.get("append_to")])]
-        rows.hold_datasets(session, owner, needed, to_change=old.kind in READINGS)
-        dataset = rows.find_dataset(session, owner, old.dataset_id)
-        if dataset is None:
-            raise Conflict(
-                f"a job can be retried while its dataset exists; {old.dataset_id} was deleted",
-                code="dataset_deleted",
-            )
+    judged_by = (old.spec.get("validation") or {}).get("dataset_id")
+    needed = [id_ for id_ in (old.dataset_id, judged_by) if id_ is not None]
+    held = [*needed, *filter(None, [old.spec.get("append_to")])]
+    rows.hold_datasets(session, owner, held, to_change=old.kind in READINGS)
+    found = [rows.find_dataset(session, owner, id_) for id_ in needed]
+    if None in found:
+        gone = needed[found.index(None)]
+        raise Conflict(
+            f"a job can be retried while its dataset exists; {gone} was deleted",
+            code="dataset_deleted",
+        )
+    dataset = None if old.dataset_id is None else found[0]
     upload = _upload_of(session, old, dataset)
     job = enqueue(
         session,

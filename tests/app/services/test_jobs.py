@@ -16,7 +16,7 @@ from app.db.tables import DatasetStatus, Job, JobEvent, JobState, Outbox
 from app.errors import Conflict, Invalid, NotFound
 from app.infra.ids import new_id
 from app.infra.settings import Settings
-from app.services import jobs, queue
+from app.services import datasets, jobs, queue
 
 
 class TestEnqueue:
@@ -249,6 +249,20 @@ class TestRetry:
         jobs.cancel(db, OWNER, job.id)
         with pytest.raises(Conflict) as caught:
             retry(db, job.id)
+        assert caught.value.code == "dataset_deleted"
+
+    def test_a_retry_needs_the_dataset_that_it_is_judged_by(self, db: Database) -> None:
+        dataset, judge = (add_dataset(db, status=DatasetStatus.READY) for _ in range(2))
+        spec = {"validation": {"method": "dataset", "dataset_id": judge.id}}
+        submit(db, dataset_id=dataset.id, spec=spec)
+        claim = claimed(db)
+        queue.fail(db, claim, {"code": "x", "title": "x", "detail": "x"})
+        datasets.delete(db, OWNER, judge.id)
+        with (
+            pytest.raises(Conflict, match=f"{judge.id} was deleted") as caught,
+            db.write() as session,
+        ):
+            jobs.retry_within(session, Settings(), OWNER, claim.job_id)
         assert caught.value.code == "dataset_deleted"
 
     def test_a_retried_upload_is_processing_again(self, db: Database) -> None:
