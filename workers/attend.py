@@ -222,9 +222,9 @@ class Attendance:
             queue.heartbeat(self._db, self._settings, self._claim, progress)
             if progress is not None and self._claim.parent_id is not None:
                 parts.tell(self._db, self._claim.parent_id, progress)
-        except Unavailable:
+        except Unavailable as error:
             # Only the token says whether the lease is lost; a locked or distant database says nothing.
-            log.warning("%s: no heartbeat, the database is away", self._claim.job_id)
+            log.warning("%s: no heartbeat: %s", self._claim.job_id, error)
             self._next_beat = self._next_progress = now + RETRY_SECONDS
             return
         self._progress = None
@@ -267,8 +267,8 @@ class Attendance:
             try:
                 ending()
                 return
-            except Unavailable:
-                log.warning("%s: cannot finish, the database is away", self._claim.job_id)
+            except Unavailable as error:
+                log.warning("%s: cannot finish: %s", self._claim.job_id, error)
                 if self._stopping.wait(RETRY_SECONDS):
                     return  # the lease will expire, and the reaper hand the job out again
             except CancelRequested:
