@@ -38,6 +38,7 @@ from app.api.routes import (
 from app.api.watcher import Watcher
 from app.db import models as model_rows
 from app.db.session import Database
+from app.errors import TooMany, Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.errand import Errands
 from app.infra.logging import configure_logging
@@ -111,7 +112,7 @@ def open_context(settings: Settings) -> Context:
     def look(ids: Iterable[str]) -> dict[str, tuple[str, int]]:
         return job_service.states(db, ids)
 
-    watcher = Watcher(look, max_waiters=settings.max_waiters)
+    watcher = Watcher(look)
     drain = Drain()
     drain.tell(watcher.release)
     return Context(
@@ -126,7 +127,9 @@ def open_context(settings: Settings) -> Context:
         watcher=watcher,
         drain=drain,
         traffic=Traffic(),
-        uploads=Places(settings.max_uploads),
+        uploads=Places(settings.max_uploads, "uploads", Unavailable),
+        waiters=Places(settings.max_waiters, "waiters", TooMany),
+        requests=Places(settings.max_requests, "requests", Unavailable),
         publish=Errands("publish"),
         chores=chores,
         pace=None

@@ -104,13 +104,19 @@ async def create(
     async def show(answer: Answer) -> Response:
         if not answer.replayed:
             context.wake_a_worker(_job_of(answer.response))
-        return await accepted(context, answer, patience, path, look, done)
+        return await accepted(context, asking.owner, answer, patience, path, look, done)
 
     return await make(context, asking, lambda session: (202, work(session)), show, check)
 
 
 async def accepted(
-    context: Context, answer: Answer, patience: Patience, path: str, look: Look, done: int = 201
+    context: Context,
+    owner: str,
+    answer: Answer,
+    patience: Patience,
+    path: str,
+    look: Look,
+    done: int = 201,
 ) -> Response:
     """Answer with a resource under `path` that was just accepted, or with `done` once its job has ended if the caller
     waits.
@@ -120,8 +126,7 @@ async def accepted(
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"
         return JSONResponse(body, answer.status_code, headers)
-    if patience.seconds and not context.watcher.full:
-        await context.watcher.wait(_job_of(body), lambda sight: sight.final, patience.seconds)
+    if patience.seconds and await context.wait_for_end(owner, _job_of(body), patience.seconds):
         body, ended = await run_in_threadpool(look, body["id"])
         if ended:
             response = JSONResponse(body, done, {"Location": headers["Location"]})

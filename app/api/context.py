@@ -44,6 +44,8 @@ class Context:
     drain: Drain
     traffic: Traffic
     uploads: Places
+    waiters: Places
+    requests: Places
     publish: Errands
     chores: Errands
     pace: Pace | None = None
@@ -59,6 +61,14 @@ class Context:
             yield
         finally:
             self.turns.release()
+
+    async def wait_for_end(self, owner: str, job_id: str, seconds: float) -> bool:
+        """Wait till the job ends or the time is up; false, at once, where the owner has no place to wait."""
+        if self.waiters.refusal(owner) is not None:
+            return False
+        with self.waiters.take(owner):
+            await self.watcher.wait(job_id, lambda sight: sight.final, seconds)
+        return True
 
     def wake_a_worker(self, job_id: str) -> None:
         """Say that there is work, in the background: a broker that hangs must not hold up an answer."""

@@ -102,7 +102,8 @@ async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
         dataset = datasets.get(context.db, sending.owner, dataset_id)
         return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
-    return await accepted(context, answer, sending.patience, purpose.path, purpose.look or look)
+    path, again = purpose.path, purpose.look or look
+    return await accepted(context, sending.owner, answer, sending.patience, path, again)
 
 
 def _check(context: Context, purpose: Purpose[Said], table: Received[Said]) -> Json:

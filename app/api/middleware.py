@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import time
 from collections import defaultdict
@@ -25,7 +26,8 @@ access = logging.getLogger("rankwright.access")
 UPLOADS = re.compile(r"/v1/(datasets(/[^/]+/(pairs|versions))?|batch-scores)")
 LONGEST_ADDRESS = 60_000
 MOST_HEADERS, LONGEST_HEADERS = 100, 1 << 16
-SLOWEST_BODY = 1024  # bytes a second, from which on a body may take as long as it likes
+SLOWEST_BODY = 1024  # bytes a second that a small body must keep
+SMALL_BODY = 1 << 16
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -124,6 +126,8 @@ class Edge:
             await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
         finally:
             self._open -= 1
+            if (leave := scope.get("leave")) is not None:  # the place that the route's guard took
+                leave()
             self._note(scope, status, time.perf_counter() - started)
             logs.request_id.reset(token)
 
@@ -194,35 +198,46 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
     """Refuse a body as soon as it is known to be over the limit, whether it says its length or not; and one that
     keeps us waiting. Only waits count: how long we take over what has come is not the caller's fault.
     """
-    seen, waited, complete = 0, 0.0, False
+    seen, patience, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
-        nonlocal seen, waited, complete
+        nonlocal seen, patience, complete
         if length is not None and length > limit:
             raise _too_large(limit)
         if complete:  # nothing is to come but the connection's end
             return await receive()
         started = time.monotonic()
         try:
-            async with asyncio.timeout(seconds + seen / SLOWEST_BODY - waited):
+            async with asyncio.timeout(patience):
                 message = await receive()
         except TimeoutError:
-            raise _too_slow(seconds) from None
-        waited += time.monotonic() - started
+            raise _too_slow(seconds, seen) from None
+        patience -= time.monotonic() - started
         if message["type"] == "http.request":
             complete = not message.get("more_body", False)
-            seen += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            seen += size
             if seen > limit:
                 raise _too_large(limit)
+            # Not more than at first: a quick start buys no long silence.
+            patience = min(seconds, patience + size / least_rate(seen))
         return message
 
     return receive_within_limit
 
 
-def _too_slow(seconds: float) -> HTTPException:
+def least_rate(seen: int) -> float:
+    """Bytes a second that a body must keep when so many have come: the root of their number, so that one of 4 GiB
+    holds its place for nine hours at most, and not for 48 days.
+    """
+    return SLOWEST_BODY * max(1.0, math.sqrt(seen / SMALL_BODY))
+
+
+def _too_slow(seconds: float, seen: int) -> HTTPException:
     return HTTPException(
         408,
-        detail=f"the body must be here within {seconds:g} seconds, and one more for each {SLOWEST_BODY} bytes",
+        detail=f"after {seen} bytes a body must bring {least_rate(seen):.0f} more a second, and may be {seconds:g} "
+        "seconds late",
         headers={"Connection": "close"},
     )
 

@@ -96,6 +96,8 @@ class GuardedRoute(APIRoute):
                 context = context_of(request)
                 caller = await authenticate(context, _authorization(request), scope)
                 request.state.caller = caller
+                place = context.requests.enter(caller.owner)
+                request.scope["leave"] = partial(context.requests.leave, caller.owner, place)
                 if request.method not in _READING:
                     acting.set(self._actor(request, caller))
             if offers and "accept" in request.headers:

@@ -80,7 +80,7 @@ async def receive(
     quota left for it, that is said before the body is read as well.
     """
     context = context_of(request)
-    with context.uploads.take():
+    with context.uploads.take(request.state.caller.owner):
         await run_in_threadpool(_admit, context, request)
         most = context.settings.max_body_bytes if check_only else None
         table = await _receive(request, _up_to(request.stream(), most), writer, describe)

@@ -49,19 +49,12 @@ class Watcher:
     `look` maps job ids to (state, last event's number); ids that are gone are missing from its answer.
     """
 
-    def __init__(self, look: Look, *, max_waiters: int) -> None:
+    def __init__(self, look: Look) -> None:
         self._look = look
-        self._max_waiters = max_waiters
         self._waiters: defaultdict[str, set[_Waiter]] = defaultdict(set)
-        self._count = 0
         self.closed = False
         self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-
-    @property
-    def full(self) -> bool:
-        """Whether one more waiter would be over the bound."""
-        return self._count >= self._max_waiters
 
     async def wait(
         self, job_id: str, until: Callable[[Sight], bool], seconds: float
@@ -72,7 +65,6 @@ class Watcher:
         loop = asyncio.get_running_loop()
         waiter = _Waiter(until, time.monotonic(), loop.create_future())
         self._waiters[job_id].add(waiter)
-        self._count += 1
         self._asked.set()
         if self._task is None:
             self._task = asyncio.create_task(self._watch())
@@ -81,7 +73,6 @@ class Watcher:
         except TimeoutError:
             return None
         finally:
-            self._count -= 1
             self._waiters[job_id].discard(waiter)
             if not self._waiters[job_id]:
                 del self._waiters[job_id]

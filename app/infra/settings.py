@@ -175,10 +175,12 @@ class Settings(BaseSettings):
     )
     max_requests: Annotated[int, Ge(1)] = Field(
         default=1000,
-        description="Requests that one API process has open at once, those that wait for jobs among them.",
+        description="Requests that one API process has open at once, those that wait for jobs among them; an owner may "
+        "have no more than are left free.",
     )
     max_uploads: Annotated[int, Ge(1)] = Field(
-        default=32, description="Uploads that one API process receives at once."
+        default=32,
+        description="Uploads that one API process receives at once; an owner may have no more than are left free.",
     )
     min_free_bytes: Annotated[int, Ge(0)] = Field(
         default=256 * MIB,
@@ -217,7 +219,8 @@ class Settings(BaseSettings):
     )
     body_seconds: Seconds = Field(
         default=30.0,
-        description="Longest that the service waits for a body, in seconds, beside one second a kibibyte.",
+        description="How late a body may be, in seconds, behind a rate of 1 KiB/s up to 64 KiB and more beyond, as "
+        "the root of its size.",
     )
     rate_per_second: Annotated[float, Gt(0)] | None = Field(
         default=None,
@@ -229,7 +232,8 @@ class Settings(BaseSettings):
     )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,
-        description="Requests that one API process lets wait for a job (Prefer: wait, SSE).",
+        description="Requests that one API process lets wait for a job (Prefer: wait, SSE); an owner may have no more "
+        "than are left free.",
     )
     model_cache: Annotated[int, Ge(1)] = Field(
         default=100, description="Models that one API process keeps in memory."

@@ -214,8 +214,7 @@ async def put_pairs(
         body = await run_in_threadpool(_accept_pairs, context, caller.owner, dataset_id, table)
     headers = {"Location": f"/v1/datasets/{dataset_id}"}
     job_id = body["pairs"]["job_id"]
-    if patience.seconds and not context.watcher.full:
-        await context.watcher.wait(job_id, lambda sight: sight.final, patience.seconds)
+    if patience.seconds and await context.wait_for_end(caller.owner, job_id, patience.seconds):
         dataset = await run_in_threadpool(datasets.get, context.db, caller.owner, dataset_id)
         body = shown(dataset)
         if dataset.pairs is None or dataset.pairs.status != DatasetStatus.PROCESSING:

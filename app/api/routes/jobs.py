@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Annotated, Any
 
@@ -12,17 +13,19 @@ from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from app.api.acceptance import AskingDep, Look, create
 from app.api.context import Context
 from app.api.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
+from app.api.places import Place
 from app.api.schemas.common import PageOf, Valid
 from app.api.schemas.jobs import KINDS, Event, EventPage, Job, JobCheck, JobRequest
 from app.api.security import GuardedRoute, check_again, needs
 from app.api.watcher import Sight
 from app.db.tables import FINAL_STATES
 from app.db.tables import Job as JobRow
-from app.errors import Invalid, TooMany, Unauthenticated, Unavailable
+from app.errors import Invalid, Unauthenticated, Unavailable
 from app.services import jobs, parts, submission
 
 PATH = "/v1/jobs"
@@ -215,10 +218,9 @@ async def read_events(
     if "text/event-stream" in request.headers.get("accept", ""):
         if last_event_id is not None:
             after = _event_number(last_event_id)
-        if context.watcher.full:
-            raise TooMany("too many requests are waiting for jobs here", code="too_many_waiters")
         await run_in_threadpool(jobs.get, context.db, caller.owner, job_id)
-        return StreamingResponse(
+        return _EventStream(
+            context.waiters.take(caller.owner),
             _stream(request, context, caller.owner, job_id, after),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
@@ -230,6 +232,21 @@ async def read_events(
     full = len(events) == limit
     page = EventPage(data=events, has_more=full, next=events[-1].seq if full else None)
     return JSONResponse(page.model_dump(mode="json"))
+
+
+class _EventStream(StreamingResponse):
+    """A stream that holds a place from before its first byte to its end, however it ends."""
+
+    def __init__(
+        self, place: AbstractContextManager[Place], content: AsyncIterator[bytes], **options: Any
+    ) -> None:
+        super().__init__(content, **options)
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; raises TooMany where there is no place."""
+        with self._place:
+            await super().__call__(scope, receive, send)
 
 
 async def _stream(

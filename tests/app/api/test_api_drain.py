@@ -39,7 +39,7 @@ def accept_job(service: Service, client: httpx.Client) -> str:
 def test_it_says_so_lets_go_who_waits_and_answers_on(lingering: Service) -> None:
     client = lingering.client(lingering.key())
     job = accept_job(lingering, client)
-    watcher = lingering.context.watcher
+    waiters = lingering.context.waiters
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(
             client.post,
@@ -51,7 +51,7 @@ def test_it_says_so_lets_go_who_waits_and_answers_on(lingering: Service) -> None
         following = threads.submit(
             lambda: client.get(f"{job}/events", headers={"Accept": "text/event-stream"}).text
         )
-        eventually(lambda: watcher._count == 2)
+        eventually(lambda: waiters.taken == 2)
         lingering.server.end()
         assert waiting.result(20).status_code == 202  # it would have waited a minute
         assert following.result(20).endswith(": ping\n\n")

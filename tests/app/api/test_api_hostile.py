@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections import defaultdict
@@ -13,7 +14,9 @@ import httpx
 import pytest
 from live_service import Service, running
 from pydantic import SecretStr
+from starlette.exceptions import HTTPException
 
+from app.api import middleware
 from app.api.middleware import LONGEST_ADDRESS, LONGEST_HEADERS, MOST_HEADERS
 from app.api.schemas.common import Problem
 from app.api.server import LONGEST_HEAD, MOST_PIPELINED
@@ -252,6 +255,10 @@ SLOW: dict[str, tuple[bytes, set[int]]] = {
         request(UPLOAD, CSV, b"KEY", b"Content-Length: 100", body=b"a,b\n"),
         {408},
     ),
+    "a long silence after a quick start": (
+        request(UPLOAD, CSV, b"KEY", b"Content-Length: 8000000", body=b"a,b\n" * (1 << 18)),
+        {408},
+    ),
     "half a chunk": (request(UPLOAD, CSV, b"KEY", CHUNKED, body=b"5\r\na,b"), {408}),
     "half a form": (
         request(UPLOAD, b"KEY", b"Content-Type: multipart/form-data; boundary=b", CHUNKED),
@@ -265,6 +272,41 @@ def test_who_never_comes_to_the_end(hurried: Service, key: bytes, name: str) -> 
     said, right = SLOW[name]
     assert status_of(say(hurried, [said.replace(b"KEY", key)])) in right
     lives(hurried)
+
+
+@pytest.mark.parametrize(("size", "rate", "comes"), [
+    (1 << 16, 1100, True),
+    (1 << 16, 600, False),
+    (1 << 20, 1100, False),
+    (1 << 22, 1 << 13, True),
+    (1 << 24, 1 << 13, False),
+])  # fmt: skip
+def test_the_least_rate_of_a_body_grows_with_its_size(
+    monkeypatch: pytest.MonkeyPatch, size: int, rate: int, comes: bool
+) -> None:
+    """By a clock that the body moves."""
+    now, left, chunk = 0.0, size, 1 << 10
+
+    async def receive() -> dict[str, Any]:
+        nonlocal now, left
+        now += chunk / rate
+        left -= chunk
+        await asyncio.sleep(0)  # where a deadline that has passed is heard of
+        return {"type": "http.request", "body": bytes(chunk), "more_body": left > 0}
+
+    async def read() -> int:
+        limited = middleware._limited(receive, 1 << 30, None, 30.0)
+        read = 0
+        while (message := await limited())["more_body"]:
+            read += len(message["body"])
+        return read + len(message["body"])
+
+    monkeypatch.setattr(middleware.time, "monotonic", lambda: now)
+    if comes:
+        assert asyncio.run(read()) == size
+    else:
+        with pytest.raises(HTTPException, match="more a second, and may be 30 seconds late"):
+            asyncio.run(read())
 
 
 PART = b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import gzip
 import socket
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from live_service import STRANGER, Service, running, table
+from live_service import OWNER, STRANGER, Service, running, table
 from pydantic import SecretStr
 from refusals import CSV, everything, job, refused
 from servers import eventually
 
+from app.api.places import Places
 from app.db import quotas
 from app.db.tables import Dataset
+from app.errors import TooMany, Unavailable
 from app.infra import faults, space
 from app.infra.settings import Settings
 
@@ -110,17 +114,18 @@ def test_bytes_are_counted_until_they_are_deleted(tight: Service, client: httpx.
 
 
 @contextmanager
-def sending(service: Service) -> Iterator[None]:
+def sending(service: Service, owner: str = OWNER) -> Iterator[None]:
     """An upload that is under way for the length of a block, and never done."""
     address = urlsplit(service.url)
+    taken = service.context.uploads.taken
     with socket.create_connection((address.hostname or "", address.port or 0)) as slow:
         slow.sendall(
             f"POST /v1/datasets?label=left HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\n"
-            f"Authorization: Bearer {service.key()}\r\nContent-Length: 1000\r\n\r\nage".encode()
+            f"Authorization: Bearer {service.key(owner)}\r\nContent-Length: 1000\r\n\r\nage".encode()
         )
-        eventually(lambda: service.context.uploads.taken)
+        eventually(lambda: service.context.uploads.taken > taken)
         yield
-    eventually(lambda: not service.context.uploads.taken)
+    eventually(lambda: service.context.uploads.taken == taken)
 
 
 def test_an_upload_too_many_is_refused_before_it_is_sent(
@@ -128,9 +133,78 @@ def test_an_upload_too_many_is_refused_before_it_is_sent(
 ) -> None:
     with sending(tight):
         answer = upload(client)
-        refused(answer, 503, "too_many_uploads", "1 uploads are being received here")
+        refused(answer, 503, "too_many_uploads", "1 uploads are open here, which is the most")
         assert int(answer.headers["Retry-After"]) > 0
     assert upload(client).status_code == 202
+
+
+def test_one_owner_takes_no_more_places_than_are_left_free() -> None:
+    places = Places(32, "uploads", Unavailable)
+    taken: Counter[str] = Counter()
+    for owner in ("one", "two", "three"):
+        while places.refusal(owner) is None:
+            place = places.enter(owner)
+            taken[owner] += 1
+    assert taken == {"one": 16, "two": 8, "three": 4}
+    assert places.taken == 28
+    refusal = places.refusal("three")
+    assert isinstance(refusal, TooMany)
+    assert refusal.code == "too_many_uploads"
+    assert "than places are free, this one has 4 and 4 of 32 are free" in refusal.detail
+    places.leave("three", place)
+    assert places.refusal("three") is None
+    assert places.refusal("four") is None
+    with places.take("four"):
+        assert places.taken == 28
+    assert places.taken == 27
+    with pytest.raises(RuntimeError), places.take("four"):
+        raise RuntimeError
+    assert places.taken == 27
+
+
+@pytest.mark.parametrize(("most", "alone"), [(0, 0), (1, 1), (2, 1), (3, 2), (200, 100)])
+def test_one_owner_alone_has_half_of_the_places(most: int, alone: int) -> None:
+    places = Places(most, "uploads", Unavailable)
+    for _ in range(alone):
+        places.enter("one")
+    with pytest.raises(TooMany if alone < most else Unavailable):
+        places.enter("one")
+
+
+def test_who_has_a_share_of_the_places_leaves_one_to_others(settings: Settings) -> None:
+    """By the service: uploads, waits for jobs, streams of events, and requests of any kind."""
+    small = {"max_uploads": 2, "max_waiters": 2, "max_requests": 6}
+    with ExitStack() as stack:
+        service = stack.enter_context(running(settings.model_copy(update=small)))
+        one, other = (service.client(service.key(owner)) for owner in (OWNER, STRANGER))
+        dataset_id, others = service.upload(one), service.upload(other)
+        waits = {"Prefer": "wait=60"}
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(one.post, "/v1/jobs", json=job(dataset_id), headers=waits)
+            eventually(lambda: service.context.waiters.taken == 1)
+            answer = one.post("/v1/jobs", json=job(dataset_id), headers=waits)
+            assert answer.status_code == 202
+            assert "Preference-Applied" not in answer.headers
+            events = f"{answer.headers['Location']}/events"
+            stream = {"Accept": "text/event-stream"}
+            refused(one.get(events, headers=stream), 429, "too_many_waiters", "this one has 1")
+            following = threads.submit(other.post, "/v1/jobs", json=job(others), headers=waits)
+            eventually(lambda: service.context.waiters.taken == 2)
+            service.work()
+            assert (waiting.result().status_code, following.result().status_code) == (200, 200)
+        assert one.get(events, headers=stream).text.count("event: ") > 1
+        eventually(lambda: not service.context.waiters.taken)
+        stack.enter_context(sending(service))
+        refused(upload(one), 429, "too_many_uploads", "this one has 1 and 1 of 2 are free")
+        assert upload(other).status_code == 202
+        eventually(lambda: service.context.requests.taken == 1)
+        places = [service.context.requests.enter(OWNER) for _ in range(2)]
+        refused(one.get("/v1/jobs"), 429, "too_many_requests", "this one has 3 and 3 of 6")
+        assert other.get("/v1/jobs").status_code == 200
+        for place in places:
+            service.context.requests.leave(OWNER, place)
+        assert one.get("/v1/jobs").status_code == 200
+        service.work()
 
 
 def test_a_request_too_many_is_refused_and_health_is_told(settings: Settings) -> None:
