@@ -92,7 +92,13 @@ async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
         return purpose.describe({name: given[name] for name in given if name != "validate"})
 
     with _alone(sending), context.blobs.writer("uploads") as writer:
-        table = await receive(sending.request, writer, describe, check_only=sending.validate)
+        table = await receive(
+            sending.request,
+            writer,
+            describe,
+            replays=None if sending.key is None else (purpose.route, sending.key),
+            check_only=sending.validate,
+        )
         if sending.validate:
             writer.flush()
             return JSONResponse(await run_in_threadpool(_check, context, purpose, table))

@@ -14,7 +14,7 @@ RETRY_SECONDS = 5
 
 @dataclass(eq=False)
 class Place:
-    """One place, and how many bytes its upload has sent so far."""
+    """One place, and how many bytes its upload has: what it says, or what has come where that is more."""
 
     size: int = 0
 
@@ -76,5 +76,5 @@ class Places:
             del self._places[owner]
 
     def size_of(self, owner: str) -> int:
-        """Bytes that the owner's uploads have sent so far."""
-        return sum(place.size for place in self._places.get(owner, ()))
+        """Bytes of the uploads that the owner is sending. Any thread may ask."""
+        return sum(place.size for place in tuple(self._places.get(owner, ())))

@@ -13,16 +13,18 @@ from starlette.requests import Request
 
 from app.api.context import Context, context_of
 from app.api.multipart import Form, FormReader
+from app.api.places import Place
 from app.api.schemas.common import bytes_of
 from app.api.security import check_again
-from app.errors import Invalid, TooLarge
+from app.errors import Invalid, ServiceError, TooLarge, Unavailable
 from app.infra import space
 from app.infra.blobs import BlobWriter
-from app.services import datasets, quotas
+from app.services import datasets, idempotency, quotas
 from app.services.ingest.sources import CONTENT_TYPES, CSV
 
 FORM = "multipart/form-data"
 _WRITE_BYTES = 1 << 20
+_LOOK_BYTES = 1 << 24  # that may come between two looks at free space and quota
 _ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 _SUFFIXES = {
     ".csv": "text/csv",
@@ -70,6 +72,7 @@ async def receive(
     writer: BlobWriter,
     describe: Callable[[Mapping[str, str]], Said],
     *,
+    replays: tuple[str, str] | None = None,
     check_only: bool = False,
 ) -> Received[Said]:
     """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
@@ -77,29 +80,74 @@ async def receive(
     What is checked and not kept may be no larger than an ordinary body, and is given up where it is.
 
     `describe` checks the fields of the address and the form. Where there is no room for an upload, or the owner has no
-    quota left for it, that is said before the body is read as well.
+    quota left for it, that is said before the body is read, and while it comes. `replays` is the route and the
+    Idempotency-Key of a request that may be a replay, which takes nothing.
     """
-    context = context_of(request)
-    with context.uploads.take(request.state.caller.owner):
-        await run_in_threadpool(_admit, context, request)
+    context, owner = context_of(request), request.state.caller.owner
+    with context.uploads.take(owner) as place:
+        length = request.headers.get("content-length", "")
+        known = int(length) if length.isascii() and length.isdigit() else 0
+        # One that is too large for any owner is refused as such, when it is read.
+        place.size = known if known <= context.settings.max_upload_bytes else 0
+        room = _Room(context, owner, place)
+        await run_in_threadpool(room.admit, replays, check_only)
         most = context.settings.max_body_bytes if check_only else None
-        table = await _receive(request, _up_to(request.stream(), most), writer, describe)
+        table = await _receive(request, _up_to(request.stream(), most), room, writer, describe)
     await check_again(request)  # a body may take hours
     return table
 
 
-def _admit(context: Context, request: Request) -> None:
-    space.check(context.settings)
-    if "idempotency-key" in request.headers:
-        return  # it may be a replay, which takes nothing: whoever accepts it sees
-    size = request.headers.get("content-length", "")
-    known = int(size) if size.isascii() and size.isdigit() else 0
-    quotas.check_upload(context.db, context.settings, request.state.caller.owner, known)
+class _Room:
+    """Whether there is room for an upload: free space, and the owner's quota for all that they are sending here."""
+
+    def __init__(self, context: Context, owner: str, place: Place) -> None:
+        self._context = context
+        self._settings = context.settings
+        self._owner = owner
+        self._place = place
+        self._keeps = True  # whether the bytes will count: not those of a check or a replay
+        self._next_look = 0
+
+    def admit(self, replays: tuple[str, str] | None, check_only: bool) -> None:
+        """Look before the body comes; raises TooMany, Unavailable or OutOfSpace."""
+        space.check(self._settings, self._place.size)
+        with self._context.db.read() as session:
+            replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
+            if not replayed:
+                adds = self._context.uploads.size_of(self._owner)
+                quotas.check(session, self._settings, self._owner, adds)
+        if check_only or replayed:
+            self._keeps, self._place.size = False, 0
+
+    def grown_to(self, size: int) -> None:
+        """Look now and then while the body comes: its length may be unknown, and others take room as well."""
+        if self._keeps:
+            self._place.size = max(self._place.size, size)
+        if size < self._next_look:
+            return
+        self._next_look = size + min(size, _LOOK_BYTES)
+        try:
+            space.check(self._settings)
+            self._check_quota()
+        except ServiceError as error:
+            error.headers["Connection"] = "close"  # what is left of the body is not read
+            raise
+
+    def _check_quota(self) -> None:
+        if not self._keeps or self._settings.quota_bytes is None:
+            return
+        adds = self._context.uploads.size_of(self._owner)
+        try:
+            with self._context.db.read() as session:
+                quotas.check_bytes(session, self._settings, self._owner, adds)
+        except Unavailable:
+            return  # a database that is away says nothing of the quota; whoever accepts the upload asks again
 
 
 async def _receive(
     request: Request,
     body: AsyncIterator[bytes],
+    room: _Room,
     writer: BlobWriter,
     describe: Callable[[Mapping[str, str]], Said],
 ) -> Received[Said]:
@@ -109,10 +157,10 @@ async def _receive(
         description = describe(given)
         encoding = request.headers.get("content-encoding")
         table = Received(writer, description, datasets.check_format(content_type, encoding))
-        await _write(body, writer)
+        await _write(body, room, writer)
         return table
     reader = FormReader(content_type)
-    await _write(reader.file(body), writer)
+    await _write(reader.file(body), room, writer)
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
         raise Invalid(f"{twice[0]} must be given once, in the address or in the form")
@@ -154,14 +202,19 @@ async def _up_to(chunks: AsyncIterator[bytes], most: int | None) -> AsyncIterato
         yield chunk
 
 
-async def _write(chunks: AsyncIterator[bytes], writer: BlobWriter) -> None:
+async def _write(chunks: AsyncIterator[bytes], room: _Room, writer: BlobWriter) -> None:
     """Write in a thread, one piece while the next comes in: hashing and a slow disk must not hold up the loop."""
     writing: asyncio.Task[None] | None = None
+
+    def write(piece: bytes) -> None:
+        writer.write(piece)
+        room.grown_to(writer.size)
+
     try:
         async for piece in _pieces(chunks):
             if writing is not None:
                 await writing
-            writing = asyncio.create_task(run_in_threadpool(writer.write, piece))
+            writing = asyncio.create_task(run_in_threadpool(write, piece))
         if writing is not None:
             await writing
     finally:

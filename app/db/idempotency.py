@@ -43,13 +43,13 @@ def answer(
     )
 
 
-def find(session: Session, owner: str, route: str, key: str) -> Idempotency:
-    """The answer kept under the key."""
+def find(session: Session, owner: str, route: str, key: str) -> Idempotency | None:
+    """The answer kept under the key, if there is one."""
     return session.scalars(
         select(Idempotency).where(
             Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key
         )
-    ).one()
+    ).one_or_none()
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:

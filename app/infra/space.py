@@ -36,13 +36,17 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def check(settings: Settings) -> None:
-    """Raise OutOfSpace where less is free than `min_free_bytes`: what is under way needs the rest."""
+def check(settings: Settings, adds_bytes: int = 0) -> None:
+    """Raise OutOfSpace where less than `min_free_bytes` would be free beside a blob of so many bytes: what is under
+    way needs the rest.
+    """
     for folder in folders(settings):
         free = free_bytes(folder)
-        if free < settings.min_free_bytes:
+        adds = adds_bytes if folder == settings.blob_dir else 0
+        if free - adds < settings.min_free_bytes:
+            asked = f", and {adds} more are asked for" if adds else ""
             raise OutOfSpace(
-                f"a disk of the service must keep {settings.min_free_bytes} bytes free, it has {free}: "
+                f"a disk of the service must keep {settings.min_free_bytes} bytes free, it has {free}{asked}: "
                 "nothing new is accepted until there is room",
                 retry_after=RETRY_SECONDS,
             )

@@ -53,12 +53,18 @@ def replay_or_run(
             rows.answer(session, owner, route, key, status_code=status_code, response=response)
             return Answer(status_code, response, False)
         first = rows.find(session, owner, route, key)
+        assert first is not None
         if first.fingerprint != fingerprint:
             raise Invalid(
                 f"an Idempotency-Key stands for one body; {key!r} was used with another",
                 code="idempotency_key_reused",
             )
         return Answer(first.status_code, first.response, True)
+
+
+def is_known(session: Session, owner: str, route: str, key: str) -> bool:
+    """Whether an answer is kept under the key: then a request may be a replay, which makes nothing."""
+    return rows.find(session, owner, route, key) is not None
 
 
 def _check(key: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from app.db import quotas as rows
-from app.db.session import Database
 from app.errors import TooMany, Unavailable
 from app.infra import space
 from app.infra.settings import Settings
@@ -38,12 +37,7 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
         raise _exceeded(
             "queued_jobs", "queued jobs", limit, queued, retry_after=QUEUE_RETRY_SECONDS
         )
-    limit = settings.quota_bytes
-    if limit is not None and (stored := rows.stored_bytes(session, owner)) + adds_bytes > limit:
-        more = f" and asks for {adds_bytes} more" if adds_bytes else ""
-        raise _exceeded(
-            "bytes", "stored bytes", limit, stored, more, retry_after=BYTES_RETRY_SECONDS
-        )
+    check_bytes(session, settings, owner, adds_bytes)
     most = settings.max_queued_jobs
     if rows.queued_in_all(session, most) >= most:
         raise Unavailable(
@@ -53,10 +47,14 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
         )
 
 
-def check_upload(db: Database, settings: Settings, owner: str, size: int) -> None:
-    """Refuse an upload of this size, as far as it is known, before its bytes are sent."""
-    with db.read() as session:
-        check(session, settings, owner, size)
+def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int) -> None:
+    """Refuse so many bytes more where the owner may not have them."""
+    limit = settings.quota_bytes
+    if limit is not None and (stored := rows.stored_bytes(session, owner)) + adds_bytes > limit:
+        more = f" and asks for {adds_bytes} more" if adds_bytes else ""
+        raise _exceeded(
+            "bytes", "stored bytes", limit, stored, more, retry_after=BYTES_RETRY_SECONDS
+        )
 
 
 def _exceeded(

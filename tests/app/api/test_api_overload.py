@@ -7,7 +7,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from urllib.parse import urlsplit
 
@@ -232,6 +232,80 @@ def test_a_disk_that_is_nearly_full_refuses_before_the_body(
         refused(answer, 507, "out_of_space", "bytes free, it has 1000")
         assert int(answer.headers["Retry-After"]) > 0
     assert client.get(f"/v1/datasets/{dataset_id}").status_code == 200
+    monkeypatch.undo()
+    assert everything(tight) == before
+
+
+class Growing:
+    """An upload that comes bit by bit, and does not say how long it will be."""
+
+    def __init__(self, client: httpx.Client, query: str = "label=left", **headers: str) -> None:
+        address = urlsplit(str(client.base_url))
+        self._socket = socket.create_connection((address.hostname, address.port), timeout=20)
+        lines = {"Authorization": client.headers["Authorization"], "Content-Type": "text/csv"}
+        given = "".join(f"{name}: {value}\r\n" for name, value in (lines | headers).items())
+        head = f"POST /v1/datasets?{query} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        self._socket.sendall((head + given + "\r\n").encode())
+
+    def grow(self, n_bytes: int) -> None:
+        """Send some more."""
+        self._socket.sendall(b"%x\r\n" % n_bytes + b"\n" * n_bytes + b"\r\n")
+
+    def refusal(self) -> bytes:
+        """What is answered though more might come, until the service hangs up."""
+        heard = b""
+        with self._socket, suppress(ConnectionError):
+            while more := self._socket.recv(1 << 16):
+                heard += more
+        return heard
+
+
+def test_a_quota_is_kept_while_a_body_comes(tight: Service, client: httpx.Client) -> None:
+    first = upload(client, key="one")
+    assert first.status_code == 202
+    tight.work()
+    before = everything(tight)
+    growing = Growing(client)
+    growing.grow(4 << 20)
+    heard = growing.refusal()
+    assert heard.startswith(b"HTTP/1.1 429 ")
+    assert f"at most {QUOTA_BYTES} stored bytes".encode() in heard
+    assert b"connection: close" in heard.lower()
+    # A key that was never used names no replay, and opens no way around the quota.
+    refused(upload(client, b"\n" * QUOTA_BYTES, key="new"), 429, "quota_exceeded")
+    growing = Growing(client, **{"Idempotency-Key": "new"})
+    growing.grow(4 << 20)
+    assert growing.refusal().startswith(b"HTTP/1.1 429 ")
+    assert everything(tight) == before
+    assert upload(client, key="one").headers["Idempotent-Replayed"] == "true"
+
+
+def test_uploads_under_way_at_once_are_counted_together(settings: Settings) -> None:
+    with running(settings.model_copy(update={"quota_bytes": 1500})) as service:
+        client = service.client(service.key())
+        body = b"age,left\n" + b"1,yes\n" * 90
+        with sending(service):  # 1000 bytes
+            problem = refused(upload(client, body), 429, "quota_exceeded")
+            assert "this one has 0 and asks for 1549 more" in problem["detail"]
+            assert upload(service.client(service.key(STRANGER)), body).status_code == 202
+        assert upload(client, body).status_code == 202
+        service.work()
+
+
+def test_free_space_is_kept_while_a_body_comes(
+    tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = everything(tight)
+    free = tight.settings.min_free_bytes + 10_000
+    monkeypatch.setattr(space, "free_bytes", lambda folder: free)
+    answer = upload(client, b"\n" * 10_001)
+    refused(answer, 507, "out_of_space", "and 10001 more are asked for")
+    growing = Growing(client, "label=left&validate=true")
+    eventually(lambda: tight.context.uploads.taken)
+    growing.grow(1 << 10)
+    free = tight.settings.min_free_bytes - 1
+    growing.grow(4 << 20)
+    assert growing.refusal().startswith(b"HTTP/1.1 507 ")
     monkeypatch.undo()
     assert everything(tight) == before
 

@@ -99,9 +99,10 @@ def test_bytes_are_counted_by_rows(db: Database) -> None:
         "at most 100 stored bytes, this one has 157"
         in refusal(db, Settings(quota_bytes=100)).detail
     )
-    with pytest.raises(TooMany, match="asks for 44 more"):
-        quotas.check_upload(db, settings, OWNER, 44)
-    quotas.check_upload(db, settings, OWNER, 43)
+    with db.read() as session:
+        with pytest.raises(TooMany, match="asks for 44 more"):
+            quotas.check(session, settings, OWNER, 44)
+        quotas.check(session, settings, OWNER, 43)
 
 
 def test_the_queue_of_all_owners_is_bounded(db: Database) -> None:
