@@ -113,6 +113,12 @@ def open_context(settings: Settings) -> Context:
         return job_service.states(db, ids)
 
     watcher = Watcher(look)
+    pace = None
+    if (per_second := settings.rate_per_second) is not None:
+        rule = (
+            f"a key may ask {per_second:g} times a second, and {settings.rate_burst} times at once"
+        )
+        pace = Pace(per_second, settings.rate_burst, rule, "rate_limited")
     drain = Drain()
     drain.tell(watcher.release)
     return Context(
@@ -132,9 +138,14 @@ def open_context(settings: Settings) -> Context:
         requests=Places(settings.max_requests, "requests", Unavailable),
         publish=Errands("publish"),
         chores=chores,
-        pace=None
-        if settings.rate_per_second is None
-        else Pace(settings.rate_per_second, settings.rate_burst),
+        strangers=Pace(
+            settings.max_unknown_keys / 60.0,
+            settings.max_unknown_keys,
+            f"an address may send {settings.max_unknown_keys} keys a minute that are unknown, revoked or expired, and "
+            "this one has",
+            "too_many_unknown_keys",
+        ),
+        pace=pace,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from app.services.scoring import ModelCache
 AT_ONCE = 2
 LONGEST_TURN_WAIT = 2.0
 """So many long computations run in a process at once, beside the scores; another waits so long, in seconds."""
+LOOKUPS_AT_ONCE = 4
+"""So many keys that this process has not met are looked up at once: threads are left for those that it has."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,11 @@ class Context:
     requests: Places
     publish: Errands
     chores: Errands
+    strangers: Pace
     pace: Pace | None = None
+    stranger_lookups: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(LOOKUPS_AT_ONCE)
+    )
     turns: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from functools import partial
 from http import HTTPStatus
+from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, TypeVar
 
 from fastapi.datastructures import DefaultPlaceholder
@@ -16,7 +17,7 @@ from starlette.responses import Response
 from app.api.context import Context, context_of
 from app.api.negotiation import choose
 from app.db.audit import Actor, acting
-from app.errors import Forbidden, Unauthenticated, UnsupportedMedia
+from app.errors import Forbidden, Unauthenticated, Unavailable, UnsupportedMedia
 from app.infra.ids import new_id
 from app.services.keys import OPERATOR, Caller, administers_all
 from app.services.preload import preload
@@ -43,9 +44,13 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
     return scope
 
 
-async def authenticate(context: Context, authorization: bytes | None, scope: Scope) -> Caller:
-    """The caller behind the Authorization header; refuses a key that is bad, lacks the scope, or asks too fast."""
-    caller = await _identify(context, authorization)
+async def authenticate(
+    context: Context, authorization: bytes | None, scope: Scope, client: tuple[str, int] | None
+) -> Caller:
+    """The caller behind the Authorization header; refuses a key that is bad, lacks the scope, or asks too fast, and an
+    unknown one unseen where the client's address has sent many of them.
+    """
+    caller = await _identify(context, authorization, client)
     if scope not in caller.scopes and not (
         scope == OPERATOR and await run_in_threadpool(administers_all, context.db, caller)
     ):
@@ -59,10 +64,12 @@ async def authenticate(context: Context, authorization: bytes | None, scope: Sco
 
 async def check_again(request: Request) -> None:
     """Raise Unauthenticated if the key that let a request in has ended since: for what takes long."""
-    await _identify(context_of(request), _authorization(request))
+    await _identify(context_of(request), _authorization(request), request.client)
 
 
-async def _identify(context: Context, authorization: bytes | None) -> Caller:
+async def _identify(
+    context: Context, authorization: bytes | None, client: tuple[str, int] | None
+) -> Caller:
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
@@ -70,9 +77,37 @@ async def _identify(context: Context, authorization: bytes | None) -> Caller:
     secret = authorization[len(_BEARER) :].strip()
     caller = context.keys.cached(secret)
     if caller is None:
-        caller = await run_in_threadpool(context.keys.authenticate, secret)
+        caller = await _look_up(context, secret, client)
         context.chores.ask(preload)  # whoever has a key may want any of it next
     return caller
+
+
+async def _look_up(context: Context, secret: bytes, client: tuple[str, int] | None) -> Caller:
+    """Ask the database. Who only guesses keys gets few of its queries, and few of the threads that others need."""
+    if context.keys.vouched_for(secret):
+        return await run_in_threadpool(context.keys.authenticate, secret)
+    context.keys.refuse_again(secret)
+    address = _address(client)
+    context.strangers.take(address)  # before the answer, so that many at once are counted too
+    try:
+        async with context.stranger_lookups:
+            caller = await run_in_threadpool(context.keys.authenticate, secret)
+    except Unavailable:
+        context.strangers.give_back(address)
+        raise
+    context.strangers.give_back(address)
+    return caller
+
+
+def _address(client: tuple[str, int] | None) -> str:
+    """Where the caller is: the address, of IPv6 the network of 64 bits, which is what one host is given."""
+    try:
+        address = ip_address(client[0] if client else "")
+    except ValueError:
+        return ""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return address.packed[:8].hex()
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _authorization(request: Request) -> bytes | None:
@@ -94,7 +129,9 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             if scope is not None:
                 context = context_of(request)
-                caller = await authenticate(context, _authorization(request), scope)
+                caller = await authenticate(
+                    context, _authorization(request), scope, request.scope.get("client")
+                )
                 request.state.caller = caller
                 place = context.requests.enter(caller.owner)
                 request.scope["leave"] = partial(context.requests.leave, caller.owner, place)

@@ -230,6 +230,11 @@ class Settings(BaseSettings):
         default=100,
         description="Requests that one key may send at once, where their rate is limited.",
     )
+    max_unknown_keys: Annotated[int, Ge(1)] = Field(
+        default=60,
+        description="Keys that are unknown, revoked or expired that one address may send to one API process in a "
+        "minute, each counted once a minute.",
+    )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,
         description="Requests that one API process lets wait for a job (Prefer: wait, SSE); an owner may have no more "

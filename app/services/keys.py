@@ -28,6 +28,7 @@ SCOPES = ("read", "train", "score", "admin", OPERATOR)
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 NOTED_EVERY = 60.0
 MOST_NOTED = 10_000
+REFUSED_FOR = 60.0
 LONGEST_GRACE = 30 * 86_400.0
 """How long a key may outlive its rotation, in seconds."""
 _PREFIX = "rw_"
@@ -193,17 +194,31 @@ class KeyRing:
         self.memory: Memory[bytes, Caller] = Memory(
             lambda digest: later(partial(self._look, digest))
         )
-        self._noted: dict[str, float] = {}
+        self._refused: Memory[bytes, bool] = Memory(lambda _: None, seconds=REFUSED_FOR)
+        self._noted: dict[bytes, float] = {}
 
     def cached(self, secret: bytes) -> Caller | None:
         """The caller, if the database vouched for the secret within the last second. Never waits."""
         return self.memory.get(hashlib.sha256(secret).digest())
 
+    def vouched_for(self, secret: bytes) -> bool:
+        """Whether the key was good when this process last asked, however long ago. Never waits."""
+        return hashlib.sha256(secret).digest() in self._noted
+
+    def refuse_again(self, secret: bytes) -> None:
+        """Raise Unauthenticated where the database has refused the key lately. Never waits.
+
+        None that was refused becomes good: what is revoked or expired stays so, and a secret is not known to anybody
+        before its key is there.
+        """
+        if self._refused.get(hashlib.sha256(secret).digest()):
+            raise _refusal()
+
     def authenticate(self, secret: bytes) -> Caller:
         """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
         caller = self._look(hashlib.sha256(secret).digest())
         if caller is None:
-            raise Unauthenticated("the key is unknown, revoked or expired")
+            raise _refusal()
         return caller
 
     def _look(self, digest: bytes) -> Caller | None:
@@ -212,17 +227,23 @@ class KeyRing:
             key = rows.find_usable(session, digest.hex())
         if key is None:
             self.memory.drop(digest)
+            self._noted.pop(digest, None)
+            self._refused.put(digest, True, looked_at)
             return None
         caller = Caller(key.id, key.owner, frozenset(key.scopes))
         self.memory.put(digest, caller, looked_at)
-        self._note(key.id)
+        self._note(digest, key.id)
         return caller
 
-    def _note(self, key_id: str) -> None:
+    def _note(self, digest: bytes, key_id: str) -> None:
         """Write down a use, once a minute a key."""
         now = time.monotonic()
-        if now - self._noted.get(key_id, -math.inf) >= NOTED_EVERY:
+        if now - self._noted.get(digest, -math.inf) >= NOTED_EVERY:
             if len(self._noted) >= MOST_NOTED:
                 self._noted.clear()
-            self._noted[key_id] = now
+            self._noted[digest] = now
             self._later(partial(touch, self._db, key_id))
+
+
+def _refusal() -> Unauthenticated:
+    return Unauthenticated("the key is unknown, revoked or expired")

@@ -70,7 +70,7 @@ class ScoreRow:
                 prefer = value
             elif name == b"accept" and value not in _ANYTHING:
                 picky = True
-        caller = await authenticate(self._context, authorization, "score")
+        caller = await authenticate(self._context, authorization, "score", scope.get("client"))
         if picky:
             choose(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]

@@ -10,6 +10,7 @@ import pytest
 from live_service import STRANGER, Service, running
 from pydantic import SecretStr
 from refusals import refused
+from sqlalchemy import event
 
 from app.api.pace import Pace
 from app.errors import TooMany
@@ -100,7 +101,7 @@ def test_a_change_that_fails_leaves_no_entry(service: Service, client: httpx.Cli
 
 def test_a_key_that_asks_too_fast() -> None:
     now = 0.0
-    pace = Pace(2.0, 3, lambda: now)
+    pace = Pace(2.0, 3, "a rule", "rate_limited", lambda: now)
     for _ in range(3):
         pace.take("one")
     with pytest.raises(TooMany) as caught:
@@ -116,6 +117,68 @@ def test_a_key_that_asks_too_fast() -> None:
         pace.take("one")
     with pytest.raises(TooMany):
         pace.take("one")
+
+
+def test_what_cost_nothing_is_given_back_and_buckets_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pace = Pace(0.001, 1, "one at once", "rate_limited", lambda: 0.0)
+    pace.give_back("one")  # it has no bucket, and gets none
+    for _ in range(3):
+        pace.take("one")
+        pace.give_back("one")
+    pace.take("one")
+    with pytest.raises(TooMany, match="one at once"):
+        pace.take("one")
+    monkeypatch.setattr("app.api.pace._MOST_BUCKETS", 5)
+    for i in range(20):  # none of them is full again
+        pace.take(str(i))
+        assert len(pace._buckets) <= 5
+
+
+def test_unknown_keys_cost_little_and_their_address_alone(tmp_path: Path, sqlite_url: str) -> None:
+    """The limit is the address's: keys that are good, or were, and other addresses do not feel it."""
+    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url), max_unknown_keys=3)
+    with running(settings) as service:
+        known, new = (service.client(service.key()) for _ in range(2))
+        assert known.get("/v1/jobs").status_code == 200
+        lookups: list[object] = []
+
+        def note(*asked: object) -> None:
+            if "api_keys.sha256 = " in str(asked[2]):
+                lookups.append(asked)
+
+        event.listen(service.context.db.engine, "before_cursor_execute", note)
+        guess = service.client("rw_guess")
+        for _ in range(10):
+            refused(guess.get("/v1/jobs"), 401, "unauthenticated", "unknown, revoked or expired")
+        assert len(lookups) == 1
+        for i in range(2):
+            assert service.client(f"rw_{i}").get("/v1/models/m/score").status_code == 401
+        for path in ("/v1/jobs", "/v1/models/m/score"):
+            answer = service.client("rw_another").get(path)
+            refused(answer, 429, "too_many_unknown_keys", "3 keys a minute")
+            assert 1 <= int(answer.headers["Retry-After"]) <= 20
+        assert guess.get("/v1/jobs").status_code == 401
+        assert len(lookups) == 3
+        service.context.keys.memory.clear()  # as after a second
+        assert known.get("/v1/jobs").status_code == 200
+        assert new.get("/v1/jobs").status_code == 429
+        elsewhere = {"X-Forwarded-For": "2001:db8::1"}  # as a proxy on this machine says
+        assert new.get("/v1/jobs", headers=elsewhere).status_code == 200
+        neighbour = {"X-Forwarded-For": "2001:db8::2"}  # of the same network
+        answers = [
+            service.client(f"rw_six{i}", **neighbour).get("/v1/jobs").status_code for i in range(4)
+        ]
+        assert answers == [401, 401, 401, 429]
+        last = service.client(service.key(), **elsewhere)
+        assert last.get("/v1/jobs").status_code == 429
+        assert (
+            service.client(service.key(), **{"X-Forwarded-For": "10.0.0.1"})
+            .get("/v1/jobs")
+            .status_code
+            == 200
+        )
 
 
 def test_a_paced_service_says_when_to_come_back(tmp_path: Path, sqlite_url: str) -> None:

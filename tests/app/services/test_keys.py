@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 
 import pytest
@@ -118,6 +119,32 @@ def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database
     assert (
         ring.memory.seconds < 1.0
     )  # the contract: refused within a second, wherever it was revoked
+
+
+def test_a_refusal_is_remembered_for_a_while_and_bounded(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = KeyRing(db, Later())
+    good, secret = keys.create(db, "ann", "k", ["read"])
+    assert not ring.vouched_for(secret.encode())
+    ring.authenticate(secret.encode())
+    assert ring.vouched_for(secret.encode())
+    ring.refuse_again(secret.encode())  # does not
+    ring.refuse_again(b"rw_unknown")  # nobody has asked yet
+    with pytest.raises(Unauthenticated):
+        ring.authenticate(b"rw_unknown")
+    with pytest.raises(Unauthenticated, match="unknown, revoked or expired"):
+        ring.refuse_again(b"rw_unknown")
+    keys.revoke(db, "ann", good.id)
+    with pytest.raises(Unauthenticated):
+        ring.authenticate(secret.encode())
+    assert not ring.vouched_for(secret.encode())
+    with pytest.raises(Unauthenticated):
+        ring.refuse_again(secret.encode())
+    later = time.monotonic() + keys.REFUSED_FOR
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    ring.refuse_again(b"rw_unknown")
+    assert ring._refused._size == 10_000
 
 
 def test_a_use_is_noted_once_a_minute(db: Database) -> None:
