@@ -46,11 +46,13 @@ class Attendance:
         db: Database,
         blobs: BlobStore,
         settings: Settings,
+        memory_bytes: int | None,
         stopping: threading.Event,
     ) -> None:
         self._db = db
         self._blobs = blobs
         self._settings = settings
+        self._memory_bytes = memory_bytes
         self._claim = claim
         self._process = process
         self._stopping = stopping
@@ -90,7 +92,7 @@ class Attendance:
     def _attempt(self, payload: dict[str, Any]) -> Ending:
         """Run the fit under watch and say how it ended. The fit process is idle or dead afterwards."""
         try:
-            self._process.start_job(payload, self._settings.job_memory_bytes)
+            self._process.start_job(payload, self._memory_bytes)
             while True:
                 message = self._process.receive(POLL_SECONDS)
                 if message is not None and (ending := self._hear(message)) is not None:
@@ -131,8 +133,8 @@ class Attendance:
                 return partial(
                     execution.complete, self._db, self._blobs, self._claim, message["result"]
                 )
-            case "memory" if self._settings.job_memory_bytes is not None:
-                return self._over_memory(self._settings.job_memory_bytes)
+            case "memory" if self._memory_bytes is not None:
+                return self._over_memory(self._memory_bytes)
             case "memory":
                 return self._retry_later("this machine's memory was exhausted")
             case "error" if message["user_fault"]:
@@ -148,7 +150,7 @@ class Attendance:
         if asked.keep and not self._told_to_end:
             self._process.end_early()
             self._told_to_end = True
-        limit = self._settings.job_memory_bytes
+        limit = self._memory_bytes
         if limit is not None and not self._loads and self._process.job_memory_bytes() > limit:
             self._process.kill()  # asking would give it a second to take more
             return self._over_memory(limit)
@@ -252,10 +254,13 @@ class Attendance:
         return partial(queue.fail, self._db, self._claim, None, state=JobState.CANCELLED)
 
     def _over_memory(self, limit: int) -> Ending:
+        is_set = self._settings.job_memory_bytes is not None
+        whose = "which is set" if is_set else "a job's share of this machine's memory"
         problem = {
             "code": "memory_limit",
             "title": "Memory limit exceeded",
-            "detail": f"the job needs more memory than the limit of {limit} bytes",
+            "detail": f"the job needs more memory than the limit of {limit} bytes, {whose}: "
+            "RANKWRIGHT_JOB_MEMORY_BYTES of the worker sets another",
             "errors": [],
         }
         return partial(queue.fail, self._db, self._claim, problem)

@@ -12,6 +12,7 @@ It is ready at once. While it has nothing to do it imports the science (`warm.py
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
@@ -23,6 +24,7 @@ import sys
 import threading
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.infra import faults
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 
+OOM_SCORE = 500  # of 1000
 PROGRESS_SECONDS = 1.0  # the parent writes one a second at most
 DEAR = 0.005  # a figure that took a greater share of the time since the last news is not read again
 SLACK_BYTES = (
@@ -173,7 +176,7 @@ def limit_memory(more_bytes: int | None) -> None:
 
 
 def _at_most(soft: int, hard: int) -> int:
-    return soft if hard == resource.RLIM_INFINITY else min(soft, hard)
+    return min(soft, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
 
 
 def _data_bytes() -> int:
@@ -262,6 +265,7 @@ def main(arguments: list[str]) -> None:
     """Serve jobs until the pipe ends."""
     descriptor, parent_pid = int(arguments[0]), int(arguments[1])
     die_with_parent(parent_pid)
+    _go_first()
     # A Ctrl-C reaches every process of a terminal; when to stop is for the worker to say.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -276,6 +280,13 @@ def main(arguments: list[str]) -> None:
     while True:
         message = inbox.next_job()
         send(run_job(message, send, inbox.orders))
+
+
+def _go_first() -> None:
+    """Where the machine's memory runs out all the same, have the kernel end the fit, not the service or another's."""
+    with contextlib.suppress(OSError):  # not Linux
+        score = Path("/proc/self/oom_score_adj")
+        score.write_text(str(max(OOM_SCORE, int(score.read_text()))))
 
 
 def _prepare(inbox: Inbox) -> None:

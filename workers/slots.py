@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import sys
 import threading
 from typing import Literal
 
 from app.db.session import Database
 from app.errors import Unavailable
-from app.infra import space
+from app.infra import memory, space
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
 from app.services import queue
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 Found = Literal["message", "look"]
 
 PAUSE_SECONDS = 1.0
+LEFT_BYTES = 512 * 1024**2
 
 
 class Slots:
@@ -35,6 +37,7 @@ class Slots:
         self.blobs = blobs
         self.settings = settings
         self.worker_id = worker_id
+        self.memory_bytes = memory_per_fit(settings)
         self.stopping = threading.Event()
         self.ready = threading.Event()  # a slot was ready for work once
         self.by_message = 0
@@ -152,6 +155,7 @@ class _Slot(threading.Thread):
                 db=slots.db,
                 blobs=slots.blobs,
                 settings=slots.settings,
+                memory_bytes=slots.memory_bytes,
                 stopping=slots.stopping,
             ).run()
 
@@ -173,6 +177,19 @@ class _Slot(threading.Thread):
         if self._process is not None:
             self._process.kill()
             self._process = None
+
+
+def memory_per_fit(settings: Settings) -> int | None:
+    """Bytes that one job may take: the setting, or this worker's share of the memory that there is.
+
+    A quarter of it, and 512 MiB at least, is left to the processes themselves and to others.
+    """
+    if settings.job_memory_bytes is not None:
+        return settings.job_memory_bytes
+    total = memory.total_bytes()
+    if total is None or not sys.platform.startswith("linux"):  # elsewhere no limit is kept
+        return None
+    return max(min(3 * total // 4, total - LEFT_BYTES), total // 4) // settings.worker_slots
 
 
 def threads_per_fit(settings: Settings) -> int:

@@ -92,7 +92,8 @@ class Settings(BaseSettings):
     )
     job_memory_bytes: Bytes | None = Field(
         default=None,
-        description="Bytes that one job may take, with what a first fit of its kind loads. Default: no limit.",
+        description="Bytes that one job may take, with what a first fit of its kind loads. Default: the memory of the "
+        "machine, or of its container, less a quarter and at least 512 MiB, divided by the slots.",
     )
     job_timeout_seconds: Seconds = Field(
         default=3600.0, description="Longest run of a job that names no timeout, in seconds."
@@ -247,6 +248,12 @@ class Settings(BaseSettings):
         default=1 << 30,
         description="Bytes that they may take in memory in all, roughly counted; one is always kept.",
     )
+
+    @field_validator("job_memory_bytes", mode="before")
+    @classmethod
+    def _unset_if_empty(cls, value: object) -> object:
+        """Take an empty text for none: compose.yml can pass a variable on, and cannot leave it out."""
+        return None if value == "" else value
 
     @field_validator("kernel_cpu")
     @classmethod

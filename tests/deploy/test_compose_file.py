@@ -14,6 +14,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from app.infra import memory
+from app.infra.settings import Settings
+from workers.slots import memory_per_fit
+
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 EXAMPLE = ROOT / ".env.example"
@@ -138,13 +142,18 @@ def test_our_processes_share_one_database_broker_and_blob_store(
     assert said.pop().startswith(f"file://{state}/")
 
 
-def test_a_job_gets_no_more_than_its_container_has(document: compose_file.Document) -> None:
+def test_a_job_gets_no_more_than_its_container_has(
+    document: compose_file.Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker = compose_file.service(document, "worker")
     limits = document["services"]["worker"]["deploy"]["resources"]["limits"]
     assert worker.environment["RANKWRIGHT_JOB_THREADS"] == limits["cpus"]
-    memory = int(limits["memory"].removesuffix("g")) * 1024**3
-    spare = memory - int(worker.environment["RANKWRIGHT_JOB_MEMORY_BYTES"])
-    assert spare >= 512 * 1024**2
+    has = int(limits["memory"].removesuffix("g")) * 1024**3
+    monkeypatch.setattr(memory, "total_bytes", lambda: has)
+    said = worker.environment["RANKWRIGHT_JOB_MEMORY_BYTES"]
+    taken = memory_per_fit(Settings.model_validate({"job_memory_bytes": said}))
+    assert taken == 3 << 30  # as docs/deploy.md says
+    assert has - taken >= 512 * 1024**2
 
 
 @pytest.mark.parametrize(

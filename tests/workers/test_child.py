@@ -15,6 +15,7 @@ from servers import eventually
 
 from app.infra.settings import Settings
 from app.services.ingest.job import limits
+from workers.child import OOM_SCORE
 from workers.fit_process import FitProcess
 
 
@@ -50,6 +51,12 @@ def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> 
     answer = process.receive(30)
     assert answer is not None
     assert answer["type"] == "error"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux is told whom to end")
+def test_where_memory_runs_out_the_fit_goes_first(process: FitProcess) -> None:
+    ours = int(Path("/proc/self/oom_score_adj").read_text())
+    assert int(Path(f"/proc/{process.pid}/oom_score_adj").read_text()) == max(ours, OOM_SCORE)
 
 
 # The last of those that share the process.

@@ -11,6 +11,7 @@ import pytest
 from harness import ENDLESS, LONG, OWNER, Shop, csv_table, is_running, warm_process
 from servers import eventually
 
+from app.infra import memory
 from app.services import datasets
 from workers.slots import Slots, threads_per_fit
 
@@ -93,14 +94,16 @@ def bomb() -> bytes:
 
 @on_sqlite
 def test_a_job_over_its_memory_fails_with_the_limit_named(
-    make_shop: MakeShop, make_slots: MakeSlots
+    make_shop: MakeShop, make_slots: MakeSlots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By the share of the machine's memory that is the default, where the machine has little."""
     roomy = make_shop()
     slots = make_slots(roomy)
     big, small = roomy.ready_table(1_000_000), roomy.ready_table()
     slots.stop()
     limit = 64 * 1024**2  # more than what the first fit of its kind loads
-    tight = make_shop(job_memory_bytes=limit, worker_slots=2)
+    monkeypatch.setattr(memory, "total_bytes", lambda: 2 * 4 * limit)
+    tight = make_shop(worker_slots=2)
     make_slots(tight)
     neighbour = tight.train(small, 500, weak_ranker="tree")
     tight.fitting(neighbour)
@@ -108,7 +111,8 @@ def test_a_job_over_its_memory_fails_with_the_limit_named(
     assert job.state == "failed"
     assert job.error is not None
     assert job.error["code"] == "memory_limit"
-    assert str(limit) in job.error["detail"]
+    assert f"the limit of {limit} bytes, a job's share of this" in job.error["detail"]
+    assert "RANKWRIGHT_JOB_MEMORY_BYTES of the worker sets another" in job.error["detail"]
     assert tight.ends(tight.train(small, 5)).state == "succeeded"
     assert tight.reaches(neighbour, "succeeded").attempt == 1
     packed = bomb()

@@ -44,6 +44,7 @@ def _serve(url: str, given: dict[str, Any], seam: str) -> None:
             db=db,
             blobs=blobs,
             settings=settings,
+            memory_bytes=None,
             stopping=threading.Event(),
         )
         attendance.run()
