@@ -13,7 +13,7 @@ FROM ${PYTHON_IMAGE}
 ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONPATH=/app \
     PYTHONUNBUFFERED=1 \
-    RANKWRIGHT_KERNEL_CPU=x86-64-v3,aarch64 \
+    RANKWRIGHT_KERNEL_CPU=x86-64-v3,x86-64-v2,aarch64 \
     RANKWRIGHT_KERNEL_CACHE=/opt/kernels:/var/lib/rankwright/kernels \
     RANKWRIGHT_STATE_DIR=/var/lib/rankwright
 
@@ -34,9 +34,9 @@ RUN python -m compileall -q /app
 
 WORKDIR /var/lib/rankwright
 
-# Every kernel is compiled once, here, for the level of processors that RANKWRIGHT_KERNEL_CPU names. A container reads
-# them; on a lesser processor it compiles for itself, into the state folder.
-RUN python -m workers.compile
+# Every kernel is compiled here, once for each level of processors that RANKWRIGHT_KERNEL_CPU names, whatever this builder
+# is. A container reads them; on a processor below all levels it compiles for itself, into the state folder.
+RUN python -m workers.compile --every-level
 
 USER 10001:10001
 

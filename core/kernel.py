@@ -17,7 +17,8 @@ from numba.core.compiler import DEFAULT_FLAGS
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.targetconfig import ConfigStack
 
-from .kernel_cache import CPU, KernelCache, use_cpu_level
+from .kernel_cache import KernelCache, use_cpu_level
+from .kernel_folders import CPU
 
 if levels := os.environ.get(CPU):
     use_cpu_level(levels)

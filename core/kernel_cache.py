@@ -21,7 +21,6 @@ import hashlib
 import logging
 import os
 import pickle
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -38,43 +37,25 @@ from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from .kernel_folders import folders
+from .kernel_folders import CPU_LEVELS, folders, levels_that_fit
 
 log = logging.getLogger(__name__)
 
-CPU = "RANKWRIGHT_KERNEL_CPU"
 SUFFIX = ".kernel"
 KEEP_SECONDS = 86400.0
 _DIGEST_BYTES = 32
 _PACKAGES = ("core", "app", "workers")
 
-# What a processor must have to run code for the level (the x86-64 psABI; LLVM's names of the features).
-_V2 = ("cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
-_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
-_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-# LLVM's own name of level 3 unrolls loops little: trees score three times slower than by the model of a real processor.
-# So that level is compiled as Zen 2, which has all of it, without what Zen 2 has beyond it.
-_ZEN_2_ALONE = (
-    *("adx", "aes", "clflushopt", "clwb", "clzero", "fsgsbase", "mwaitx", "pclmul", "prfchw"),
-    *("rdpid", "rdpru", "rdrnd", "rdseed", "sha", "sse4a", "wbnoinvd", "xsavec", "xsaveopt"),
-    "xsaves",
-)
-# level: (machine, LLVM's name, what is taken from it, what a processor must have)
-CPU_LEVELS: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
-    "x86-64-v2": ("x86_64", "x86-64-v2", (), _V2),
-    "x86-64-v3": ("x86_64", "znver2", _ZEN_2_ALONE, _V3),
-    "x86-64-v4": ("x86_64", "x86-64-v4", (), _V4),
-    "aarch64": ("aarch64", "generic", (), ()),
-}
 
-
-def use_cpu_level(levels: str) -> str | None:
+def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
     """Have numba compile for the first of these levels that this machine can run, in place of its own processor.
 
     Parameters
     ----------
     levels : str
         Names of `CPU_LEVELS` with commas between them.
+    must_run : bool
+        Whether this processor must be able to run the level. An image is built for others than its builder's.
 
     Returns
     -------
@@ -86,17 +67,16 @@ def use_cpu_level(levels: str) -> str | None:
     ValueError
         For a name that is none of the levels.
     """
-    machine = platform.machine()
     features = llvmlite.binding.get_host_cpu_features()
-    for level in filter(None, (part.strip() for part in levels.split(","))):
-        if level not in CPU_LEVELS:
-            raise ValueError(f"{CPU} must be of {', '.join(CPU_LEVELS)}, got {level!r}")
-        family, name, without, needed = CPU_LEVELS[level]
-        if family == machine and all(features.get(feature) for feature in needed):
-            numba.config.CPU_NAME = name
-            numba.config.CPU_FEATURES = ",".join(f"-{feature}" for feature in without)
-            return level
-    return None
+    fitting = levels_that_fit(
+        levels, (lambda name: features.get(name, False)) if must_run else None
+    )
+    if not fitting:
+        return None
+    level = CPU_LEVELS[fitting[0]]
+    numba.config.CPU_NAME = level.model
+    numba.config.CPU_FEATURES = ",".join(f"-{feature}" for feature in level.without)
+    return fitting[0]
 
 
 class KernelCache(_Cache):

@@ -4,10 +4,73 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 FOLDERS = "RANKWRIGHT_KERNEL_CACHE"
-CPU_LEVEL_NAMES = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")
+CPU = "RANKWRIGHT_KERNEL_CPU"
+
+# What a processor must have to run code for the level (the x86-64 psABI; LLVM's names of the features).
+_V2 = ("cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3_ALONE = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V3 = (*_V2, *_V3_ALONE)
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_ZEN_2_ALONE = (
+    *("adx", "aes", "clflushopt", "clwb", "clzero", "fsgsbase", "mwaitx", "pclmul", "prfchw"),
+    *("rdpid", "rdpru", "rdrnd", "rdseed", "sha", "sse4a", "wbnoinvd", "xsavec", "xsaveopt"),
+    "xsaves",
+)
+
+
+class CpuLevel(NamedTuple):
+    """A level of processors: LLVM's model that it is compiled as, what is taken from that, what a processor needs."""
+
+    machine: str
+    model: str
+    without: tuple[str, ...]
+    needs: tuple[str, ...]
+
+
+# LLVM's own names of levels 2 and 3 unroll loops little: trees score two to three times slower than by the model of a
+# real processor. So these are compiled as Zen 2, which has all of them, without what Zen 2 has beyond.
+CPU_LEVELS = {
+    "x86-64-v2": CpuLevel("x86_64", "znver2", (*_ZEN_2_ALONE, *_V3_ALONE), _V2),
+    "x86-64-v3": CpuLevel("x86_64", "znver2", _ZEN_2_ALONE, _V3),
+    "x86-64-v4": CpuLevel("x86_64", "x86-64-v4", (), _V4),
+    "aarch64": CpuLevel("aarch64", "generic", (), ()),
+}
+
+
+def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]:
+    """Choose among levels those of this machine's family, and that it can run by what its processor `has`.
+
+    Parameters
+    ----------
+    levels : str
+        Names of `CPU_LEVELS` with commas between them.
+    has : callable or None
+        Whether the processor has the feature of this name, as LLVM calls it; None where that does not matter.
+
+    Returns
+    -------
+    list of str
+        The levels, in the order in which they are named.
+
+    Raises
+    ------
+    ValueError
+        For a name that is none of the levels.
+    """
+    fitting = []
+    for name in filter(None, (part.strip() for part in levels.split(","))):
+        if name not in CPU_LEVELS:
+            raise ValueError(f"{CPU} must be of {', '.join(CPU_LEVELS)}, got {name!r}")
+        level = CPU_LEVELS[name]
+        if level.machine == platform.machine() and (has is None or all(map(has, level.needs))):
+            fitting.append(name)
+    return fitting
 
 
 def folders() -> list[Path]:

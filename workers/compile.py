@@ -17,11 +17,12 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.infra.lifeline import die_with_parent
-from core.kernel_folders import folders
+from core.kernel_folders import CPU, CPU_LEVELS, folders, levels_that_fit
 
 if TYPE_CHECKING:
     from core.kernel import Kernel
@@ -40,6 +41,9 @@ MOST_USED = (
     "core.boosting.tree",
     "core.boosting",
 )
+CPUINFO = Path("/proc/cpuinfo")
+# Linux's names of what LLVM calls otherwise.
+FLAGS = {"sahf": "lahf_lm", "sse3": "pni", "bmi": "bmi1", "lzcnt": "abm"}
 NICE = 19
 PAUSE_SECONDS = 0.2
 
@@ -47,6 +51,14 @@ PAUSE_SECONDS = 0.2
 def main(arguments: list[str]) -> int:
     """Compile, tell of it where somebody waits, and leave a note that all is done."""
     given = _options(arguments)
+    if given.levels:
+        return _compile_each(given)
+    target = given.level or _target()
+    if given.level:
+        from core.kernel_cache import use_cpu_level
+
+        use_cpu_level(given.level, must_run=False)
+        os.environ.pop(CPU, None)  # `core.kernel` would choose by this machine
     if given.background:
         die_with_parent(given.background)
         os.nice(NICE)
@@ -60,10 +72,10 @@ def main(arguments: list[str]) -> int:
     n_helpers = min(given.processes, len(missing)) - 1
     if missing and not quiet:
         _say(
-            f"compiling {len(missing)} of {len(kernels)} kernels for this machine, once, "
+            f"compiling {len(missing)} of {len(kernels)} kernels for {given.level or 'this machine'}, once, "
             f"in {max(n_helpers, 0) + 1} processes"
         )
-    helpers = [_helper(bool(given.background)) for _ in range(n_helpers)]
+    helpers = [_helper(given) for _ in range(n_helpers)]
     try:
         compile_missing(missing)
     finally:
@@ -71,11 +83,27 @@ def main(arguments: list[str]) -> int:
     if any(codes):
         _say(f"a process that compiles ended with code {max(codes, key=abs)}")
         return 1
-    _note_completeness()
+    _note_completeness(target)
     if not quiet:
         took = f" in {time.monotonic() - started:.0f} s" if missing else ""
         _say(f"{len(kernels)} kernels are compiled{took}")
     return 0
+
+
+def _compile_each(given: argparse.Namespace) -> int:
+    """Compile for each of the levels in a process of its own: numba's target is chosen once for a process."""
+    for level in given.levels:
+        options = ["--level", level, "--processes", str(given.processes)]
+        process = get_context("fork").Process(target=_compile_level, args=(options,))
+        process.start()
+        process.join()
+        if process.exitcode:
+            return 1
+    return 0
+
+
+def _compile_level(options: list[str]) -> None:
+    sys.exit(main(options))
 
 
 def all_kernels() -> list[Kernel]:
@@ -112,40 +140,48 @@ def compile_missing(kernels: list[Kernel]) -> None:
 
 def is_complete() -> bool:
     """Whether a process has noted that the cache holds every kernel of today's sources for this machine."""
-    name = _note()
+    name = _note(_target())
     return any((folder / name).exists() for folder in folders())
 
 
-def _note_completeness() -> None:
+def _note_completeness(target: str) -> None:
     for folder in folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / _note()).touch()
+            (folder / _note(target)).touch()
         except OSError:
             continue
         return
 
 
 @cache
-def _note() -> str:
-    """Name the note: by the sources, the versions and the processor."""
+def _note(target: str) -> str:
+    """Name the note: by the sources, the versions and the processors that the code is for."""
     whole = hashlib.sha256()
     for path in _sources():
         whole.update(path.read_bytes())
     versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
-    level = os.environ.get("RANKWRIGHT_KERNEL_CPU", "")
-    whole.update(repr((versions, sys.implementation.cache_tag, level, _processor())).encode())
+    whole.update(repr((versions, sys.implementation.cache_tag, target)).encode())
     return f"complete.{whole.hexdigest()[:16]}"
 
 
-def _processor() -> str:
-    """What tells this machine's processor from another model."""
+def _target() -> str:
+    """Which processors this machine's kernels are for: those of a level, or of its own model.
+
+    By what Linux says of it, since LLVM takes as much memory as a worker. Should the two differ, a kernel is compiled
+    when it is called, and not before.
+    """
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = CPUINFO.read_text().splitlines()
     except OSError:
-        return platform.processor()
+        lines = []
+    flags = {flag for line in lines if line.startswith("flags") for flag in line.split()}
+    fitting = levels_that_fit(
+        os.environ.get(CPU, ""), lambda name: FLAGS.get(name, name.replace(".", "_")) in flags
+    )
     told = ("model name", "flags", "Features", "CPU part")
-    return "\n".join(sorted({line for line in lines if line.startswith(told)}))
+    own = "\n".join(sorted({line for line in lines if line.startswith(told)}))
+    return fitting[0] if fitting else own or platform.processor()
 
 
 def _sources() -> Iterator[Path]:
@@ -153,9 +189,11 @@ def _sources() -> Iterator[Path]:
         yield from sorted((ROOT / package).rglob("*.py"))
 
 
-def _helper(in_background: bool) -> subprocess.Popen[bytes]:
+def _helper(given: argparse.Namespace) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "workers.compile", "--helper"]
-    if in_background:
+    if given.level:
+        command += ["--level", given.level]
+    if given.background:
         command += ["--background", str(os.getpid())]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
@@ -164,8 +202,20 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workers.compile", description=__doc__)
     parser.add_argument("--processes", type=int, default=_cores(), help="default: the cores")
     parser.add_argument("--background", type=int, metavar="PID", help="low priority, no word")
+    parser.add_argument(
+        "--every-level",
+        action="store_true",
+        help=f"for each level of this family that {CPU} names, whether or not this processor can run it: for an image",
+    )
+    parser.add_argument("--level", choices=CPU_LEVELS, help=argparse.SUPPRESS)
     parser.add_argument("--helper", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
+    try:
+        named = levels_that_fit(os.environ.get(CPU, ""), None)
+    except ValueError as error:
+        parser.error(str(error))
+    given.levels = named if given.every_level else []
+    return given
 
 
 def _cores() -> int:

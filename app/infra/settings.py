@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from core.kernel_folders import CPU_LEVEL_NAMES
+from core.kernel_folders import levels_that_fit
 
 Seconds = Annotated[float, Gt(0)]
 Days = Annotated[float, Gt(0)]
@@ -259,9 +259,7 @@ class Settings(BaseSettings):
     @classmethod
     def _known_levels(cls, value: str | None) -> str | None:
         """Refuse a level that kernels could not be compiled for."""
-        for level in (value or "").split(","):
-            if level.strip() and level.strip() not in CPU_LEVEL_NAMES:
-                raise ValueError(f"must be of {', '.join(CPU_LEVEL_NAMES)}, got {level.strip()!r}")
+        levels_that_fit(value or "", None)
         return value
 
     @field_validator("state_dir")

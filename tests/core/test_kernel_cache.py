@@ -217,12 +217,39 @@ def test_a_level_that_is_none_is_refused() -> None:
         use_cpu_level("i386")
 
 
+def test_code_for_a_level_has_no_instruction_beyond_it(run: Run) -> None:
+    """Of vectors that is, which are where an unlucky processor would meet one first."""
+    program = """
+import platform
+import numba
+import numpy as np
+from core.kernel import kernel
+
+@kernel(numba.float64(numba.float64[::1]), fastmath=True)
+def total(x):
+    found = 0.0
+    for value in x:
+        found += value * value
+    return found
+
+total(np.ones(9))
+code = "\\n".join(total.inspect_asm().values())
+avx = any(line.lstrip().startswith("v") for line in code.splitlines())
+print(platform.machine(), avx, *(name for name in ("xmm", "ymm", "zmm") if name in code))
+"""
+    said = {
+        level: run(program=program, RANKWRIGHT_KERNEL_CPU=level).split()
+        for level in ("x86-64-v2", "x86-64-v3")
+    }
+    if said["x86-64-v2"][0] != "x86_64":
+        pytest.skip("only x86-64 has several levels")
+    assert said["x86-64-v2"][1:] == ["False", "xmm"]
+    assert said["x86-64-v3"][1:] == ["True", "xmm", "ymm"]
+
+
 def test_the_settings_know_the_levels() -> None:
     from app.infra.settings import Settings
-    from core.kernel_cache import CPU_LEVELS
-    from core.kernel_folders import CPU_LEVEL_NAMES
 
-    assert tuple(CPU_LEVELS) == CPU_LEVEL_NAMES
     assert Settings(kernel_cpu="x86-64-v3, aarch64").kernel_cpu == "x86-64-v3, aarch64"
     with pytest.raises(ValueError, match="got 'i386'"):
         Settings(kernel_cpu="x86-64-v3,i386")

@@ -21,8 +21,8 @@ from containers import Container, DeploymentFailed, Host
 from servers import eventually
 from stack import Caller, Stack, deploy, table
 
-from core.kernel_cache import CPU, SUFFIX
-from core.kernel_folders import FOLDERS
+from core.kernel_cache import SUFFIX
+from core.kernel_folders import CPU, FOLDERS
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(900)  # alone, it compiles every kernel: minutes of two cores
@@ -43,7 +43,7 @@ def host() -> Iterator[Host]:
         folder.chmod(0o755)  # the file's user must get in; pytest's own folders are private
         image = dockerfile.read(ROOT / "Dockerfile")
         # For this very processor, as kernels of this run are, which then need not be compiled once more: what it means
-        # to compile for a level is seen in tests/core/test_kernel_cache.py.
+        # to compile for a level is seen in tests/workers/test_compile.py.
         del image.environment[CPU]
         host = Host(image, ROOT, folder / "image", folder / "build")
         host.build()

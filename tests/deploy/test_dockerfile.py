@@ -14,6 +14,8 @@ import dockerfile
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from core.kernel_folders import CPU_LEVELS
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -58,6 +60,16 @@ def test_it_does_not_run_as_root(image: dockerfile.Image) -> None:
     assert image.workdir in image.owned_folders()
     *_, writable = image.environment["RANKWRIGHT_KERNEL_CACHE"].split(":")
     assert str(Path(writable).parent) in image.owned_folders()
+
+
+def test_its_kernels_are_for_levels_of_processors_and_not_for_the_builder(
+    image: dockerfile.Image,
+) -> None:
+    levels = image.environment["RANKWRIGHT_KERNEL_CPU"]
+    assert {CPU_LEVELS[level].machine for level in levels.split(",")} == {"x86_64", "aarch64"}
+    assert "x86-64-v2" in levels  # what many virtual machines are
+    (compiled,) = (run.text for run in image.all("RUN") if "workers.compile" in run.text)
+    assert shlex.split(compiled)[-1] == "--every-level"
 
 
 def test_all_that_the_code_imports_is_in_the_image(image: dockerfile.Image) -> None:

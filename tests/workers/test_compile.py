@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from core.kernel_folders import CPU_LEVELS
 from workers import compile as compiling
 
 KERNELS = """
@@ -71,6 +74,86 @@ def test_all_are_compiled_once_and_that_is_noted(
     compiling._note.cache_clear()
     assert not compiling.is_complete()
     compiling._note.cache_clear()
+
+
+# A machine of another model, by what Linux and LLVM tell of it, without these features.
+MACHINE = """
+import llvmlite.binding as llvm
+llvm.get_host_cpu_name = lambda: {name!r}
+features = llvm.get_host_cpu_features()
+features.update(dict.fromkeys({lacks!r}, False))
+llvm.get_host_cpu_features = lambda: features
+compiling.CPUINFO = Path({cpuinfo!r})
+compiled = []
+from core import kernel
+kernel._listeners.append(compiled.append)
+from house.kernels import second
+before = compiling.is_complete()
+print(before, second(1.0), len([name for name in compiled if name]))
+"""
+V3_ALONE = ["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"]
+IMAGE = "x86-64-v3,x86-64-v2,aarch64"
+
+
+def on_machine(house: Path, name: str, lacks: list[str]) -> str:
+    """Whether the cache is complete there, what a kernel gives, and how many had to be compiled for it."""
+    linux = {"sahf": "lahf_lm", "sse3": "pni", "bmi": "bmi1", "lzcnt": "abm"}
+    needs = [*CPU_LEVELS["x86-64-v3"].needs]
+    flags = [linux.get(f, f.replace(".", "_")) for f in needs if f not in lacks]
+    cpuinfo = house / "cpuinfo"
+    cpuinfo.write_text(f"model name\t: {name}\nflags\t\t: {' '.join(flags)}\n" * 2)
+    machine = MACHINE.format(name=name, lacks=lacks, cpuinfo=str(cpuinfo))
+    program = PROGRAM.replace("sys.exit(compiling.main({arguments!r}))\n", "")
+    program = program.format(root=str(house)) + machine
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="aarch64 has one level, for all")
+def test_an_image_is_for_every_processor_of_its_levels(
+    house: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever builds it, nothing is compiled on another model, nor looked for, down to the least level."""
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CPU", IMAGE)
+    builder = "import llvmlite.binding as llvm\nllvm.get_host_cpu_features = dict\n"
+    program = builder + PROGRAM.format(
+        root=str(house), arguments=["--every-level", "--processes", "1"]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stdout.splitlines() if line.startswith("compiling")]
+    assert [line.split(" for ")[1].split(",")[0] for line in said] == ["x86-64-v3", "x86-64-v2"]
+    assert on_machine(house, "haswell", []) == "True 3.0 0"
+    assert on_machine(house, "nehalem", V3_ALONE) == "True 3.0 0"
+    assert on_machine(house, "core2", [*V3_ALONE, "popcnt", "sse4.2"]) == "False 3.0 2"
+    # A note of one processor's own kernels says nothing of another's.
+    monkeypatch.delenv("RANKWRIGHT_KERNEL_CPU")
+    assert on_machine(house, "haswell", []) == "False 3.0 2"
+
+
+def test_an_image_for_a_level_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CPU", "x86-64-v3,i386")
+    with pytest.raises(SystemExit) as caught:
+        compiling.main(["--every-level"])
+    assert caught.value.code == 2
+    words = "RANKWRIGHT_KERNEL_CPU must be of x86-64-v2, .*, got 'i386'"
+    assert re.search(words, capsys.readouterr().err)
+
+
+def test_where_no_level_is_named_kernels_are_for_this_processor(
+    house: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CPU", "")
+    said = run(house, "--every-level", "--processes", "1")
+    assert said.startswith("compiling 2 of 2 kernels for this machine, once")
+    assert run(house) == "2 kernels are compiled\n"
 
 
 def test_in_the_background_it_says_nothing(house: Path) -> None:
