@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 SQLITE_BUSY_SECONDS = 10.0
 POOL_SECONDS = 10.0
 IDLE_SECONDS = 60
-DEADLOCK_TRIES = 3
+DEADLOCK_PAUSES = (0.05, 0.25)
 _READ_ONLY = {"sqlite": {"read_only": True}, "postgresql": {"postgresql_readonly": True}}
 _PRIMARY = 0xFF  # the bits of an error code of SQLite that say which, not why
 
@@ -124,17 +124,20 @@ class _Turn:
 def again_after_deadlock(transaction: Callable[P, Result]) -> Callable[P, Result]:
     """Run a function once more, and once more again, when the one transaction that it makes fell victim to a deadlock.
 
-    Locks are taken in an order that lets none come about; this is for the order that nobody has thought of. There is
-    nothing to wait for first: the other transaction has what it wanted, and the locks let this one wait.
+    Locks are taken in an order that lets none come about; this is for the order that nobody has thought of. It pauses
+    first: PostgreSQL wakes the other transaction in its own time, and who is quicker takes the lock from it once more.
     """
 
     @wraps(transaction)
     def run(*args: P.args, **kwargs: P.kwargs) -> Result:
-        for _ in range(DEADLOCK_TRIES - 1):
+        for pause in DEADLOCK_PAUSES:
             try:
                 return transaction(*args, **kwargs)
             except Deadlock as error:
-                log.warning("%s is tried again: %s", transaction, error.__cause__ or error)
+                # PostgreSQL's own words: SQLAlchemy's have the statement's values, which are the callers'.
+                told = getattr(error.__cause__, "orig", error)
+                log.warning("%s is tried again: %s", transaction.__qualname__, told)
+            time.sleep(pause)
         return transaction(*args, **kwargs)
 
     return run
