@@ -315,10 +315,10 @@ def normal_quantile(level: float) -> float:
 
 def quantile(level: float, degrees: float) -> float:
     """`normal_quantile`, or Student's with so many degrees of freedom if they are finite."""
-    from scipy.special import stdtrit
-
     if math.isinf(degrees):
         return normal_quantile(level)
+    from scipy.special import stdtrit  # which takes a tenth of a second to import
+
     return float(stdtrit(degrees, (1.0 + level) / 2.0))
 
 

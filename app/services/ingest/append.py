@@ -7,7 +7,7 @@ the profile, the counts and the limits are those of all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -143,11 +143,14 @@ class _Appending(Build):
     def _known_types(self) -> dict[str, str]:
         return {name: column["type"] for name, column in self._features.items()}
 
-    def _judge(self, converter: Converter, name: str) -> str:
+    def _judge(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
         """A column keeps its type; one without a value so far may be of true and false."""
-        found = converter.evidence(name)
-        empty = converter.types[name] == NUMERIC and found.booleans == found.known > 0
-        return BOOLEAN if empty else converter.types[name]
+        kinds = {name: converter.types[name] for name in names}
+        for name, kind in kinds.items():
+            found = converter.evidence(name)
+            if kind == NUMERIC and found.booleans == found.known > 0:
+                kinds[name] = BOOLEAN
+        return kinds
 
     def _identifiers(self, converter: Converter) -> list[str]:
         """Identifiers stay what they are, and so do features."""

@@ -130,7 +130,7 @@ class Build:
                 self._judge_slips(converter)
                 raise self._refusal(converter)
             # All rows have had their say once: the types stay, or two readings could differ for ever.
-            found = types if judged else self._judge_all(converter)
+            found = types if judged else self._judge(converter, self._roles.features)
             judged = True
             more = {
                 name: words
@@ -169,13 +169,13 @@ class Build:
                 types[name] = BOOLEAN if _is_boolean(typed[name]) else NUMERIC
         return types
 
-    def _judge_all(self, converter: Converter) -> dict[str, str]:
-        return {name: self._judge(converter, name) for name in self._roles.features}
-
-    def _judge(self, converter: Converter, name: str) -> str:
-        """Tell what a feature is of, by all the rows that were read."""
-        known = self._known_types().get(name)
-        return known if known is not None else self._type_of(converter.evidence(name))
+    def _judge(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
+        """Tell what features are of, by all the rows that were read."""
+        known = self._known_types()
+        return {
+            name: known[name] if name in known else self._type_of(converter.evidence(name))
+            for name in names
+        }
 
     def _type_of(self, evidence: Evidence) -> str:
         """What values are of; text of a typed file is no number, be it digits."""
@@ -247,10 +247,9 @@ class Build:
         self, converter: Converter, types: Mapping[str, str], kept: Mapping[str, pa.Array]
     ) -> bool:
         """Tell whether the rows so far show that the table is to be read again."""
+        doubted = [name for name in converter.odd if name not in types]
         return any(
-            self._judge(converter, name) != converter.types[name]
-            for name in converter.odd
-            if name not in types
+            kind != converter.types[name] for name, kind in self._judge(converter, doubted).items()
         ) or any(
             column.distinct > self._limits.number and not column.is_identifier()
             for name, column in converter.text.items()
