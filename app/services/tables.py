@@ -272,7 +272,8 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
 def _hash_rows(table: Table) -> Hashes:
     hashes = np.zeros(len(table.X), dtype=np.uint64)
     for feature, (name, texts) in enumerate(zip(table.names, table.categories, strict=True)):
-        row_hashes.add_column(hashes, name, table.X[:, feature], texts)
+        words = None if texts is None else row_hashes.hash_words(texts)
+        row_hashes.add_column(hashes, name, table.X[:, feature], words)
     return hashes
 
 
@@ -281,6 +282,5 @@ def _hash_text(column: object) -> Hashes:
     import pyarrow.compute as pc
 
     coded = pc.dictionary_encode(column).combine_chunks()
-    hashes = [row_hashes.hash_word(text) for text in coded.dictionary.to_pylist()]
     codes: Rows = coded.indices.to_numpy()
-    return np.array(hashes, dtype=np.uint64)[codes]
+    return row_hashes.hash_words(coded.dictionary.to_pylist())[codes]

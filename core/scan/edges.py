@@ -43,26 +43,6 @@ def edges_of_sorted(
     return edges[: cut_ordered(ordered, cumulative, edges)] + 0.0  # so that no edge is -0.0
 
 
-@kernel(numba.int64(numba.float64[::1], numba.float64, numba.int64), inner=True)
-def _upper_bound(ordered, value, start):  # type: ignore[no-untyped-def]
-    """Find the first position from `start` on that holds more than the value, or NaN."""
-    n = len(ordered)
-    low = start
-    step = 1
-    while low < n and ordered[low] <= value:  # gallop: runs are short in most columns
-        start = low + 1
-        low += step
-        step *= 2
-    high = min(low, n)
-    while start < high:
-        middle = (start + high) // 2
-        if ordered[middle] <= value:
-            start = middle + 1
-        else:
-            high = middle
-    return start
-
-
 @kernel(numba.int64(numba.float64[::1], numba.float64[::1], numba.float64[::1]))
 def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
     """Write the edges of a sorted column and return their number.
@@ -71,14 +51,14 @@ def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
     weigh the same; `edges` has room for as many as there may be bins. Each bin takes its share
     of the mass that is left, so a heavy value costs one bin, not the several it would fill.
     """
-    n = _upper_bound(ordered, np.inf, 0)
+    n = int(np.searchsorted(ordered, np.inf, "right"))
     max_bins = len(edges)
     n_distinct = 0
     end = 0
     while end < n and n_distinct < max_bins:
         edges[n_distinct] = ordered[end]
         n_distinct += 1
-        end = _upper_bound(ordered, ordered[end], end)
+        end = int(np.searchsorted(ordered, ordered[end], "right"))
     if end == n:
         return max(n_distinct - 1, 0)
     weighted = len(cumulative) > 0
@@ -87,18 +67,13 @@ def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
     n_edges = end = 0
     for bins_left in range(max_bins, 1, -1):
         target = spent + (total - spent) / bins_left
+        last = math.ceil(target) - 1
         if weighted:
-            last, high = 0, n  # the first row that reaches the target
-            while last < high:
-                middle = (last + high) // 2
-                if cumulative[middle] < target:
-                    last = middle + 1
-                else:
-                    high = middle
-        else:
-            last = math.ceil(target) - 1
+            last = int(
+                np.searchsorted(cumulative[:n], target)
+            )  # the first row that reaches the target
         last = min(max(last, end), n - 1)  # a light row may be lost in the sum: still go on
-        end = _upper_bound(ordered, ordered[last], last)
+        end = int(np.searchsorted(ordered, ordered[last], "right"))
         if end == n:
             break
         edges[n_edges] = ordered[end - 1]

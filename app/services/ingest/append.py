@@ -40,6 +40,7 @@ class _Extended:
     """A source that has the rows of a typed table, and then its own."""
 
     schema = None  # the types are those of the table, whatever the upload's are
+    rows = None
 
     def __init__(self, parent: Mapping[str, Any], upload: Source) -> None:
         self.names = [column["name"] for column in parent["columns"]]

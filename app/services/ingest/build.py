@@ -31,7 +31,7 @@ from app.services.ingest.profile import TextProfile
 from app.services.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
 from app.services.ingest.rows import MAX_NAME, Rows, Source
 from app.services.ingest.sources import open_source
-from app.services.ingest.survey import survey_table
+from app.services.ingest.survey import Survey
 from app.services.ingest.text import as_text, count_codes, encode
 from app.services.ingest.writer import CATEGORIES, TableWriter
 from app.services.times import is_dated
@@ -59,16 +59,19 @@ def ingest(
     """
     missing = MissingTokens(payload["missing"])
     with ExitStack() as stack:
+        # Batches come and go: Arrow's own pools give their pages back each time, and are given new ones.
+        stack.callback(pa.set_memory_pool, pa.default_memory_pool())
+        pa.set_memory_pool(pa.system_memory_pool())
         build = (attempt or Build)(open_source(payload, stack, missing), missing, payload, callback)
         found = build.run()
         features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
         folder = Path(payload["workdir"])
         _, whole = build.source.progress()
-        # All is read, and only the look is left.
+        # All is read, and only the survey is left.
         told = partial(callback, whole, whole, {"rows": found["rows"]})
         with ThreadPoolExecutor(1) as aside:
             sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
-            profile = survey_table(folder / TABLE_FILE, features, found["label"], told)
+            profile = build.survey.describe(folder / TABLE_FILE, features, told)
         (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
         return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
 
@@ -211,6 +214,7 @@ class Build:
         converter: Converter | None = None
         with ExitStack() as stack:
             writer: TableWriter | None = None
+            fields: list[pa.Field] = []
             for rows in self.source.batches(self._faults, columns, numeric):
                 if converter is None:
                     converter = self._make_converter(pairs, self._first_types(rows, types), kept)
@@ -230,6 +234,10 @@ class Build:
                     writer = None
                 if writer is not None:
                     writer.write(arrays)
+                    if count == rows.batch.num_rows:  # the first rows tell what is not worth a look
+                        self.survey = self._make_survey(converter)
+                    names = (field.name for field in fields)
+                    self.survey.add(dict(zip(names, arrays, strict=True)), len(arrays[0]))
                 self._callback(*self.source.progress(), {"rows": count})
         if self._faults.total:
             if converter is None:
@@ -274,6 +282,12 @@ class Build:
             rest=self._takes_rest(),
             strict=self._strict,
         )
+
+    def _make_survey(self, converter: Converter) -> Survey:
+        identifiers = self._identifiers(converter)
+        features = [name for name in self._roles.features if name not in identifiers]
+        alone = self._payload[LABELS] is None and self._roles.labels
+        return Survey(features, self._roles.labels[0] if alone else None, self.source.rows)
 
     def _takes_rest(self) -> bool:
         """Tell whether all values of the label but the positive one are negative."""

@@ -44,11 +44,12 @@ class ParquetTable:
         except DAMAGE as error:
             raise BadTable(f"the file cannot be read as Parquet: {brief(error)}") from error
         self.names = _check_schema(self.schema, max_columns)
+        self.rows: int = self._file.metadata.num_rows
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
         """Return the rows read so far, and all of them."""
-        return self._done, self._file.metadata.num_rows
+        return self._done, self.rows
 
     def batches(
         self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
@@ -66,14 +67,15 @@ class ParquetTable:
                 self._done = first
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Parquet: {brief(error)}") from error
-        if first != (said := self._file.metadata.num_rows):
-            raise BadTable(f"the file says that it has {said} rows, but {first} are there")
+        if first != self.rows:
+            raise BadTable(f"the file says that it has {self.rows} rows, but {first} are there")
 
 
 class ArrowTable:
     """An Arrow IPC stream, which may be compressed as a whole."""
 
     decimal = "."
+    rows = None
 
     def __init__(self, upload: Upload, max_columns: int) -> None:
         self._upload = upload
@@ -155,6 +157,7 @@ class ArrowFile:
     """An Arrow IPC file, also known as Feather."""
 
     decimal = "."
+    rows = None
 
     def __init__(self, path: Path, max_columns: int) -> None:
         try:

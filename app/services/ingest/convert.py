@@ -112,7 +112,7 @@ def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
     values = _floats(as_doubles(column))
-    bad = np.isinf(values)
+    bad = nothing if pa.types.is_integer(column.type) else np.isinf(values)
     return Parsed(values, nothing, bad, plain=not bad.any())
 
 
@@ -177,7 +177,6 @@ class Converter:
         self.weight_sum = 0.0
         self.rows = 0
         self._odd: dict[str, Counter[str]] = {}
-        self._whole = dict.fromkeys(numbers, True)
 
     def evidence(self, name: str) -> Evidence:
         """What the values of a feature look like, those that do not fit included."""
@@ -190,7 +189,7 @@ class Converter:
         elif self.types[name] == BOOLEAN:
             found.booleans += profile.known
         else:
-            found.add_numbers(profile.known, profile.distinct, whole=self._whole[name])
+            found.add_numbers(profile.known, profile.distinct, whole=profile.whole)
         return found
 
     @property
@@ -249,9 +248,6 @@ class Converter:
                     ),
                 )
                 values = np.where(bad, np.nan, values)
-        if self._whole[name]:
-            known = values[~np.isnan(values)]
-            self._whole[name] = bool(np.all((known == np.floor(known)) & (known >= 0)))
         self.profiles[name].update(values)
         return values
 

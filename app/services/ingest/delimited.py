@@ -231,6 +231,7 @@ class CsvTable:
     """A CSV. A batch has a column as float64 where that was asked for and all its texts are numbers, else as text."""
 
     schema = None
+    rows = None
 
     def __init__(self, upload: Upload, layout: Layout, missing: MissingTokens) -> None:
         self.names = layout.names

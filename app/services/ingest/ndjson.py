@@ -30,6 +30,7 @@ class NdjsonTable:
 
     schema = None
     decimal = "."
+    rows = None
 
     def __init__(self, upload: Upload, max_columns: int, max_rows: int) -> None:
         self._upload = upload

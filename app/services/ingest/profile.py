@@ -17,30 +17,47 @@ MAX_DISTINCT = 10_000
 """Distinct values are counted exactly below this number; a column with more reports this number."""
 _TOP = 10
 
-
 _TINY = 2.0**-64
-
 _TOTAL, _LOST, _SCALED = range(3)
+_LEAST_SLOTS = 64
+
+_ZERO, _ONE, _HALF = np.uint64(0), np.uint64(1), np.uint64(32)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel(
-    numba.types.Tuple((numba.int64, numba.float64, numba.float64))(
-        numba.types.Array(numba.float64, 1, "C", readonly=True), numba.float64[::1]
+    numba.types.Tuple(
+        (
+            numba.int64,
+            numba.float64,
+            numba.float64,
+            numba.bool_,
+            numba.uint64[::1],
+            numba.int64[::1],
+        )
+    )(
+        numba.types.Array(numba.float64, 1, "C", readonly=True),
+        numba.float64[::1],
+        numba.uint64[::1],
+        numba.int64[::1],
     )
 )
-def _sum_up(values, sums):  # type: ignore[no-untyped-def]
-    """Count the known values and return the least and the greatest.
+def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
+    """Return the number of known values, the least and the greatest, whether all are whole and none negative, and the
+    hash table of distinct ones: their `bits` and the `counts` of their rows, 0 in free places. It has no places once
+    there are too many values.
 
     Add them to `sums`, with what the additions have lost (Neumaier 1974), so that it does not matter how the rows came
     in batches; and scaled, as the sum of values near the largest double overflows.
     """
     known = 0
-    low, high = np.inf, -np.inf
+    low, high, whole = np.inf, -np.inf, True
     total, lost, scaled = sums
     for value in values:
         if not np.isnan(value):
             known += 1
             low, high = min(low, value), max(high, value)
+            whole = whole and np.floor(value) == value
             longer = total + value
             if abs(total) >= abs(value):
                 lost += (total - longer) + value
@@ -49,7 +66,40 @@ def _sum_up(values, sums):  # type: ignore[no-untyped-def]
             total = longer
             scaled += value * _TINY
     sums[_TOTAL], sums[_LOST], sums[_SCALED] = total, lost, scaled
-    return known, low, high
+    row = 0 if len(bits) else len(values)
+    distinct = np.count_nonzero(counts)
+    given = values.view(np.uint64)
+    while row < len(values):
+        # At most three quarters full: the ways to a free place stay short.
+        last, most = np.uint64(len(bits) - 1), min(3 * len(bits) >> 2, MAX_DISTINCT)
+        while row < len(values) and distinct < most:
+            value = values[row]
+            bit = given[row] if value != 0.0 else _ZERO  # -0.0 is 0.0
+            row += 1
+            if np.isnan(value):
+                continue
+            mixed = (bit ^ (bit >> _HALF)) * _FACTOR
+            place = (mixed ^ (mixed >> _HALF)) & last
+            while counts[place] and bits[place] != bit:
+                place = (place + _ONE) & last
+            if not counts[place]:
+                bits[place] = bit
+                distinct += 1
+            counts[place] += 1
+        if distinct == MAX_DISTINCT:
+            return known, low, high, whole and low >= 0, bits[:0], counts[:0]
+        if distinct == most:
+            old, old_counts = bits, counts
+            bits, counts = np.zeros(4 * len(old), np.uint64), np.zeros(4 * len(old), np.int64)
+            last = np.uint64(len(bits) - 1)
+            for slot in range(len(old)):
+                if old_counts[slot]:
+                    mixed = (old[slot] ^ (old[slot] >> _HALF)) * _FACTOR
+                    place = (mixed ^ (mixed >> _HALF)) & last
+                    while counts[place]:
+                        place = (place + _ONE) & last
+                    bits[place], counts[place] = old[slot], old_counts[slot]
+    return known, low, high, whole and low >= 0, bits, counts
 
 
 class ColumnProfile:
@@ -58,11 +108,13 @@ class ColumnProfile:
     def __init__(self) -> None:
         self.rows = 0
         self.missing = 0
+        self.whole = True
+        """Whether all are whole numbers without a sign."""
         self._low = math.inf
         self._high = -math.inf
         self._sums = np.zeros(3)
-        self._values: Floats | None = np.empty(0)
-        self._counts: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._bits = np.zeros(_LEAST_SLOTS, dtype=np.uint64)
+        self._counts = np.zeros(_LEAST_SLOTS, dtype=np.int64)
 
     @property
     def known(self) -> int:
@@ -72,30 +124,17 @@ class ColumnProfile:
     @property
     def distinct(self) -> int:
         """Distinct values; where they are too many to be counted, the bound."""
-        return MAX_DISTINCT if self._values is None else len(self._values)
+        return int(np.count_nonzero(self._counts)) if len(self._counts) else MAX_DISTINCT
 
     def update(self, values: Floats) -> None:
         """Take a batch of float64 values in."""
-        known, low, high = _sum_up(values, self._sums)
+        known, low, high, whole, self._bits, self._counts = _sum_up(
+            values, self._sums, self._bits, self._counts
+        )
         self.rows += len(values)
         self.missing += len(values) - known
-        if not known:
-            return
+        self.whole = self.whole and whole
         self._low, self._high = min(self._low, low), max(self._high, high)
-        if self._values is not None:
-            self._count(self._values, values if known == len(values) else values[~np.isnan(values)])
-
-    def _count(self, before: Floats, known: Floats) -> None:
-        values, counts = np.unique(known, return_counts=True)
-        places = np.searchsorted(before, values)
-        is_new = np.append(before, np.nan)[places] != values
-        if len(before) + np.count_nonzero(is_new) >= MAX_DISTINCT:
-            self._values = None
-            return
-        self._counts[places[~is_new]] += counts[~is_new]
-        if is_new.any():
-            self._values = np.insert(before, places[is_new], values[is_new])
-            self._counts = np.insert(self._counts, places[is_new], counts[is_new])
 
     def _mean(self) -> float:
         total, lost, scaled = self._sums.tolist()
@@ -113,11 +152,11 @@ class ColumnProfile:
             "max": self._high if known else None,
             "mean": self._mean() if known else None,
         }
-        if self._values is not None:
-            order = np.lexsort((self._values, -self._counts))[:_TOP]
-            summary["top"] = [
-                {"value": float(self._values[i]), "count": int(self._counts[i])} for i in order
-            ]
+        if len(self._counts):
+            found = self._counts > 0
+            values, counts = self._bits[found].view(np.float64), self._counts[found]
+            top = np.lexsort((values, -counts))[:_TOP]
+            summary["top"] = [{"value": float(values[i]), "count": int(counts[i])} for i in top]
         return summary
 
 

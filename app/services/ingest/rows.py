@@ -69,6 +69,11 @@ class Source(Protocol):
         """The types, where the format has any."""
         ...
 
+    @property
+    def rows(self) -> int | None:
+        """How many there are, as far as the format says so beforehand."""
+        ...
+
     def batches(
         self,
         faults: Faults,

@@ -57,7 +57,7 @@ class Overlap:
         return self._shares[which]
 
     def _hashes(self, path: str, features: Features) -> Hashes:
-        from app.services.ingest.duplicates import hash_rows
+        from app.services.ingest.survey import hash_rows
 
         if (path, features) not in self._rows:
             self._rows[path, features] = hash_rows(Path(path), features)

@@ -31,3 +31,17 @@ def test_batches_add_up(distinct: int) -> None:
         assert found["top"] == expected
     else:
         assert "top" not in found
+
+
+@pytest.mark.parametrize(
+    ("values", "whole"),
+    [([1.0, -0.0, 0.0, np.nan], True), ([1.0, 2.5], False), ([1.0, -2.0], False), ([1e300], True)],
+)
+def test_whole_numbers_without_a_sign_are_told_and_both_zeros_are_one(
+    values: list[float], whole: bool
+) -> None:
+    profile = ColumnProfile()
+    for value in values:
+        profile.update(np.array([value]))
+    assert profile.whole is whole
+    assert profile.distinct == len(set(values) - {np.nan})

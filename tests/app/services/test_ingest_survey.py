@@ -1,4 +1,4 @@
-"""The second look at a table: columns that rank alone, gaps that tell the label, rows that come twice."""
+"""The survey of a table: columns that rank alone, gaps that tell the label, rows that come twice."""
 
 from __future__ import annotations
 
@@ -13,19 +13,29 @@ import pyarrow.parquet as pq
 import pytest
 from uploads import read
 
-from app.services.ingest import duplicates, survey
-from app.services.ingest.survey import survey_table
+from app.services.ingest import survey
+from app.services.ingest.survey import Survey
 from core.metrics import auc
 
 
-def surveyed(folder: Path, columns: dict[str, Any], label: str | None = "y") -> dict[str, Any]:
-    """Write a typed table and survey its features."""
+def surveyed(
+    folder: Path,
+    columns: dict[str, Any],
+    label: str | None = "y",
+    looked_at: list[str] | None = None,
+    rows: int | None = None,
+) -> dict[str, Any]:
+    """Write a typed table and survey its features, or those that the first rows spoke for besides."""
     table = pa.table(columns)
     pq.write_table(table, folder / "table.parquet", row_group_size=300)
     features = [name for name in columns if name != label]
+    look = Survey(features if looked_at is None else looked_at, label, rows)
+    for batch in table.to_batches(250):
+        look.add(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
     told: list[None] = []
-    found = survey_table(folder / "table.parquet", features, label, lambda: told.append(None))
-    assert len(told) == len(features) + -(-table.num_rows // 300)
+    found = look.describe(folder / "table.parquet", features, lambda: told.append(None))
+    groups = 0 if looked_at is None else -(-table.num_rows // 300)
+    assert len(told) == len(features) + groups
     assert list(found["columns"]) == features
     return found
 
@@ -110,18 +120,36 @@ def test_rows_that_come_twice(tmp_path: Path) -> None:
 def test_more_rows_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large table a sample of rows is looked at, and duplicates are counted among a share of all hashes."""
     monkeypatch.setattr(survey, "MOST_ROWS", 20_000)
-    monkeypatch.setattr(duplicates, "MOST_HASHES", 10_000)
+    monkeypatch.setattr(survey, "MOST_HASHES", 10_000)
     rng = np.random.Generator(np.random.Philox(9))
     x = np.repeat(rng.normal(size=40_000), 2)  # each value twice
     t = words([f"t{int(v > 0)}" for v in x])
     y = (rng.random(80_000) < 1 / (1 + np.exp(-x))).astype(np.int8)
     found = surveyed(tmp_path, {"x": x, "t": t, "y": y})
+    assert surveyed(tmp_path, {"x": x, "t": t, "y": y}, rows=80_000) == found
+    assert surveyed(tmp_path, {"x": x, "t": t, "y": y}, rows=80_001) == found
     assert found["rows"] == 20_000
     assert found["columns"]["x"]["auc"]["value"] == pytest.approx(auc(y, x), abs=0.02)
     assert found["columns"]["t"]["auc"]["value"] == pytest.approx(auc(y, x > 0), abs=0.02)
     assert found["duplicates"]["estimated"]
     assert found["duplicates"]["rows"] == pytest.approx(80_000, rel=0.05)
     assert found["duplicates"]["repeated"] == pytest.approx(40_000, rel=0.05)
+
+
+@pytest.mark.parametrize("most", ["MOST_ROWS", "MOST_CELLS"])
+def test_what_is_not_held_is_read_back(
+    tmp_path: Path, label: np.ndarray, monkeypatch: pytest.MonkeyPatch, most: str
+) -> None:
+    """Where a table has too many cells to be held, or the first rows misjudged which columns matter."""
+    rng = np.random.Generator(np.random.Philox(5))
+    a = rng.integers(0, 40, 1000) / 4
+    texts = words([None if v < 1 else f"t{v:g}" for v in a])
+    columns = {"a": a, "t": texts, "u": texts, "y": label}
+    held = surveyed(tmp_path, columns)
+    assert surveyed(tmp_path, columns, looked_at=["a", "t"]) == held
+    monkeypatch.setattr(survey, most, 1000)
+    assert surveyed(tmp_path, columns) == held
+    assert surveyed(tmp_path, columns, looked_at=["a", "u"]) == held
 
 
 def test_the_order_of_the_columns_does_not_matter(tmp_path: Path, label: np.ndarray) -> None:
