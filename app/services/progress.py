@@ -19,6 +19,7 @@ MEASURING, COMPARING, COMPILING = "measuring", "comparing", "compiling"
 SHOWN_ROWS = 10
 """Of the leaderboard: the document is written again and again."""
 SHOWN_PARAMETERS = 8
+_TELLING = ("max_leaves", "loss", "weak_ranker", "leaf", "max_depth", "n_rounds", "learning_rate")
 MOST_CHARACTERS = 40
 MOST_PARTIAL = 100
 NEARLY_DONE = 0.99
@@ -329,10 +330,16 @@ def shown_parameters(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> 
         return {}
     found = {name: parameters[name] for name in names if name in parameters}
     found.pop("random_state", None)
-    shown = list(found.items())[:SHOWN_PARAMETERS]
+    shown = list(telling_first(found).items())[:SHOWN_PARAMETERS]
     return {
         name: value if _is_short(value) else str(value)[:MOST_CHARACTERS] for name, value in shown
     }
+
+
+def telling_first(parameters: Mapping[str, Any]) -> Json:
+    """The same parameters, those first that tell most of what a model is: what is cut off is then the least."""
+    first = {name: parameters[name] for name in _TELLING if name in parameters}
+    return first | dict(parameters)
 
 
 def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from app.services.progress import telling_first
+
 if TYPE_CHECKING:
     from core.metrics import Interval
 
@@ -105,7 +107,8 @@ def validation(method: Json) -> str:
 
 def settings(parameters: Json) -> str:
     """Parameters and their values."""
-    return ", ".join(f"{name} = {value(given)}" for name, given in parameters.items()) or "—"
+    named = telling_first(parameters).items()
+    return ", ".join(f"{name} = {value(given)}" for name, given in named) or "—"
 
 
 def signed(difference: Json) -> str:

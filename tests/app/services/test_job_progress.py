@@ -91,12 +91,15 @@ class TestLeaderboard:
         board = Leaderboard(spec)
         many = {f"p{k:02d}": "long" * 50 for k in range(30)}
         for number in range(100):
-            board.add(tryout(max_bins=number, **many), result((number * 37 % 100) / 100))
+            shape = {"learning_rate": 0.1, "leaf": "newton", "max_leaves": 31}
+            board.add(tryout(max_bins=number, **many, **shape), result((number * 37 % 100) / 100))
         state = board.state()
         values = [row["value"] for row in state["leaderboard"]]
         assert values == [k / 100 for k in range(99, 99 - SHOWN_ROWS, -1)]
         parameters = state["best"]["parameters"]
         assert len(parameters) == SHOWN_PARAMETERS
+        # Those that tell most come first, and are not cut off.
+        assert list(parameters)[:4] == ["max_leaves", "leaf", "learning_rate", "max_bins"]
         assert max(len(str(value)) for value in parameters.values()) == MOST_CHARACTERS
         assert len(json.dumps(state)) < 10_000
         assert "leaderboard" not in as_event(state)
