@@ -20,21 +20,11 @@ from app.errors import Invalid, ServiceError, TooLarge, Unavailable
 from app.infra import space
 from app.infra.blobs import BlobWriter
 from app.services import datasets, idempotency, quotas
-from app.services.ingest.sources import CONTENT_TYPES, CSV
+from app.services.ingest.sources import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
 
 FORM = "multipart/form-data"
 _WRITE_BYTES = 1 << 20
 _LOOK_BYTES = 1 << 24  # that may come between two looks at free space and quota
-_ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
-_SUFFIXES = {
-    ".csv": "text/csv",
-    ".parquet": "application/vnd.apache.parquet",
-    ".arrows": "application/vnd.apache.arrow.stream",
-    ".arrow": "application/vnd.apache.arrow.file",
-    ".feather": "application/vnd.apache.arrow.file",
-    ".ndjson": "application/x-ndjson",
-    ".jsonl": "application/x-ndjson",
-}
 
 Said = TypeVar("Said")
 
@@ -181,13 +171,13 @@ def _file_format(form: Form) -> tuple[str, str | None]:
     """The part's own content type, or what its file name says where a browser or curl did not know better."""
     name = (form.file_name or "").lower()
     suffix = Path(name).suffix
-    encoding = _ENCODINGS.get(suffix)
+    encoding = COMPRESSED.get(suffix)
     if encoding is not None:
         suffix = Path(name.removesuffix(suffix)).suffix
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
     if stated in CONTENT_TYPES:
         return stated, encoding
-    return _SUFFIXES.get(suffix, stated), encoding
+    return SUFFIXES.get(suffix, stated), encoding
 
 
 async def _up_to(chunks: AsyncIterator[bytes], most: int | None) -> AsyncIterator[bytes]:

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from urllib.parse import quote
 
+from app.services.ingest.sources import COMPRESSED, SUFFIXES
+
 if TYPE_CHECKING:
     import httpx
 
 
-CONTENT_TYPES = {
-    ".csv": "text/csv",
-    ".parquet": "application/vnd.apache.parquet",
-    ".ndjson": "application/x-ndjson",
-    ".jsonl": "application/x-ndjson",
-    ".arrows": "application/vnd.apache.arrow.stream",
-    ".arrow": "application/vnd.apache.arrow.file",
-    ".feather": "application/vnd.apache.arrow.file",
-}
-ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 CHUNK_BYTES = 1 << 20
 POLL_SECONDS = 0.1
 SHOWN_FAULTS = 10
+SHOWN_OF_COLUMN = 3
+"""Of one column, whose faults are mostly alike."""
 
 
 class ClientError(Exception):
@@ -226,12 +221,12 @@ def content_headers(path: Path) -> dict[str, str]:
     """What a table is and how it is compressed, by the name of its file."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     headers = {}
-    if suffixes and suffixes[-1] in ENCODINGS:
-        headers["Content-Encoding"] = ENCODINGS[suffixes.pop()]
-    if not suffixes or suffixes[-1] not in CONTENT_TYPES:
-        known = ", ".join([*CONTENT_TYPES, ".csv.gz", ".csv.zst"])
+    if suffixes and suffixes[-1] in COMPRESSED:
+        headers["Content-Encoding"] = COMPRESSED[suffixes.pop()]
+    if not suffixes or suffixes[-1] not in SUFFIXES:
+        known = ", ".join([*SUFFIXES, ".csv.gz", ".csv.zst"])
         raise ClientError(f"a table's name must end in one of {known}, got {path.name!r}")
-    headers["Content-Type"] = CONTENT_TYPES[suffixes[-1]]
+    headers["Content-Type"] = SUFFIXES[suffixes[-1]]
     return headers
 
 
@@ -246,9 +241,16 @@ def _explain(response: httpx.Response) -> str:
 
 def describe_faults(faults: list[dict[str, Any]]) -> list[str]:
     """The first faults of a problem or of an invalid table, a line each, and how many more there are."""
-    lines = [_describe_fault(fault) for fault in faults[:SHOWN_FAULTS]]
-    if len(faults) > SHOWN_FAULTS:
-        lines.append(f"  … and {len(faults) - SHOWN_FAULTS} more")
+    shown: list[dict[str, Any]] = []
+    of_column: Counter[str | None] = Counter()
+    for fault in faults:
+        column = fault.get("column")
+        of_column[column] += 1
+        if column is None or of_column[column] <= SHOWN_OF_COLUMN:
+            shown.append(fault)
+    lines = [_describe_fault(fault) for fault in shown[:SHOWN_FAULTS]]
+    if more := len(faults) - len(lines):
+        lines.append(f"  … and {more} more")
     return lines
 
 

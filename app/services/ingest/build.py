@@ -43,6 +43,13 @@ LABELS, DECLARED_NUMERIC, DROP, STRICT = "labels", "numeric", "drop", "strict"
 TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
 _LISTED = 10  # names or values in a message
+_SLIPS = 0.01
+"""Share of the rows up to which a value of the label is not meant as a class."""
+_SUGGESTIONS: Mapping[str, Mapping[str, str]] = {
+    "encoding=latin-1": {"encoding": "latin-1"},
+    "decimal=comma": {"decimal": "comma"},
+}
+"""What a description of a fault speaks of -> what may be said."""
 _MOST_VALUES = 1000  # of a label, among which the positive one is looked for
 
 
@@ -147,7 +154,7 @@ class Build:
             converter.items.report_repeated(self._roles.item, self._faults)
         self._judge_slips(converter)
         if self._faults.total:
-            raise self._faults.summarise()
+            raise self._refusal(converter)
         self._check_whole(converter)
         identifiers = self._identifiers(converter)
         if len(identifiers) == len(self._roles.features):
@@ -363,13 +370,18 @@ class Build:
     def _refusal(self, converter: Converter) -> BadTable:
         """What the faults amount to, and what may be said so that the table is taken."""
         refusal = self._faults.summarise()
+        for about, suggestion in _SUGGESTIONS.items():
+            if any(about in error["detail"] for error in refusal.errors):
+                refusal.suggest("", suggestion, about=about)
         label = self._roles.labels[0] if len(self._roles.labels) == 1 else None
         values: Mapping[str, int] = converter.label_values.get(label or "", {})
         if label is not None and any("third value" in e["detail"] for e in refusal.errors):
             shown = ", ".join(map(show, list(values)[:_LISTED])) + (
                 ", …" if len(values) > _LISTED else ""
             )
-            rarest = min(values, key=lambda value: (values[value], value))
+            # A value in hardly any row is a slip, as a total or a second header is.
+            common = [value for value in values if values[value] > _SLIPS * sum(values.values())]
+            rarest = min(common or values, key=lambda value: (values[value], value))
             refusal.suggest(
                 f"; its values are {shown}: positive names one of them, and all others are negative then",
                 {"positive": rarest},

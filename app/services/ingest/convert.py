@@ -44,6 +44,7 @@ _HINT = (
     ", as nearly all values are: name what stands for a missing value in missing, "
     "or the column in categorical"
 )
+_THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
 _MOST_ODD = 1 << 14
 """Distinct texts that do not fit their column, of which more is known than their number."""
 _MOST_LABELS = 1000
@@ -388,18 +389,20 @@ def _what_is_wrong(value: object, boolean: bool, hint: str, decimal: str) -> str
         return f"{show(text)} is not a finite number"
     if text.lower() in {"true", "false"}:
         return f"{show(text)} is not a number{hint}"
-    if _looks_numeric(with_point(pa.array([text]), decimal)[0].as_py()):
+    if _matches(with_point(pa.array([text]), decimal)[0].as_py(), NUMBER):
         return f"{show(text)} is beyond the range of a double"
+    if decimal == "." and _matches(text, _THOUSANDS):
+        return f"{show(text)} is not a number; write thousands without commas: {show(text.replace(',', ''))}"
     other = text.replace(".", ",") if decimal == "," else text.replace(",", ".", 1)
-    if other != text and _looks_numeric(with_point(pa.array([other]), decimal)[0].as_py()):
+    if other != text and _matches(with_point(pa.array([other]), decimal)[0].as_py(), NUMBER):
         hint = f"; write the decimal {'comma' if decimal == ',' else 'point'}: {show(other)}"
         if decimal == ".":
             hint += ", or say decimal=comma"
     return f"{show(text)} is not a number{hint}"
 
 
-def _looks_numeric(text: str) -> bool:
-    return bool(pc.match_substring_regex(pa.scalar(text), NUMBER).as_py())
+def _matches(text: str, pattern: str) -> bool:
+    return bool(pc.match_substring_regex(pa.scalar(text), pattern).as_py())
 
 
 def _floats(column: pa.Array) -> Floats:

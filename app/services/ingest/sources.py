@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from app.services.ingest.dialect import Dialect
 from app.services.ingest.faults import BadTable
-from app.services.ingest.rows import Source
 
 if TYPE_CHECKING:
     from app.services.ingest.delimited import Upload
     from app.services.ingest.missing import MissingTokens
+    from app.services.ingest.rows import Source
 
 
 CSV = "text/csv"
@@ -22,6 +22,20 @@ ARROW = "application/vnd.apache.arrow.stream"
 ARROW_FILE = "application/vnd.apache.arrow.file"
 NDJSON = "application/x-ndjson"
 CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON)
+SUFFIXES: Mapping[str, str] = {
+    ".csv": CSV,
+    ".tsv": CSV,
+    ".txt": CSV,
+    ".parquet": PARQUET,
+    ".ndjson": NDJSON,
+    ".jsonl": NDJSON,
+    ".arrows": ARROW,
+    ".arrow": ARROW_FILE,
+    ".feather": ARROW_FILE,
+}
+"""How the name of a file ends -> its content type."""
+COMPRESSED: Mapping[str, str] = {".gz": "gzip", ".zst": "zstd"}
+"""What may stand behind that -> its content encoding."""
 
 
 def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens) -> Source:

@@ -184,6 +184,19 @@ def test_what_cannot_be_uploaded(
     assert "there is no model 'nobody'" in run("show", "nobody", code=1).stderr
 
 
+def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> None:
+    """Faults that are all alike are not repeated; the next command is there."""
+    rows = [(f"{k},5", k % 2) for k in range(30)]
+    path = write(tmp_path / "comma.tsv", "a\ty", [])
+    path.write_text("a\ty\n" + "".join(f"{a}\t{y}\n" for a, y in rows))
+    refused = run("upload", path, code=1).stderr.splitlines()
+    assert refused[0].endswith("comma.tsv was refused:")
+    assert refused[4] == "  … and 17 more"
+    assert refused[5:] == ["try:", f"  rankwright upload {path} --decimal comma"]
+    assert id_of(run("upload", path, "--decimal", "comma").stdout)
+    assert ".csv, .tsv, .txt," in run("upload", path.rename(tmp_path / "a.xls"), code=1).stderr
+
+
 def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
     first = id_of(run("upload", people, "--label", "left", "--positive", "yes").stdout)
     said = run("upload", people, "--append-to", first).stdout

@@ -11,7 +11,7 @@ from app.services.ingest.faults import BadTable
 from app.services.ingest.roles import order_pair
 
 
-def refuse(folder: Path, body: str, **roles: str | None) -> BadTable:
+def refuse(folder: Path, body: str | bytes, **roles: str | None) -> BadTable:
     """Read a table that must be refused."""
     with pytest.raises(BadTable) as caught:
         read(folder, body, **roles)  # type: ignore[arg-type]
@@ -119,6 +119,31 @@ def test_label_with_three_values(tmp_path: Path) -> None:
     )
     assert (first["line"], first["suggestion"]) == (5, {"positive": "yes"})
     assert second == {"line": 6, "column": "y", "detail": detail}
+
+
+def test_what_is_suggested_is_no_slip_of_the_label(tmp_path: Path) -> None:
+    """A total below the table, say, is in hardly any row."""
+    body = "a,y\n" + "1,0\n2,1\n2,0\n" * 50 + "250,150\n"
+    assert refuse(tmp_path, body).errors[0]["suggestion"] == {"positive": "1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "suggestion"),
+    [
+        (b"a;y\n1,5;0\n2,5;1\n2,7;1\n", {"decimal": "comma"}),
+        (b"a,y\ngr\xfcn,0\nrot,1\n", {"encoding": "latin-1"}),
+        (b'a,y\n"1,000",0\n"2,500",1\n', None),  # a thousand, not one
+    ],
+)
+def test_how_it_is_written_is_suggested(
+    tmp_path: Path, body: bytes, suggestion: dict[str, str] | None
+) -> None:
+    error = refuse(tmp_path, body)
+    assert error.errors[0].get("suggestion") == suggestion
+    if suggestion is None:
+        assert "'1,000' is not a number; write thousands without commas: '1000'" in error.detail
+    else:
+        read(tmp_path, body, dialect=suggestion)
 
 
 def test_missing_label(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ MEANT: list[tuple[str, str]] = [
     ("9" * 400, "is beyond the range of a double"),
     ('"1,5"', "write the decimal point: '1.5', or say decimal=comma"),
     ('"-0,5"', "write the decimal point: '-0.5'"), ('",5"', "write the decimal point: '.5'"),
-    ('"1,000"', "write the decimal point: '1.000'"),
+    ('"1,000"', "write thousands without commas: '1000'"),
 ]  # fmt: skip
 
 FORMULAS = [
