@@ -178,8 +178,8 @@ class TableWarning(Resource):
     code: str = Field(
         description="`values_taken_for_missing`: rare values that do not fit their column. `words_pooled`: more words "
         "than categories; the rarest count as missing. `identifier`: nearly every row has its own value: no feature. "
-        "`rows_without_label`: rows left out. `label_of_many_values`: all but the positive one are "
-        "negative.",
+        "`column_without_name`: left out. `rows_without_label`: rows left out. "
+        "`label_of_many_values`: all but the positive one are negative.",
         examples=["values_taken_for_missing"],
     )
     column: str

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from app.services.ingest.build import Build, Callback, ingest
+from app.services.ingest.build import DROP, Build, Callback, ingest
 from app.services.ingest.convert import Converter, check_type
 from app.services.ingest.evidence import BOOLEAN, CATEGORICAL, NUMERIC
 from app.services.ingest.faults import Fault, Faults
@@ -36,11 +36,10 @@ def append(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     return ingest(payload, callback, _Appending)
 
 
-class _Extended:
+class _Extended(Source):
     """A source that has the rows of a typed table, and then its own."""
 
     schema = None  # the types are those of the table, whatever the upload's are
-    rows = None
 
     def __init__(self, parent: Mapping[str, Any], upload: Source) -> None:
         self.names = [column["name"] for column in parent["columns"]]
@@ -114,15 +113,19 @@ class _Appending(Build):
             if column["role"] in (_FEATURE, _IDENTIFIER)
         }
         self.rows_before = parent["rows"]
-        _check_names(parent["columns"], source.names)
+        known = {column["name"]: column["role"] for column in parent["columns"]}
+        _check_names(
+            parent["columns"],
+            [name for name in source.names if name in known or name not in source.unnamed],
+        )
         if source.schema is not None:
             _check_types(
                 parent["columns"], dict(zip(source.names, source.schema.types, strict=True))
             )
         kept = self._names(lambda c: c["type"] == CATEGORICAL and c["role"] == _FEATURE)
-        super().__init__(
-            _Extended(parent, source), missing, {**payload, CATEGORICAL: kept}, callback
-        )
+        dropped = [name for name, role in known.items() if role == _DROPPED]
+        said = {**payload, CATEGORICAL: kept, DROP: dropped}
+        super().__init__(_Extended(parent, source), missing, said, callback)
 
     def _names(self, which: Callable[[Mapping[str, Any]], bool]) -> list[str]:
         return [name for name, column in self._features.items() if which(column)]

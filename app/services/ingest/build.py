@@ -112,12 +112,19 @@ class Build:
         self._callback = callback
         self._faults = Faults()
         said = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DECLARED_NUMERIC, DROP)
+        given = {role: payload[role] for role in said}
+        # Who wrote no name above a column has mostly written none at all: a row index, or a comma at the end.
+        named = {
+            name
+            for value in given.values()
+            for name in ([value] if isinstance(value, str) else value or ())
+        }
+        self._nameless = [
+            name for name in source.names if name in source.unnamed and name not in named
+        ]
+        given[DROP] = [*(given[DROP] or ()), *self._nameless]
         try:
-            self._roles = assign(
-                source.names,
-                kind=payload["dataset_kind"],
-                **{role: payload[role] for role in said},
-            )
+            self._roles = assign(source.names, kind=payload["dataset_kind"], **given)
         except BadTable as refusal:
             if payload[LABEL] is not None and payload[LABEL] not in source.names:
                 self._suggest_label(refusal, payload[LABEL])
@@ -501,6 +508,11 @@ class Build:
                 positive = converter.pairs[label][1]
                 detail = f"{negatives} values other than {show(positive)} count as negative"
                 found.append(_warning("label_of_many_values", label, detail, negatives, "positive"))
+        for unnamed in self._nameless:
+            detail = "left out: it has no name in the header, as a row index has none; numeric or categorical keeps it"
+            found.append(
+                _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
+            )
         for name, count in converter.slips.counts.items():
             if name is None or name in identifiers:
                 continue

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from app.services.ingest.delimited import Upload, check_names
 from app.services.ingest.faults import BadTable, Faults, brief, show
-from app.services.ingest.rows import MAX_NAME, Rows
+from app.services.ingest.rows import MAX_NAME, Rows, Source
 from app.services.ingest.stream import DAMAGE, find_compression, too_long
 from app.services.ingest.text import is_text
 
@@ -25,7 +25,7 @@ def _batch_rows(columns: int) -> int:
     return max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(1, columns)))
 
 
-class ParquetTable:
+class ParquetTable(Source):
     """A Parquet file, row group by row group."""
 
     decimal = "."
@@ -71,11 +71,10 @@ class ParquetTable:
             raise BadTable(f"the file says that it has {self.rows} rows, but {first} are there")
 
 
-class ArrowTable:
+class ArrowTable(Source):
     """An Arrow IPC stream, which may be compressed as a whole."""
 
     decimal = "."
-    rows = None
 
     def __init__(self, upload: Upload, max_columns: int) -> None:
         self._upload = upload
@@ -153,11 +152,10 @@ def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]
             yield pa.PythonFile(stream, "r"), lambda: stream.position
 
 
-class ArrowFile:
+class ArrowFile(Source):
     """An Arrow IPC file, also known as Feather."""
 
     decimal = "."
-    rows = None
 
     def __init__(self, path: Path, max_columns: int) -> None:
         try:

@@ -29,7 +29,7 @@ import pyarrow.csv
 from app.services.ingest.dialect import DELIMITERS, Dialect, with_point
 from app.services.ingest.faults import BadTable, Fault, Faults, show
 from app.services.ingest.missing import MissingTokens
-from app.services.ingest.rows import MAX_NAME, Numbers, Rows
+from app.services.ingest.rows import MAX_NAME, Numbers, Rows, Source
 from app.services.ingest.stream import Stream
 
 MAX_RECORD = 1 << 24
@@ -109,9 +109,12 @@ class _Recorder(_Lines):
 
 @dataclass(frozen=True)
 class Layout:
-    """What the header tells: the names, and where the rows begin; and what stands between and within values."""
+    """What the header tells: the names, those that are made up, and where the rows begin; and what stands between and
+    within values.
+    """
 
     names: list[str]
+    unnamed: frozenset[str]
     delimiter: str
     decimal: str
     header_bytes: int
@@ -150,8 +153,10 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
         if lines.ended:
             raise BadTable("the header opens a quote that is never closed", line=line)
         header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
+        called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
         return Layout(
-            check_names(names, max_columns, line),
+            check_names(called, max_columns, line),
+            frozenset(own for own, name in zip(called, names, strict=True) if not name.strip()),
             delimiter,
             dialect.decimal_mark,
             header_bytes,
@@ -184,7 +189,7 @@ def check_names(names: Sequence[str], max_columns: int, line: int | None) -> lis
     for number, raw in enumerate(names, start=1):
         name = raw.strip()
         if not name:
-            raise BadTable(f"column {number} has no name (is it a row index?)", line=line)
+            raise BadTable(f"column {number} has no name", line=line)
         if not name.isprintable() or len(name) > MAX_NAME:
             raise BadTable(
                 f"the name of column {number} must be at most {MAX_NAME} printable UTF-8 characters, "
@@ -227,14 +232,12 @@ class _Open(Exception):
     """A block ends within a row."""
 
 
-class CsvTable:
+class CsvTable(Source):
     """A CSV. A batch has a column as float64 where that was asked for and all its texts are numbers, else as text."""
-
-    schema = None
-    rows = None
 
     def __init__(self, upload: Upload, layout: Layout, missing: MissingTokens) -> None:
         self.names = layout.names
+        self.unnamed = layout.unnamed
         self.decimal = layout.decimal
         self._missing = missing.spellings()
         self._upload = upload

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from app.services.ingest.delimited import MAX_RECORD, Upload, check_names
 from app.services.ingest.faults import ENOUGH, BadTable, Fault, Faults, show, too_many_rows
-from app.services.ingest.rows import Rows
+from app.services.ingest.rows import Rows, Source
 from app.services.ingest.stream import Stream
 from app.services.ingest.text import spell_number
 
@@ -25,12 +25,10 @@ _CELLS = 400_000
 _PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
 
 
-class NdjsonTable:
+class NdjsonTable(Source):
     """The columns are the keys of all lines, in the order of their first appearance."""
 
-    schema = None
     decimal = "."
-    rows = None
 
     def __init__(self, upload: Upload, max_columns: int, max_rows: int) -> None:
         self._upload = upload

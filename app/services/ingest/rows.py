@@ -60,19 +60,16 @@ class Rows:
 class Source(Protocol):
     """A table that can be read any number of times, in batches."""
 
+    schema: pa.Schema | None = None
+    """The types, where the format has any."""
+    rows: int | None = None
+    """How many there are, as far as the format says so beforehand."""
+    unnamed: Collection[str] = ()
+    """Columns that have no name in the file: they are called by their place."""
+
     names: list[str]
     decimal: str
     """What stands before the decimals of numbers that are text."""
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """The types, where the format has any."""
-        ...
-
-    @property
-    def rows(self) -> int | None:
-        """How many there are, as far as the format says so beforehand."""
-        ...
 
     def batches(
         self,

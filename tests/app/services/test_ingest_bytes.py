@@ -131,9 +131,29 @@ def test_duplicate_header(refused: Callable[..., BadTable]) -> None:
     ]
 
 
-def test_nameless_column(refused: Callable[..., BadTable]) -> None:
-    error = refused("\n,a,y\n0,2,0\n1,2,1\n")
-    assert error.errors == [{"line": 2, "detail": "column 1 has no name (is it a row index?)"}]
+@pytest.mark.parametrize(
+    ("header", "number"),
+    [(",a,y", 1), ("a,,y", 2), ('a,"",y', 2), ("a, \t,y", 2), ("a,y,", 3)],
+)
+def test_a_column_without_a_name_is_left_out(ready: Read, header: str, number: int) -> None:
+    """A row index, or a comma at the end of each line; who means it as a feature says so."""
+    rows = "0,1,0\n1,0,1\n" * 3
+    table = ready(f"\n{header}\n{rows}")
+    name = f"column {number}"
+    (warning,) = table.result["warnings"]
+    assert (warning["code"], warning["column"]) == ("column_without_name", name)
+    assert set(table.columns) == {"a", "y"}
+    roles = {column["name"]: column["role"] for column in table.result["columns"]}
+    assert roles == {"a": "feature", "y": "label", name: "dropped"}
+    kept = ready(f"\n{header}\n{rows}", numeric=[name], label="y")
+    assert kept.result["warnings"] == []
+    assert set(kept.columns) == {"a", "y", name}
+
+
+def test_names_made_up_are_not_there_already(refused: Callable[..., BadTable]) -> None:
+    error = refused("column 2,,y\n1,2,0\n")
+    assert error.detail == "column names must differ: 'column 2' is column 1 and column 2"
+    assert "at least one feature column" in refused(",,y\n1,2,0\n").detail
 
 
 def test_header_of_several_lines(ready: Read, refused: Callable[..., BadTable]) -> None:

@@ -117,6 +117,17 @@ def test_identifiers_stay_identifiers_and_features_features(bench: Workbench) ->
     assert roles == {"x": "feature", "who": "identifier", "t": "feature", "y": "label"}
 
 
+@pytest.mark.parametrize("said", [{}, {"numeric": "column 1"}])
+def test_a_column_without_a_name_is_what_it_was(bench: Workbench, said: dict[str, str]) -> None:
+    first = bench.ready(",x,y\n0,5,n\n1,6,p\n", label="y", **said)
+    second = made(bench, first.id, ",x,y\n0,7,p\n")
+    roles = {column["name"]: column["role"] for column in second.columns}
+    kept = "feature" if said else "dropped"
+    assert roles == {"column 1": kept, "x": "feature", "y": "label"}
+    assert second.rows == 3
+    assert made(bench, bench.ready("x,y\n5,n\n6,p\n", label="y").id, ",x,y\n0,7,p\n").rows == 3
+
+
 def test_several_labels_and_weights(bench: Workbench) -> None:
     given = {"kind": "multilabel", "labels": "hot,big", "weight": "w"}
     first = bench.ready("x,w,hot,big\n1,2,yes,0\n2,1,no,1\n", **given)

@@ -46,22 +46,12 @@ def names() -> Iterator[Case]:
 
 
 def unfit_names() -> Iterator[Case]:
-    """Names that are too long, missing, or there already."""
+    """Names that are too long, or there already."""
     for name, length in (("x", 256), ("é", 256), ("x", 70_000)):
         body = f"b,{name * length},y\n1,1,0\n2,2,1\n".encode()
         detail = "the name of column 2 must be at most 255 printable UTF-8 characters"
         title = f"a name of {length} times {name}"
         yield Case(title, "names have a length", body, Refused(detail, 1))
-    for title, header, number in (
-        ("the first", ",a,y", 1),
-        ("the last", "a,y,", 3),
-        ("one between", "a,,y", 2),
-        ("a quoted", 'a,"",y', 2),
-        ("a spaced", "a, \t,y", 2),
-    ):
-        body = f"\n{header}\n1,2,0\n3,4,1\n".encode()
-        refusal = Refused(f"column {number} has no name (is it a row index?)", 2)
-        yield Case(f"{title} without a name", "names are there", body, refusal)
     for title, header, name in (
         ("the same", "a,a,y", "a"),
         ("the same but for spaces", "a, a ,y", "a"),
