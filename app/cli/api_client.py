@@ -6,9 +6,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 from app.services.ingest.sources import COMPRESSED, SUFFIXES
@@ -28,7 +28,7 @@ class ClientError(Exception):
     """What the service, or the way to it, answered instead: one sentence for a person, faults below it."""
 
 
-class ApiClient:
+class ApiClient(AbstractContextManager["ApiClient"]):
     """The service's API as a person's commands need it. Use as a context manager."""
 
     def __init__(self, url: str, key: str | None) -> None:
@@ -44,15 +44,7 @@ class ApiClient:
         url = url or _read(state_dir / "address") or "http://127.0.0.1:8000"
         return cls(url, key or _read(state_dir / "api-key"))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def request(self, method: str, path: str, **kwargs: Any) -> Any:

@@ -141,21 +141,8 @@ def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-
 
     Where they are the fewer, sorting them takes less than sorting the negatives.
 
-    Parameters
-    ----------
-    s, p : ndarray of shape (m,), float64
-        Scores, rising, and weights of the positives.
-    z, q : ndarray of shape (n,), float64
-        Scores and weights of the negatives, in any order.
-    runs : ndarray of shape (m,), float64
-        Receives the mass of each positive's run.
-    crossed : ndarray of shape (n,), float64
-        Receives Σ p over the positives whose run holds the negative, times its mass.
-
-    Returns
-    -------
-    value, loss : float
-        Σ p H, and the part of it that does not depend on the scores.
+    Its parameters and what it returns are those of `find_violations`, but that the scores `s` rise and `z` are all
+    negatives, in any order.
 
     Notes
     -----

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-class TableReader:
+class TableReader(AbstractContextManager["TableReader"]):
     """Reads the columns of a typed table, in the row groups that it was written in. Not for two threads at once."""
 
     def __init__(self, path: Path) -> None:
         self._file = pq.ParquetFile(path)
         self._places = {name: place for place, name in enumerate(self._file.schema_arrow.names)}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     @property
