@@ -125,7 +125,7 @@ def _window_shown(
     own = window_of(objective)
     shown = next((w for w in windows if (w["fpr_min"], w["fpr_max"]) == own), None)
     shown = shown or next(iter(windows), None)
-    return shown and Window(**{field.name: shown[field.name] for field in fields(Window)})
+    return Window(**{field.name: shown[field.name] for field in fields(Window)}) if shown else None
 
 
 def _around(window: Window) -> tuple[float, float]:
