@@ -331,7 +331,7 @@ class CutRules(Rules):
         }
         words = _checked(arrays, "words", np.uint64, arrays["cut_words"].size)
         merged = {name: np.empty(0, dtype=dtype) for name, dtype in _MERGED_DTYPES.items()}
-        if "cut_merged_rule" in arrays:
+        if any(f"cut_{name}" in arrays for name in merged):
             n_merged = arrays["cut_merged_rule"].size
             for name, dtype in _MERGED_DTYPES.items():
                 merged[name] = _checked(arrays, name, dtype, n_merged)
