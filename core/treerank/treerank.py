@@ -226,14 +226,24 @@ class TreeRank(FollowingFit):
         return drawing.to_svg(self._reading(), title)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the tree: its nodes in preorder, with their rules in words."""
-        tree = self.tree_
+        """Describe the tree: its nodes in preorder, with their rules in words, and what pruning chose from."""
+        tree, path = self.tree_, self.pruning_path_
+        steps = zip(*(column.tolist() for column in path), strict=True)
         return {
             "type": "ranking tree",
             "leaves": tree.n_leaves,
             "depth": int(tree.depth.max()),
             "order": self.order_,
             "training_auc": tree.auc,
+            "pruning_path": [
+                {
+                    "penalty": penalty,
+                    "leaves": leaves,
+                    "training_auc": area,
+                    "validation_auc": None if np.isnan(held_out) else held_out,
+                }
+                for penalty, leaves, area, held_out in steps
+            ],
             "nodes": [self._describe(node) for node in range(tree.n_nodes)],
         }
 

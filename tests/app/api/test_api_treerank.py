@@ -46,7 +46,16 @@ def test_from_upload_to_score(
     unseen = client.get(f"{model}/score", params=ROW | {"education": "Kindergarten"})
     absent = client.get(f"{model}/score", params=ROW | {"education": ""})
     assert unseen.json()["score"] == absent.json()["score"]
-    assert "ranking tree" in client.get(f"{model}/structure").json()["type"]
+    structure = client.get(f"{model}/structure").json()
+    assert "ranking tree" in structure["type"]
+    if algorithm is TREE:
+        path = structure["pruning_path"]
+        leaves = [step["leaves"] for step in path]
+        assert leaves == sorted(set(leaves), reverse=True)
+        assert (path[0]["penalty"], leaves[-1], path[-1]["training_auc"]) == (0.0, 1, 0.5)
+        (kept,) = (step for step in path if step["leaves"] == structure["leaves"])
+        assert kept["training_auc"] == pytest.approx(structure["training_auc"])
+        assert kept["validation_auc"] == max(step["validation_auc"] for step in path)
     ranker = artifact.load(client.get(f"{model}/artifact").content)
     row = {name: [float(x) if x.isdigit() else x] for name, x in ROW.items()}
     assert ranker.decision_function(pd.DataFrame(row))[0] == rich
