@@ -125,7 +125,9 @@ def _window_shown(
     own = window_of(objective)
     shown = next((w for w in windows if (w["fpr_min"], w["fpr_max"]) == own), None)
     shown = shown or next(iter(windows), None)
-    return Window(**{field.name: shown[field.name] for field in fields(Window)}) if shown else None
+    if shown is None:
+        return None
+    return Window(**{field.name: shown[field.name] for field in fields(Window)})
 
 
 def _around(window: Window) -> tuple[float, float]:
