@@ -281,19 +281,16 @@ def _shares(codes: Floats, n_texts: int, positive: Mask) -> Floats:
     A row must not judge by its own label: a column of names would else rank without fault.
     """
     rng = np.random.Generator(np.random.Philox(_SEED))
-    half = rng.random(len(codes)) < 0.5
-    known = ~np.isnan(codes)
-    place = np.where(known, codes, 0.0).astype(np.intp)
+    known = np.flatnonzero(~np.isnan(codes))
+    half = (rng.random(len(codes)) < 0.5)[known].astype(np.intp)
+    place, is_positive = codes[known].astype(np.intp), positive[known]
+    cell = place + n_texts * half
+    rows = np.bincount(cell, minlength=2 * n_texts).reshape(2, n_texts)
+    hits = np.bincount(cell[is_positive], minlength=2 * n_texts).reshape(2, n_texts)
+    with np.errstate(invalid="ignore"):  # a half without a known row teaches nothing
+        average = hits.sum(axis=1, keepdims=True) / rows.sum(axis=1, keepdims=True)
+    share = (hits + _SHRINKAGE * average) / (rows + _SHRINKAGE)
+    # The halves differ in their averages by chance: what counts is the distance to it.
     scores = np.full(len(codes), np.nan)
-    for own, other in ((half, ~half), (~half, half)):
-        teach = known & other
-        if not teach.any():
-            continue
-        average = float(positive[teach].mean())
-        rows = np.bincount(place[teach], minlength=n_texts)
-        hits = np.bincount(place[teach & positive], minlength=n_texts)
-        share = (hits + _SHRINKAGE * average) / (rows + _SHRINKAGE)
-        judged = known & own
-        # The halves differ in their averages by chance: what counts is the distance to it.
-        scores[judged] = share[place[judged]] - average
+    scores[known] = (share - average)[1 - half, place]
     return scores
