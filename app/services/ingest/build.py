@@ -388,10 +388,15 @@ class Build:
             )
             # A value in hardly any row is a slip, as a total or a second header is.
             common = [value for value in values if values[value] > _SLIPS * sum(values.values())]
-            rarest = min(common or values, key=lambda value: (values[value], value))
+            if len(common) == 2:
+                suggestion = {"positive": order_pair(common, None)[1]}
+            elif common:
+                suggestion = {"positive": min(common, key=lambda value: (values[value], value))}
+            else:  # it is a number to be predicted
+                suggestion = {}
             refusal.suggest(
                 f"; its values are {shown}: positive names one of them, and all others are negative then",
-                {"positive": rarest},
+                suggestion,
                 about="third value",
             )
             if not self._payload[LABEL] and len(values) > _LISTED:

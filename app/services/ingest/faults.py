@@ -58,7 +58,8 @@ class BadTable(Invalid):
         """Add to the first fault that is about something what may be said so that the table is taken."""
         fault = next(fault for fault in self.errors if about in fault["detail"])
         fault["detail"] += detail
-        fault["suggestion"] = dict(suggestion)
+        if suggestion:
+            fault["suggestion"] = dict(suggestion)
         self.detail += detail
 
 

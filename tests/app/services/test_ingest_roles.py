@@ -123,8 +123,10 @@ def test_label_with_three_values(tmp_path: Path) -> None:
 
 def test_what_is_suggested_is_no_slip_of_the_label(tmp_path: Path) -> None:
     """A total below the table, say, is in hardly any row."""
-    body = "a,y\n" + "1,0\n2,1\n2,0\n" * 50 + "250,150\n"
+    body = "a,y\n" + "1,0\n2,1\n2,1\n" * 50 + "250,150\n"
     assert refuse(tmp_path, body).errors[0]["suggestion"] == {"positive": "1"}
+    numbers = "a,y\n" + "".join(f"{n % 3},{n}.5\n" for n in range(200))
+    assert "suggestion" not in refuse(tmp_path, numbers, label="y").errors[0]
 
 
 @pytest.mark.parametrize(
