@@ -36,6 +36,11 @@ BLOCK = 4096
 # Rows from which products of coordinates are estimated.
 SAMPLED = 20_000
 
+# The variance of scores is estimated from so many rows for each coordinate, and from these at least and at most; where
+# that would be more numbers, from fewer. Products are those of the coordinates of greatest variance.
+ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 500, 5000, 2**22
+SPREAD_BLOCK = 512
+
 # Of all rows, fewer than one in so many are taken out before they are summed.
 FEW = 5
 
@@ -132,6 +137,11 @@ class Rows(ABC):
     size: int
     n_rows: int
 
+    @property
+    def width(self) -> int:
+        """Most coordinates of a row that are not 0."""
+        return self.size
+
     @abstractmethod
     def scores(self, w: Floats) -> Floats:
         """Score every row by the coefficients of its coordinates."""
@@ -140,15 +150,20 @@ class Rows(ABC):
     def total(self, share: Floats) -> Floats:
         """Sum the coordinates of all rows, each times its share; rows of share 0 are not read."""
 
+    @abstractmethod
+    def sample(self, step: int) -> "StoredRows":
+        """Take every so many-th row, and store it."""
+
 
 class TableRows(Rows):
     """Rows whose coordinates are the columns'."""
 
     coordinates: Coordinates
 
-    @abstractmethod
-    def sample(self, step: int) -> "StoredRows":
-        """Take every so many-th row, and store it."""
+    @property
+    def width(self) -> int:
+        """A column of numbers, or of words, is one at most."""
+        return len(self.coordinates.unit)
 
     @abstractmethod
     def squares(self, share: Floats) -> Floats:
@@ -223,11 +238,11 @@ class StoredRows(TableRows):
     def __init__(self, points: Any, shift: Floats, coordinates: Coordinates) -> None:
         self.coordinates, self.size = coordinates, coordinates.size
         self.n_rows = points.shape[0]
-        self._points, self._shift = points, shift
+        self.points, self._shift = points, shift
 
     def scores(self, w: Floats) -> Floats:
         """Score every row."""
-        scores = self._points @ w
+        scores = self.points @ w
         scores -= (self._shift * w[: len(self._shift)]).sum()
         np.nan_to_num(scores, copy=False, nan=0.0, posinf=GREATEST_SCORE, neginf=-GREATEST_SCORE)
         return np.asarray(scores)
@@ -236,15 +251,15 @@ class StoredRows(TableRows):
         """Sum the coordinates of the rows, each times its share."""
         if np.count_nonzero(share) < self.n_rows // FEW:
             taken = np.flatnonzero(share)
-            sums = self._points[taken].T @ share[taken]
+            sums = self.points[taken].T @ share[taken]
         else:
-            sums = self._points.T @ share
+            sums = self.points.T @ share
         sums[: len(self._shift)] -= self._shift * share.sum()
         return np.asarray(sums)
 
     def squares(self, share: Floats) -> Floats:
         """Sum the squares of the coordinates of the rows, each times its share."""
-        points, p = self._points, len(self._shift)
+        points, p = self.points, len(self._shift)
         squared = sparse.csr_array((points.data**2, points.indices, points.indptr), points.shape)
         sums = squared.T @ share
         if self._shift.any():
@@ -258,7 +273,7 @@ class StoredRows(TableRows):
 
     def take(self, rows: Ints) -> "StoredRows":
         """Take some rows."""
-        return StoredRows(self._points[rows], self._shift, self.coordinates)
+        return StoredRows(self.points[rows], self._shift, self.coordinates)
 
     def products(self, columns: Ints, share: Floats) -> Floats:
         """Sum over rows, each times its share, the products of some coordinates, and of 1, which is put last.
@@ -267,7 +282,7 @@ class StoredRows(TableRows):
         -------
         ndarray of shape (k + 1, k + 1), float64
         """
-        some = self._points if len(columns) == self.size else self._points[:, columns]
+        some = self.points if len(columns) == self.size else self.points[:, columns]
         some = sparse.hstack([some, np.ones((self.n_rows, 1))], format="csr")
         if some.nnz > DENSE * self.n_rows * some.shape[1]:
             full = some.toarray()
@@ -280,6 +295,71 @@ class StoredRows(TableRows):
         found[:-1] -= np.outer(shift, found[-1])
         found[:, :-1] -= np.outer(found[:, -1], shift)
         return np.asarray(found)
+
+
+class Spread(NamedTuple):
+    """Axes along which scores vary independently, as far as some rows tell.
+
+    Attributes
+    ----------
+    block : ndarray of shape (k,), int64
+        The coordinates of greatest variance, rising; the others are axes themselves.
+    axes : ndarray of shape (k, k), float64
+        A column for each axis of the block; orthogonal.
+    variance : ndarray of shape (size,), float64
+        Along each axis.
+    """
+
+    block: Ints
+    axes: Floats
+    variance: Floats
+
+    def turned(self, w: Floats) -> Floats:
+        """Write vectors of coordinates, which are the last dimension, along the axes."""
+        turned = w.copy()
+        turned[..., self.block] = w[..., self.block] @ self.axes
+        return turned
+
+    def back(self, turned: Floats) -> Floats:
+        """Write a vector along the axes in coordinates."""
+        w = turned.copy()
+        w[self.block] = self.axes @ turned[self.block]
+        return w
+
+
+def find_spread(rows: Rows, positive: Floats, negative: Floats) -> Spread | None:
+    """Find the axes of the covariance of differences between a positive and a negative: the sum of both classes'.
+
+    Parameters
+    ----------
+    rows : Rows
+    positive, negative : ndarray of shape (n_rows,), float64
+        The rows' weights in each class, 0 for those of the other.
+
+    Returns
+    -------
+    Spread or None
+        None where the covariance is beyond floating point.
+    """
+    asked = min(ROWS_PER_COORDINATE * rows.size, MOST_ROWS, MOST_NUMBERS // max(rows.width, 1))
+    step = max(1, rows.n_rows // max(asked, FEWEST_ROWS))
+    sample = rows.sample(step)
+    both, means = np.zeros(sample.n_rows), []
+    for weight in (positive[::step], negative[::step]):
+        mass = weight.sum()
+        if mass > 0.0:
+            both += weight / mass
+            means.append(sample.total(weight / mass))
+    with np.errstate(all="ignore"):
+        variance = np.maximum(sample.squares(both) - sum(mean**2 for mean in means), 0.0)
+        block = np.sort(np.argsort(-variance, kind="stable")[:SPREAD_BLOCK])
+        covariance = sample.products(block, both)[:-1, :-1]
+        covariance -= sum(np.outer(mean[block], mean[block]) for mean in means)
+    if not (np.isfinite(covariance).all() and np.isfinite(variance).all()):
+        return None
+    along, axes = np.linalg.eigh(covariance)
+    variance[block] = np.maximum(along, 0.0)
+    return Spread(block, axes, variance)
 
 
 def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_]) -> StoredRows:
@@ -314,6 +394,13 @@ def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_
     points = sparse.csr_array((value.ravel(), index.ravel(), starts), (n, c.size))
     points.eliminate_zeros()
     return StoredRows(points, np.where(plain, c.center * c.unit, 0.0), c)
+
+
+def store_plain(points: Any) -> StoredRows:
+    """Take the rows of a CSR matrix as points."""
+    n_columns = points.shape[1]
+    zeros, none = np.zeros(n_columns), np.zeros(n_columns, np.int64)
+    return StoredRows(points, zeros, Coordinates(zeros, np.ones(n_columns), none > 0, none))
 
 
 def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:

@@ -136,6 +136,8 @@ class DifferenceTrainer:
                 point, value = solution.point, reached
             converged = gap <= goal and before - reached <= LEAST_FALL * goal
             converged |= gap <= goal and self._lower is None
+            if solution.n_iter >= self._max_iter:  # no step further would get more
+                break
         self._progress.end()
         return Solution(point, value, gap, n_steps, converged)
 

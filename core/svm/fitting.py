@@ -214,9 +214,13 @@ class Trainer:
         assert self._way_out is not None
         point = None if start is None else self._planes.point(start)
         center = np.zeros(self._planes.problem.size)
+        before = math.nan
         for C in costs:
             if point is None:
                 point = depart(self._planes, C, self._way_out)
+            elif before < C:  # while every pair is inside its margin, w grows as C does
+                point = self._planes.stretch(point, C / before, C)
+            before = C
 
             def good_enough(objective: float, gap: float, C: float = C) -> bool:
                 return gap <= self._tol * C and gap <= (1.0 / SURE - 1.0) * (C - objective)

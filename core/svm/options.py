@@ -17,7 +17,10 @@ Tolerance = Annotated[
     float,
     Ge(1e-9),
     Le(0.1),
-    Doc("Stop when the objective is proven to be within tol · C of its minimum."),
+    Doc(
+        "Stop when the objective is proven to be within tol · C of its minimum; 10 tol · C, or 100 "
+        "iterations, where a programme only serves to choose C."
+    ),
 ]
 MaxIter = Annotated[int, Ge(1), Le(100_000), Doc("Most iterations of the solver for one C.")]
 Standardize = Annotated[

@@ -18,7 +18,7 @@ from .options import (
 )
 from .plan import Solver
 from .sigmoid import SigmoidTrainer
-from .support import SupportVectorRanker
+from .support import Limits, SupportVectorRanker
 
 
 class PAUCSVM(SupportVectorRanker):
@@ -123,16 +123,15 @@ class PAUCSVM(SupportVectorRanker):
     def _proves_collapse(self) -> bool:
         return self.surrogate != "sigmoid"
 
-    def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
+    def _solver(
+        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+    ) -> Solver:
         if self.surrogate == "sigmoid" and window == self._window():
-            return SigmoidTrainer(
-                sample, window, tol=self.tol, max_iter=self.max_iter, progress=progress
-            )
+            return SigmoidTrainer(sample, window, progress=progress, **limits._asdict())
         return Trainer(
             sample,
             window,
             naive=self.surrogate == "naive",
-            tol=self.tol,
-            max_iter=self.max_iter,
             progress=progress,
+            **limits._asdict(),
         )

@@ -17,7 +17,7 @@ from .options import (
     Tolerance,
 )
 from .plan import WHOLE, Solver
-from .support import SupportVectorRanker
+from .support import Limits, SupportVectorRanker
 
 
 class PAUCSVMDC(SupportVectorRanker):
@@ -104,9 +104,9 @@ class PAUCSVMDC(SupportVectorRanker):
     def _proves_collapse(self) -> bool:
         return False
 
-    def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
+    def _solver(
+        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+    ) -> Solver:
         if window == WHOLE:
-            return super()._solver(sample, window, progress)
-        return DifferenceTrainer(
-            sample, window, tol=self.tol, max_iter=self.max_iter, progress=progress
-        )
+            return super()._solver(sample, window, limits, progress)
+        return DifferenceTrainer(sample, window, progress=progress, **limits._asdict())

@@ -6,7 +6,7 @@ import numpy as np
 
 from core.ranker import Floats
 
-from .design import Ints, Rows
+from .design import Ints, Rows, Spread, find_spread
 from .surrogate import Surrogate, Violations
 
 
@@ -64,6 +64,12 @@ class Problem:
     def size(self) -> int:
         """Number of coordinates of w."""
         return self.rows.size
+
+    def find_spread(self) -> Spread | None:
+        """Find how the differences of a positive's and a negative's score vary; None where that is beyond numbers."""
+        positive, negative = np.zeros(self.rows.n_rows), np.zeros(self.rows.n_rows)
+        positive[self._positives], negative[self._negatives] = self.surrogate.weights
+        return find_spread(self.rows, positive, negative)
 
     def nothing(self) -> Scores:
         """Give the scores of w = 0."""

@@ -3,7 +3,7 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,23 @@ from .linear import check_figure
 from .mapped import MappedRanker
 from .plan import PLAIN_COST, Aim, Fitted, Plan, Solver
 
+# Programmes that are solved only to choose C by the rows held out may end so many times further from their minimum, and
+# after so many iterations in any case.
+CHOOSING, CHOOSING_ITERATIONS = 10.0, 100
+
 # Rows under a Gaussian map are of length 1: with less the scores are the difference of the classes' means, whatever C.
 LEAST_KERNEL_COST = 0.1
 
 
 class SupportWarning(UserWarning):
     """A support vector machine is not what its parameters ask for."""
+
+
+class Limits(NamedTuple):
+    """When a programme ends: within tol · C of its minimum, or after max_iter iterations."""
+
+    tol: float
+    max_iter: int
 
 
 class SupportVectorRanker(MappedRanker):
@@ -84,13 +95,21 @@ class SupportVectorRanker(MappedRanker):
         """Whether a collapse is proven for every C; else it is that nothing better was found with those tried."""
         return True
 
-    def _solver(self, sample: Sample, window: tuple[float, float], progress: Progress) -> Solver:
+    def _solver(
+        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+    ) -> Solver:
         """Give what solves the programmes of a window."""
-        return Trainer(
-            sample, window, naive=False, tol=self.tol, max_iter=self.max_iter, progress=progress
-        )
+        return Trainer(sample, window, naive=False, progress=progress, **limits._asdict())
 
     def _fit(
+        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    ) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="blas"):  # whose sums depend on its threads
+            self._fit_path(X, positive, weight, callback)
+
+    def _fit_path(
         self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         progress = Progress(callback)
@@ -101,11 +120,14 @@ class SupportVectorRanker(MappedRanker):
         solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
 
         def make(part: Sample, window: tuple[float, float]) -> Solver:
+            limits = Limits(self.tol, self.max_iter)
+            if part is not sample:
+                limits = Limits(CHOOSING * self.tol, min(self.max_iter, CHOOSING_ITERATIONS))
             if not values:
-                return self._solver(part, window, progress)
+                return self._solver(part, window, limits, progress)
             key = part is sample, window  # each C holds the same rows out
             if key not in solvers:
-                solvers[key] = self._solver(part, window, progress)
+                solvers[key] = self._solver(part, window, limits, progress)
             return solvers[key]
 
         for C in values or (given,):

@@ -124,6 +124,11 @@ class Surrogate:
         self._unit = window.high - window.low
         self._is_whole = window.low == 0.0 and window.high == window.total
 
+    @property
+    def weights(self) -> tuple[Floats, Floats]:
+        """Weights of the positives and of the negatives, to some scale each."""
+        return self._p, self._q
+
     def at(self, s: Floats, z: Floats) -> Violations:
         """Evaluate R.
 

@@ -10,13 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.scan import Bins, Codes, fit_bins
 from core.scan.bins import encode, encode_categories, gather_columns, missing_code
-from core.svm.design import Ints
+from core.svm.design import Ints, StoredRows, store_plain
 
 from .feature_map import Columns, FeatureMap, MappedRows
 from .kernels import score_codes, sum_codes
@@ -180,6 +181,15 @@ class BinnedRows(MappedRows):
         sums, rows = np.zeros(self.size), np.flatnonzero(share)
         sum_codes(self._codes, rows, share, self._map.first, sums)
         return sums
+
+    def sample(self, step: int) -> StoredRows:
+        """Take every so many-th row, and store it."""
+        places = (self._map.first[:, None] + self._codes[:, ::step]).T
+        n, p = places.shape
+        starts = np.arange(0, n * p + 1, p)
+        return store_plain(
+            sparse.csr_array((np.ones(n * p), places.ravel(), starts), (n, self.size))
+        )
 
     def split(self, w: Floats) -> Floats:
         """Give what each column adds to each row's score."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from core.ranker import Arrays, Floats
-from core.svm.design import Coordinates, DenseRows, Ints, Rows
+from core.svm.design import Coordinates, DenseRows, Ints, Rows, StoredRows, store_plain
 from core.table import Categories
 
 # Features of all rows are kept in memory up to so many bytes; beyond, they are made anew for each product.
@@ -174,6 +174,12 @@ class DenseMapRows(MappedRows):
         for rows, block in self._blocks(share):
             total += block.total(share[rows])
         return total
+
+    def sample(self, step: int) -> StoredRows:
+        """Take every so many-th row, and store it."""
+        kept = self._kept
+        some = self._map.features(self._X[::step]) if kept is None else kept[::step]
+        return store_plain(sparse.csr_array(some))
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
         """Give w: these are the map's own features."""

@@ -10,10 +10,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.svm.design import Coordinates, Ints
+from core.svm.design import Coordinates, Ints, StoredRows, store_plain
 
 from .feature_map import Columns, DenseMap, DenseMapRows, MappedRows
 from .gaussian import Points, TrainingRows, choose_bandwidth, coordinate_arrays, read_coordinates
@@ -111,6 +112,10 @@ class MixedRows(MappedRows):
         """Sum the coordinates of the rows, each times its share."""
         sums = self._rows.total(share)
         return np.asarray((self._mix * sums[:, None]).sum(axis=0))
+
+    def sample(self, step: int) -> StoredRows:
+        """Take every so many-th row, and store it."""
+        return store_plain(sparse.csr_array(self._rows.sample(step).points @ self._mix))
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
         """Give the coefficients of the features."""

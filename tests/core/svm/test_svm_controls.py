@@ -95,7 +95,7 @@ def test_logistic_on_words_is_scikit_learns(C):
     ranker = Logistic(C=C).fit(table, y)
     rows = lay_out(*coded(table, ranker), standardize=True)
     other = LogisticRegression(C=C, tol=1e-9, max_iter=20_000, solver="newton-cg")
-    other.fit(rows._points - shifts(rows), y)
+    other.fit(rows.points - shifts(rows), y)
     assert ranker._w == pytest.approx(other.coef_[0], abs=2e-4 * abs(other.coef_).max())
     assert ranker.n_iter_ < 30
 

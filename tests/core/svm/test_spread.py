@@ -1,0 +1,111 @@
+"""The metric in which programmes on words are held: the axes of the scores' variance, and what is gained by them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from mapped_tables import NAMES, mixed_table
+from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from core.svm import AUCSVM, PAUCSVM, cutting_planes
+from core.svm.cutting_planes import CuttingPlanes
+from core.svm.design import find_spread, lay_out
+from core.svm.maps.fitting import MapSettings, fit_map
+from core.svm.problem import Problem
+from core.svm.surrogate import Surrogate, window_of
+
+
+def words(n=1500, seed=0):
+    """Columns of words that go together, common ones and rare ones, and a number."""
+    rng = np.random.default_rng(seed)
+    kind = (rng.exponential(size=n) * 8).astype(int)
+    table = pd.DataFrame(
+        {
+            "kind": [f"k{k}" for k in kind],
+            "group": [f"g{k}" for k in np.where(rng.random(n) < 0.9, kind % 7, 3)],
+            "place": [f"p{k}" for k in rng.integers(0, 40, n)],
+            "size": kind % 5 + rng.normal(size=n),
+        }
+    )
+    worth = rng.normal(size=kind.max() + 1)[kind]
+    return table, worth + 0.3 * table["size"] + rng.normal(size=n) > 1.0
+
+
+def all_rows():
+    """Rows of every class that there is, with their weights."""
+    X, positive, weight = mixed_table(n=80)
+    of_words = np.array([0, 3, 0, 2])
+    numbers, none = np.nan_to_num(X), np.zeros(4, np.int64)
+    yield "words", lay_out(X, weight, of_words, standardize=True)
+    yield "numbers", lay_out(numbers, weight, none, standardize=True)
+    yield "sparse", lay_out(sparse.csr_array(numbers), weight, none, standardize=True)
+    for name in NAMES:
+        settings = MapSettings(name, 12, 1.0, 8, standardize=True, seed=0)
+        yield name, fit_map(settings, X, positive, weight, of_words)[1]
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_sample_is_every_so_many_th_row(step):
+    for name, rows in all_rows():
+        w = np.random.default_rng(1).normal(size=rows.size)
+        assert rows.sample(step).scores(w) == pytest.approx(rows.scores(w)[::step]), name
+
+
+def test_axes_are_those_of_the_covariance():
+    _, positive, weight = mixed_table(n=80)
+    for name, rows in all_rows():
+        each = np.stack([rows.scores(axis) for axis in np.eye(rows.size)], axis=1)
+        classes = [np.where(positive == of, weight, 0.0) for of in (True, False)]
+        expected = sum(np.cov(each.T, aweights=share, ddof=0) for share in classes)
+        spread = find_spread(rows, *classes)
+        w = np.random.default_rng(2).normal(size=rows.size)
+        turned = spread.turned(w)
+        assert (turned**2 * spread.variance).sum() == pytest.approx(w @ expected @ w), name
+        assert spread.back(turned) == pytest.approx(w), name
+        assert spread.turned(np.stack([w, w]))[1] == pytest.approx(turned), name
+
+
+def test_no_axes_where_products_are_beyond_numbers():
+    rows = lay_out(
+        np.array([[1e160], [-1e160], [3e160]]), np.ones(3), np.zeros(1, np.int64), standardize=False
+    )
+    assert find_spread(rows, np.array([1.0, 0, 0]), np.array([0, 1.0, 1.0])) is None
+
+
+@pytest.mark.parametrize(("ranker", "most"), [(AUCSVM(C=1e4), 25), (PAUCSVM(C=1e3), 120)])
+def test_programmes_on_words_take_few_iterations(ranker, most, monkeypatch):
+    """So many are enough, to the minimum that is found without the metric."""
+    table, y = words()
+    found = ranker.fit(table, y)
+    n_iter, objective, gap = found.n_iter_, found.objective_, found.gap_
+    monkeypatch.setattr(cutting_planes, "LATE", np.inf)
+    plain = ranker.fit(table, y)
+    assert n_iter < most < plain.n_iter_
+    assert objective - gap <= plain.objective_
+    assert plain.objective_ - plain.gap_ <= objective
+
+
+def test_blas_has_one_thread():
+    """Its sums depend on how many it has."""
+    table, y = words(n=300)
+    seen = set()
+
+    def callback(*_):
+        seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+
+    with threadpool_limits(2, user_api="blas"):
+        AUCSVM(C=10.0).fit(table, y, callback=callback)
+    assert seen == {1}
+
+
+def test_a_point_is_stretched_only_downhill():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) + np.repeat([[1.0], [0.0]], 30, axis=0)
+    rows = lay_out(X, np.ones(60), np.zeros(3, np.int64), standardize=False)
+    surrogate = Surrogate(np.ones(30), np.ones(30), window_of(np.ones(30), 0.0, 0.5))
+    planes = CuttingPlanes(Problem(rows, np.arange(30), np.arange(30, 60), surrogate))
+    start = planes.point(np.array([1e-3, 1e-3, 1e-3]))
+    further = planes.stretch(start, 10.0, 1.0)
+    assert further.w == pytest.approx(10.0 * start.w)
+    assert further.risk == pytest.approx(planes.point(10.0 * start.w).risk)
+    assert planes.stretch(start, 1e6, 1.0) is start
