@@ -50,7 +50,11 @@ async def authenticate(
     """The caller behind the Authorization header; refuses a key that is bad, lacks the scope, or asks too fast, and an
     unknown one unseen where the client's address has sent many of them.
     """
-    caller = await _identify(context, authorization, client)
+    secret = _secret_of(authorization)
+    caller = context.keys.cached(secret)
+    if caller is None:
+        caller = await _look_up(context, secret, client)
+        context.chores.ask(preload)  # whoever has a key may want any of it next
     if scope not in caller.scopes and not (
         scope == OPERATOR and await run_in_threadpool(administers_all, context.db, caller)
     ):
@@ -63,23 +67,20 @@ async def authenticate(
 
 
 async def check_again(request: Request) -> None:
-    """Raise Unauthenticated if the key that let a request in has ended since: for what takes long."""
-    await _identify(context_of(request), _authorization(request), request.client)
+    """Raise Unauthenticated if the key that let a request in has ended since: for what takes long. It was good: what
+    others send from its address is not counted against it.
+    """
+    keys, secret = context_of(request).keys, _secret_of(_authorization(request))
+    if keys.cached(secret) is None:
+        await run_in_threadpool(keys.authenticate, secret)
 
 
-async def _identify(
-    context: Context, authorization: bytes | None, client: tuple[str, int] | None
-) -> Caller:
+def _secret_of(authorization: bytes | None) -> bytes:
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("the Authorization header must be: Bearer rw_…")
-    secret = authorization[len(_BEARER) :].strip()
-    caller = context.keys.cached(secret)
-    if caller is None:
-        caller = await _look_up(context, secret, client)
-        context.chores.ask(preload)  # whoever has a key may want any of it next
-    return caller
+    return authorization[len(_BEARER) :].strip()
 
 
 async def _look_up(context: Context, secret: bytes, client: tuple[str, int] | None) -> Caller:

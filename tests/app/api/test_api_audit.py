@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from live_service import STRANGER, Service, running
 from pydantic import SecretStr
 from refusals import refused
+from servers import eventually
 from sqlalchemy import event
 
 from app.api.pace import Pace
@@ -179,6 +181,30 @@ def test_unknown_keys_cost_little_and_their_address_alone(tmp_path: Path, sqlite
             .status_code
             == 200
         )
+
+
+def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    """Not even where so many keys were met meanwhile that its own is forgotten."""
+    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url), max_unknown_keys=1)
+    with running(settings) as service:
+        context = service.context
+
+        def slow() -> Iterator[bytes]:
+            yield b"age,left\n"
+            eventually(lambda: context.uploads.taken)
+            context.keys.memory.clear()
+            context.keys._noted.clear()
+            assert service.client("rw_guess").get("/v1/jobs").status_code == 401
+            assert service.client("rw_other").get("/v1/jobs").status_code == 429
+            yield b"1,yes\n2,no\n"
+
+        client = service.client(service.key())
+        answer = client.post(
+            "/v1/datasets?label=left", content=slow(), headers={"Content-Type": "text/csv"}
+        )
+        assert answer.status_code == 202, answer.text
 
 
 def test_a_paced_service_says_when_to_come_back(tmp_path: Path, sqlite_url: str) -> None:
