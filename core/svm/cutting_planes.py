@@ -219,7 +219,7 @@ class CuttingPlanes:
             if n_iter == LATE and self._spread is None:
                 self._find_spread()
             # of the widest so far: near w = 0, where the negatives come together, R is a cone, and no hold would do
-            widest = max(widest, float(best.scores.negative.std()))
+            widest = max(widest, self.problem.deviation(best.scores))
             hold = self._hold(n_iter, C, widest)
             target, below = self._solve_model(C, center, hold, best.w)
             bound = max(bound, below)

@@ -38,7 +38,7 @@ SAMPLED = 20_000
 
 # The variance of scores is estimated from so many rows for each coordinate, and from these at least and at most; where
 # that would be more numbers, from fewer. Products are those of the coordinates of greatest variance.
-ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 500, 5000, 2**22
+ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 1200, 5000, 2**22
 SPREAD_BLOCK = 512
 
 # Of all rows, fewer than one in so many are taken out before they are summed.
@@ -151,8 +151,8 @@ class Rows(ABC):
         """Sum the coordinates of all rows, each times its share; rows of share 0 are not read."""
 
     @abstractmethod
-    def sample(self, step: int) -> "StoredRows":
-        """Take every so many-th row, and store it."""
+    def take(self, rows: Ints) -> "StoredRows":
+        """Take some rows, and store them."""
 
 
 class TableRows(Rows):
@@ -210,15 +210,15 @@ class DenseRows(TableRows):
                 sum_rows(np.ascontiguousarray(self._X[rows]), share[rows], *known)
         return c.fold(sums, absent, table)
 
-    def sample(self, step: int) -> "StoredRows":
-        """Take every so many-th row, and store it."""
+    def take(self, rows: Ints) -> "StoredRows":
+        """Take some rows, and store them."""
         none = np.zeros(len(self.coordinates.unit), np.bool_)
-        return store_table(self._X[::step], self.coordinates, none)
+        return store_table(self._X[rows], self.coordinates, none)
 
     def squares(self, share: Floats) -> Floats:
         """Sum the squares of the coordinates of every so many-th row, as many times as there are rows for each."""
         step = sampling_step(self.n_rows)
-        return step * self.sample(step).squares(share[::step])
+        return step * self.take(np.arange(0, self.n_rows, step)).squares(share[::step])
 
 
 class StoredRows(TableRows):
@@ -266,10 +266,6 @@ class StoredRows(TableRows):
             plain = (points.T @ share)[:p]
             sums[:p] += self._shift * (self._shift * share.sum() - 2.0 * plain)
         return np.asarray(np.maximum(sums, 0.0))
-
-    def sample(self, step: int) -> "StoredRows":
-        """Take every so many-th row."""
-        return self.take(np.arange(0, self.n_rows, step))
 
     def take(self, rows: Ints) -> "StoredRows":
         """Take some rows."""
@@ -342,14 +338,16 @@ def find_spread(rows: Rows, positive: Floats, negative: Floats) -> Spread | None
         None where the covariance is beyond floating point.
     """
     asked = min(ROWS_PER_COORDINATE * rows.size, MOST_ROWS, MOST_NUMBERS // max(rows.width, 1))
-    step = max(1, rows.n_rows // max(asked, FEWEST_ROWS))
-    sample = rows.sample(step)
+    most = max(asked, FEWEST_ROWS) // 2  # of each class
+    drawn = [draw_by_mass(weight, most) for weight in (positive, negative)]
+    taken = np.unique(np.concatenate([rows_of_class for rows_of_class, _ in drawn]))
+    sample = rows.take(taken)
     both, means = np.zeros(sample.n_rows), []
-    for weight in (positive[::step], negative[::step]):
-        mass = weight.sum()
-        if mass > 0.0:
-            both += weight / mass
-            means.append(sample.total(weight / mass))
+    for rows_of_class, times in drawn:
+        share = np.zeros(sample.n_rows)
+        share[np.searchsorted(taken, rows_of_class)] = times / times.sum()
+        both += share
+        means.append(sample.total(share))
     with np.errstate(all="ignore"):
         variance = np.maximum(sample.squares(both) - sum(mean**2 for mean in means), 0.0)
         block = np.sort(np.argsort(-variance, kind="stable")[:SPREAD_BLOCK])
@@ -360,6 +358,24 @@ def find_spread(rows: Rows, positive: Floats, negative: Floats) -> Spread | None
     along, axes = np.linalg.eigh(covariance)
     variance[block] = np.maximum(along, 0.0)
     return Spread(block, axes, variance)
+
+
+def draw_by_mass(weight: Floats, most: int) -> tuple[Ints, Floats]:
+    """Take rows at even distances of weight, so that a row of weight k is k rows; all, where they are few.
+
+    Returns
+    -------
+    ndarray of int64, ndarray of float64
+        Which rows, rising, and how many times each counts.
+    """
+    mass = np.cumsum(weight)
+    if len(weight) <= most and mass[-1] <= most:
+        taken = np.flatnonzero(weight)
+        return taken, weight[taken]
+    places = (np.arange(most) + 0.5) * (mass[-1] / most)
+    found = np.minimum(np.searchsorted(mass, places, side="right"), len(weight) - 1)
+    taken, times = np.unique(found, return_counts=True)
+    return taken, times.astype(np.float64)
 
 
 def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_]) -> StoredRows:

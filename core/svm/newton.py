@@ -265,7 +265,7 @@ class Preconditioner:
         order = np.argsort(-self._diagonal, kind="stable")
         self._block = np.sort(order[:BLOCK])
         self._of_b = max(float(curvature.sum()), np.finfo(np.float64).tiny)
-        matrix = rows.sample(step).products(self._block, share)
+        matrix = rows.take(np.arange(0, rows.n_rows, step)).products(self._block, share)
         # rare words may be absent from the sample: their own second derivative is known all the same
         known = np.append(self._diagonal[self._block], self._of_b)
         np.fill_diagonal(matrix, (1.0 + RIDGE) * np.maximum(np.diag(matrix) + penalty, known))

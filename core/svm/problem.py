@@ -71,6 +71,12 @@ class Problem:
         positive[self._positives], negative[self._negatives] = self.surrogate.weights
         return find_spread(self.rows, positive, negative)
 
+    def deviation(self, scores: Scores) -> float:
+        """Give the standard deviation of the negatives' scores."""
+        weight = self.surrogate.weights[1] / self.surrogate.window.total
+        off = scores.negative - (weight * scores.negative).sum()
+        return float(np.sqrt((weight * off * off).sum()))
+
     def nothing(self) -> Scores:
         """Give the scores of w = 0."""
         return Scores(np.zeros(len(self._positives)), np.zeros(len(self._negatives)))

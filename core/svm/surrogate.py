@@ -117,17 +117,13 @@ class Surrogate:
     ) -> None:
         self.window = window
         self.naive = naive
+        self.weights = positive_weight, negative_weight
         self._p = positive_weight / positive_weight.sum()
         self._q = negative_weight
         self._unweighted = bool((negative_weight == 1.0).all())
         self._top = window.total if naive else window.high
         self._unit = window.high - window.low
         self._is_whole = window.low == 0.0 and window.high == window.total
-
-    @property
-    def weights(self) -> tuple[Floats, Floats]:
-        """Weights of the positives and of the negatives, to some scale each."""
-        return self._p, self._q
 
     def at(self, s: Floats, z: Floats) -> Violations:
         """Evaluate R.

@@ -182,9 +182,9 @@ class BinnedRows(MappedRows):
         sum_codes(self._codes, rows, share, self._map.first, sums)
         return sums
 
-    def sample(self, step: int) -> StoredRows:
-        """Take every so many-th row, and store it."""
-        places = (self._map.first[:, None] + self._codes[:, ::step]).T
+    def take(self, rows: Ints) -> StoredRows:
+        """Take some rows, and store them."""
+        places = (self._map.first[:, None] + self._codes[:, rows]).T
         n, p = places.shape
         starts = np.arange(0, n * p + 1, p)
         return store_plain(

@@ -175,10 +175,10 @@ class DenseMapRows(MappedRows):
             total += block.total(share[rows])
         return total
 
-    def sample(self, step: int) -> StoredRows:
-        """Take every so many-th row, and store it."""
+    def take(self, rows: Ints) -> StoredRows:
+        """Take some rows, and store them."""
         kept = self._kept
-        some = self._map.features(self._X[::step]) if kept is None else kept[::step]
+        some = self._map.features(self._X[rows]) if kept is None else kept[rows]
         return store_plain(sparse.csr_array(some))
 
     def finish(self, w: Floats, mean: Floats) -> Floats:

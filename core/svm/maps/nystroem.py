@@ -113,9 +113,9 @@ class MixedRows(MappedRows):
         sums = self._rows.total(share)
         return np.asarray((self._mix * sums[:, None]).sum(axis=0))
 
-    def sample(self, step: int) -> StoredRows:
-        """Take every so many-th row, and store it."""
-        return store_plain(sparse.csr_array(self._rows.sample(step).points @ self._mix))
+    def take(self, rows: Ints) -> StoredRows:
+        """Take some rows, and store them."""
+        return store_plain(sparse.csr_array(self._rows.take(rows).points @ self._mix))
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
         """Give the coefficients of the features."""

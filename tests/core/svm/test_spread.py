@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
 from core.svm.cutting_planes import CuttingPlanes
-from core.svm.design import find_spread, lay_out
+from core.svm.design import draw_by_mass, find_spread, lay_out
 from core.svm.maps.fitting import MapSettings, fit_map
 from core.svm.problem import Problem
 from core.svm.surrogate import Surrogate, window_of
@@ -44,11 +44,21 @@ def all_rows():
         yield name, fit_map(settings, X, positive, weight, of_words)[1]
 
 
-@pytest.mark.parametrize("step", [1, 3])
-def test_a_sample_is_every_so_many_th_row(step):
+def test_rows_taken_are_those_rows():
+    some = np.array([2, 3, 17, 60])
     for name, rows in all_rows():
         w = np.random.default_rng(1).normal(size=rows.size)
-        assert rows.sample(step).scores(w) == pytest.approx(rows.scores(w)[::step]), name
+        assert rows.take(some).scores(w) == pytest.approx(rows.scores(w)[some]), name
+
+
+@pytest.mark.parametrize("most", [30, 5000])
+def test_a_row_of_weight_k_is_drawn_as_k_rows(most):
+    weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
+    row = np.repeat(np.arange(400), weight.astype(int))
+    taken, times = draw_by_mass(weight, most)
+    again, of_each = draw_by_mass(np.ones(len(row)), most)
+    assert (np.bincount(taken, times, 400) == np.bincount(row[again], of_each, 400)).all()
+    assert times.sum() == min(most, len(row))
 
 
 def test_axes_are_those_of_the_covariance():
