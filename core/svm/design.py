@@ -38,7 +38,10 @@ SAMPLED = 20_000
 
 # The variance of scores is estimated from so many rows for each coordinate, and from these at least and at most; where
 # that would be more numbers, from fewer. Products are those of the coordinates of greatest variance.
-ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 1200, 5000, 2**22
+ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 500, 5000, 2**22
+
+# Rows, and their weight, up to which all are read: their order is of no effect then, beyond that within the tolerance.
+READ_WHOLE = 1200
 SPREAD_BLOCK = 512
 
 # Of all rows, fewer than one in so many are taken out before they are summed.
@@ -339,6 +342,9 @@ def find_spread(rows: Rows, positive: Floats, negative: Floats) -> Spread | None
     """
     asked = min(ROWS_PER_COORDINATE * rows.size, MOST_ROWS, MOST_NUMBERS // max(rows.width, 1))
     most = max(asked, FEWEST_ROWS) // 2  # of each class
+    share = positive + negative
+    if np.count_nonzero(share) <= READ_WHOLE and share.sum() <= READ_WHOLE:
+        most = READ_WHOLE
     drawn = [draw_by_mass(weight, most) for weight in (positive, negative)]
     taken = np.unique(np.concatenate([rows_of_class for rows_of_class, _ in drawn]))
     sample = rows.take(taken)
@@ -369,7 +375,7 @@ def draw_by_mass(weight: Floats, most: int) -> tuple[Ints, Floats]:
         Which rows, rising, and how many times each counts.
     """
     mass = np.cumsum(weight)
-    if len(weight) <= most and mass[-1] <= most:
+    if np.count_nonzero(weight) <= most and mass[-1] <= most:
         taken = np.flatnonzero(weight)
         return taken, weight[taken]
     places = (np.arange(most) + 0.5) * (mass[-1] / most)
