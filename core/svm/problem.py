@@ -9,6 +9,9 @@ from core.ranker import Floats
 from .design import Ints, Rows, Spread, find_spread
 from .surrogate import Surrogate, Violations
 
+# Of the distance between the classes' mean scores.
+LEAST_DEVIATION = 0.03
+
 
 class Scores(NamedTuple):
     """Scores of the positives and of the negatives; linear in w."""
@@ -72,10 +75,15 @@ class Problem:
         return find_spread(self.rows, positive, negative)
 
     def deviation(self, scores: Scores) -> float:
-        """Give the standard deviation of the negatives' scores."""
+        """Give the standard deviation of the negatives' scores, or a share of the classes' distance where that is more.
+
+        Where the classes can be parted perfectly all negatives may score alike.
+        """
         weight = self.surrogate.weights[1] / self.surrogate.window.total
-        off = scores.negative - (weight * scores.negative).sum()
-        return float(np.sqrt((weight * off * off).sum()))
+        mean = float((weight * scores.negative).sum())
+        own = float(np.sqrt((weight * (scores.negative - mean) ** 2).sum()))
+        above = float(np.average(scores.positive, weights=self.surrogate.weights[0])) - mean
+        return max(own, LEAST_DEVIATION * abs(above))
 
     def nothing(self) -> Scores:
         """Give the scores of w = 0."""

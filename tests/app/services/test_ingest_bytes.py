@@ -22,6 +22,7 @@ def test_latin_1_value(refused: Callable[..., BadTable]) -> None:
             "line": 2,
             "column": "g",
             "detail": "byte 0xF6 is not UTF-8; with encoding=latin-1 it reads 'Köln'",
+            "suggestion": {"encoding": "latin-1"},
         },
         {
             "line": 4,

@@ -107,6 +107,7 @@ def test_bytes_that_are_not_utf_8(refused: Refuse) -> None:
             "line": 3,
             "column": "a",
             "detail": "byte 0xF6 is not UTF-8; with encoding=latin-1 it reads 'Köln\\nRhein'",
+            "suggestion": {"encoding": "latin-1"},
         },
         {
             "line": 6,

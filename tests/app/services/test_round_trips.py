@@ -53,7 +53,7 @@ NASTY = [
 ]
 nasty = texts | st.sampled_from([*NASTY, "\ufeffx"])
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60).map(float)
-weights = st.floats(0, 1e6) | st.integers(0, 9).map(float)
+weights = st.just(0.0) | st.floats(1e-100, 1e6) | st.integers(0, 9).map(float)
 dates = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31))
 PAIRS = [
     ("no", "yes"),
