@@ -80,7 +80,7 @@ class Solution(NamedTuple):
     converged: bool
 
 
-class Hold(NamedTuple):
+class ProximalTerm(NamedTuple):
     """The squares' weights once ½‖w - center‖² and what holds w to a point are one sum: scale · metric.
 
     Attributes
@@ -128,9 +128,9 @@ class Planes:
             self.losses, self.gradients = self.losses[kept], self.gradients[kept]
             self.gram = np.ascontiguousarray(self.gram[np.ix_(kept, kept)])
 
-    def turn(self, spread: Spread) -> None:
+    def rotate(self, spread: Spread) -> None:
         """Write the gradients along the axes of a spread."""
-        self.gradients = spread.turned(self.gradients)
+        self.gradients = spread.rotated(self.gradients)
 
     def measure(self, metric: Floats) -> None:
         """Divide each coordinate's products by another number."""
@@ -180,7 +180,7 @@ class CuttingPlanes:
     def add(self, plane: Plane) -> None:
         """Keep a plane."""
         if self._spread is not None:
-            plane = plane._replace(gradient=self._spread.turned(plane.gradient))
+            plane = plane._replace(gradient=self._spread.rotated(plane.gradient))
         self._planes.add(plane)
         self._idle = np.append(self._idle, 0)
 
@@ -246,23 +246,25 @@ class CuttingPlanes:
     def _find_spread(self) -> None:
         self._spread = self.problem.find_spread()
         if self._spread is not None:
-            self._planes.turn(self._spread)
+            self._planes.rotate(self._spread)
 
-    def _hold(self, n_iter: int, C: float, deviation: float) -> Hold:
+    def _hold(self, n_iter: int, C: float, deviation: float) -> ProximalTerm:
         """Give what holds a solution to the best point; nothing in the first iteration."""
         if self._spread is None:
-            return Hold(1.0 + min(RISE * (n_iter - 1), MOST_HOLD), np.ones(self.problem.size))
+            return ProximalTerm(
+                1.0 + min(RISE * (n_iter - 1), MOST_HOLD), np.ones(self.problem.size)
+            )
         asked = HOLD_BY_SPREAD * C / deviation if n_iter > 1 and deviation > 0.0 else 0.0
         rho = 2.0 ** round(np.log2(min(asked, MOST_RHO))) if asked > 0.0 else 0.0
-        return Hold(1.0, 1.0 + rho * self._spread.variance)
+        return ProximalTerm(1.0, 1.0 + rho * self._spread.variance)
 
     def _solve_model(
-        self, C: float, center: Floats, hold: Hold, best: Floats
+        self, C: float, center: Floats, hold: ProximalTerm, best: Floats
     ) -> tuple[Floats, float]:
         """Minimise the model and what holds w to a point; give the solution, and a lower bound of the model alone."""
         planes, near, spread = self._planes, C / hold.scale, self._spread
         if spread is not None:
-            center, best = spread.turned(center), spread.turned(best)
+            center, best = spread.rotated(center), spread.rotated(best)
         planes.measure(hold.metric)
         weight = hold.scale * hold.metric
         between = (center + (weight - 1.0) * best) / weight
@@ -273,7 +275,7 @@ class CuttingPlanes:
         self._drop_idle(u)
         target = between - near * pull / hold.metric
         if spread is not None:
-            target = spread.back(target)
+            target = spread.rotated_back(target)
         return target, C * (loss + slope) - _half_square(C * pull)
 
     def _drop_idle(self, u: Floats) -> None:

@@ -313,13 +313,13 @@ class Spread(NamedTuple):
     axes: Floats
     variance: Floats
 
-    def turned(self, w: Floats) -> Floats:
+    def rotated(self, w: Floats) -> Floats:
         """Write vectors of coordinates, which are the last dimension, along the axes."""
         turned = w.copy()
         turned[..., self.block] = w[..., self.block] @ self.axes
         return turned
 
-    def back(self, turned: Floats) -> Floats:
+    def rotated_back(self, turned: Floats) -> Floats:
         """Write a vector along the axes in coordinates."""
         w = turned.copy()
         w[self.block] = self.axes @ turned[self.block]

@@ -69,10 +69,10 @@ def test_axes_are_those_of_the_covariance():
         expected = sum(np.cov(each.T, aweights=share, ddof=0) for share in classes)
         spread = find_spread(rows, *classes)
         w = np.random.default_rng(2).normal(size=rows.size)
-        turned = spread.turned(w)
+        turned = spread.rotated(w)
         assert (turned**2 * spread.variance).sum() == pytest.approx(w @ expected @ w), name
-        assert spread.back(turned) == pytest.approx(w), name
-        assert spread.turned(np.stack([w, w]))[1] == pytest.approx(turned), name
+        assert spread.rotated_back(turned) == pytest.approx(w), name
+        assert spread.rotated(np.stack([w, w]))[1] == pytest.approx(turned), name
 
 
 def test_no_axes_where_products_are_beyond_numbers():
