@@ -20,9 +20,9 @@ import numpy as np
 
 from benchmarks.stumps import make_data
 from core import MartiRank, SampledMartiRank
+from core.coding import fit_bins
 from core.martirank.stream import Demand
 from core.metrics import auc
-from core.scan import fit_bins
 
 
 def seconds(task: Callable[[], object], repeats: int) -> float:

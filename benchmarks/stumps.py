@@ -73,7 +73,7 @@ def fit_rankwright(X: Floats, y: npt.NDArray[np.int64], X_test: Floats, threads:
     import numba
 
     from core import RankBoost
-    from core.scan import fit_bins
+    from core.coding import fit_bins
 
     numba.set_num_threads(threads)
     RankBoost(n_rounds=2).fit(X[:40_000], y[:40_000])  # loads the kernels

@@ -32,9 +32,9 @@ import numpy as np
 
 from benchmarks.stumps import peak_memory
 from core import TreeRankForest
+from core.coding.team import Team
 from core.metrics import auc
 from core.ranker import Floats, ignore
-from core.scan.team import Team
 from core.treerank.coding import code
 from core.treerank.growth import Limits, grow
 from core.treerank.leafrank import LeafRank, Shape

@@ -32,13 +32,13 @@ PACKAGES = ("core", "app")
 # What an upload and a first training job need comes first.
 MOST_USED = (
     "app.services.ingest",
-    "core.scan",
+    "core.coding",
     "core.boosting.kernels",
     "core.boosting.stumps",
     "core.metrics",
     "core.svm",
     "app.services",
-    "core.boosting.tree",
+    "core.trees",
     "core.boosting",
 )
 CPUINFO = Path("/proc/cpuinfo")

@@ -20,7 +20,7 @@ from app.services.scoring import ModelCache
 from app.services.tables import Floats
 
 if TYPE_CHECKING:
-    from core.interpretation import Axis, VariableDependence
+    from core.explain import Axis, VariableDependence
 
 
 MOST_FEATURES = 2
@@ -64,7 +64,7 @@ def read(
     n_points: int,
 ) -> Dependence:
     """Average the scores of the rows that were kept, with one or two features set to values on a grid."""
-    from core.interpretation import make_axis, score_grid
+    from core.explain import make_axis, score_grid
 
     with db.read() as session:
         model = find(session, owner, ref)
@@ -100,7 +100,7 @@ def read(
 
 @dataclass(frozen=True)
 class FoundVariables:
-    """How much scores depend on features of a model, alone and in pairs; see `core.interpretation`."""
+    """How much scores depend on features of a model, alone and in pairs; see `core.explain`."""
 
     model: Model
     features: Sequence[Mapping[str, Any]]
@@ -112,7 +112,7 @@ def read_variables(
     db: Database, cache: ModelCache, owner: str, ref: str, names: Sequence[str], *, part: str
 ) -> FoundVariables:
     """Measure how much the scores of the rows that were kept depend on features, alone and in pairs."""
-    from core.interpretation import variable_dependence
+    from core.explain import variable_dependence
     from core.table import CodedTable
 
     with db.read() as session:

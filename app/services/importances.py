@@ -50,7 +50,7 @@ def measure(ranker: Ranker, trial: Trial, train: Table, seed: int) -> Json | Non
 
     Runs in the fit process. `train` holds a few rows of the training part, as the ranker scores them.
     """
-    from core.interpretation import mean_absolute, permutation_importance
+    from core.explain import mean_absolute, permutation_importance
 
     squared = getattr(ranker, "feature_importances_", None)
     if squared is not None:

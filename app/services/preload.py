@@ -27,7 +27,7 @@ _MODULES = (
     "core.bounds.game",
     "core.bounds.report",
     "core.checkpoint",
-    "core.interpretation",
+    "core.explain",
     "core.metrics.cross_validated",
     "core.metrics.drift",
     "core.metrics.margins",

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from annotated_doc import Doc
 
+from core.coding import Criterion
+from core.coding.options import MaxBins
 from core.ranker import Floats
-from core.scan import Criterion
-from core.scan.options import MaxBins
 
 from .booster import Booster
 from .loop import Found, SoFar

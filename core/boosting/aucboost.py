@@ -7,9 +7,9 @@ import numpy as np
 from annotated_doc import Doc
 
 from core.classifiers import ClassifierName
+from core.coding import Criterion, two_sided
+from core.coding.options import MaxBins
 from core.ranker import Floats
-from core.scan import Criterion, two_sided
-from core.scan.options import MaxBins
 
 from .booster import Booster
 from .classifiers import CLASSIFIER_KINDS

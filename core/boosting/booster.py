@@ -13,14 +13,14 @@ from core.checkpoint import offered
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Callback, Combination, Floats, Ranker, ignore
 from core.sealed import identify_fit
+from core.trees.options import MAX_DEPTH
+from core.trees.workspace import MAX_LEAVES
 
 from .ensemble import Ensemble
 from .kinds import KINDS, Kind
 from .loop import Path, SoFar, StopReason
 from .rules import RankingRule, Rule, losses_of
 from .run import Read, Run
-from .tree.options import MAX_DEPTH
-from .tree.workspace import MAX_LEAVES
 from .validation import Part, Watch, Watched, split_off
 
 # Trees without n_rounds: where each class has so many rows, these are their rounds, their patience and their

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier
+from core.coding import TwoSided
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import TwoSided
 
 from .ensemble import join_fields, split_fields
 from .estimators import ROUND, CutEstimator, EstimatorLearner, EstimatorSum, rounds_of

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from core.arrays import check_array
 from core.checkpoint import Resumable
+from core.coding import Criterion
 from core.errors import ArtifactError, InvalidData
 from core.ranker import Arrays, Floats
-from core.scan import Criterion
 from core.table import Categories
 
 from .ensemble import Ensemble, join_fields, split_fields

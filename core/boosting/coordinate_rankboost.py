@@ -1,7 +1,7 @@
 """Coordinate descent RankBoost (Rudin & Schapire 2009, Fig. 1)."""
 
-from core.scan import Criterion
-from core.scan.options import MaxBins
+from core.coding import Criterion
+from core.coding.options import MaxBins
 
 from .options import (
     EarlyStoppingRounds,

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 
 from core.checkpoint import Resumable
 from core.classifiers import Stack, fit_estimator
+from core.coding import TwoSided, count_rows, two_sided, youden_threshold
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Floats
-from core.scan import TwoSided, count_rows, two_sided, youden_threshold
 from core.table import Categories
 
 from .ensemble import Ensemble

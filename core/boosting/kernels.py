@@ -12,8 +12,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import Codes, Peak, missing_code
 from core.kernel import kernel
-from core.scan import Codes, Peak, missing_code
 
 Floats = npt.NDArray[np.float64]
 

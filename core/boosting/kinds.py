@@ -14,9 +14,9 @@ from .ensemble import Ensemble
 from .loop import Learner, Path
 from .rules import CutRule
 from .stump_sum import StumpLearner, StumpSum
-from .tree.learner import Shape, TreeLearner
-from .tree.rules import TreeRule
-from .tree.tree_sum import TreeSum
+from .tree_learner import Shape, TreeLearner
+from .tree_rules import TreeRule
+from .tree_sum import TreeSum
 
 if TYPE_CHECKING:
     from .booster import Booster

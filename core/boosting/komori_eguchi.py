@@ -11,10 +11,10 @@ from annotated_types import Ge, Le
 
 from core.arrays import check_array
 from core.checkpoint import Resumable, offered, put_under, take_from
+from core.coding import youden_threshold
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
-from core.scan import youden_threshold
 from core.sealed import identify_fit
 
 from .ensemble import join_fields, split_fields

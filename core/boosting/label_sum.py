@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from core.arrays import check_array
 from core.checkpoint import Resumable
+from core.coding import Peak, count_rows, find_label_peak, fit_bins
+from core.coding.category_sets import Words, categories_above
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import Peak, count_rows, find_label_peak, fit_bins
-from core.scan.category_sets import Words, categories_above
 from core.table import Categories
+from core.trees.cuts import Integers, Sets, is_above, members_of
 
 from . import stump_sum
-from .cuts import Integers, Sets, is_above, members_of
 from .ensemble import Ensemble, join_fields, split_fields
 from .kernels import divide
 from .kinds import Kind

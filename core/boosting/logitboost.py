@@ -5,16 +5,8 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from core.scan.options import MaxBins
-
-from .booster import Booster
-from .options import (
-    EarlyStoppingRounds,
-    NRoundsOrChosen,
-    RandomState,
-    ValidationFraction,
-)
-from .tree.options import (
+from core.coding.options import MaxBins
+from core.trees.options import (
     CATEGORY_PENALTY,
     MAX_CATEGORIES,
     TARGET_ENCODING,
@@ -28,7 +20,15 @@ from .tree.options import (
     TargetEncoding,
     check_shape,
 )
-from .tree.rules import LogisticRule
+
+from .booster import Booster
+from .options import (
+    EarlyStoppingRounds,
+    NRoundsOrChosen,
+    RandomState,
+    ValidationFraction,
+)
+from .tree_rules import LogisticRule
 
 LEARNING_RATE = 0.1
 

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 
+from core.coding.options import MaxBins
 from core.errors import InvalidData
 from core.ranker import Floats
-from core.scan.options import MaxBins
 
 from .booster import Booster
 from .kinds import Kind

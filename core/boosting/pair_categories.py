@@ -5,7 +5,7 @@ set of bins has d+ - d- = Σ (P_k - N_k), so that the best one for eq. 3 is a cu
 P_k/(P_k + N_k). Eq. 5 wants d+ and d- apart, which depend on both items of a pair; there the cuts
 along the same order are tried, and a better set may exist.
 
-How far these shares can be believed is told as for two classes, see `core.scan.categories`: P'_k and
+How far these shares can be believed is told as for two classes, see `core.coding.categories`: P'_k and
 N'_k are what is believed of P_k and N_k. The weight T of the pairs that have both items in a set,
 which its P = d+ + T and N = d- + T both count, is believed in proportion, T' = T P'N'/(PN), with
 T/(PN) = 1 where it is 0/0. For the pairs of two classes T = PN, and all of it is what their scan does.
@@ -14,8 +14,8 @@ T/(PN) = 1 where it is 0/0. For the pairs of two classes T = PN, and all of it i
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import Bins, Codes, missing_code, order_bins
 from core.ranker import Floats
-from core.scan import Bins, Codes, missing_code, order_bins
 
 # What is left of a mass after subtraction may be so much where nothing is.
 ROUNDING = 1e-15

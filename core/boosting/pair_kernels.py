@@ -16,9 +16,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import WIDTHS, Codes, slot
+from core.coding.team import shared_team, take
 from core.kernel import kernel
-from core.scan import WIDTHS, Codes, slot
-from core.scan.team import shared_team, take
 
 Rows = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float64]
@@ -194,7 +194,7 @@ def rescale_pairs(column, better, worse, weights, first, width, factors):  # typ
 def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: ignore[no-untyped-def]
     """Find the best cut of all features: feature (-1 for none), cut, missing above?, gain.
 
-    A gain is as `core.scan.Criterion` defines it.
+    A gain is as `core.coding.Criterion` defines it.
     `possible` tells where there is any pair to be ordered rightly or wrongly. Of those within a
     share `tie` of the best, the lowest feature is taken, then the lowest cut, then missing below.
     """

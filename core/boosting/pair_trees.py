@@ -31,12 +31,12 @@ import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Floats
+from core.trees.passes import Passes
 
 from .kinds import KINDS, CollectingLearner
 from .pairs import ItemPairs
-from .tree.losses import PairLoss
-from .tree.passes import Passes
-from .tree.rules import RankingTreeRule
+from .tree_losses import PairLoss
+from .tree_rules import RankingTreeRule
 
 if TYPE_CHECKING:
     from .booster import Booster

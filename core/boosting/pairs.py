@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.checkpoint import Resumable
+from core.coding import Bins, Codes, Criterion, Peak, fit_bins
+from core.coding.peak import TIE, bins_after
 from core.pairs import Pairs
 from core.ranker import Floats
-from core.scan import Bins, Codes, Criterion, Peak, fit_bins
-from core.scan.peak import TIE, bins_after
 
 from .kernels import divide
 from .loop import LEAST_EDGE, Path

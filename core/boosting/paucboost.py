@@ -9,11 +9,12 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
 from core.checkpoint import offered
+from core.coding.options import MaxBins
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Combination, Floats
-from core.scan.options import MaxBins
 from core.sealed import identify_fit
+from core.trees.options import LeafForm, MaxDepth, MaxFeatures, MaxLeaves, MinSamplesLeaf, Subsample
 
 from .booster import Booster
 from .loop import Found, Learner, Path, SoFar, StopReason, begin, boost
@@ -22,8 +23,7 @@ from .rankboost import RankBoost
 from .rehearsal import Rehearsal, draw_apart
 from .rules import RankingRule
 from .run import Run
-from .tree.learner import Shape
-from .tree.options import LeafForm, MaxDepth, MaxFeatures, MaxLeaves, MinSamplesLeaf, Subsample
+from .tree_learner import Shape
 from .validation import Part, Watch
 from .window import Reweighable, WindowLearner, WindowStumpLearner, WindowTreeLearner, widen
 

@@ -5,14 +5,10 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.coding import Criterion
+from core.coding.options import MaxBins
 from core.errors import InvalidParameter
-from core.scan import Criterion
-from core.scan.options import MaxBins
-
-from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
-from .pair_fit import PairBooster
-from .rules import RankingRule
-from .tree.options import (
+from core.trees.options import (
     CATEGORY_PENALTY,
     MAX_CATEGORIES,
     TARGET_ENCODING,
@@ -28,7 +24,11 @@ from .tree.options import (
     TargetEncoding,
     check_shape,
 )
-from .tree.rules import RankingTreeRule
+
+from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
+from .pair_fit import PairBooster
+from .rules import RankingRule
+from .tree_rules import RankingTreeRule
 
 # What learning_rate and smoothing are where they are None, by the kind of weak ranker.
 LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": 0.1}

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.coding import Criterion
 from core.ranker import Floats
-from core.scan import Criterion
 
 from .line import Column
 from .loop import Found, SoFar

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.coding import Criterion
+from core.coding.options import MaxBins
 from core.errors import ArtifactError
 from core.metrics.margins import most_tied_mass
 from core.ranker import Arrays, Floats
-from core.scan import Criterion
-from core.scan.options import MaxBins
 
 from .line import Column
 from .loop import Found, Path, SoFar

@@ -10,22 +10,15 @@ import numpy.typing as npt
 
 from core.arrays import check_array
 from core.checkpoint import Resumable
+from core.coding import Bins, Peak, count_rows, find_peak
+from core.coding.bins import code_columns, learn_bins
+from core.coding.category_sets import Bools, Words, categories_above
+from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import Bins, Peak, count_rows, find_peak
-from core.scan.bins import code_columns, learn_bins
-from core.scan.category_sets import Bools, Words, categories_above
-from core.scan.rows import positives_first, take_weights
 from core.table import Categories
+from core.trees.cuts import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
-from .cuts import (
-    NO_SET,
-    Integers,
-    Sets,
-    check_sets,
-    is_above,
-    members_of,
-)
 from .ensemble import Ensemble, join_fields, split_fields
 from .loop import LEAST_EDGE, Path
 from .rules import CutRule, Verdict

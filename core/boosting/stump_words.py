@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.scan.category_sets import Bools, Words, unpack
+from core.coding.category_sets import Bools, Words, unpack
 from core.table import Categories
+from core.trees.cuts import NO_SET
 from core.words import name_set
 
-from .cuts import NO_SET
 from .stumps import StepFunctions
 
 

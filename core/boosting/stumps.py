@@ -8,10 +8,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.coding.category_sets import Words, unpack
 from core.kernel import kernel
-from core.scan.category_sets import Words, unpack
-
-from .cuts import Integers
+from core.trees.cuts import Integers
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.checkpoint import Resumable
-from core.scan import (
+from core.coding import (
     NO_SPREAD,
     Codes,
     Peak,
@@ -125,7 +125,7 @@ class PairWeights(Resumable):
         return self.share_p * positive + (1.0 - self.share_p) * negative
 
     def spread(self) -> Spread:
-        """Say how finely the present weights are divided; see `core.scan.categories`."""
+        """Say how finely the present weights are divided; see `core.coding.categories`."""
         if self._counts is None:
             return NO_SPREAD
         return measure_spread(self._weights, self._counts, self._n_positives)

@@ -5,15 +5,15 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from core.coding.rows import positives_first
 from core.ranker import Floats
-from core.scan.rows import positives_first
 
 from .kinds import CollectingLearner
 from .loop import Found
 from .rules import CutRule
 from .stump_sum import StumpLearner
-from .tree.learner import Shape, TreeLearner
-from .tree.rules import TreeRule
+from .tree_learner import Shape, TreeLearner
+from .tree_rules import TreeRule
 from .validation import Part
 
 # The window is laid anew over the negatives, as they then stand, after so many rounds.

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import fit_bins, missing_code
 from core.errors import InvalidData
-from core.scan import fit_bins, missing_code
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult

@@ -10,11 +10,11 @@ from annotated_doc import Doc
 from sklearn.base import clone
 
 from core.boosting import LogitBoost, RankBoost
+from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidParameter
 from core.parameters import check_values
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
 from core.registry import ALGORITHMS, name_of
-from core.scan import youden_threshold
 from core.table import CodedTable
 
 from .ranks import Ranks, fit_ranks, read_ranks

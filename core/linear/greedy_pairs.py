@@ -10,11 +10,11 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from core.arrays import check_array
+from core.coding import youden_threshold
 from core.errors import ArtifactError
 from core.metrics import partial_auc
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker
-from core.scan import youden_threshold
 from core.target import LEAST_WEIGHT
 
 from .standardised import Standardised

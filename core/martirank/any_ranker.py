@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 
 from core.arrays import check_array
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
+from core.coding import count_rows, youden_threshold
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import count_rows, youden_threshold
 from core.table import Categories
 
 from .node import LEAST_EDGE, LEAST_SHARE, NODE, Mass, alike, check_nodes, describe_node, split

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import Bins, Codes, count_rows, fit_bins
 from core.holdout import row_keys, scramble_keys
 from core.ranker import Floats
-from core.scan import Bins, Codes, count_rows, fit_bins
 
 from .node import Mass
 

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from core.scan import MISSING, N_CODES, Bins, Criterion, Peak, Spread, Team, find_peak
-from core.scan.category_sets import categories_above, pack
+from core.coding import MISSING, N_CODES, Bins, Criterion, Peak, Spread, Team, find_peak
+from core.coding.category_sets import categories_above, pack
 
 from .node import LEAST_EDGE, LEAST_SHARE, NODE, Mass, alike, split
 from .passes import POSITIONS, ROWS, add_layer, n_blocks, take_step
@@ -102,7 +102,7 @@ class Growth:
             In the open layer.
         n_positives : int
         rows : ndarray of shape (n_rows,), float64
-            For how many rows each stands; see `core.scan.count_rows`.
+            For how many rows each stands; see `core.coding.count_rows`.
         """
         n_features = len(codes)
         used = masses[: n_blocks(self.n_closed + 1)]

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 
+from core.coding import count_rows, fit_bins
+from core.coding.options import MaxNarrowBins
 from core.ranker import Callback, Floats
-from core.scan import count_rows, fit_bins
-from core.scan.options import MaxNarrowBins
 
 from .any_ranker import AnyProgram
 from .any_ranker import grow as grow_any

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import two_sided
+from core.coding.category_sets import count_words
 from core.errors import ArtifactError
-from core.scan import two_sided
-from core.scan.category_sets import count_words
 
 NODE = np.dtype(
     [

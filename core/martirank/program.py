@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.coding.category_sets import unpack
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan.category_sets import unpack
 from core.table import Categories
 
 from .node import NODE, check_nodes, describe_node

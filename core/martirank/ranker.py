@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 
 from core.arrays import check_array
 from core.classifiers import ClassifierName
+from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Floats, Ranker
-from core.scan import youden_threshold
 
 from . import drawing
 from .any_ranker import EstimatorRankers, NamedRankers, WeakRankers

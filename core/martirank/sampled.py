@@ -12,13 +12,13 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
+from core.coding import Bins, fit_bins
+from core.coding.options import MaxNarrowBins
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.holdout import hold_out, row_keys
 from core.metrics import auc
 from core.parameters import check_values
 from core.ranker import Arrays, Callback, Floats
-from core.scan import Bins, fit_bins
-from core.scan.options import MaxNarrowBins
 from core.target import check_weights
 
 from .any_ranker import AnyProgram, Noise, WeakRankers

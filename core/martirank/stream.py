@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import Bins, Codes, count_rows, missing_code
+from core.coding.bins import encode, encode_categories
 from core.ranker import Floats
-from core.scan import Bins, Codes, count_rows, missing_code
-from core.scan.bins import encode, encode_categories
 
 from .growth import Growth
 from .node import Mass

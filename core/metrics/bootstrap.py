@@ -28,12 +28,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from core.coding.team import Team
 from core.errors import InvalidParameter
 from core.kernel import kernel
 from core.metrics.groups import FloatArray, Rows, group_rows
 from core.metrics.influence import NOTHING, Areas, area_values, effective_units
 from core.metrics.window import Window
-from core.scan.team import Team
 
 _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)

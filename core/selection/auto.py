@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from core.boosting.tree.options import TARGET_ENCODING
 from core.errors import InvalidParameter
 from core.ranker import Floats
+from core.trees.options import TARGET_ENCODING
 
 from .judging import Judge
 from .leaderboard import MORE_ROUNDS, MOST_BEHIND, SLOW_RATE, Ending, Entry, enter, finish

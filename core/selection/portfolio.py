@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from core.boosting.tree.options import MAX_CATEGORIES
 from core.errors import InvalidParameter
 from core.parameters import check_values
 from core.registry import ALGORITHMS
+from core.trees.options import MAX_CATEGORIES
 
 COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 STUMP_ROUNDS = (10, 25, 50, 100, 200)

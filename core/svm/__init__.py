@@ -11,7 +11,7 @@ the ROC curve in a window of false positive rates.
 Each positive is held against the run of the r highest negatives that it pays most for: r <= high is the tight
 surrogate (eqs. 14 and 18 of the paper), r <= n the naive one (eq. 11). With low = 0 and r <= high it is the mean of
 the pairwise hinge loss (1 - (s_i - z_j))₊ over the `high` highest negatives. The best runs are the third reader of the
-library's primitive, `core.scan.violations`.
+library's primitive, `core.coding.violations`.
 
 `design` knows what a row's coordinates are; `surrogate` evaluates R and its plane from scores; `problem` joins the
 two; `cutting_planes` solves the programme with `line` and `simplex_qp`; `collapse` knows when w = 0 is the optimum;

@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.arrays import check_array
+from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData
 from core.following import FollowingFit
 from core.ranker import Arrays, Floats
-from core.scan import youden_threshold
 
 from .design import Coordinates, TableRows, Worths, check_coordinates, place, split_scores
 from .fitting import Sample

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import find_pair_violations, find_violations
 from core.metrics.window import window_counts
 from core.ranker import Floats
-from core.scan import find_pair_violations, find_violations
 
 from .kernels import sum_products
 

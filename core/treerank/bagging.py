@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.coding.categories import count_rows
+from core.coding.team import PARALLEL_CELLS, Team
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats, ignore
-from core.scan.categories import count_rows
-from core.scan.team import PARALLEL_CELLS, Team
 
 from .coding import CodedTable
 from .cuts import CutRules

@@ -1,6 +1,6 @@
 """Categorical columns of a leaf: their bins in the order of their share of positives, and the best cut.
 
-A share is believed as far as chance does not explain it (`core.scan.categories`), and only of a bin that
+A share is believed as far as chance does not explain it (`core.coding.categories`), and only of a bin that
 holds the mass of a leaf, here, in this node: the others go with the missing. Where chance explains all,
 bins are not cut from each other, only from the missing and the small ones.
 """
@@ -8,10 +8,10 @@ bins are not cut from each other, only from the missing and the small ones.
 import numba
 import numpy as np
 
+from core.coding import MISSING, N_CODES
+from core.coding.by_row import COLUMNS
+from core.coding.categories import SAME_SHARE, order_bins
 from core.kernel import kernel
-from core.scan import MISSING, N_CODES
-from core.scan.by_row import COLUMNS
-from core.scan.categories import SAME_SHARE, order_bins
 
 # Gains, in shares of P N, that differ by less than this are equal but for rounding.
 TIE = 1e-11

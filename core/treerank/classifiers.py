@@ -18,9 +18,9 @@ from core.classifiers import (
     fit_classifier,
     fit_estimator,
 )
+from core.coding.categories import count_rows
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.ranker import Arrays, Floats
-from core.scan.categories import count_rows
 
 from .preorder import Booleans, Integers
 from .splitting import Cell, Sample, Split

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.scan import Bins, fit_bins
-from core.scan.by_row import COLUMNS, by_row
+from core.coding import Bins, fit_bins
+from core.coding.by_row import COLUMNS, by_row
 
 from .preorder import Booleans, Integers
 from .splitting import Sample
@@ -20,7 +20,7 @@ class CodedTable:
     ----------
     bins : Bins
     words : ndarray of shape (n_blocks, n_words), uint64
-        Codes row by row; see `core.scan.by_row`.
+        Codes row by row; see `core.coding.by_row`.
     order : ndarray of shape (n_rows,), int64
         Which row of the sample each is: positives first.
     n_positives : int

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.coding import N_CODES
+from core.coding.category_sets import pack
 from core.ranker import Floats
-from core.scan import N_CODES
-from core.scan.category_sets import pack
 
 from .coding import CodedTable
 from .cuts import CutRules

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
+from core.coding.category_sets import WORD_BITS, count_words
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan.category_sets import WORD_BITS, count_words
 from core.words import name_set
 
 from . import preorder, walking

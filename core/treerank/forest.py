@@ -14,11 +14,11 @@ from annotated_types import Ge, Gt, Le
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from core.coding import youden_threshold
+from core.coding.options import MaxNarrowBins
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, ignore, warn_stopped
-from core.scan import youden_threshold
-from core.scan.options import MaxNarrowBins
 from core.sealed import identify_fit
 from core.shares import read_shares, write_share
 

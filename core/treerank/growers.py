@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from core.coding.categories import count_rows
+from core.coding.team import Team
 from core.ranker import Callback
-from core.scan.categories import count_rows
-from core.scan.team import Team
 
 from .classifiers import (
     CLASSIFIER_RULES,

@@ -19,10 +19,10 @@ they index rather than slice, and hold no reference (`_nrt`), which is what a co
 import numba
 import numpy as np
 
+from core.coding import MISSING
+from core.coding.by_row import CELLS, COLUMNS, NARROW
+from core.coding.rows import divide_rows, gather_rows
 from core.kernel import kernel
-from core.scan import MISSING
-from core.scan.by_row import CELLS, COLUMNS, NARROW
-from core.scan.rows import divide_rows, gather_rows
 
 from .category_peaks import TIE, write_above
 from .peaks import find_cut

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.coding.by_row import CELLS, COLUMNS
+from core.coding.categories import NO_SPREAD, measure_spread
+from core.coding.team import Team
 from core.ranker import Floats
-from core.scan.by_row import CELLS, COLUMNS
-from core.scan.categories import NO_SPREAD, measure_spread
-from core.scan.team import Team
 
 from . import leafgrowth
 from .coding import CodedTable

@@ -8,9 +8,9 @@ instead of shares, the Youden index of the cut times P N. For columns of categor
 import numba
 import numpy as np
 
+from core.coding import MISSING
+from core.coding.by_row import COLUMNS
 from core.kernel import kernel
-from core.scan import MISSING
-from core.scan.by_row import COLUMNS
 
 from .category_peaks import DUST, TIE, scan_categories
 

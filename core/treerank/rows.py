@@ -3,9 +3,9 @@
 import numba
 import numpy as np
 
+from core.coding.by_row import NARROW, WORDS, prefetch
+from core.coding.rows import AHEAD_OF_ADDING, add_codes
 from core.kernel import kernel
-from core.scan.by_row import NARROW, WORDS, prefetch
-from core.scan.rows import AHEAD_OF_ADDING, add_codes
 
 
 @numba.njit(inline="always")

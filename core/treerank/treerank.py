@@ -8,12 +8,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from core.arrays import check_array
+from core.coding import youden_threshold
+from core.coding.options import MaxNarrowBins
 from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.explain import PartialDependence, partial_dependence
 from core.following import FollowingFit
-from core.interpretation import PartialDependence, partial_dependence
 from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
-from core.scan import youden_threshold
-from core.scan.options import MaxNarrowBins
 from core.target import check_labels, check_weights
 
 from . import drawing, options, pruning, reading, selection, structural
@@ -209,7 +209,7 @@ class TreeRank(FollowingFit):
     ) -> PartialDependence:
         """Average scores over the rows of X, with one or two features set to values on a grid (§5.2).
 
-        See `core.interpretation.partial_dependence`, which takes any ranker.
+        See `core.explain.partial_dependence`, which takes any ranker.
         """
         return partial_dependence(self, X, features, sample_weight=sample_weight, n_points=n_points)
 
@@ -278,7 +278,7 @@ class TreeRank(FollowingFit):
         if not isinstance(self.tree_.rules, CutRules):
             raise AttributeError(
                 f"splits by {self.splitter!r} have no gain per feature; "
-                "see core.interpretation.permutation_importance"
+                "see core.explain.permutation_importance"
             )
         return sum_gains([self.tree_], self.n_features_in_)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numba
 import numpy as np
 
+from core.coding.team import Team
 from core.kernel import kernel
 from core.ranker import Floats
-from core.scan.team import Team
 
 from .preorder import Integers
 

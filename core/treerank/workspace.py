@@ -55,7 +55,7 @@ class Work(NamedTuple):
     Attributes
     ----------
     words : ndarray of shape (n_blocks, n_words), uint64
-        See `core.scan.by_row`.
+        See `core.coding.by_row`.
     blocks : ndarray of shape (n_blocks, 3), int64
         Of each block: its number of words in use, the greatest number of bins of its columns, and
         whether one of them has missing values.
@@ -64,7 +64,7 @@ class Work(NamedTuple):
     weights : ndarray of shape (n_rows,) or (0,), float64
         Empty where all are 1.
     classes : ndarray of shape (4,), float64
-        Mass of each class in all rows; how finely it is divided, see `core.scan.categories.Spread`.
+        Mass of each class in all rows; how finely it is divided, see `core.coding.categories.Spread`.
     rows : ndarray of shape (n_rows,), uint32
         Those of a cell together, its positives first.
     divided : ndarray of shape (n_rows,), uint32

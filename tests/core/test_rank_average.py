@@ -29,7 +29,7 @@ from core import (
 )
 from core.ensemble.ranks import MOST_KNOTS, fit_ranks
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.interpretation import partial_dependence, permutation_importance
+from core.explain import partial_dependence, permutation_importance
 from core.ranker import StopFit
 
 CHECKS = list(estimator_checks_generator(RankAverage(members=[Logistic(), RankBoost(n_rounds=5)])))

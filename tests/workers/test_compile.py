@@ -178,6 +178,6 @@ def test_what_an_upload_and_a_first_job_need_comes_first() -> None:
     names = [kernel.name for kernel in compiling.all_kernels()]
     stumps, trees, leafrank = (
         min(i for i, name in enumerate(names) if name.startswith(package))
-        for package in ("core.boosting.stumps", "core.boosting.tree", "core.treerank")
+        for package in ("core.boosting.stumps", "core.trees", "core.treerank")
     )
     assert stumps < trees < leafrank

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.coding.edges import fit_edges
 from core.ranker import Floats
-from core.scan.edges import fit_edges
 
 from .kernels import piece_values, sum_piece_powers
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from core.arrays import check_array
+from core.coding import Bins, Codes, fit_bins
+from core.coding.bins import encode, encode_categories, gather_columns, missing_code
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
-from core.scan import Bins, Codes, fit_bins
-from core.scan.bins import encode, encode_categories, gather_columns, missing_code
 from core.svm.design import Ints, StoredRows, store_plain
 
 from .feature_map import Columns, FeatureMap, MappedRows

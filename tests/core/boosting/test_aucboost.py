@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from core import AUCBoost, RankBoost, load, save
+from core.coding import two_sided
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc
-from core.scan import two_sided
 
 WEAK = {
     "stump": "stump",

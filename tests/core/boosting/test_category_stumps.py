@@ -21,8 +21,8 @@ from core import (
     load,
     save,
 )
+from core.coding.category_sets import pack, unpack
 from core.errors import ArtifactError, InvalidData
-from core.scan.category_sets import pack, unpack
 from core.table import CodedTable
 
 COLOURS = ("blue", "green", "pink", "red", "white")

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_fit_pairs import random_pairs, small_lists, two_classes
-from tree.tree_oracle import TreeOracle
 
 from core import RankBoost, load, save
 from core.metrics import pair_order
+from tests.core.trees.tree_oracle import TreeOracle
 
 
 def loss_of(scores, pairs, weight):

@@ -10,7 +10,7 @@ from test_pairs import histograms, small_tables  # noqa: F401 - a fixture, by it
 
 from core import AdaBoost, AdaBoostMH, AdaBoostMR, AUCBoost, SmoothMarginRank
 from core.boosting.smooth_margin_rank import smooth_step
-from core.scan import two_sided
+from core.coding import two_sided
 
 
 def every_cut(X):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surrogate_oracle import by_runs, hinge, naive, tight
 
+from core.coding import find_pair_violations, find_violations
 from core.metrics import partial_auc
-from core.scan import find_pair_violations, find_violations
 from core.svm.surrogate import Surrogate, Window, window_of
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from treerank_oracle import make_rows, masses, treerank
 
+from core.coding.team import Team
 from core.ranker import ignore
-from core.scan.team import Team
 from core.treerank.coding import code
 from core.treerank.growth import Limits, grow
 from core.treerank.leafrank import LeafRank, Shape

@@ -1,0 +1,298 @@
+"""A sum of trees: how it scores, explains itself and is stored."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import check_array
+from core.boosting.ensemble import Ensemble, join_fields, split_fields
+from core.coding.category_sets import Words
+from core.errors import ArtifactError
+from core.ranker import Arrays, Floats
+from core.table import Categories
+from core.trees import walking
+from core.trees.cuts import NO_SET, Integers, Sets, check_sets, members_of
+from core.trees.questions import Questions, ask
+from core.trees.words import describe_leaves
+from core.trees.workspace import MAX_LEAVES
+
+if TYPE_CHECKING:
+    from .tree_learner import Tree
+
+SPLITS = np.dtype(
+    [
+        ("leaf", np.uint16),
+        ("feature", np.int64),
+        ("threshold", np.float64),
+        ("set", np.int64),
+        ("missing_above", np.bool_),
+        ("speaks_of_missing", np.bool_),
+    ]
+)
+"""One split: x stays in `leaf` if x[feature] > threshold, or is missing and missing_above; else it
+moves to a new leaf. The threshold -inf sets the missing apart from all values. A categorical feature
+has a set instead, which holds the categories that stay: `set` is the place of its first word in the
+sets' array (`cuts`), -1 for a threshold; the threshold is then NaN. A reader hears of the missing only
+where the feature had some at fit (speaks_of_missing)."""
+
+ROUND = np.dtype(
+    [
+        ("alpha", np.float64),
+        ("d_plus", np.float64),
+        ("d_minus", np.float64),
+        ("n_leaves", np.int64),
+    ]
+)
+"""One round: a tree of n_leaves, of whose full step alpha was taken. d_plus and d_minus are NaN."""
+
+# From so many rows and trees on, coding the rows pays.
+MANY_ROWS = 256
+MANY_TREES = 4
+
+# Leaf values beyond this would make sums infinite.
+GREATEST_VALUE = 1e300
+
+
+@dataclass(frozen=True)
+class TreeSum(Ensemble):
+    """constant + Σ_t the value of the leaf in which tree t puts x.
+
+    Of each tree come its splits, in the order of growth: its s-th (from 0) divides one of the
+    leaves 0 to s and makes leaf s + 1. Any such list is a tree, so that a stored one needs no
+    search for loops.
+
+    Attributes
+    ----------
+    rounds : ndarray of shape (n_trees,), `ROUND`
+    splits : ndarray of shape (n_splits,), `SPLITS`
+        Of all trees, one after the other.
+    leaf_value : ndarray of shape (n_splits + n_trees,), float64
+        alpha times the full step.
+    leaf_weight : ndarray of shape (n_splits + n_trees,), float64
+        Sample weight of the training rows in the leaf.
+    constant : float
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    sets : ndarray of shape (n_words,), uint64
+    """
+
+    type: ClassVar[str] = "trees"
+
+    rounds: npt.NDArray[np.void]
+    splits: npt.NDArray[np.void]
+    leaf_value: Floats
+    leaf_weight: Floats
+    constant: float
+    n_categories: Integers
+    sets: Words
+
+    @classmethod
+    def of(
+        cls,
+        trees: Sequence["Tree"],
+        alphas: Sequence[float],
+        constant: float,
+        n_categories: Integers,
+    ) -> "TreeSum":
+        """Sum up trees, each times its alpha."""
+        splits = np.concatenate([np.empty(0, dtype=SPLITS), *(tree.splits for tree in trees)])
+        members = [held for tree in trees for held in tree.members]
+        sets = Sets()
+        splits["set"] = [
+            sets.add(feature, held)
+            for feature, held in zip(splits["feature"].tolist(), members, strict=True)
+        ]
+        rounds = np.empty(len(trees), dtype=ROUND)
+        rounds["alpha"] = alphas
+        rounds["d_plus"] = rounds["d_minus"] = np.nan
+        rounds["n_leaves"] = [len(tree.leaf_value) for tree in trees]
+        values = [alpha * tree.leaf_value for tree, alpha in zip(trees, alphas, strict=True)]
+        return cls(
+            rounds,
+            splits,
+            np.concatenate([np.empty(0), *values]),
+            np.concatenate([np.empty(0), *(tree.leaf_weight for tree in trees)]),
+            constant,
+            n_categories,
+            sets.words,
+        )
+
+    @property
+    def mean(self) -> float:
+        """The sum's weighted mean over the rows that it was fitted on."""
+        return self.constant + float(self._nodes.mean[self._nodes.root].sum())
+
+    @cached_property
+    def _nodes(self) -> walking.Nodes:
+        """The trees as nodes with children, for walking; shared by threads, never written."""
+        return walking.link(
+            self.rounds["n_leaves"],
+            self.splits,
+            self.leaf_value,
+            self.leaf_weight,
+            self.sets,
+            self.n_categories,
+        )
+
+    @cached_property
+    def _questions(self) -> Questions | None:
+        """The trees as questions to many rows at a time; None where codes would not pay."""
+        return ask(
+            self.rounds["n_leaves"], self.splits, self.leaf_value, self.sets, self.n_categories
+        )
+
+    def score(self, X: Floats, intercept: float) -> Floats:
+        """Give intercept + constant + Σ of the trees for each row, unchecked.
+
+        Notes
+        -----
+        O(n_rows · n_trees · depth). A row's score does not depend on the rows beside it: few rows
+        are walked through the trees, many are coded and asked together (`questions`), and the
+        leaves' values are added in the same order.
+        """
+        scores = np.full(len(X), intercept + self.constant)
+        many = len(X) >= MANY_ROWS and len(self.rounds) >= MANY_TREES
+        questions = self._questions if many else None
+        if questions is None:
+            walking.add_scores(X, self._nodes, 0, len(self.rounds), scores)
+        else:
+            questions.add_scores(X, scores)
+        return scores
+
+    def staged(self, X: Floats) -> Iterator[Floats]:
+        """Yield the sum of the first 1, 2, ... trees on each row; each array is new."""
+        scores = np.full(len(X), self.constant)
+        for t in range(len(self.rounds)):
+            scores = scores.copy()
+            walking.add_scores(X, self._nodes, t, t + 1, scores)
+            yield scores
+
+    def contributions(self, X: Floats) -> Floats:
+        """Share each row's sum, less `mean`, out among the features on its paths.
+
+        From a node to its child the mean of the training rows changes; the change goes to the
+        feature that was asked (Saabas 2014). The parts add up, but they depend on the order in
+        which a tree asks, as Shapley values would not.
+        """
+        parts = np.zeros(X.shape)
+        walking.add_parts(X, self._nodes, parts)
+        return parts
+
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
+        """Describe the trees: of each its leaves, a sentence with what it adds, greatest first."""
+        starts = self._starts()
+        return {
+            "trees": [
+                {"leaves": self._sentences(start, stop, t, name, categories)}
+                for t, (start, stop) in enumerate(pairwise(starts))
+            ]
+        }
+
+    def weak_rankers(self) -> list["Tree"]:
+        """Give the trees."""
+        return [
+            self._tree(t, start, stop) for t, (start, stop) in enumerate(pairwise(self._starts()))
+        ]
+
+    def _tree(self, number: int, start: int, stop: int) -> "Tree":
+        from .tree_learner import Tree
+
+        splits, leaves = self.splits[start:stop], slice(start + number, stop + number + 1)
+        return Tree(
+            splits.copy(),
+            [members_of(self.sets, split, self.n_categories) for split in splits],
+            self.leaf_value[leaves],
+            self.leaf_weight[leaves],
+            self.n_categories,
+        )
+
+    def _starts(self) -> list[int]:
+        """Where the splits of each tree start, and those of the last one end."""
+        starts: list[int] = np.cumsum([0, *(self.rounds["n_leaves"] - 1)]).tolist()
+        return starts
+
+    def _sentences(
+        self,
+        start: int,
+        stop: int,
+        tree: int,
+        name: Callable[[int], str],
+        categories: Categories,
+    ) -> list[dict[str, Any]]:
+        values = self.leaf_value[start + tree : stop + tree + 1].tolist()
+        held = describe_leaves(self.splits[start:stop], self.sets, name, categories)
+        leaves = sorted(zip(values, held, strict=True), key=lambda leaf: -leaf[0])
+        return [{"rule": f"{rows} adds {value:.3g}", "adds": value} for value, rows in leaves]
+
+    def arrays(self) -> Arrays:
+        """Give the state as arrays."""
+        rounds, splits = split_fields(self.rounds), split_fields(self.splits)
+        return (
+            rounds
+            | {f"split_{name}": array for name, array in splits.items()}
+            | {
+                "leaf_value": self.leaf_value,
+                "leaf_weight": self.leaf_weight,
+                "constant": np.array([self.constant]),
+                "sets": self.sets,
+            }
+        )
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: Integers
+    ) -> "TreeSum":
+        """Rebuild trees from `arrays()`.
+
+        Raises
+        ------
+        ArtifactError
+            An array is of another type or length, or its values describe no trees.
+        """
+        rounds = join_fields(arrays, ROUND, n_rounds)
+        n_leaves = rounds["n_leaves"]
+        if not ((n_leaves >= 2) & (n_leaves <= MAX_LEAVES)).all():
+            raise ArtifactError(f"n_leaves must be from 2 to {MAX_LEAVES}")
+        n_splits = int(n_leaves.sum()) - n_rounds
+        named = {name: arrays[f"split_{name}"] for name in SPLITS.names or ()}
+        if named["leaf"].dtype == np.uint8:  # of an artifact from when trees had 256 leaves at most
+            named["leaf"] = named["leaf"].astype(np.uint16)
+        splits = join_fields(named, SPLITS, n_splits)
+        for name, length in (("leaf_value", n_splits + n_rounds), ("constant", 1)):
+            check_array(name, arrays[name], np.float64, (length,))
+            if not (np.abs(arrays[name]) <= GREATEST_VALUE).all():
+                raise ArtifactError(f"{name} must be finite")
+        weight = arrays["leaf_weight"]
+        check_array("leaf_weight", weight, np.float64, (n_splits + n_rounds,))
+        if not ((weight >= 0) & (weight <= GREATEST_VALUE)).all():
+            raise ArtifactError("leaf_weight must be finite and not negative")
+        _check_splits(splits, n_leaves - 1, arrays["sets"], n_categories)
+        return cls(
+            rounds,
+            splits,
+            arrays["leaf_value"].copy(),
+            weight.copy(),
+            float(arrays["constant"][0]),
+            n_categories,
+            arrays["sets"].copy(),
+        )
+
+
+def _check_splits(
+    splits: npt.NDArray[np.void], n_splits: Integers, sets: Words, n_categories: Integers
+) -> None:
+    n_features = len(n_categories)
+    starts = np.repeat(np.cumsum(n_splits) - n_splits, n_splits)
+    if (splits["leaf"] > np.arange(len(splits)) - starts).any():
+        raise ArtifactError("split_leaf must name a leaf that is there")
+    if not ((splits["feature"] >= 0) & (splits["feature"] < n_features)).all():
+        raise ArtifactError(f"split_feature must be from 0 to {n_features - 1}")
+    check_sets(splits["feature"], splits["set"], sets, n_categories)
+    is_set = splits["set"] != NO_SET
+    if not np.where(is_set, np.isnan(splits["threshold"]), splits["threshold"] < np.inf).all():
+        raise ArtifactError("split_threshold must be a number below infinity, NaN beside a set")

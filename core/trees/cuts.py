@@ -1,0 +1,101 @@
+"""Where a row stands to a cut, numbers by a threshold, categories by a set; and a model's sets.
+
+A cut names the place of the first word of its set; see `core.coding.category_sets`.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from core.coding.category_sets import WORD_BITS, Bools, Words, count_words, pack, unpack
+from core.errors import ArtifactError
+from core.ranker import Floats
+
+Integers = npt.NDArray[np.int64]
+
+NO_SET = -1  # in place of a first word: the cut is a threshold
+
+
+def is_above(
+    X: Floats, feature: int, threshold: float, missing_above: bool, members: Bools | None
+) -> Bools:
+    """Say which rows are above a cut; all are where the feature is -1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+    feature : int
+    threshold : float
+        A numeric x is above it where x > threshold.
+    missing_above : bool
+    members : ndarray of shape (n_categories,), bool, or None
+        Of a categorical feature the categories above the cut.
+    """
+    if feature < 0:
+        return np.ones(len(X), dtype=np.bool_)
+    x = X[:, feature]
+    if members is None:
+        return np.asarray((x > threshold) | (np.isnan(x) & missing_above))
+    above = np.full(len(x), missing_above)
+    known = (x >= 0.0) & (x < len(members))  # what is no category counts as missing
+    above[known] = members[x[known].astype(np.intp)]
+    return above
+
+
+class Sets:
+    """Sets of categories, one behind the other; equal ones are kept once."""
+
+    def __init__(self) -> None:
+        self._parts: list[Words] = []
+        self._first: dict[tuple[int, bytes], int] = {}
+        self._n_words = 0
+
+    @property
+    def words(self) -> Words:
+        """All words."""
+        return np.concatenate([np.empty(0, dtype=np.uint64), *self._parts])
+
+    def add(self, feature: int, members: Bools | None) -> int:
+        """Keep a set, and give the place of its first word; `NO_SET` for a numeric feature's."""
+        if members is None:
+            return NO_SET
+        words = pack(members)
+        key = feature, words.tobytes()
+        if key not in self._first:
+            self._first[key] = self._n_words
+            self._parts.append(words)
+            self._n_words += len(words)
+        return self._first[key]
+
+
+def members_of(words: Words, cut: np.void, n_categories: Integers) -> Bools | None:
+    """Read the set of a round, which has the fields `feature` and `set`; None without one."""
+    if cut["set"] == NO_SET:
+        return None
+    return unpack(words, cut["set"], n_categories[cut["feature"]])
+
+
+def check_sets(features: Integers, firsts: Integers, words: Words, n_categories: Integers) -> None:
+    """Refuse with ArtifactError sets that are not there, or not those of their features.
+
+    Parameters
+    ----------
+    features, firsts : ndarray of shape (n_cuts,), int64
+        Feature of each cut, from -1 to n_features - 1, and the place of its set.
+    words : ndarray of shape (n_words,), uint64
+    n_categories : ndarray of shape (n_features,), int64
+    """
+    if words.dtype != np.uint64 or words.ndim != 1:
+        raise ArtifactError(f"sets must be a row of uint64, got {words.dtype} of {words.shape}")
+    counts = np.where(features >= 0, n_categories[features], 0)
+    if (firsts[counts == 0] != NO_SET).any():
+        raise ArtifactError(f"set must be {NO_SET} where a feature is numeric")
+    starts, counts = firsts[counts > 0], counts[counts > 0]
+    lengths = count_words(counts)
+    if not ((starts >= 0) & (starts <= len(words) - lengths)).all():
+        raise ArtifactError(f"set must name words from 0 to {len(words) - 1}")
+    places = np.unique(np.stack([starts, starts + lengths]), axis=1)
+    if (places[0, 1:] < places[1, :-1]).any():
+        raise ArtifactError("sets must not overlap")
+    used = (counts - 1) % WORD_BITS  # the highest bit of the last word that stands for a category
+    if (words[starts + lengths - 1] >> used.astype(np.uint64) >> np.uint64(1)).any():
+        raise ArtifactError("sets must have no bit beyond the last category")

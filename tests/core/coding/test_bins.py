@@ -1,0 +1,158 @@
+"""Codes, edges, and that a code above a cut is a value above its threshold."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.coding import MISSING, fit_bins
+from core.coding.edges import fit_edges
+
+
+def bin_column(values, max_bins=255, weight=None):
+    column = np.asarray(values, dtype=np.float64)[:, None]
+    weight = np.ones(len(column)) if weight is None else np.asarray(weight, dtype=np.float64)
+    bins, codes = fit_bins(column, np.arange(len(column)), weight, max_bins)
+    return bins.edges[0], codes[0], bool(bins.has_missing[0])
+
+
+def neighbours(values):
+    """Values with their nearest float64 and float32 neighbours."""
+    values = np.asarray(values, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+        around = [values, single, np.nextafter(values, np.inf), np.nextafter(values, -np.inf)]
+        around += [np.nextafter(single, np.float32(s)) for s in (np.inf, -np.inf)]
+    everything = np.concatenate([np.asarray(a, dtype=np.float64) for a in around])
+    return everything[np.isfinite(everything)]
+
+
+anything = st.floats(allow_nan=True, allow_infinity=False, allow_subnormal=True)
+few = st.sampled_from([0.0, -0.0, 1.0, math.nan, 5e-324, -5e-324, 1e308, -1e308, 0.1, 0.1 + 2**-55])
+
+
+@given(
+    values=st.lists(st.one_of(anything, few), min_size=1, max_size=60), max_bins=st.integers(2, 255)
+)
+@settings(max_examples=300, deadline=None)
+def test_code_above_cut_is_value_above_threshold(values, max_bins):
+    values = np.array(values)
+    column = np.concatenate([values, neighbours(values[~np.isnan(values)])])
+    edges, codes, has_missing = bin_column(column, max_bins)
+    known = ~np.isnan(column)
+    assert has_missing == (not known.all())
+    assert (codes[~known] == MISSING).all()
+    assert len(edges) < max_bins
+    assert (np.diff(edges) > 0).all()
+    for cut, threshold in enumerate(edges):
+        assert ((codes[known] > cut) == (column[known] > threshold)).all()
+    n_distinct = len(np.unique(column[known]))
+    if 0 < n_distinct <= max_bins:
+        assert len(edges) == n_distinct - 1
+        assert set(edges) <= set(column[known])
+    # no bin is empty, and an edge is a value of the data
+    assert set(codes[known]) == (set(range(len(edges) + 1)) if known.any() else set())
+    assert all(edge in column for edge in edges)
+
+
+def test_neighbouring_floats_are_told_apart():
+    # The midpoint of these two rounds onto the right one.
+    left = np.float64(1.0)
+    right = np.nextafter(left, 2.0)
+    edges, codes, _ = bin_column([left, right])
+    assert edges.tolist() == [left]
+    assert codes.tolist() == [0, 1]
+    single_left, single_right = np.float32(0.1), np.nextafter(np.float32(0.1), np.float32(1))
+    edges, codes, _ = bin_column([single_left, single_right])
+    assert np.float32(edges[0]) == single_left
+    assert codes.tolist() == [0, 1]
+
+
+def test_zeros_of_both_signs_are_one_value():
+    edges, codes, _ = bin_column([-0.0, 0.0, 1.0, -1.0])
+    assert codes.tolist() == [1, 1, 2, 0]
+    assert math.copysign(1.0, edges[1]) == 1.0
+
+
+def test_255_values_keep_codes_of_their_own_and_missing_another():
+    edges, codes, has_missing = bin_column([*range(255), np.nan])
+    assert codes.tolist() == [*range(255), MISSING]
+    assert len(edges) == 254
+    assert has_missing
+    edges, codes, _ = bin_column(range(256))
+    assert len(edges) == 254
+    assert codes.max() == 254
+
+
+@pytest.mark.parametrize("values", [[3.0] * 5, [np.nan] * 5, [3.0], [np.nan, 1.0]])
+def test_columns_without_a_cut(values):
+    edges, codes, _ = bin_column(values)
+    assert len(edges) == 0
+    assert set(codes) <= {0, MISSING}
+
+
+def test_quantile_bins_hold_equal_shares():
+    rng = np.random.default_rng(0)
+    _, codes, _ = bin_column(rng.permutation(100_000), max_bins=100)
+    counts = np.bincount(codes)
+    assert len(counts) == 100
+    assert counts.min() >= 999
+    assert counts.max() <= 1001
+
+
+@pytest.mark.parametrize("heavy_first", [True, False])
+def test_weights_of_any_span_give_edges_that_rise(heavy_first):
+    """Beside a weight of 1 one of 1e-290 adds nothing to a sum, and is still a row of its own."""
+    values, weight = np.arange(40.0), np.full(40, 1e-290)
+    weight[:5] = 1.0
+    edges = fit_edges(values if heavy_first else -values, weight, 12)
+    assert len(edges) > 0
+    assert (np.diff(edges) > 0).all()
+
+
+def test_a_heavy_value_costs_one_bin():
+    values = np.concatenate([np.zeros(90_000), np.arange(1, 10_001)])
+    edges, codes, _ = bin_column(values, max_bins=50)
+    assert len(edges) == 49
+    assert np.bincount(codes)[1:].max() <= 10_000 / 49 + 1
+
+
+@given(
+    table=st.lists(
+        st.tuples(st.one_of(st.floats(-9, 9), st.just(math.nan)), st.integers(1, 4)),
+        min_size=1,
+        max_size=80,
+    ),
+    max_bins=st.integers(2, 12),
+)
+@settings(max_examples=200, deadline=None)
+def test_integer_weights_bin_as_repeated_rows(table, max_bins):
+    values, weight = np.array([v for v, _ in table]), np.array([w for _, w in table])
+    weighted, codes, _ = bin_column(values, max_bins, weight)
+    repeated, codes_repeated, _ = bin_column(np.repeat(values, weight), max_bins)
+    assert weighted.tolist() == repeated.tolist()
+    assert np.repeat(codes, weight).tolist() == codes_repeated.tolist()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_layout_rows_and_threads_do_not_matter(order):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30_000, 11))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    rows = rng.permutation(30_000)[:29_000]
+    weight = np.ones(len(rows))
+    expected = [bin_column(X[rows, j]) for j in range(11)]
+    before = numba.get_num_threads()
+    try:
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            bins, codes = fit_bins(np.array(X, order=order), rows, weight, 255)
+            for j, (edges, column, has_missing) in enumerate(expected):
+                assert bins.edges[j].tolist() == edges.tolist()
+                assert codes[j].tolist() == column.tolist()
+                assert bins.has_missing[j] == has_missing
+    finally:
+        numba.set_num_threads(before)

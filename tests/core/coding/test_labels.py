@@ -1,0 +1,37 @@
+"""The peak reader for several labels against every cut tried one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.coding import MISSING, find_label_peak
+
+
+def every_cut(codes, signed, n_bins, has_missing):
+    yield np.abs(signed.sum(axis=0)).sum(), (-1, -1, False)
+    for j, column in enumerate(codes):
+        for cut in range(-1, n_bins[j] - 1):
+            for missing_above in [False, True] if has_missing[j] else [False]:
+                if cut == -1 and missing_above == has_missing[j]:
+                    continue  # all rows above: no cut
+                above = np.where(column == MISSING, missing_above, column > cut)
+                edge = signed[above].sum(axis=0) - signed[~above].sum(axis=0)
+                yield np.abs(edge).sum(), (j, cut, missing_above)
+
+
+@given(seed=st.integers(0, 2**32), n_labels=st.integers(1, 4), n_bins=st.integers(1, 6))
+@settings(max_examples=200, deadline=None)
+def test_best_cut_with_ties_in_the_agreed_order(seed, n_labels, n_bins):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_bins, (3, 12)).astype(np.uint8)
+    has_missing = np.array([True, False, True])
+    codes[(rng.random(codes.shape) < 0.2) & has_missing[:, None]] = MISSING
+    codes[has_missing, 0] = MISSING
+    signed = rng.integers(-3, 4, (12, n_labels)).astype(float)
+    bins = np.full(3, n_bins)
+    options = list(every_cut(codes, signed, bins, has_missing))
+    best = max(edge for edge, _ in options)
+    peak = find_label_peak(codes, signed, bins, has_missing)
+    assert peak.gain == pytest.approx(best)
+    assert peak[:3] == next(cut for edge, cut in options if edge >= best - 1e-9)

@@ -1,0 +1,135 @@
+"""The peak reader against every cut tried one by one."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.coding import MISSING, Criterion, find_peak
+
+SHARE_P = 0.3
+
+
+def gain(p, n, above, criterion):
+    """Each side from its own bins: 1 - P would leave a hair where there is nothing."""
+    above_p, above_n, below_p, below_n = (
+        p[above].sum(),
+        n[above].sum(),
+        p[~above].sum(),
+        n[~above].sum(),
+    )
+    if criterion is Criterion.YOUDEN:
+        return abs(above_p - above_n)
+    if criterion is Criterion.EDGE:
+        edge = SHARE_P * (above_p - below_p) - (1 - SHARE_P) * (above_n - below_n)
+        return abs(edge)
+    return 1 - (math.sqrt(above_p * above_n) + math.sqrt(below_p * below_n)) ** 2
+
+
+def every_cut(histograms, n_bins, has_missing, criterion):
+    for j, (positive, negative) in enumerate(histograms):
+        p, n = positive / positive.sum(), negative / negative.sum()
+        for cut in range(-1, n_bins[j] - 1):
+            for missing_above in [False, True] if has_missing[j] else [False]:
+                if cut == -1 and missing_above == has_missing[j]:
+                    continue  # all rows above: no cut
+                above = np.zeros(256, dtype=bool)
+                above[cut + 1 : n_bins[j]] = True
+                above[MISSING] = missing_above
+                yield gain(p, n, above, criterion), j, cut, missing_above
+
+
+def random_histograms(rng, n_features, n_bins, levels):
+    """Masses that are small integers, so that exact ties are common."""
+    histograms = np.zeros((n_features, 2, 256))
+    has_missing = rng.random(n_features) < 0.5
+    for j in range(n_features):
+        histograms[j, :, : n_bins[j]] = rng.integers(0, levels, (2, n_bins[j]))
+        histograms[j, :, 0] += 1
+        if has_missing[j]:
+            histograms[j, :, MISSING] = rng.integers(0, levels, 2)
+        histograms[j] /= histograms[j].sum(axis=1, keepdims=True)
+    return histograms, has_missing
+
+
+@pytest.mark.parametrize("criterion", list(Criterion))
+@given(seed=st.integers(0, 2**32), levels=st.integers(1, 5), width=st.integers(1, 12))
+@settings(max_examples=200, deadline=None)
+def test_best_cut_with_ties_in_the_agreed_order(criterion, seed, levels, width):
+    rng = np.random.default_rng(seed)
+    n_bins = rng.integers(1, width + 1, 4)
+    histograms, has_missing = random_histograms(rng, 4, n_bins, levels)
+    options = list(every_cut(histograms, n_bins, has_missing, criterion))
+    best = max((option[0] for option in options), default=0.0)
+    peak = find_peak(histograms, n_bins, has_missing, criterion, SHARE_P)
+    if best < 1e-12:
+        assert peak.gain < 1e-12
+        return
+    _, feature, cut, missing_above = next(o for o in options if o[0] >= best - 1e-12)
+    assert (peak.feature, peak.cut) == (feature, cut)
+    assert peak.gain == pytest.approx(best, abs=1e-12)
+    if has_missing[feature]:
+        assert peak.missing_above == missing_above
+
+
+@pytest.mark.parametrize("criterion", list(Criterion))
+def test_full_width(criterion):
+    rng = np.random.default_rng(0)
+    n_bins = np.array([255, 255, 254])
+    histograms = np.zeros((3, 2, 256))
+    histograms[:, :, :255] = rng.random((3, 2, 255))
+    histograms[2, :, 254] = 0
+    histograms[1, :, MISSING] = 5, 1
+    has_missing = np.array([False, True, False])
+    peak = find_peak(histograms, n_bins, has_missing, criterion, SHARE_P)
+    best, feature, cut, missing_above = max(
+        every_cut(histograms, n_bins, has_missing, criterion), key=lambda option: option[0]
+    )
+    assert (peak.feature, peak.cut, peak.missing_above) == (feature, cut, missing_above)
+    assert peak.gain == pytest.approx(best, abs=1e-12)
+
+
+def test_a_perfect_cut_gains_one():
+    histograms = np.zeros((1, 2, 256))
+    histograms[0, 0, 1] = 1.0
+    histograms[0, 1, 0] = 1.0
+    for criterion in Criterion:
+        peak = find_peak(histograms, np.array([2]), np.array([False]), criterion)
+        assert peak[:4] == (0, 0, False, 1.0)
+
+
+def test_no_cut_gains_nothing():
+    histograms = np.zeros((2, 2, 256))
+    histograms[:, :, 0] = 1.0
+    for criterion in Criterion:
+        peak = find_peak(histograms, np.array([1, 1]), np.array([False, True]), criterion)
+        assert peak.feature == -1
+        assert peak.gain == 0.0
+
+
+def test_a_hair_below_zero_is_nothing():
+    # What a running update of a histogram may leave where there is no mass.
+    histograms = np.zeros((1, 2, 256))
+    histograms[0, 0, :3] = 0.5, -1e-17, 0.5
+    histograms[0, 1, :3] = 1.0, 0.0, -1e-18
+    peak = find_peak(histograms, np.array([3]), np.array([False]), Criterion.LOSS)
+    assert peak.cut == 0
+    assert math.isfinite(peak.gain)
+
+
+@pytest.mark.parametrize("criterion", list(Criterion))
+def test_features_equal_but_for_rounding_are_tied(criterion):
+    # The reverse of a feature offers the same cuts, and adds up the same masses in another order.
+    for seed in range(50):
+        forward = np.random.default_rng(seed).random((2, 200))
+        histograms = np.zeros((3, 2, 256))
+        histograms[0, :, :200] = forward[:, ::-1]
+        histograms[1, :, :200] = forward
+        histograms[2, :, :200] = forward[:, ::-1]
+        peak = find_peak(histograms, np.full(3, 200), np.zeros(3, dtype=bool), criterion)
+        mirrored = find_peak(histograms[1:], np.full(2, 200), np.zeros(2, dtype=bool), criterion)
+        assert peak.feature == 0
+        assert mirrored.feature == 0
+        assert peak.cut == 200 - 2 - mirrored.cut

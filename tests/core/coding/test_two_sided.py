@@ -1,0 +1,87 @@
+"""Lemma 4: errors equal on both classes, and a quarter of the ranking's edge at least."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.coding import two_sided, youden_threshold
+from core.metrics import auc
+
+
+def errors_with_a_coin(p_plus, p_minus):
+    """The paper's own words: which side is tossed for, and the expected errors of the classes."""
+    if p_minus <= p_plus:  # below, 1 with probability zeta
+        zeta = (p_plus - p_minus) / (1 + p_plus - p_minus)
+        return p_plus * (1 - zeta), p_minus + (1 - p_minus) * zeta
+    zeta = (p_minus - p_plus) / (1 + p_minus - p_plus)  # above, -1 with probability zeta
+    return p_plus + (1 - p_plus) * zeta, p_minus * (1 - zeta)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_the_expected_value_errs_as_the_coin_does(p_plus, p_minus):
+    above, below, error = two_sided(p_plus, p_minus)
+    assert -1 <= below <= above <= 1
+    assert above == 1 or below == -1
+    error_plus = ((1 - above) * (1 - p_plus) + (1 - below) * p_plus) / 2
+    error_minus = ((1 + above) * p_minus + (1 + below) * (1 - p_minus)) / 2
+    assert (error_plus, error_minus) == pytest.approx((error, error), abs=1e-12)
+    assert errors_with_a_coin(p_plus, p_minus) == pytest.approx((error, error), abs=1e-12)
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(2, 60), levels=st.integers(2, 40))
+@settings(max_examples=300, deadline=None)
+def test_a_quarter_of_the_edge_remains(seed, n, levels):
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < 0.5
+    positive[:2] = True, False
+    scores = rng.integers(0, levels, n) + positive * rng.random()
+    weight = rng.random(n) ** 3 + 1e-3
+    gamma = auc(positive, scores, weight) - 0.5
+    if gamma <= 1e-9:
+        return
+    cut = youden_threshold(scores, positive, weight)
+    above = scores > cut.value
+    assert cut.p_plus == pytest.approx(weight[positive & ~above].sum() / weight[positive].sum())
+    assert cut.p_minus == pytest.approx(weight[~positive & above].sum() / weight[~positive].sum())
+    assert 0.5 - two_sided(cut.p_plus, cut.p_minus).error >= gamma / 4 - 1e-12
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_the_cut_is_the_best_and_of_equals_the_most_even(seed):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(4, 12)
+    positive = rng.random(n) < 0.5
+    positive[:2] = True, False
+    scores = rng.integers(0, 5, n).astype(float)
+    cuts = []
+    for value in np.unique(scores)[:-1]:
+        p_plus = (scores[positive] <= value).mean()
+        p_minus = (scores[~positive] > value).mean()
+        cuts.append((1 - p_plus - p_minus, abs(p_plus - p_minus), value))
+    cut = youden_threshold(scores, positive, np.ones(n))
+    if not cuts:
+        assert cut is None
+        return
+    best = max(youden for youden, *_ in cuts)
+    evenness = min(even for youden, even, _ in cuts if youden >= best - 1e-12)
+    assert 1 - cut.p_plus - cut.p_minus == pytest.approx(best)
+    assert abs(cut.p_plus - cut.p_minus) == pytest.approx(evenness)
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_weights_count_as_rows(seed):
+    """Rows of one weight go another way than others, to the same cut."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(4, 12)
+    positive = rng.random(n) < 0.5
+    positive[:2] = True, False
+    scores, k = rng.integers(0, 5, n).astype(float), rng.integers(1, 4, n)
+    k[0] = 5
+    weighted = youden_threshold(scores, positive, k.astype(float))
+    rows = youden_threshold(np.repeat(scores, k), np.repeat(positive, k), np.ones(k.sum()))
+    assert (weighted is None) == (rows is None)
+    if rows is not None:
+        assert weighted == pytest.approx(rows)

@@ -1,0 +1,313 @@
+"""Trees that cut categorical columns, and codes of 16 bits."""
+
+import itertools
+import json
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import RankBoost, load, save
+from core.boosting import LogitBoost, PAUCBoost
+from core.boosting.tree_sum import SPLITS
+from core.coding.by_row import COLUMNS
+from core.errors import ArtifactError, InvalidParameter
+from core.trees.splits import find_cut
+from core.trees.words import describe_leaves
+from core.trees.workspace import BY_SIDES, Rule
+from core.trees.worth import Objective
+from tests.core.trees.tree_oracle import worth
+
+BOOSTERS = {
+    "closed": lambda **options: RankBoost(weak_ranker="tree", **options),
+    "newton": lambda **options: RankBoost(weak_ranker="tree", leaf="newton", **options),
+    "push": lambda **options: RankBoost(weak_ranker="tree", push=2.0, **options),
+    "logistic": LogitBoost,
+}
+boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
+COLOURS = ["blue", "green", "grey", "pink", "red"]
+
+
+def make_table(n=600, seed=0):
+    """Colours and a number matter, towns do not; some are missing."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(size=n),
+            "colour": rng.choice(COLOURS, n),
+            "town": rng.choice([f"t{k:02}" for k in range(40)], n),
+        }
+    )
+    score = table["age"] + 2.0 * table["colour"].isin(["red", "grey"]) + rng.normal(size=n)
+    table.loc[rng.random(n) < 0.1, "colour"] = None
+    table.loc[rng.random(n) < 0.1, "age"] = np.nan
+    return table, (score > 1.5).to_numpy()
+
+
+def make_histogram(rng, objective, n_codes, n_empty):
+    """One categorical column in lane 3; its last code is the missing one's."""
+    mass = rng.random((2, n_codes))
+    if objective == Objective.GRADIENT:
+        mass[0] -= 0.5 * mass[1]
+    mass[:, rng.permutation(n_codes)[:n_empty]] = 0.0
+    histogram = np.zeros((2, n_codes * COLUMNS))
+    histogram[:, 3::COLUMNS] = mass / n_codes
+    return histogram, mass.T / n_codes
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+@pytest.mark.parametrize("n_empty", [0, 2])
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
+    name = {Objective.PUSH: "closed", Objective.GRADIENT: "gradient"}
+    name = name.get(objective, objective.name.lower())
+    push = 2.5 if objective in (Objective.PUSH, Objective.NEWTON) else 1.0
+    rng = np.random.default_rng(n_empty)
+    column = np.arange(COLUMNS) == 3
+    for least in (0.0, 0.15):
+        histogram, mass = make_histogram(rng, objective, 7, n_empty)
+        if not missing:
+            histogram[:, 6 * COLUMNS :] = mass[6] = 0.0
+
+        def of(codes, mass=mass):
+            p, q = mass[codes].sum(axis=0)
+            return worth(name, p, q, push, 1e-300) if len(codes) else 0.0
+
+        def size(codes, mass=mass):
+            p, q = mass[codes].sum(axis=0)
+            return q if name == "gradient" else p + q
+
+        # a category too light for a leaf goes where the missing go
+        heavy = [k for k in range(6) if size([k]) > 0 and size([k]) >= least]
+        rest = [k for k in range(7) if k not in heavy]
+        gains = [0.0]
+        for taken in itertools.product([False, True], repeat=len(heavy)):
+            sides = [
+                [k for k, t in zip(heavy, taken, strict=True) if t is up] for up in (True, False)
+            ]
+            for above, below in ((sides[0] + rest, sides[1]), (sides[0], sides[1] + rest)):
+                if min(size(above), size(below)) >= max(least, 1e-12):
+                    gains.append(of(above) + of(below) - of(list(range(7))))
+        rule = Rule(int(objective), push, 0.0, least, 0.0, least, 0.0)
+        codes_above = np.full(7, 9, dtype=np.uint8)
+        gain, at, cut, missing_above = find_cut(
+            histogram.reshape(-1), missing, 0, column, column, rule, codes_above
+        )
+        assert gain == pytest.approx(max(gains), abs=1e-12)
+        if gain:
+            assert (at, cut) == (3, BY_SIDES)
+            above, below = np.flatnonzero(codes_above), np.flatnonzero(codes_above == 0)
+            assert of(above) + of(below) - of(list(range(7))) == pytest.approx(gain, abs=1e-12)
+            assert {codes_above[k] for k in rest} == {int(missing_above)}
+            assert codes_above[6] == missing_above
+
+
+def test_two_categories_are_as_good_as_two_numbers():
+    table, y = make_table()
+    two = table[["age"]].assign(side=np.where(table["colour"].isin(["red", "pink"]), "b", "a"))
+    options = {"n_rounds": 10, "weak_ranker": "tree"}
+    as_categories = RankBoost(**options).fit(two, y)
+    as_numbers = RankBoost(**options).fit(two.assign(side=two["side"] == "b"), y)
+    scores = as_numbers.decision_function(two.assign(side=two["side"] == "b"))
+    assert as_categories.decision_function(two) == pytest.approx(scores, abs=1e-12)
+
+
+@boosters
+def test_colours_are_found_and_names_are_not(make):
+    table, y = make_table(1000)
+    table["name"] = [f"n{k}" for k in range(1000)]
+    ranker = make(n_rounds=10, max_bins=1000, category_penalty=1.0, target_encoding=None).fit(
+        table, y
+    )
+    counts = np.bincount(ranker.get_state()[0]["split_feature"], minlength=4)
+    assert counts[3] <= 1  # a category of one row is too light, but where rows come to weigh much
+    assert counts[1] >= 10
+    assert counts[2] < counts[0] / 4  # towns mean nothing; ages do
+    first = ranker.structure()["trees"][0]["leaves"][0]["rule"]
+    assert "colour in {grey, red}" in first
+
+
+@boosters
+def test_an_order_of_categories_that_mean_nothing_has_no_gain(make):
+    found = {1.0: 0, 0.0: 0}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        town = pd.DataFrame({"town": rng.choice([f"t{k:02}" for k in range(40)], 1000)})
+        y = rng.random(1000) < 0.3
+        for penalty in found:
+            ranker = make(n_rounds=1, max_leaves=2, category_penalty=penalty).fit(town, y)
+            found[penalty] += len(ranker.rounds_)
+    assert found[1.0] <= 3  # two standard deviations leave one in forty
+    assert found[0.0] == 20  # an order that is fitted to its rows always gains
+
+
+@boosters
+def test_more_words_than_bins_are_told_apart_where_they_have_rows(make):
+    rng = np.random.default_rng(0)
+    share = np.where(rng.random(500) < 0.5, 0.1, 0.6)
+    word = np.concatenate([np.repeat(np.arange(400), 20), np.arange(400, 500)])
+    table = pd.DataFrame({"word": [f"w{k:03}" for k in word]})
+    fresh = pd.DataFrame({"word": [f"w{k:03}" for k in range(500)]})
+    y = rng.random(len(word)) < share[word]
+    n_told = {}
+    for most in (1000, 300, 255):
+        ranker = make(n_rounds=20, max_categories=most, target_encoding=None).fit(table, y)
+        scores = ranker.decision_function(fresh)
+        assert len({*scores[400:]}) == 1  # of one row each: pooled
+        pooled = scores[:400] == scores[400]
+        n_told[most] = 400 - pooled.sum()
+    assert n_told[1000] > n_told[300] > n_told[255]
+    assert n_told[1000] > 300
+    assert n_told[255] <= 254
+
+
+@boosters
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_categories": 1}, "max_categories must be at least 2, got 1"),
+        ({"max_categories": 65_536}, "max_categories must be at most 65535, got 65536"),
+        ({"max_categories": "all"}, "max_categories must be an integer, got 'all'"),
+        ({"target_encoding": 0}, "target_encoding must be at least 1, got 0"),
+        ({"target_encoding": "all"}, "target_encoding must be an integer or None, got 'all'"),
+        ({"category_penalty": -0.1}, "category_penalty must be at least 0, got -0.1"),
+        ({"category_penalty": 11.0}, "category_penalty must be at most 10, got 11.0"),
+        ({"category_penalty": None}, "category_penalty must be a finite number, got None"),
+    ],
+)
+def test_bad_parameters_of_categories_are_refused_by_name(make, options, message):
+    with pytest.raises(InvalidParameter, match=message):
+        make(**options).fit([[0.0], [1.0]], [0, 1])
+
+
+@boosters
+def test_one_row_scores_as_in_company_and_after_a_round_trip(make):
+    table, y = make_table()
+    ranker = make(n_rounds=8).fit(table, y)
+    scores = ranker.decision_function(table)
+    some = range(0, len(table), 7)
+    few = np.concatenate([ranker.decision_function(table[i : i + 1]) for i in some])
+    assert (few == scores[some]).all()
+    again = load(save(ranker))
+    assert (again.decision_function(table) == scores).all()
+    assert again.structure() == ranker.structure()
+    assert save(again) == save(ranker)
+    assert ranker.offset_ + ranker.contributions(table).sum(axis=1) == pytest.approx(scores)
+    assert list(ranker.staged_decision_function(table))[-1] == pytest.approx(scores, abs=1e-12)
+    new = table[:50].assign(colour="violet")
+    missing = table[:50].assign(colour=pd.Series([None] * 50, dtype=object))
+    assert (ranker.decision_function(new) == ranker.decision_function(missing)).all()
+
+
+@boosters
+def test_weight_k_is_k_rows_of_categories_too(make):
+    table, y = make_table()
+    weight = np.random.default_rng(1).integers(0, 4, len(y))
+    repeats = np.repeat(np.arange(len(y)), weight)
+    weighted = make(n_rounds=10, max_bins=12).fit(table, y, weight)
+    repeated = make(n_rounds=10, max_bins=12).fit(table.iloc[repeats], y[repeats])
+    scores = repeated.decision_function(table)
+    assert weighted.decision_function(table) == pytest.approx(scores, abs=1e-9)
+
+
+@boosters
+@pytest.mark.parametrize("max_bins", [40, 2000])
+def test_one_thread_or_two_same_bits_with_categories_and_wide_codes(make, max_bins):
+    rng = np.random.default_rng(0)
+    table, y = make_table(60_000)
+    table = table.assign(**{f"x{k}": rng.normal(size=len(y)).round(3) for k in range(10)})
+    before = numba.get_num_threads()
+    try:
+        scores = []
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            ranker = make(n_rounds=3, max_bins=max_bins).fit(table, y)
+            scores.append(ranker.decision_function(table))
+    finally:
+        numba.set_num_threads(before)
+    assert (scores[0] == scores[1]).all()
+
+
+def test_bins_of_16_bits_are_exact():
+    rng = np.random.default_rng(0)
+    X = rng.permutation(4000).astype(float)[:, None]
+    y = (X[:, 0] > 1234) ^ (rng.random(4000) < 0.01)
+    options = {"n_rounds": 1, "weak_ranker": "tree", "max_leaves": 2}
+    ranker = RankBoost(**options, max_bins=65_535).fit(X, y)
+    assert ranker.get_state()[0]["split_threshold"].tolist() == [1234.0]
+    assert RankBoost(**options, max_bins=64).fit(X, y).get_state()[0]["split_threshold"] != 1234.0
+
+
+def test_the_finish_for_a_window_takes_categories():
+    table, y = make_table()
+    ranker = PAUCBoost(n_rounds=10, weak_ranker="tree", fpr_max=0.2).fit(table, y)
+    assert (load(save(ranker)).decision_function(table) == ranker.decision_function(table)).all()
+    assert "colour in" in json.dumps(ranker.structure())
+
+
+@boosters
+def test_sets_that_are_none_are_refused(make):
+    table, y = make_table()
+    ranker = make(n_rounds=3).fit(table, y)
+    arrays, meta = ranker.get_state()
+    a_set = int(np.argmax(arrays["split_set"] >= 0))
+    a_threshold = int(np.argmax(arrays["split_set"] < 0))
+    for name, place, value, message in (
+        ("split_set", a_set, -1, "set must name words"),
+        ("split_set", a_set, len(arrays["sets"]), "set must name words"),
+        ("split_set", a_threshold, 0, "set must be -1"),
+        ("split_threshold", a_set, 1.0, "split_threshold"),
+        ("split_threshold", a_threshold, np.nan, "split_threshold"),
+        ("sets", arrays["split_set"][a_set], 2**63, "no bit beyond the last category"),
+    ):
+        broken = arrays[name].copy()
+        broken[place] = value
+        with pytest.raises(ArtifactError, match=message):
+            type(ranker).from_state(ranker.get_params(), arrays | {name: broken}, meta)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The artifact of a few trees with sets."""
+    table, y = make_table(120)
+    return save(RankBoost(n_rounds=6, weak_ranker="tree", max_leaves=5).fit(table, y))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_mutated_sets_give_a_ranker_or_an_artifact_error(small, data):
+    mutated = bytearray(small)
+    for _ in range(data.draw(st.integers(1, 4))):
+        mutated[-data.draw(st.integers(1, len(small)))] = data.draw(st.integers(0, 255))
+    try:
+        ranker = load(bytes(mutated))
+    except ArtifactError:
+        return
+    rows = np.array([[0.0, -1.0, 1e300], [np.nan, 70.0, np.nan]] * 200)
+    with np.errstate(all="ignore"):
+        together = ranker.score_rows(rows)
+        assert np.array_equal(together[:2], ranker.score_rows(rows[:2]), equal_nan=True)
+        ranker._ensemble.contributions(rows)
+        json.dumps(ranker.structure())
+
+
+def test_the_questions_about_a_categorical_feature_become_one():
+    sets = np.array([0b00011, 0b00001, 0b11111], dtype=np.uint64)
+    splits = np.array(
+        [
+            (0, 0, np.nan, 0, True, True),
+            (0, 0, np.nan, 1, False, True),
+            (1, 0, np.nan, 2, False, True),
+        ],
+        dtype=SPLITS,
+    )
+    names = (("blue", "green", "grey", "pink", "red"),)
+    assert describe_leaves(splits, sets, lambda feature: "c", names) == [
+        "c in {blue}",
+        "c in {grey, pink, red}",
+        "c in {green} or missing",
+        "c is missing",
+    ]

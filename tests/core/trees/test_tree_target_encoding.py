@@ -1,0 +1,141 @@
+"""Features of many categories, asked by shares of positives and by numbers of rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import RankBoost, load, save
+from core.boosting import LogitBoost
+from core.metrics import auc
+from core.trees.target_encoding import N_FOLDS, PRIOR_ROWS, _draw_folds, encode
+
+BOOSTERS = {
+    "ranking": lambda **options: RankBoost(weak_ranker="tree", **options),
+    "logistic": LogitBoost,
+}
+boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
+
+
+def draw_names(n=4000, n_names=800, seed=0):
+    """A name tells something by its own level and by how common it is; some are missing."""
+    rng = np.random.default_rng(seed)
+    share = rng.dirichlet(np.full(n_names, 0.5))
+    level = rng.normal(size=n_names) - 0.5 * np.log(share * n_names + 0.1)
+    name = rng.choice(n_names, n, p=share)
+    x = rng.normal(size=n)
+    y = rng.random(n) < 1 / (1 + np.exp(2.0 - level[name] - x))
+    table = pd.DataFrame({"x": x, "name": [f"n{k:03}" for k in name]})
+    table.loc[rng.random(n) < 0.05, "name"] = None
+    return table, y
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_numbers_of_rows_are_those_of_a_plain_loop(seed):
+    rng = np.random.default_rng(seed)
+    n, n_names = int(rng.integers(2, 40)), 6
+    X = np.column_stack([rng.normal(size=n), rng.integers(0, n_names, n)])
+    X[rng.random(n) < 0.2, 1] = np.nan
+    positive, weight = rng.random(n) < 0.4, rng.integers(1, 4, n).astype(float)
+    encoded = encode(X, positive, weight, np.array([0, n_names]), 5, seed)
+    assert encoded.feature.tolist() == [0, 1, 1]
+    assert encoded.n_categories.tolist() == [0, 0, 0]
+    assert np.array_equal(encoded.X[:, 0], X[:, 0])
+    mean = weight[positive].sum() / weight.sum()
+
+    def share(rows):
+        return (weight[rows & positive].sum() + PRIOR_ROWS * mean) / (
+            weight[rows].sum() + PRIOR_ROWS
+        )
+
+    fold = _draw_folds(positive, seed)
+    for i in range(n):
+        if np.isnan(X[i, 1]):
+            assert np.isnan(encoded.X[i, 1:]).all()
+            continue
+        alike = X[:, 1] == X[i, 1]
+        assert encoded.X[i, 1] == pytest.approx(share(alike & (fold != fold[i])))
+        assert encoded.X[i, 2] == pytest.approx(weight[alike].sum())
+    for k in range(n_names):
+        alike = X[:, 1] == k
+        if alike.any():
+            assert encoded.numbers[1][k] == pytest.approx(share(alike))
+            assert encoded.numbers[2][k] == pytest.approx(weight[alike].sum())
+        else:
+            assert np.isnan([encoded.numbers[1][k], encoded.numbers[2][k]]).all()
+    assert encoded.numbers[1][-1] == pytest.approx(mean)
+    assert encoded.numbers[2][-1] == 0.0
+    small = encode(X, positive, weight / 1e6, np.array([0, n_names]), 5, seed)
+    least = encode(X, positive, weight / weight.mean(), np.array([0, n_names]), 5, seed)
+    np.testing.assert_allclose(small.X, least.X)
+
+
+def test_each_class_is_spread_over_the_folds():
+    positive = np.arange(103) < 13
+    fold = _draw_folds(positive, 7)
+    for rows in (positive, ~positive):
+        counts = np.bincount(fold[rows], minlength=N_FOLDS)
+        assert counts.max() - counts.min() <= 1
+
+
+@boosters
+def test_names_rank_new_rows_better_by_their_numbers_than_by_sets(make):
+    table, y = draw_names(n=8000, n_names=2000)
+    train, test = slice(0, 5000), slice(5000, None)
+    found = {}
+    for more_than in (255, None):
+        ranker = make(n_rounds=60, learning_rate=0.1, max_leaves=8, target_encoding=more_than)
+        ranker.fit(table[train], y[train])
+        found[more_than] = auc(y[test], ranker.decision_function(table[test]))
+    assert found[255] > found[None] + 0.01
+
+
+@boosters
+def test_few_categories_are_asked_by_sets_as_before(make):
+    table, y = draw_names(n_names=100)
+    by_sets = make(n_rounds=10, target_encoding=None).fit(table, y)
+    default = make(n_rounds=10).fit(table, y)
+    assert np.array_equal(by_sets.decision_function(table), default.decision_function(table))
+
+
+@boosters
+def test_an_identifier_is_never_asked(make):
+    table, y = draw_names()
+    table["id"] = [f"r{k:04}" for k in range(len(table))]
+    ranker = make(n_rounds=20).fit(table[["x", "id"]], y)
+    assert set(ranker.get_state()[0]["split_feature"].tolist()) == {0}
+
+
+@boosters
+def test_an_unknown_name_is_ranked_as_a_missing_one_where_some_were_missing(make):
+    table, y = draw_names()
+    ranker = make(n_rounds=20).fit(table, y)
+    rows = pd.DataFrame({"x": 0.3, "name": pd.Series(["never seen", None], dtype=object)})
+    known, unknown = ranker.decision_function(rows)
+    assert known == unknown
+
+
+@boosters
+def test_an_unknown_name_counts_as_rare_where_none_was_missing(make):
+    rng = np.random.default_rng(0)
+    # 300 names of one row each, seldom positive; 10 of 300 rows each, often so
+    names = [f"a{k:03}" for k in range(300)] + [f"b{k % 10}" for k in range(3000)]
+    y = rng.random(3300) < np.where(np.arange(3300) < 300, 0.05, 0.6)
+    table = pd.DataFrame({"name": names})
+    ranker = make(n_rounds=1, max_leaves=2).fit(table, y)
+    rows = pd.DataFrame({"name": ["never seen", "a000", "b0"]})
+    unknown, rare, common = ranker.decision_function(rows)
+    assert unknown == rare < common
+
+
+@boosters
+def test_a_ranker_with_encoded_names_is_stored_whole(make):
+    table, y = draw_names()
+    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    ranker = make(n_rounds=15, subsample=0.7).fit(table, y, sample_weight=weight)
+    again = load(save(ranker))
+    assert np.array_equal(again.decision_function(table), ranker.decision_function(table))
+    parts = ranker.contributions(table).sum(axis=1) + ranker.offset_
+    assert parts == pytest.approx(ranker.decision_function(table))

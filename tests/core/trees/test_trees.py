@@ -1,0 +1,233 @@
+"""Trees against trees by the book, over explicit rows and pairs."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from long_form import LONG_FORM
+from scipy.optimize import minimize
+
+from core import RankBoost
+from core.boosting import LogitBoost
+from tests.core.trees.tree_oracle import TreeOracle, groups, pair_loss
+
+
+def make_rows(seed, n=60, d=3, missing=True, ties=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    if ties:
+        X = np.round(2 * X)
+    positive = X[:, 0] * X[:, 1] + rng.normal(size=n) > 0.3
+    positive[:2] = (True, False)
+    if missing:
+        X[rng.random(X.shape) < 0.15] = np.nan
+    return X, positive, rng.uniform(0.5, 2.0, n)
+
+
+def normalised(positive, weight):
+    """Masses (p, q) of each row, each class summing to 1, and the mean mass of a row."""
+    mass = np.stack([weight * positive, weight * ~positive], axis=1)
+    mass /= mass.sum(axis=0)
+    squares = (mass**2 / weight[:, None]).sum(axis=0)
+    return mass, 0.5 * squares.sum()
+
+
+def leaves_of(ranker, X):
+    """The rows of each leaf of the first tree, by the scores that it gives."""
+    scores = ranker.decision_function(X)
+    return groups([np.flatnonzero(scores == score) for score in np.unique(scores)])
+
+
+SHAPES = [
+    {"max_depth": 1, "max_leaves": None},
+    {"max_depth": 3, "max_leaves": None},
+    {"max_depth": 12, "max_leaves": 5},
+    {"max_depth": 2, "max_leaves": 4},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("leaf", ["closed", "newton"])
+@pytest.mark.parametrize("push", [1.0, 3.0])
+@pytest.mark.parametrize(("missing", "ties"), list(itertools.product([False, True], repeat=2)))
+def test_a_tree_divides_rows_as_brute_force_does(shape, leaf, push, missing, ties):
+    for seed in range(40 if LONG_FORM else 2):
+        X, positive, weight = make_rows(seed, missing=missing, ties=ties)
+        ranker = RankBoost(
+            n_rounds=1,
+            weak_ranker="tree",
+            leaf=leaf,
+            push=push,
+            smoothing=0.7,
+            min_samples_leaf=2.0,
+            **shape,
+        ).fit(X, positive, weight)
+        mass, unit = normalised(positive, weight)
+        oracle = TreeOracle(X, mass, leaf, push, 0.7 * unit, 2.0 * unit)
+        assert leaves_of(ranker, X) == groups(oracle.grow(**shape))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_logistic_tree_divides_rows_as_brute_force_does(shape, missing):
+    for seed in range(4):
+        X, positive, weight = make_rows(seed, missing=missing)
+        ranker = LogitBoost(n_rounds=1, smoothing=0.7, min_samples_leaf=2.0, **shape)
+        ranker.fit(X, positive, weight)
+        share = weight[positive].sum() / weight.sum()
+        bend = share * (1 - share)
+        mass = weight[:, None] * np.stack([positive - share, np.full(len(X), bend)], axis=1)
+        oracle = TreeOracle(X, mass, "gradient", 1.0, 0.7 * bend, 2.0 * bend)
+        leaves = oracle.grow(**shape)
+        assert leaves_of(ranker, X) == groups(leaves)
+        scores = ranker.decision_function(X)
+        for rows in leaves:
+            gradient, curvature = mass[rows].sum(axis=0)
+            step = 0.1 * gradient / (curvature + 0.7 * bend)
+            assert scores[rows] == pytest.approx(ranker.intercept_ + step)
+
+
+@pytest.mark.parametrize("push", [1.0, 2.0])
+def test_closed_leaves_minimise_the_loss_over_all_pairs(push):
+    X, positive, weight = make_rows(1, n=150)
+    ranker = RankBoost(
+        n_rounds=1,
+        weak_ranker="tree",
+        learning_rate=1.0,
+        smoothing=0.0,
+        max_leaves=4,
+        min_samples_leaf=25.0,
+        push=push,
+    ).fit(X, positive, weight)
+    scores = ranker.decision_function(X)
+    values, leaf = np.unique(scores, return_inverse=True)
+    assert len(values) == 4
+
+    def log_loss(steps):
+        return np.log(pair_loss(steps[leaf], positive, weight, push))
+
+    best = minimize(log_loss, np.zeros(4), tol=1e-10)
+    # scores matter up to a constant
+    assert values - values[0] == pytest.approx(best.x - best.x[0], abs=1e-4)
+    assert log_loss(values) <= best.fun + 1e-12
+
+
+def test_the_first_loss_is_the_leaves_closed_form():
+    X, positive, weight = make_rows(2)
+    ranker = RankBoost(n_rounds=1, weak_ranker="tree", learning_rate=1.0, smoothing=0.0)
+    ranker.fit(X, positive, weight)
+    mass, _ = normalised(positive, weight)
+    p, q = np.array([mass[list(rows)].sum(axis=0) for rows in leaves_of(ranker, X)]).T
+    start = weight[positive].sum() * weight[~positive].sum()
+    assert ranker.loss_[0] == pytest.approx(start * np.sqrt(p * q).sum() ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("push", [1.0, 2.5])
+@pytest.mark.parametrize("leaf", ["closed", "newton"])
+@pytest.mark.parametrize("subsample", [1.0, 0.5])
+def test_the_loss_is_the_sum_over_pairs_after_each_round(push, leaf, subsample):
+    X, positive, weight = make_rows(3)
+    ranker = RankBoost(
+        n_rounds=12,
+        weak_ranker="tree",
+        leaf=leaf,
+        push=push,
+        learning_rate=0.5,
+        subsample=subsample,
+        max_features=0.7,
+    ).fit(X, positive, weight)
+    stages = list(ranker.staged_decision_function(X))
+    assert len(stages) == len(ranker.loss_) == 12
+    for loss, scores in zip(ranker.loss_, stages, strict=True):
+        assert loss == pytest.approx(pair_loss(scores, positive, weight, push), rel=1e-9)
+    assert stages[-1] == pytest.approx(ranker.decision_function(X), abs=1e-12)
+
+
+@pytest.mark.parametrize("subsample", [1.0, 0.5])
+def test_the_logistic_loss_is_the_sum_over_rows_after_each_round(subsample):
+    X, positive, weight = make_rows(4)
+    ranker = LogitBoost(n_rounds=12, subsample=subsample, learning_rate=0.5)
+    ranker.fit(X, positive, weight)
+    for loss, scores in zip(ranker.loss_, ranker.staged_decision_function(X), strict=True):
+        margin = np.where(positive, scores, -scores)
+        assert loss == pytest.approx((weight * np.log1p(np.exp(-margin))).sum(), rel=1e-9)
+
+
+def test_a_push_shares_the_classes_at_its_intercept():
+    X, positive, weight = make_rows(5)
+    ranker = RankBoost(n_rounds=5, weak_ranker="tree", push=3.0).fit(X, positive, weight)
+    scores = ranker.decision_function(X)
+    plus = (weight * np.exp(-scores))[positive].sum()
+    minus = (weight * np.exp(3.0 * scores))[~positive].sum()
+    assert plus == pytest.approx(minus)
+
+
+columns = st.sampled_from([[0.0], [0.0, 1.0], [0.0, 1.0, 2.0, np.nan], [np.nan]])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_ties_constants_and_empty_columns(data):
+    n = data.draw(st.integers(2, 12))
+    n_columns = data.draw(st.integers(1, 3))
+    X = np.array(
+        [
+            data.draw(st.lists(st.sampled_from(data.draw(columns)), min_size=n, max_size=n))
+            for _ in range(n_columns)
+        ]
+    ).T
+    positive = np.array(
+        [True, False, *data.draw(st.lists(st.booleans(), min_size=n - 2, max_size=n - 2))]
+    )
+    weight = np.array(data.draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=n, max_size=n)))
+    algorithm = data.draw(st.sampled_from([RankBoost, LogitBoost]))
+    ranker = algorithm(
+        n_rounds=5, weak_ranker="tree", min_samples_leaf=data.draw(st.sampled_from([0.0, 1.0]))
+    ).fit(X, positive, weight)
+    scores = ranker.decision_function(X)
+    assert np.isfinite(scores).all()
+    assert (np.diff(ranker.loss_) <= 1e-9 * ranker.loss_[:-1]).all()
+    same = (X[:, None] == X[None]) | (np.isnan(X[:, None]) & np.isnan(X[None]))
+    alike = same.all(axis=2)
+    assert (scores[:, None] == scores[None])[alike].all()
+    if alike.all():
+        assert len(ranker.rounds_) == 0
+        assert ranker.stop_reason_ == "no_edge"
+
+
+def test_a_planted_cut_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 40))  # two blocks of columns
+    positive = (X[:, 37] > 0.25) & (X[:, 3] <= 0.5) ^ (rng.random(4000) < 0.02)
+    ranker = RankBoost(n_rounds=1, weak_ranker="tree", max_leaves=3, max_bins=255)
+    ranker.fit(X, positive)
+    leaves = ranker.structure()["trees"][0]["leaves"]
+    assert len(leaves) == 3
+    assert {word for leaf in leaves for word in leaf["rule"].split() if word[0] == "x"} == {
+        "x3",
+        "x37",
+    }
+    splits = ranker.get_state()[0]
+    found = dict(zip(splits["split_feature"], splits["split_threshold"], strict=True))
+    assert found == pytest.approx({37: 0.25, 3: 0.5}, abs=0.05)
+
+
+def test_the_missing_go_where_they_belong():
+    x = np.array([0.0, 1.0, 2.0, 3.0, np.nan, np.nan] * 5)
+    high = np.isnan(x) | (x > 1)
+    for positive in (high, ~high, np.isnan(x), ~np.isnan(x)):
+        ranker = RankBoost(n_rounds=1, weak_ranker="tree", min_samples_leaf=0.0)
+        scores = ranker.fit(x[:, None], positive).decision_function(x[:, None])
+        assert scores[positive].min() > scores[~positive].max()
+        assert ranker.rounds_["n_leaves"].tolist() == [2]
+
+
+def test_a_missing_value_that_fit_never_saw_follows_the_greater_mass():
+    x = np.arange(10.0)
+    ranker = RankBoost(n_rounds=1, weak_ranker="tree", min_samples_leaf=0.0)
+    low, high, unknown = ranker.fit(x[:, None], x > 6).decision_function([[0.0], [9.0], [np.nan]])
+    # masses of 1 above and 1 below: below by the rule for ties
+    assert low < high
+    assert unknown == low
