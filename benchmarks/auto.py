@@ -107,8 +107,10 @@ class Run:
 # Tables and splits
 
 
-def read_table(folder: Path, name: str) -> tuple[pa.Table, npt.NDArray[np.int8]]:
-    """The features as they are, and the label as 0 and 1; at most `MOST_ROWS` rows."""
+def read_table(
+    folder: Path, name: str, most_rows: int | None = MOST_ROWS
+) -> tuple[pa.Table, npt.NDArray[np.int8]]:
+    """The features as they are, and the label as 0 and 1; at most so many rows."""
     path, notes = folder / f"{name}.parquet", folder / f"{name}.json"
     about = json.loads(notes.read_text()) if notes.is_file() else {}
     table = pq.read_table(path)
@@ -129,12 +131,12 @@ def read_table(folder: Path, name: str) -> tuple[pa.Table, npt.NDArray[np.int8]]
     if missing := sorted(set(dropped) - set(table.column_names)):
         raise Refused(f"{name}: `drop` must name columns of the table, got {missing}")
     features = table.drop_columns(dropped)
-    if len(y) > MOST_ROWS:
+    if most_rows is not None and len(y) > most_rows:
         rng = np.random.Generator(np.random.Philox(0))
         kept = []
         for value in (0, 1):
             rows = np.flatnonzero(y == value)
-            kept.append(rng.permutation(rows)[: round(len(rows) * MOST_ROWS / len(y))])
+            kept.append(rng.permutation(rows)[: round(len(rows) * most_rows / len(y))])
         rows = np.sort(np.concatenate(kept))
         features, y = features.take(rows), y[rows]
     return features, y

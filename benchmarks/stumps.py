@@ -23,8 +23,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.metrics import auc
-
 Floats = npt.NDArray[np.float64]
 N_ROUNDS = 100
 MAX_BINS = 255
@@ -143,6 +141,8 @@ LIBRARIES: dict[str, Callable[..., Times]] = {
 
 def measure(library: str, folder: Path, threads: int) -> dict[str, float]:
     """Fit once, in this process."""
+    from core.metrics import auc
+
     X, y, X_test, y_test = (
         np.load(folder / f"{name}.npy") for name in ("X", "y", "X_test", "y_test")
     )

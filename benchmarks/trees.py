@@ -11,8 +11,13 @@ library and LightGBM; the same threads for all. `--data` names shapes of tables,
   defaults, and with the best of five settings: the peers' by the AUC of a fifth of the training
   rows, ours as the service's grid search finds it on a quarter of them. Times are of the last fit.
 
+- real: the tables of a folder (`--tables DIR`, as `benchmarks.auto` reads them) of at least 10,000 rows, with their
+  words and gaps. 200 rounds at rate .1 with trees of 31 and of 255 leaves; LogitBoost and RankBoost beside LightGBM
+  and XGBoost, categories given to all as such. A fifth of the rows is held out for the AUC.
+
 Each fit runs in a process of its own; the libraries take turns, and medians are shown. Binning and
-boosting are timed together: the time from the matrix to the ranker, ours with all its checks.
+boosting are timed together: the time from the matrix to the ranker, ours with all its checks. The peers run in
+this environment (`pip install .[bench]`), or by another interpreter (`--peers-python`).
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -33,7 +39,6 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.stumps import make_data, peak_memory
-from core.metrics import auc, partial_auc
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -102,11 +107,17 @@ class Stopwatch:
 Settings = dict[str, Any]
 
 
-def fit_rankwright(data: Data, threads: int, settings: Settings) -> Fit:
-    """Fit this library's RankBoost on trees."""
+def fit_rankwright(
+    data: Data,
+    threads: int,
+    settings: Settings,
+    algorithm: str = "RankBoost",
+    rounds: int = N_ROUNDS,
+) -> Fit:
+    """Fit this library's RankBoost, or LogitBoost, on trees."""
     import numba
 
-    from core import RankBoost
+    import core
     from core.table import CodedTable
 
     numba.set_num_threads(threads)
@@ -118,13 +129,14 @@ def fit_rankwright(data: Data, threads: int, settings: Settings) -> Fit:
     def table(X: Floats) -> Floats | CodedTable:
         return CodedTable(X, names, categories) if data.n_categories.any() else X
 
-    def make(n_rounds: int) -> RankBoost:
-        return RankBoost(n_rounds=n_rounds, weak_ranker="tree", max_bins=MAX_BINS, **settings)
+    def make(n_rounds: int) -> core.RankBoost | core.LogitBoost:
+        booster: type[core.RankBoost | core.LogitBoost] = getattr(core, algorithm)
+        return booster(n_rounds=n_rounds, weak_ranker="tree", max_bins=MAX_BINS, **settings)
 
     make(2).fit(table(data.X[:40_000]), data.y[:40_000])  # loads the kernels
     before = peak_memory()
     start = Stopwatch()
-    ranker = make(N_ROUNDS).fit(table(data.X), data.y)
+    ranker = make(rounds).fit(table(data.X), data.y)
     seconds = start.read()
     return Fit(*seconds, peak_memory() - before, ranker.decision_function(table(data.X_test)))
 
@@ -167,7 +179,9 @@ LIGHTGBM_TUNED: list[Settings] = [
 RANKWRIGHT_TUNED: Settings = {"min_samples_leaf": [5.0, 10.0, 20.0, 50.0, 100.0]}
 
 
-def fit_xgboost(data: Data, threads: int, settings: Settings | None = None) -> Fit:
+def fit_xgboost(
+    data: Data, threads: int, settings: Settings | None = None, rounds: int = N_ROUNDS
+) -> Fit:
     """Fit XGBoost's histogram method."""
     import xgboost
 
@@ -177,13 +191,15 @@ def fit_xgboost(data: Data, threads: int, settings: Settings | None = None) -> F
     before = peak_memory()
     start = Stopwatch()
     table = xgboost.QuantileDMatrix(data.X, data.y, max_bin=MAX_BINS, **options)
-    booster = xgboost.train(parameters, table, N_ROUNDS)
+    booster = xgboost.train(parameters, table, rounds)
     seconds = start.read()
     memory = peak_memory() - before
     return Fit(*seconds, memory, booster.predict(xgboost.DMatrix(data.X_test, **options)))
 
 
-def fit_lightgbm(data: Data, threads: int, settings: Settings | None = None) -> Fit:
+def fit_lightgbm(
+    data: Data, threads: int, settings: Settings | None = None, rounds: int = N_ROUNDS
+) -> Fit:
     """Fit LightGBM with 31 leaves."""
     import lightgbm
 
@@ -196,7 +212,7 @@ def fit_lightgbm(data: Data, threads: int, settings: Settings | None = None) -> 
         params=parameters,
         categorical_feature=np.flatnonzero(data.n_categories).tolist(),
     ).construct()
-    booster = lightgbm.train(parameters, table, N_ROUNDS)
+    booster = lightgbm.train(parameters, table, rounds)
     seconds = start.read()
     return Fit(*seconds, peak_memory() - before, np.asarray(booster.predict(data.X_test)))
 
@@ -205,9 +221,13 @@ def fit_tuned(
     fit: Callable[[Data, int, Settings], Fit], choices: list[Settings], data: Data, threads: int
 ) -> Fit:
     """Fit with the settings that rank a fifth of the training rows best, learnt from the others."""
+    from sklearn.metrics import roc_auc_score
+
     held = np.random.default_rng(0).random(len(data.y)) < 0.2
     inner = Data(data.X[~held], data.y[~held], data.X[held], data.y[held], data.n_categories)
-    aucs = [auc(inner.y_test, fit(inner, threads, settings).scores) for settings in choices]
+    aucs = [
+        roc_auc_score(inner.y_test, fit(inner, threads, settings).scores) for settings in choices
+    ]
     return fit(data, threads, choices[int(np.argmax(aucs))])
 
 
@@ -246,6 +266,34 @@ RARE: dict[str, Callable[[Data, int], Fit]] = {
 }
 
 
+REAL_ROUNDS = 200
+REAL_RATE = 0.1
+LEAST_ROWS = 10_000
+REAL_LEAVES = (31, 255)
+OURS = {"logistic": "LogitBoost", "ranking": "RankBoost"}
+REAL_PEERS = ("lightgbm", "xgboost")
+
+
+def fit_real(library: str, leaves: int, data: Data, threads: int) -> Fit:
+    """Fit trees of so many leaves, not bounded in depth, with one of the losses of this library or by a peer."""
+    if library == "lightgbm":
+        settings: Settings = {"num_leaves": leaves, "learning_rate": REAL_RATE}
+        return fit_lightgbm(data, threads, settings, REAL_ROUNDS)
+    if library == "xgboost":
+        settings = {"max_leaves": leaves, "max_depth": 0, "grow_policy": "lossguide"}
+        settings |= {"learning_rate": REAL_RATE}
+        return fit_xgboost(data, threads, settings, REAL_ROUNDS)
+    settings = {"max_leaves": leaves, "max_depth": 60, "learning_rate": REAL_RATE}
+    return fit_rankwright(data, threads, settings, OURS[library], REAL_ROUNDS)
+
+
+REAL: dict[str, Callable[[Data, int], Fit]] = {
+    f"{library}, {leaves} leaves": partial(fit_real, library, leaves)
+    for leaves in REAL_LEAVES
+    for library in (*OURS, *REAL_PEERS)
+}
+
+
 def draw(shape: Shape, n_rows: int, seed: int) -> tuple[Floats, Labels]:
     """Draw a table; values go missing at random, positives become rare by thinning.
 
@@ -267,31 +315,33 @@ def draw(shape: Shape, n_rows: int, seed: int) -> tuple[Floats, Labels]:
     return X, y
 
 
-def measure(name: str, folder: Path, threads: int) -> dict[str, float]:
-    """Fit once, in this process."""
+def measure(name: str, folder: Path, threads: int, scores: Path) -> dict[str, float]:
+    """Fit once, in this process, and write the scores of the test rows to a file."""
     data = Data(*(np.load(folder / f"{part}.npy") for part in Data._fields))
-    fit = (FITS | RARE)[name](data, threads)
-    return {
-        "seconds": fit.seconds,
-        "cpu_seconds": fit.cpu_seconds,
-        "memory": fit.memory,
-        "auc": auc(data.y_test, fit.scores),
-        "pauc": partial_auc(data.y_test, fit.scores, fpr_max=0.05),
-    }
+    fit = (FITS | RARE | REAL)[name](data, threads)
+    np.save(scores, fit.scores)
+    return {"seconds": fit.seconds, "cpu_seconds": fit.cpu_seconds, "memory": fit.memory}
 
 
-def measure_apart(name: str, folder: Path, threads: int) -> dict[str, float]:
+def measure_apart(name: str, folder: Path, threads: int, peers_python: str) -> dict[str, float]:
     """Fit once, in a process of its own."""
+    from core.metrics import auc, partial_auc
+
     environment = os.environ | {
         "NUMBA_NUM_THREADS": str(threads),
         "OMP_NUM_THREADS": str(threads),
         "NUMBA_THREADING_LAYER": "workqueue",
     }
-    command = [sys.executable, "-m", "benchmarks.trees", "--child", name, str(folder)]
-    command += ["--threads", str(threads)]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    is_peer = name.startswith(REAL_PEERS)
+    scores = folder / "scores.npy"
+    command = [peers_python if is_peer else sys.executable, "-m", "benchmarks.trees"]
+    command += ["--child", name, str(folder), str(scores), "--threads", str(threads)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"{name} failed:\n{result.stderr}")
     figures: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
-    return figures
+    y, given = np.load(folder / "y_test.npy"), np.load(scores).astype(np.float64)
+    return figures | {"auc": auc(y, given), "pauc": partial_auc(y, given, fpr_max=0.05)}
 
 
 def print_table(runs: dict[tuple[str, int], list[dict[str, float]]]) -> None:
@@ -319,25 +369,36 @@ def print_table(runs: dict[tuple[str, int], list[dict[str, float]]]) -> None:
         )
 
 
-def race(shape: Shape, threads: list[int], repeats: int) -> None:
+def save(folder: Path, data: Data) -> None:
+    """Write a table for the processes that fit."""
+    for part, array in zip(Data._fields, data, strict=True):
+        np.save(folder / f"{part}.npy", array)
+
+
+Runs = dict[tuple[str, int], list[dict[str, float]]]
+
+
+def take_turns(
+    names: list[str], folder: Path, threads: list[int], repeats: int, peers_python: str
+) -> Runs:
+    """Fit by turns on the table of a folder."""
+    runs: Runs = {(name, n_threads): [] for n_threads in threads for name in names}
+    for _ in range(repeats):
+        for (name, n_threads), figures in runs.items():
+            figures.append(measure_apart(name, folder, n_threads, peers_python))
+    return runs
+
+
+def race(shape: Shape, threads: list[int], repeats: int, peers_python: str) -> None:
     """Draw a table, let the fits take turns, print medians."""
     names = [*FITS, *(RARE if shape.positive < 0.1 else ())]
     with tempfile.TemporaryDirectory() as path:
-        folder = Path(path)
-        for suffix, n_rows, seed in (("", shape.rows, 0), ("_test", shape.rows // 5, 1)):
-            X, y = draw(shape, n_rows, seed)
-            np.save(folder / f"X{suffix}.npy", X)
-            np.save(folder / f"y{suffix}.npy", y)
         n_categories = np.zeros(shape.features, dtype=np.int64)
         n_categories[shape.features - len(shape.categories) :] = shape.categories
-        np.save(folder / "n_categories.npy", n_categories)
-        del X, y
-        runs: dict[tuple[str, int], list[dict[str, float]]] = {
-            (name, n_threads): [] for n_threads in threads for name in names
-        }
-        for _ in range(repeats):
-            for (name, n_threads), figures in runs.items():
-                figures.append(measure_apart(name, folder, n_threads))
+        train, test = draw(shape, shape.rows, 0), draw(shape, shape.rows // 5, 1)
+        save(Path(path), Data(*train, *test, n_categories))
+        del train, test
+        runs = take_turns(names, Path(path), threads, repeats, peers_python)
     print(
         f"\n{N_ROUNDS} rounds on {shape.rows:,} × {shape.features}, {shape.positive:.2%} positive, "
         f"{shape.missing:.0%} missing, {len(shape.categories)} columns categorical, {MAX_BINS} bins, "
@@ -348,20 +409,108 @@ def race(shape: Shape, threads: list[int], repeats: int) -> None:
     print_table(runs)
 
 
+def read_real(folder: Path, name: str) -> Data:
+    """Read a table of a folder; every fifth row of a shuffle is for testing.
+
+    Columns of more words than a table may have are left out.
+    """
+    import pyarrow as pa
+
+    from benchmarks.auto import read_table
+    from core.table import MAX_CATEGORIES, to_matrix
+
+    features, y = read_table(folder, name, most_rows=None)
+    features = features.select(
+        [
+            column
+            for column, field in zip(features.column_names, features.schema, strict=True)
+            if not pa.types.is_string(field.type)
+            or len(features[column].unique()) <= MAX_CATEGORIES
+        ]
+    )
+    X, categories = to_matrix(features)
+    n_categories = np.array([len(names or ()) for names in categories], dtype=np.int64)
+    test = np.zeros(len(y), dtype=np.bool_)
+    test[np.random.default_rng(0).permutation(len(y))[::5]] = True
+    X, y = np.ascontiguousarray(X), y.astype(np.int64)
+    return Data(X[~test], y[~test], X[test], y[test], n_categories)
+
+
+def race_on_real(given: argparse.Namespace) -> None:
+    """Let the fits take turns on the tables of a folder, print medians and how they compare."""
+    from benchmarks.auto import Refused
+
+    fits = [f"{library}, {n} leaves" for n in given.leaves for library in (*OURS, *REAL_PEERS)]
+    tables = given.only or sorted(path.stem for path in given.tables.glob("*.parquet"))
+    columns = [*OURS.values(), *(name for name in REAL_PEERS)]
+    print(
+        f"\n{REAL_ROUNDS} rounds, rate {REAL_RATE}, {MAX_BINS} bins, binning included, medians of {given.repeats}. "
+        "Ratio: seconds of the faster peer by those of ours; above 1 ours is faster.\n"
+    )
+    aucs = " | ".join(f"AUC {name}" for name in columns)
+    print(
+        f"| table | leaves | threads | s {' | s '.join(columns)} | LogitBoost's ratio | RankBoost's ratio | {aucs} |"
+    )
+    print("|---|---:|---:|" + "---:|" * (2 * len(columns) + 2))
+    ratios: dict[tuple[int, int], list[list[float]]] = {}
+    for table in tables:
+        with tempfile.TemporaryDirectory() as path:
+            try:
+                data = read_real(given.tables, table)
+            except Refused as refusal:
+                print(refusal, file=sys.stderr)
+                continue
+            if len(data.y) + len(data.y_test) < LEAST_ROWS:
+                continue
+            shape = f"{len(data.y):,} × {data.X.shape[1]}"
+            save(Path(path), data)
+            del data
+            runs = take_turns(fits, Path(path), given.threads, given.repeats, given.peers_python)
+        for leaves in given.leaves:
+            for n_threads in given.threads:
+                of_fits = [
+                    runs[f"{name}, {leaves} leaves", n_threads] for name in (*OURS, *REAL_PEERS)
+                ]
+                seconds = [median(run["seconds"] for run in fit) for fit in of_fits]
+                fastest = min(seconds[len(OURS) :])
+                found = [fastest / own for own in seconds[: len(OURS)]]
+                ratios.setdefault((leaves, n_threads), []).append(found)
+                cells = [f"{value:.2f}" for value in (*seconds, *found)]
+                cells += [f"{median(run['auc'] for run in fit):.4f}" for fit in of_fits]
+                row = [f"{table}, {shape}", str(leaves), str(n_threads), *cells]
+                print(f"| {' | '.join(row)} |", flush=True)
+    for (leaves, n_threads), of_tables in ratios.items():
+        means = np.exp(np.mean(np.log(of_tables), axis=0))
+        means_given = " | ".join(f"{mean:.2f}" for mean in means)
+        row = ["geometric mean", str(leaves), str(n_threads), *[""] * len(columns), means_given]
+        print(f"| {' | '.join(row)} |{' |' * len(columns)}")
+
+
 def main() -> None:
     """Race on one shape of table after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", choices=DATA, nargs="+", default=["plain"])
+    parser.add_argument("--data", choices=[*DATA, "real"], nargs="+", default=["plain"])
+    parser.add_argument("--tables", type=Path, help="folder of the real tables")
+    parser.add_argument("--only", nargs="+", help="names of real tables; all of the folder")
+    parser.add_argument("--leaves", type=int, nargs="+", choices=REAL_LEAVES, default=REAL_LEAVES)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--child", nargs=2, metavar=("FIT", "FOLDER"), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.child:
-        name, folder = arguments.child
-        print(json.dumps(measure(name, Path(folder), arguments.threads[0])))
+    parser.add_argument("--peers-python", default=sys.executable)
+    parser.add_argument(
+        "--child", nargs=3, metavar=("FIT", "FOLDER", "OUT"), help=argparse.SUPPRESS
+    )
+    given = parser.parse_args()
+    if given.child:
+        name, folder, out = given.child
+        print(json.dumps(measure(name, Path(folder), given.threads[0], Path(out))))
         return
-    for shape in arguments.data:
-        race(DATA[shape], arguments.threads, arguments.repeats)
+    if "real" in given.data and given.tables is None:
+        parser.error("--data real needs --tables")
+    for shape in given.data:
+        if shape == "real":
+            race_on_real(given)
+        else:
+            race(DATA[shape], given.threads, given.repeats, given.peers_python)
 
 
 if __name__ == "__main__":
