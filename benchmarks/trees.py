@@ -424,7 +424,7 @@ def read_real(folder: Path, name: str) -> Data:
         [
             column
             for column, field in zip(features.column_names, features.schema, strict=True)
-            if not pa.types.is_string(field.type)
+            if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type))
             or len(features[column].unique()) <= MAX_CATEGORIES
         ]
     )
