@@ -87,7 +87,6 @@ CONTESTANTS = {
         {"weak_ranker": ["spline", "stump"], "penalty": [1e-4, 1e-3, 1e-2], "n_rounds": [100]},
     ),
     "rankboost": Contestant("rankboost", {"weak_ranker": ["tree"]} | TREES),
-    "paucboost": Contestant("paucboost", TREES),
     "lightgbm": Contestant("lightgbm", {"num_leaves": [7, 31], "n_estimators": [100, 300]}),
 }
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from .boosting.komori_eguchi import KomoriEguchiBoost
     from .boosting.logitboost import LogitBoost
     from .boosting.multilabel import AdaBoostMH, AdaBoostMR
-    from .boosting.paucboost import PAUCBoost
     from .boosting.rankboost import RankBoost
     from .boosting.smooth_margin_rank import SmoothMarginRank
     from .ensemble.rank_average import RankAverage
@@ -42,7 +41,6 @@ __all__ = [
     "Logistic",
     "LogitBoost",
     "MartiRank",
-    "PAUCBoost",
     "RankAverage",
     "RankBoost",
     "SampledMartiRank",
@@ -63,7 +61,6 @@ __getattr__, __dir__ = lazy_names(
         "boosting.coordinate_rankboost": "CoordinateRankBoost",
         "boosting.komori_eguchi": "KomoriEguchiBoost",
         "boosting.logitboost": "LogitBoost",
-        "boosting.paucboost": "PAUCBoost",
         "boosting.rankboost": "RankBoost",
         "boosting.smooth_margin_rank": "SmoothMarginRank",
         "ensemble.rank_average": "RankAverage",

@@ -27,7 +27,7 @@ from sklearn.exceptions import NotFittedError
 from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
 from core.ranker import Arrays, Ranker
-from core.registry import ALGORITHMS, name_of
+from core.registry import ALGORITHMS, name_of, unknown_algorithm
 from core.version import LIBRARY_VERSION
 
 FORMAT = "rankwright-ranker"
@@ -141,8 +141,7 @@ def load(data: bytes) -> Ranker:
     header = _read_header(layout.pop("__metadata__", None))
     algorithm = RankAverage if header["algorithm"] == NAME else ALGORITHMS.get(header["algorithm"])
     if algorithm is None:
-        known = ", ".join(ALGORITHMS)
-        raise ArtifactError(f"algorithm must be one of {known}, got {header['algorithm']!r}")
+        raise ArtifactError(unknown_algorithm(header["algorithm"]))
     return _rebuild(algorithm, header, _read_arrays(data, layout))
 
 

@@ -17,7 +17,6 @@ _HOMES = {
     "adaboost": ("boosting.adaboost", "AdaBoost"),
     "aucboost": ("boosting.aucboost", "AUCBoost"),
     "logitboost": ("boosting.logitboost", "LogitBoost"),
-    "paucboost": ("boosting.paucboost", "PAUCBoost"),
     "komori_eguchi_boost": ("boosting.komori_eguchi", "KomoriEguchiBoost"),
     "greedy_pairs": ("linear.greedy_pairs", "GreedyPairs"),
     "martirank": ("martirank.martirank", "MartiRank"),
@@ -32,6 +31,9 @@ _HOMES = {
     "adaboost_mh": ("boosting.multilabel", "AdaBoostMH"),
     "adaboost_mr": ("boosting.multilabel", "AdaBoostMR"),
 }
+
+# Algorithms of earlier versions whose artifacts can no longer be read, and what to use in their place.
+REMOVED = {"paucboost": "rankboost, or komori_eguchi_boost for a window of false positive rates"}
 
 
 class Algorithms(Mapping[str, type["Ranker"]]):
@@ -53,6 +55,13 @@ class Algorithms(Mapping[str, type["Ranker"]]):
 
 
 ALGORITHMS = Algorithms()
+
+
+def unknown_algorithm(name: object) -> str:
+    """Say why an artifact's algorithm is none of those listed."""
+    if isinstance(name, str) and name in REMOVED:
+        return f"algorithm {name!r} has been removed: train {REMOVED[name]} instead"
+    return f"algorithm must be one of {', '.join(ALGORITHMS)}, got {name!r}"
 
 
 def name_of(ranker: Ranker) -> str | None:

@@ -132,8 +132,8 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
     """The VC dimension of what the algorithm chose from; or None, and why there is none."""
     from core.svm.linear import LinearRanker
 
-    algorithm = ALGORITHMS[model.algorithm]
-    if not issubclass(algorithm, LinearRanker):
+    algorithm = ALGORITHMS.get(model.algorithm)  # none of one that has been removed
+    if algorithm is None or not issubclass(algorithm, LinearRanker):
         return None, [f"no VC dimension is known of what {model.algorithm} may learn"]
     categorical = [own["name"] for own in model.features if own["type"] == "categorical"]
     if categorical:

@@ -15,7 +15,6 @@ or ±1, and what it gets right), `step` (alpha), `loss` and `intercept`.
   `tree` the kind "tree", `columns` the kind "column" (steps by `line` search where values are real);
   `label_sum`, stumps with a vote per label, serves `multilabel` only, `estimators` and `classifiers`
   `aucboost` only. `cuts` says where a row stands to a cut, by a threshold or a set of categories.
-- `paucboost` boosts on in a `window`, and tries that first in a `rehearsal` on rows held out.
 
 `komori_eguchi` stands apart: it climbs the smoothed partial AUC of `smooth` by splines of one feature,
 with a slope per row in place of a weight.
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from .komori_eguchi import KomoriEguchiBoost
     from .logitboost import LogitBoost
     from .multilabel import AdaBoostMH, AdaBoostMR
-    from .paucboost import PAUCBoost
     from .rankboost import RankBoost
     from .smooth_margin_rank import SmoothMarginRank
 
@@ -50,7 +48,6 @@ __all__ = [
     "CoordinateRankBoost",
     "KomoriEguchiBoost",
     "LogitBoost",
-    "PAUCBoost",
     "RankBoost",
     "SmoothMarginRank",
 ]
@@ -64,7 +61,6 @@ __getattr__, __dir__ = lazy_names(
         "komori_eguchi": "KomoriEguchiBoost",
         "logitboost": "LogitBoost",
         "multilabel": "AdaBoostMH AdaBoostMR",
-        "paucboost": "PAUCBoost",
         "rankboost": "RankBoost",
         "smooth_margin_rank": "SmoothMarginRank",
     },

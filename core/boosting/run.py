@@ -49,7 +49,6 @@ class Run(Resumable):
         self._watch = watch
         self._read = read
         self._path = begin(learner, n_rounds)
-        self._frozen: Arrays | None = None
 
     def finish(self) -> Path:
         """Take the rounds that are left."""
@@ -57,14 +56,8 @@ class Run(Resumable):
             return self._path.ended("validation")
         return boost(self.learner, self._rule, self._path, self._watch)
 
-    def freeze(self) -> None:
-        """Stay as it is for checkpoints, though others go on with the learner."""
-        self._frozen = {name: array.copy() for name, array in self.get_state().items()}
-
     def get_state(self) -> Arrays:
         """Give what the rounds have changed; see `Resumable`."""
-        if self._frozen is not None:
-            return self._frozen
         path = self._path
         unit = path._replace(alpha=[1.0] * len(path.found))
         state = super().get_state() | put_under("rounds", self.learner.collect(unit).arrays())

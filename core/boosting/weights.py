@@ -106,11 +106,6 @@ class PairWeights(Resumable):
         self._rows = np.empty(n_listed, dtype=np.uint32)
         self._changes = np.empty(n_listed)
 
-    def anew(self, weight: npt.NDArray[np.float64]) -> "PairWeights":
-        """Begin again from other weights of the same rows."""
-        n_slots = self.histograms.shape[2]
-        return PairWeights(self._codes, weight, self._n_positives, n_slots, self._counts)
-
     @property
     def share_p(self) -> float:
         """The positives' share F₊/(F₊ + F₋) of all rows' weight."""

@@ -14,7 +14,7 @@ from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidParameter
 from core.parameters import check_values
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
-from core.registry import ALGORITHMS, name_of
+from core.registry import ALGORITHMS, name_of, unknown_algorithm
 from core.table import CodedTable
 
 from .ranks import Ranks, fit_ranks, read_ranks
@@ -308,11 +308,11 @@ def _name(member: Ranker) -> str:
 
 def _make(member: Any) -> Ranker:
     """Make a member from its name and parameters in an artifact."""
-    algorithm = ALGORITHMS.get(member["algorithm"]) if isinstance(member, dict) else None
-    if algorithm is None or member.keys() != {"algorithm", "parameters"}:
-        raise ArtifactError(
-            "each of members must have the name of a known algorithm and parameters"
-        )
+    if not isinstance(member, dict) or member.keys() != {"algorithm", "parameters"}:
+        raise ArtifactError("each of members must have the name of an algorithm and parameters")
+    algorithm = ALGORITHMS.get(member["algorithm"])
+    if algorithm is None:
+        raise ArtifactError(unknown_algorithm(member["algorithm"]))
     check_values(algorithm, member["parameters"])
     return algorithm(**member["parameters"])
 

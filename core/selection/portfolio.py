@@ -97,12 +97,6 @@ _OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
     (LINEAR, "pauc_svm_dc", {}, COSTS[1:-1]),
     (LINEAR, "greedy_pairs", {}, ()),
     ("splines", "komori_eguchi_boost", {}, (5, 10, 20, 40)),
-    (
-        "trees for a window",
-        "paucboost",
-        {"n_rounds": 80, "max_leaves": 8, "min_samples_leaf": 5.0},
-        (),
-    ),
 )
 
 

@@ -18,7 +18,6 @@ VARIANTS = {
     **{name: (name, {}) for name in ALGORITHMS},
     "rankboost on columns": ("rankboost", {"weak_ranker": "column"}),
     "rankboost on trees": ("rankboost", {"weak_ranker": "tree"}),
-    "paucboost with a trial": ("paucboost", {"finish": 0.5}),
     "adaboost_mr by example": ("adaboost_mr", {"pairs": "example"}),
     "auc_svm on waves": ("auc_svm", {"feature_map": "fourier", "n_components": 4, "C": 1.0}),
     "auc_svm on landmarks, on categories": (

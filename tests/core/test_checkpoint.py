@@ -60,8 +60,6 @@ FITS = {
     "aucboost classifiers": ("AUCBoost", {"weak_ranker": "logistic", "n_rounds": 5}, X),
     "aucboost forests": ("AUCBoost", {"weak_ranker": "random_forest", "n_rounds": 2}, NUMBERS),
     "logitboost sampled": ("LogitBoost", {**SAMPLED, **STOPS}, X),
-    "paucboost": ("PAUCBoost", {"fpr_max": 0.4, "least_rise": 0.0, **SAMPLED}, X),
-    "paucboost stumps": ("PAUCBoost", {"fpr_max": 0.4, "weak_ranker": "stump"}, X),
     "splines": ("KomoriEguchiBoost", {"fpr_max": 0.5}, NUMBERS),
     "multilabel": ("AdaBoostMH", STOPS, X),
     "multilabel ranking": ("AdaBoostMR", {}, X),
@@ -120,9 +118,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
         with checkpoints:
             assert fit(lambda step, of, info, left=left: left.append(step)) == whole
         assert checkpoints.resumed
-        # paucboost's finish, its last tenth, is made anew
-        kept = min(at, ROUNDS - 2) if name.startswith("paucboost") else at
-        assert left == [step for step in steps if step > kept]
+        assert left == [step for step in steps if step > at]
 
 
 def test_histograms_that_were_changed_are_not_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from core import (
     AdaBoostMR,
     AUCBoost,
     CoordinateRankBoost,
-    PAUCBoost,
     RankBoost,
     SmoothMarginRank,
     load,
@@ -33,9 +32,6 @@ BINARY = {
     "coordinate_rankboost": lambda **more: CoordinateRankBoost(n_rounds=12, **more),
     "smooth_margin_rank": lambda **more: SmoothMarginRank(n_rounds=12, **more),
     "aucboost": lambda **more: AUCBoost(n_rounds=12, **more),
-    "paucboost": lambda **more: PAUCBoost(
-        n_rounds=12, weak_ranker="stump", fpr_max=0.3, finish=0.3, **more
-    ),
 }
 ALL = BINARY | {
     "adaboost_mh": lambda **more: AdaBoostMH(n_rounds=12, **more),
@@ -143,7 +139,7 @@ def test_new_names_for_categories_change_no_score(name):
     assert fitted(name, renamed, y).decision_function(renamed) == pytest.approx(scores, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name != "paucboost"])
+@every_booster
 def test_a_row_of_weight_k_is_k_rows(name):
     table, y = make_table(n=150)
     k = np.random.default_rng(1).integers(1, 4, len(y))

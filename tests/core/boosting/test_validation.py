@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from core import PAUCBoost, RankBoost
+from core import RankBoost
 from core.boosting import validation
 from core.boosting.rules import RankingRule
 from core.boosting.stump_sum import StumpLearner
@@ -351,5 +351,3 @@ def test_rows_to_be_watched_that_do_not_fit_are_refused():
     X, y = noisy_table()
     with pytest.raises(InvalidData, match="features"):
         RankBoost().fit_watched(X, y, X_valid=X[:, 1:], judge=judge_of(y))
-    with pytest.raises(InvalidParameter, match="fit_watched needs rounds that add up"):
-        PAUCBoost().fit_watched(X, y, X_valid=X, judge=judge_of(y))

@@ -50,7 +50,7 @@ class World:
         return self.now
 
     def a_round(self, algorithm, parameters, share):
-        slow = {"komori_eguchi_boost": 20, "treerank_forest": 50, "paucboost": 30}
+        slow = {"komori_eguchi_boost": 20, "treerank_forest": 50}
         size = (parameters.get("max_leaves", 8) + 20) / 50
         return self.price * share * self.n_rows * slow.get(algorithm, 1) * size
 

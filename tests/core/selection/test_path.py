@@ -166,7 +166,3 @@ def test_early_stopping_leaves_no_path():
     with pytest.raises(InvalidParameter, match="early_stopping_rounds must be None where n_rounds"):
         ranker.check_path_parameters()
     ALGORITHMS["rankboost"]().check_path_parameters()
-
-
-def test_a_finish_in_the_last_rounds_leaves_no_path():
-    assert path_parameter(ALGORITHMS["paucboost"]) is None

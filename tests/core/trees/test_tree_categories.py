@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import RankBoost, load, save
-from core.boosting import LogitBoost, PAUCBoost
+from core.boosting import LogitBoost
 from core.boosting.tree_sum import SPLITS
 from core.coding.by_row import COLUMNS
 from core.errors import ArtifactError, InvalidParameter
@@ -239,13 +239,6 @@ def test_bins_of_16_bits_are_exact():
     ranker = RankBoost(**options, max_bins=65_535).fit(X, y)
     assert ranker.get_state()[0]["split_threshold"].tolist() == [1234.0]
     assert RankBoost(**options, max_bins=64).fit(X, y).get_state()[0]["split_threshold"] != 1234.0
-
-
-def test_the_finish_for_a_window_takes_categories():
-    table, y = make_table()
-    ranker = PAUCBoost(n_rounds=10, weak_ranker="tree", fpr_max=0.2).fit(table, y)
-    assert (load(save(ranker)).decision_function(table) == ranker.decision_function(table)).all()
-    assert "colour in" in json.dumps(ranker.structure())
 
 
 @boosters
