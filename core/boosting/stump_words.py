@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.coding.category_sets import Bools, Words, unpack
+from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_words
 from core.table import Categories
 from core.trees.cuts import NO_SET
-from core.words import name_set
 
 from .stumps import StepFunctions
 
@@ -78,34 +78,17 @@ def describe_rules(
     adds = np.bincount(which, weights=steps_taken, minlength=len(stumps))
     rules = []
     for k in np.argsort(-adds, kind="stable"):
-        feature = int(stumps[k]["feature"])
-        names = categories[feature]
-        speaks_of_missing = bool(has_missing[feature])
+        stump, feature = stumps[k], int(stumps[k]["feature"])
+        own_name, names = name(feature), categories[feature]
+        missing_above = bool(stump["missing_above"])
+        sides: tuple[Condition, Condition]
         if names:
-            condition = _of_set(stumps[k], names, sets, speaks_of_missing)
+            above = unpack(sets, stump["set"], len(names))
+            sides = any_category(len(names)).divide(above, missing_above=missing_above)
         else:
-            condition = _of_threshold(stumps[k], speaks_of_missing)
-        rule = f"{name(feature)} {condition} adds {adds[k]:.3g}"
-        rules.append({"feature": name(feature), "rule": rule, "adds": float(adds[k])})
+            sides = ANY_NUMBER.divide(float(stump["threshold"]), missing_above=missing_above)
+        high = sides[0] if stump["sign"] > 0 else sides[1]
+        rows = in_words(own_name, high, names, mentions_missing=bool(has_missing[feature]))
+        rule = f"{rows} adds {adds[k]:.3g}"
+        rules.append({"feature": own_name, "rule": rule, "adds": float(adds[k])})
     return rules
-
-
-def _of_threshold(stump: np.void, has_missing: bool) -> str:
-    positive = stump["sign"] > 0
-    if np.isneginf(stump["threshold"]):
-        # missing_above is False: the stump sets the missing apart
-        return "is known" if positive else "is missing"
-    condition = f"{'>' if positive else '<='} {stump['threshold']:.10g}"
-    return condition + _or_missing(stump, has_missing)
-
-
-def _of_set(stump: np.void, names: tuple[str, ...], sets: Words, has_missing: bool) -> str:
-    above = unpack(sets, stump["set"], len(names))
-    high = above == (stump["sign"] > 0)
-    if high.all() or not high.any():
-        return name_set(high, names)
-    return name_set(high, names) + _or_missing(stump, has_missing)
-
-
-def _or_missing(stump: np.void, has_missing: bool) -> str:
-    return " or missing" if has_missing and stump["missing_above"] == (stump["sign"] > 0) else ""

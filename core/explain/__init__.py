@@ -2,12 +2,17 @@
 
 Everything here looks at a ranker from outside, through `score_rows` alone, so that one definition
 serves all of them. What an algorithm can say of itself, such as the gains of a ranking tree's
-splits, is in its own folder.
+splits, is in its own folder; `conditions` has the words for it.
 """
 
-from .dependence import Axis, PartialDependence, make_axis, partial_dependence, score_grid
-from .importance import mean_absolute, permutation_importance
-from .interaction import VariableDependence, variable_dependence
+from typing import TYPE_CHECKING
+
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .dependence import Axis, PartialDependence, make_axis, partial_dependence, score_grid
+    from .importance import mean_absolute, permutation_importance
+    from .interaction import VariableDependence, variable_dependence
 
 __all__ = [
     "Axis",
@@ -20,3 +25,12 @@ __all__ = [
     "score_grid",
     "variable_dependence",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "dependence": "Axis PartialDependence make_axis partial_dependence score_grid",
+        "importance": "mean_absolute permutation_importance",
+        "interaction": "VariableDependence variable_dependence",
+    },
+)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from core.arrays import check_array
 from core.coding.category_sets import WORD_BITS, count_words
 from core.errors import ArtifactError
+from core.explain.conditions import name_set
 from core.ranker import Arrays, Floats
-from core.words import name_set
 
 from . import preorder, walking
 from .preorder import Booleans, Integers

@@ -1,0 +1,134 @@
+"""Conditions on one feature in words: the one writer for stumps, trees, ranking trees and programs.
+
+What a model lets through of a feature is an `Interval` or a `CategorySet`. A cut divides it into the part above and the
+part below; the parts of a path's cuts are divided on. `in_words` says what is left::
+
+    above, below = ANY_NUMBER.divide(3.0, missing_above=True)
+    in_words("age", above, None, mentions_missing=True)     # "age > 3 or missing"
+    in_words("age", below, None, mentions_missing=True)     # "age <= 3"
+
+    held, others = any_category(3).divide(np.array([True, False, True]), missing_above=False)
+    in_words("colour", held, ("blue", "green", "red"), mentions_missing=False)     # "colour in {blue, red}"
+
+Conditions are joined by " and ". A reader hears of the missing only where the feature had some at fit.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+MOST_NAMED = 10  # categories in a sentence
+
+
+class Interval(NamedTuple):
+    """What is let through of a numeric feature.
+
+    Attributes
+    ----------
+    low, high : float
+        low < x <= high; no number at all where low is infinite.
+    missing : bool
+        Whether a missing x is let through.
+    """
+
+    low: float
+    high: float
+    missing: bool
+
+    def divide(self, threshold: float, *, missing_above: bool) -> tuple["Interval", "Interval"]:
+        """Give the part above a threshold and the part below; -inf sets the missing apart from all values."""
+        if threshold == -math.inf:
+            return self._replace(missing=False), Interval(math.inf, math.inf, self.missing)
+        return (
+            Interval(max(self.low, threshold), self.high, self.missing and missing_above),
+            Interval(self.low, min(self.high, threshold), self.missing and not missing_above),
+        )
+
+
+class CategorySet(NamedTuple):
+    """What is let through of a categorical feature.
+
+    Attributes
+    ----------
+    held : ndarray of shape (n_categories,), bool
+    missing : bool
+        Whether a missing or unknown category is let through.
+    """
+
+    held: npt.NDArray[np.bool_]
+    missing: bool
+
+    def divide(
+        self, above: npt.NDArray[np.bool_], *, missing_above: bool
+    ) -> tuple["CategorySet", "CategorySet"]:
+        """Give the part in a set, which counts as above the cut, and the part outside of it."""
+        return (
+            CategorySet(self.held & above, self.missing and missing_above),
+            CategorySet(self.held & ~above, self.missing and not missing_above),
+        )
+
+
+Condition = Interval | CategorySet
+
+ANY_NUMBER = Interval(-math.inf, math.inf, True)
+
+
+def any_category(n_categories: int) -> CategorySet:
+    """Let everything through."""
+    return CategorySet(np.ones(n_categories, dtype=np.bool_), True)
+
+
+def in_words(
+    name: str, condition: Condition, categories: Sequence[str] | None, *, mentions_missing: bool
+) -> str:
+    """Say which values of a feature a condition lets through.
+
+    Parameters
+    ----------
+    name : str
+        The feature's.
+    condition : Interval or CategorySet
+    categories : sequence of str, or None
+        The categories' names; None for a numeric feature.
+    mentions_missing : bool
+        Whether to add "or missing" where missing values are let through beside others.
+
+    Returns
+    -------
+    str
+    """
+    if isinstance(condition, CategorySet):
+        words = f"{name} {name_set(condition.held, categories or ())}"
+        nothing_else = not condition.held.any()
+    else:
+        words, nothing_else = _interval(name, condition), condition.low == math.inf
+    return words + " or missing" * (condition.missing and mentions_missing and not nothing_else)
+
+
+def _interval(name: str, interval: Interval) -> str:
+    low, high = f"{interval.low:.10g}", f"{interval.high:.10g}"
+    if interval.low == math.inf:
+        return f"{name} is missing"
+    if interval.low > -math.inf and interval.high < math.inf:
+        return f"{low} < {name} <= {high}"
+    if interval.low > -math.inf:
+        return f"{name} > {low}"
+    if interval.high < math.inf:
+        return f"{name} <= {high}"
+    return f"{name} is known"
+
+
+def name_set(held: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
+    """Name the categories of a set, or those that are not in it where these are far fewer."""
+    if held.all():
+        return "is known"
+    if not held.any():
+        return "is missing"
+    few = held if held.sum() <= len(names) / 2 or held.sum() <= MOST_NAMED else ~held
+    listed = [names[k] for k in np.flatnonzero(few)[:MOST_NAMED]]
+    more = int(few.sum()) - len(listed)
+    inside = ", ".join(listed) + (f" and {more} more" if more else "")
+    return f"{'in' if few is held else 'not in'} {{{inside}}}"
