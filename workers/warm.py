@@ -16,7 +16,7 @@ _MODULES = (
     "core.svm.auc_svm",
     "core.svm.logistic",
     "core.boosting.rankboost",
-    "core.metrics.summary",
+    "core.metrics.intervals",
 )
 
 

@@ -138,7 +138,7 @@ def judge(
     objective's window is greater, with an adjusted p-value below 1 - level. Without any control there is nothing to
     compare.
     """
-    from core.metrics.differences import holm
+    from core.metrics.comparison import holm
 
     windows = list(dict.fromkeys([WHOLE, *windows_of(objective)]))
     window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .area import auc, empirical_area_of, misrank_fraction, partial_auc, tpr_at_fpr
     from .bands import (
         RocBand,
         fpr_at_tpr_interval,
@@ -23,12 +22,36 @@ if TYPE_CHECKING:
         compare,
         compare_auc,
         compare_partial_auc,
+        cross_validated_areas,
+        cross_validated_compare,
     )
-    from .cost import Costs, ExpectedCost
-    from .cross_validated import cross_validated_areas, cross_validated_compare
-    from .curve import RocCurve, roc_curve, roc_hull
-    from .intervals import Interval, auc_interval, partial_auc_interval, wilson_interval
-    from .operating import OperatingPoint, operating_point, operating_point_on_curve
+    from .curve import (
+        ClassTotals,
+        RocCurve,
+        auc,
+        empirical_area_of,
+        misrank_fraction,
+        partial_auc,
+        roc_curve,
+        roc_hull,
+        tpr_at_fpr,
+    )
+    from .intervals import (
+        Interval,
+        PartialArea,
+        Summary,
+        auc_interval,
+        partial_auc_interval,
+        summarise,
+        wilson_interval,
+    )
+    from .operating import (
+        Costs,
+        ExpectedCost,
+        OperatingPoint,
+        operating_point,
+        operating_point_on_curve,
+    )
     from .pairs import (
         PairSummary,
         pair_misrank_fraction,
@@ -36,8 +59,6 @@ if TYPE_CHECKING:
         pair_order_interval,
         summarise_pairs,
     )
-    from .summary import PartialArea, Summary, summarise
-    from .totals import ClassTotals
     from .window import froc_window, window_counts
 
 __all__ = [
@@ -87,17 +108,14 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "area": "auc empirical_area_of misrank_fraction partial_auc tpr_at_fpr",
         "bands": "RocBand fpr_at_tpr_interval roc_band roc_band_on_curve tpr_at_fpr_interval",
-        "comparison": "Comparison Difference WindowComparison compare compare_auc compare_partial_auc",
-        "cost": "Costs ExpectedCost",
-        "cross_validated": "cross_validated_areas cross_validated_compare",
-        "curve": "RocCurve roc_curve roc_hull",
-        "intervals": "Interval auc_interval partial_auc_interval wilson_interval",
-        "operating": "OperatingPoint operating_point operating_point_on_curve",
+        "comparison": "Comparison Difference WindowComparison compare compare_auc compare_partial_auc "
+        "cross_validated_areas cross_validated_compare",
+        "curve": "ClassTotals RocCurve auc empirical_area_of misrank_fraction partial_auc roc_curve roc_hull "
+        "tpr_at_fpr",
+        "intervals": "Interval PartialArea Summary auc_interval partial_auc_interval summarise wilson_interval",
+        "operating": "Costs ExpectedCost OperatingPoint operating_point operating_point_on_curve",
         "pairs": "PairSummary pair_misrank_fraction pair_order pair_order_interval summarise_pairs",
-        "summary": "PartialArea Summary summarise",
-        "totals": "ClassTotals",
         "window": "froc_window window_counts",
     },
 )

@@ -44,13 +44,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
-from core.metrics.curve import RocCurve, curve_of
+from core.metrics.curve import ClassTotals, RocCurve, curve_of, foot_at, top_at, totals_of
 from core.metrics.groups import FloatArray, check_rows, tie_groups
 from core.metrics.intervals import Interval, normal_quantile, wilson_limits
-from core.metrics.totals import ClassTotals, totals_of
 from core.metrics.window import check_level, check_rate
 
 BandKind = Literal["pointwise", "simultaneous"]
@@ -145,7 +144,7 @@ def roc_band_on_curve(
     if rates.ndim != 1 or not np.all((rates >= 0.0) & (rates <= 1.0)):
         raise InvalidParameter("fpr must be a list of numbers in [0, 1]")
     limits = _pointwise if kind == "pointwise" else _simultaneous
-    low, high = limits(_Steps(curve.fpr, curve.tpr), totals, rates, level)
+    low, high = limits(curve.fpr, curve.tpr, totals, rates, level)
     everything = rates == 1.0
     return RocBand(
         rates, np.where(everything, 1.0, low), np.where(everything, 1.0, high), kind, level
@@ -172,68 +171,47 @@ def fpr_at_tpr_interval(
     It is `tpr_at_fpr_interval` with the classes' parts exchanged.
     """
     rate = 1.0 - check_rate("tpr", tpr)
-    steps = _Steps(1.0 - curve.tpr[::-1], 1.0 - curve.fpr[::-1])
+    x, y = 1.0 - curve.tpr[::-1], 1.0 - curve.fpr[::-1]
     exchanged = ClassTotals(
         totals.negative, totals.positive, totals.negative_effective, totals.positive_effective
     )
     if rate == 1.0:  # a TPR of 0 costs nothing
         return Interval(0.0, 0.0, 0.0)
     at = np.array([rate])
-    low, high = _pointwise(steps, exchanged, at, check_level(level))
-    value = 1.0 - float(steps.top(at)[0])
+    low, high = _pointwise(x, y, exchanged, at, check_level(level))
+    value = 1.0 - float(top_at(x, y, at)[0])
     return Interval(value, min(value, 1.0 - float(high[0])), max(value, 1.0 - float(low[0])))
 
 
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    """A rising line of straight pieces, and its two heights where it is vertical."""
-
-    x: FloatArray
-    y: FloatArray
-
-    def top(self, at: FloatArray) -> FloatArray:
-        left = np.clip(np.searchsorted(self.x, at, side="right") - 1, 0, self.x.size - 1)
-        return self._between(left, np.minimum(left + 1, self.x.size - 1), at)
-
-    def foot(self, at: FloatArray) -> FloatArray:
-        right = np.clip(np.searchsorted(self.x, at, side="left"), 0, self.x.size - 1)
-        return self._between(np.maximum(right - 1, 0), right, at)
-
-    def _between(
-        self, left: NDArray[np.intp], right: NDArray[np.intp], at: FloatArray
-    ) -> FloatArray:
-        width = self.x[right] - self.x[left]  # 0 only at the ends of the line
-        share = np.where(width > 0.0, (at - self.x[left]) / np.where(width > 0.0, width, 1.0), 0.0)
-        return np.asarray(self.y[left] + share * (self.y[right] - self.y[left]))
-
-
 def _pointwise(
-    steps: _Steps, totals: ClassTotals, rates: FloatArray, level: float
+    x: FloatArray, y: FloatArray, totals: ClassTotals, rates: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    height = steps.top(rates)
+    height = top_at(x, y, rates)
     least, most = wilson_limits(height, totals.positive_effective, level)
     reach = threshold_reach(rates, totals.negative_effective, level)
-    foot, top = _moved(steps, rates, reach)
+    foot, top = _moved(x, y, rates, reach)
     low = height - np.hypot(height - least, np.maximum(height - foot, 0.0))
     high = height + np.hypot(most - height, np.maximum(top - height, 0.0))
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
 def _simultaneous(
-    steps: _Steps, totals: ClassTotals, rates: FloatArray, level: float
+    x: FloatArray, y: FloatArray, totals: ClassTotals, rates: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     risk = -math.log((1.0 - math.sqrt(level)) / 2.0) / 2.0
     aside = math.sqrt(risk / totals.negative_effective)
     up = math.sqrt(risk / totals.positive_effective)
-    foot, top = _moved(steps, rates, np.full(rates.size, aside))
+    foot, top = _moved(x, y, rates, np.full(rates.size, aside))
     return np.maximum(foot - up, 0.0), np.minimum(top + up, 1.0)
 
 
-def _moved(steps: _Steps, rates: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _moved(
+    x: FloatArray, y: FloatArray, rates: FloatArray, reach: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """The foot of the line at rates − reach and its top at rates + reach; 0 and 1 beyond its ends."""
     before, after = rates - reach, rates + reach
-    foot = np.where(before <= 0.0, 0.0, steps.foot(np.maximum(before, 0.0)))
-    top = np.where(after >= 1.0, 1.0, steps.top(np.minimum(after, 1.0)))
+    foot = np.where(before <= 0.0, 0.0, foot_at(x, y, np.maximum(before, 0.0)))
+    top = np.where(after >= 1.0, 1.0, top_at(x, y, np.minimum(after, 1.0)))
     return foot, top
 
 

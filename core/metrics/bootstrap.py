@@ -21,7 +21,6 @@ Lemire, "Fast random integer generation in an interval", ACM TOMACS 29 (2019).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numba
@@ -32,7 +31,6 @@ from core.coding.team import Team
 from core.errors import InvalidParameter
 from core.kernel import kernel
 from core.metrics.groups import FloatArray, Rows, group_rows
-from core.metrics.influence import NOTHING, Areas, area_values, effective_units
 from core.metrics.window import Window
 
 _MASK = np.uint64(0xFFFFFFFF)
@@ -49,19 +47,6 @@ def check_draws(n_bootstrap: int, random_state: int) -> None:
             raise InvalidParameter(f"{name} must be an integer, got {value!r}")
         if value < least:
             raise InvalidParameter(f"{name} must be at least {least}, got {value}")
-
-
-def bootstrap_areas(
-    rows: Rows, windows: Sequence[Window], n_bootstrap: int, random_state: int
-) -> Areas:
-    """Areas whose covariance is that of their replicates: what `estimate_areas` is for the analytic one."""
-    values, effective = area_values(rows, windows), effective_units(rows)
-    degrees = math.inf if rows.unit is None else min(effective) - 1.0
-    if min(effective) <= 1.0 + NOTHING:
-        return Areas(values, None, effective, degrees)
-    replicates = draw_areas(rows, windows, n_bootstrap, random_state)
-    deviations = (replicates - replicates.mean(axis=0)) / math.sqrt(n_bootstrap - 1.0)
-    return Areas(values, np.ascontiguousarray(np.moveaxis(deviations, 0, 2)), effective, degrees)
 
 
 def draw_areas(

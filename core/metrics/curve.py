@@ -1,22 +1,42 @@
-"""The ROC curve: made from scores, and complete in itself, so that a service can keep the curve alone."""
+"""The ROC curve and what it alone says: points, areas, hull, and where a score lies on it.
+
+A curve is complete in itself, so that a service can keep it without the rows. `ClassTotals` is what it forgets of them.
+"""
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isnan
+from typing import Literal
 
+import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData, InvalidParameter
-from core.metrics.groups import FloatArray, ScoreGroups, group_by_score, inner
-from core.metrics.hull import upper_hull
-from core.metrics.placing import Guide
-from core.metrics.window import check_window
+from core.kernel import kernel
+from core.metrics.groups import (
+    FloatArray,
+    Rows,
+    ScoreGroups,
+    effective_units,
+    group_by_score,
+    inner,
+)
+from core.metrics.window import check_rate, check_window, window_counts
+
+Definition = Literal["interpolated", "empirical"]
+DEFINITIONS = ("interpolated", "empirical")
+
+# Doubles count by ones up to here.
+_WHOLE = 2.0**53
+
+# A coordinate is a quotient rounded to half a unit in the last place of 1; a turn smaller than this is straight.
+_ROUNDING = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +118,8 @@ class RocCurve:
         first = int(np.searchsorted(self.fpr, low, side="right"))
         last = int(np.searchsorted(self.fpr, high, side="left"))
         knots = np.concatenate(([low], self.fpr[first:last], [high]))
-        heights = np.concatenate(
-            ([self._height_after(low)], self.tpr[first:last], [self._height_before(high)])
-        )
+        start, end = top_at(self.fpr, self.tpr, low), foot_at(self.fpr, self.tpr, high)
+        heights = np.concatenate(([start], self.tpr[first:last], [end]))
         shares = np.diff(knots) / (high - low)
         # Rounding must not lift a perfect curve above 1.
         value = min(1.0, inner(shares, heights[1:] + heights[:-1]) / 2.0)
@@ -125,18 +144,7 @@ class RocCurve:
         rates = np.asarray(fpr, dtype=np.float64)
         if not np.all((rates >= 0.0) & (rates <= 1.0)):
             raise InvalidParameter("fpr must lie in [0, 1]")
-        left = np.searchsorted(self.fpr, rates, side="right") - 1
-        right = np.minimum(left + 1, len(self) - 1)
-        width = self.fpr[right] - self.fpr[left]  # 0 only at the end of the curve
-        share = (rates - self.fpr[left]) / np.where(width > 0, width, 1.0)
-        return np.asarray(self.tpr[left] + share * (self.tpr[right] - self.tpr[left]))
-
-    def _height_after(self, fpr: float) -> float:
-        return float(self.tpr_at(fpr))
-
-    def _height_before(self, fpr: float) -> float:
-        first = int(np.searchsorted(self.fpr, fpr, side="left"))
-        return float(self.tpr[first]) if self.fpr[first] == fpr else self._height_after(fpr)
+        return top_at(self.fpr, self.tpr, rates)
 
     def locate(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Place scores on the curve: the rates of the cut that flags every score at or above them.
@@ -164,29 +172,25 @@ class RocCurve:
         values = np.asarray(scores, dtype=np.float64)
         if np.isnan(values).any():
             raise InvalidData("scores must not hold NaN")
-        points = self._guide.find((-values).ravel()).reshape(values.shape) - 1
+        points = self._table.find((-values).ravel()).reshape(values.shape) - 1
         return self.fpr[points], self.tpr[points]
 
     def locate_one(self, score: float) -> tuple[float, float]:
         """`locate` for one score, without numpy's cost per call: under a microsecond."""
-        if isnan(score):
+        if math.isnan(score):
             raise InvalidData("score must not be NaN")
         ascending, fpr, tpr = self._lookup
         point = bisect_right(ascending, -score) - 1
         return fpr[point], tpr[point]
 
     @cached_property
-    def _ascending(self) -> FloatArray:
-        return -self.thresholds
+    def _table(self) -> GuideTable:
+        return GuideTable.of(-self.thresholds)
 
     @cached_property
-    def _guide(self) -> Guide:
-        return Guide.to(self._ascending)
-
-    @cached_property
-    def _lookup(self) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:
+    def _lookup(self) -> Sequence[Sequence[float]]:
         # array: as quick to bisect as a list, a quarter of its memory.
-        return _plain(self._ascending), _plain(self.fpr), _plain(self.tpr)
+        return [array("d", each.tobytes()) for each in (-self.thresholds, self.fpr, self.tpr)]
 
     def hull(self) -> RocCurve:
         """The least concave curve at or above this one: the cuts that are best for some cost and prevalence.
@@ -305,6 +309,304 @@ def curve_of(groups: ScoreGroups, *, drop_collinear: bool = False) -> RocCurve:
     return RocCurve(fpr[kept], tpr[kept], np.concatenate(([np.inf], groups.scores))[kept])
 
 
+@dataclass(frozen=True)
+class ClassTotals:
+    """What a curve forgets about its data and an operating point needs.
+
+    Parameters
+    ----------
+    positive, negative : float > 0
+        Total weight of each class; the numbers of rows when unweighted.
+    positive_effective, negative_effective : float > 0
+        Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows when unweighted. Of rows that are drawn
+        in groups, the effective numbers of groups: as if the rows of a group were all flagged or none. That errs to the
+        safe side.
+
+    Raises
+    ------
+    InvalidData
+        If one is not positive and finite.
+    """
+
+    positive: float
+    negative: float
+    positive_effective: float
+    negative_effective: float
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0.0 < value < math.inf:
+                raise InvalidData(f"{name} must be positive and finite, got {value}")
+
+    @classmethod
+    def of_counts(cls, positives: int, negatives: int) -> ClassTotals:
+        """The totals of unweighted data."""
+        return cls(positives, negatives, positives, negatives)
+
+    @property
+    def prevalence(self) -> float:
+        """Positive share of the weight."""
+        return self.positive / (self.positive + self.negative)
+
+
+def totals_of(rows: Rows, groups: ScoreGroups) -> ClassTotals:
+    """The class totals of rows and their tie groups."""
+    return ClassTotals(
+        float(groups.flagged_positive[-1]),
+        float(groups.flagged_negative[-1]),
+        *effective_units(rows),
+    )
+
+
+def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Area under the ROC curve: the share of positive–negative pairs in order, ties counted half.
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Exactly two distinct values; the greater one is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite; higher means more likely positive.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative; a weight k counts as k rows.
+
+    Returns
+    -------
+    float in [0, 1]
+
+    Raises
+    ------
+    InvalidData
+        If lengths differ, a value is not finite, or a class is empty or without weight.
+
+    Notes
+    -----
+    O(n log n). Without weights the count of pairs is exact while 2 · positives · negatives < 2**53.
+
+    Examples
+    --------
+    >>> auc([1, 0, 1, 0, 1, 0], [3, 3, 2, 2, 1, 1])
+    0.5
+    """
+    return auc_of(group_by_score(y, scores, sample_weight))
+
+
+def auc_of(groups: ScoreGroups) -> float:
+    """`auc` of tie groups."""
+    above, negative = groups.flagged_positive, groups.negative
+    doubled = inner(negative, above[:-1] + above[1:])
+    return min(1.0, doubled / (2.0 * _pair_mass(groups)))
+
+
+def misrank_fraction(
+    y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """The share of positive–negative pairs out of order, a tie counted as a whole misrank.
+
+    Parameters, errors and cost as `auc`.
+
+    Returns
+    -------
+    float in [0, 1]
+        1 − AUC + half the share of ties.
+
+    References
+    ----------
+    Rudin & Schapire, "Margin-based ranking and an equivalence between AdaBoost and RankBoost",
+    Journal of Machine Learning Research 10 (2009), §2.
+
+    Examples
+    --------
+    >>> misrank_fraction([1, 0, 1, 0, 1, 0], [3, 3, 2, 2, 1, 1])
+    0.6666666666666666
+    """
+    return misrank_fraction_of(group_by_score(y, scores, sample_weight))
+
+
+def misrank_fraction_of(groups: ScoreGroups) -> float:
+    """`misrank_fraction` of tie groups."""
+    flagged = groups.flagged_positive
+    at_or_below = flagged[-1] - flagged[:-1]
+    return min(1.0, inner(groups.negative, at_or_below) / _pair_mass(groups))
+
+
+def tied_fraction_of(groups: ScoreGroups) -> float:
+    """The share of positive–negative pairs with equal scores, in [0, 1]."""
+    return min(1.0, inner(groups.positive, groups.negative) / _pair_mass(groups))
+
+
+def partial_auc(
+    y: ArrayLike,
+    scores: ArrayLike,
+    fpr_min: float = 0.0,
+    fpr_max: float = 1.0,
+    *,
+    definition: Definition = "interpolated",
+    standardize: bool = False,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Area under the ROC curve between two false positive rates, divided by their distance.
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Exactly two distinct values; the greater one is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite; higher means more likely positive.
+    fpr_min, fpr_max : float in [0, 1]
+        The window, fpr_min < fpr_max.
+    definition : {"interpolated", "empirical"}
+        "interpolated": the area under the curve of straight lines between the exact rates; ties are diagonals, so
+        constant scores get the diagonal's area. "empirical": the share of pairs strictly in order, of every
+        positive with the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉; constant scores get 0.
+    standardize : bool
+        Rescale so that the chance diagonal gives ½ and the perfect curve 1 (McClish). Under the empirical
+        definition the window is the one that the ranks span.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative; a weight k counts as k rows. Under the empirical definition, if the negatives' weights are not all
+        whole numbers, the window's ends are the masses n·fpr_min and n·fpr_max themselves, with no rounding to ranks,
+        which fractions of rows do not have.
+
+    Returns
+    -------
+    float
+        In [0, 1]; a standardised value can be as low as ½ − ½·c/(1 − c), c the middle of the window.
+
+    Raises
+    ------
+    InvalidData
+        If lengths differ, a value is not finite, or a class is empty or without weight.
+    InvalidParameter
+        If the window is empty or leaves [0, 1], or the definition is unknown.
+
+    Notes
+    -----
+    O(n log n).
+
+    References
+    ----------
+    Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", eq. 2.
+    McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9 (1989).
+    """
+    low, high = check_window(fpr_min, fpr_max)
+    if definition not in DEFINITIONS:
+        raise InvalidParameter(f"definition must be one of {DEFINITIONS}, got {definition!r}")
+    groups = group_by_score(y, scores, sample_weight)
+    if definition == "interpolated":
+        value = area_of(groups, low, high)
+        return mcclish(value, low, high) if standardize else value
+    total = float(groups.flagged_negative[-1])
+    first, last = _window_masses(groups, low, high)
+    tpr = groups.flagged_positive / groups.flagged_positive[-1]
+    value = strict_share(groups.flagged_negative, tpr, first, last)
+    return mcclish(value, first / total, last / total) if standardize else value
+
+
+def area_of(
+    groups: ScoreGroups, fpr_min: float, fpr_max: float, curve: RocCurve | None = None
+) -> float:
+    """The area of tie groups over a window; over [0, 1] as exact as `auc`. Pass their full curve if it is there."""
+    if (fpr_min, fpr_max) == (0.0, 1.0):
+        return auc_of(groups)
+    return (curve_of(groups) if curve is None else curve).partial_area(fpr_min, fpr_max)
+
+
+def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max: float) -> float:
+    """The partial AUC by the empirical definition, from a curve with a point per distinct score.
+
+    Parameters
+    ----------
+    curve : RocCurve
+    negative : float
+        Weight of its negatives in all; their number when unweighted.
+    fpr_min, fpr_max : float in [0, 1]
+
+    Returns
+    -------
+    float in [0, 1]
+        That of `partial_auc`. Where some weights are no whole numbers, but their sums at each score are, the window's
+        ends are ranks all the same: a curve knows no more.
+    """
+    flagged = curve.fpr * negative
+    ranks = np.rint(flagged)
+    # What is left of whole numbers that were divided and multiplied again.
+    rounding = 8.0 * np.finfo(np.float64).eps * negative
+    if negative < _WHOLE and (abs(flagged - ranks) <= rounding).all():
+        flagged = ranks
+        first, last = map(float, window_counts(round(negative), fpr_min, fpr_max))
+    else:
+        first, last = negative * fpr_min, negative * fpr_max
+    return strict_share(flagged, curve.tpr, first, last)
+
+
+def tpr_at_fpr(
+    y: ArrayLike, scores: ArrayLike, fpr: float, sample_weight: ArrayLike | None = None
+) -> float:
+    """Height of the ROC curve at one false positive rate, interpolated; the top of a vertical step.
+
+    Between two points this is the TPR of a cut drawn by lot; `operating_point` gives the best plain cut.
+
+    Parameters
+    ----------
+    fpr : float in [0, 1]
+        The others, the errors and the cost as `auc`.
+
+    Returns
+    -------
+    float in [0, 1]
+
+    Raises
+    ------
+    InvalidParameter
+        If `fpr` lies outside [0, 1].
+    """
+    rate = check_rate("fpr", fpr)
+    return float(curve_of(group_by_score(y, scores, sample_weight)).tpr_at(rate))
+
+
+def _pair_mass(groups: ScoreGroups) -> float:
+    return float(groups.flagged_positive[-1] * groups.flagged_negative[-1])
+
+
+def _window_masses(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> tuple[float, float]:
+    """The negative masses above the two ends of a window, by the empirical definition."""
+    total = float(groups.flagged_negative[-1])
+    if groups.negatives.whole and total < _WHOLE:
+        first, last = window_counts(int(total), fpr_min, fpr_max)
+        return float(first), float(last)
+    return total * fpr_min, total * fpr_max
+
+
+def strict_share(flagged: FloatArray, tpr: FloatArray, first: float, last: float) -> float:
+    """Mean height between two masses of negatives of the curve as steps: pairs strictly in order are counted alone."""
+    inside = np.diff(np.clip(flagged, first, last))
+    return min(1.0, inner(inside, tpr[:-1]) / (last - first))
+
+
+def top_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
+    """Height of the line through rising points at places from x[0] to x[-1]; of a vertical step its top."""
+    left = np.maximum(np.searchsorted(x, at, side="right") - 1, 0)
+    return _between(x, y, left, np.minimum(left + 1, x.size - 1), at)
+
+
+def foot_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
+    """The same; of a vertical step its foot."""
+    right = np.minimum(np.searchsorted(x, at, side="left"), x.size - 1)
+    return _between(x, y, np.maximum(right - 1, 0), right, at)
+
+
+def _between(
+    x: FloatArray,
+    y: FloatArray,
+    left: NDArray[np.intp],
+    right: NDArray[np.intp],
+    at: FloatArray | float,
+) -> FloatArray:
+    width = x[right] - x[left]  # 0 only at the ends of the line
+    share = (at - x[left]) / np.where(width > 0.0, width, 1.0)
+    return np.where(at == x[right], y[right], y[left] + share * (y[right] - y[left]))
+
+
 def mcclish(value: float, fpr_min: float, fpr_max: float) -> float:
     """A mean height over a window, rescaled: the chance diagonal becomes ½, the perfect curve stays 1."""
     chance = (fpr_min + fpr_max) / 2.0
@@ -317,5 +619,137 @@ def _evenly_spaced(length: FloatArray, n_points: int) -> NDArray[np.intp]:
     return np.minimum(np.searchsorted(length, marks, side="left"), length.size - 1)
 
 
-def _plain(values: FloatArray) -> Sequence[float]:
-    return array("d", values.tobytes())
+def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
+    """Indices of the vertices of the least concave chain over rising points.
+
+    Parameters
+    ----------
+    x, y : ndarray of float64, shape (n_points,)
+        Both non-decreasing, in [0, 1]; at least two points.
+
+    Returns
+    -------
+    ndarray of intp, shape (n_vertices,)
+        Increasing; the first and the last point are vertices; points inside a straight stretch are not.
+
+    Notes
+    -----
+    A point on or under the line between any two others is no vertex. So whole passes over the array drop the
+    points that are so between their neighbours, while that pays, and one walk with a stack ends the work. Only the walk
+    forgives rounding: two neighbours that a pass dropped for being almost straight could be a corner together.
+    O(n_points).
+
+    References
+    ----------
+    Andrew, "Another efficient algorithm for convex hulls in two dimensions", Information Processing Letters 9 (1979).
+    """
+    points = np.arange(x.size)
+    while points.size > 2:
+        px, py = x[points], y[points]
+        dx, dy = np.diff(px), np.diff(py)
+        turn = dx[:-1] * dy[1:] - dx[1:] * dy[:-1]  # negative: to the right
+        kept = np.concatenate(([True], turn < 0.0, [True]))
+        n_before, points = points.size, points[kept]
+        if points.size > 0.9 * n_before:
+            break
+    return _walk(points, x[points].tolist(), y[points].tolist())
+
+
+def _walk(points: NDArray[np.intp], x: list[float], y: list[float]) -> NDArray[np.intp]:
+    stack: list[int] = []
+    for new in range(len(x)):
+        while len(stack) > 1:
+            before, top = stack[-2], stack[-1]
+            dx1, dy1 = x[top] - x[before], y[top] - y[before]
+            dx2, dy2 = x[new] - x[top], y[new] - y[top]
+            if dx1 * dy2 - dx2 * dy1 < -_ROUNDING * (dx1 + dx2 + dy1 + dy2):
+                break
+            stack.pop()
+        stack.append(new)
+    return points[stack]
+
+
+_STRETCHES_A_POINT = 2
+_MOST_STRETCHES = 1 << 16
+_FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_INDICES = numba.types.Array(numba.int64, 1, "C", readonly=True)
+
+
+@dataclass(frozen=True)
+class GuideTable:
+    """A guide table: the range of finite points cut into even stretches, and where the points of each begin.
+
+    A bisection that begins there is done in few steps, where `np.searchsorted` reads all over a long curve.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_points,), float64
+        Ascending; the ends may be infinite.
+    low, scale : float
+        A value v lies in the stretch floor((v - low) · scale), up to rounding.
+    starts : ndarray of shape (n_stretches + 1,), int64
+        The points of a stretch are about points[starts[k]:starts[k + 1]].
+    """
+
+    points: FloatArray
+    low: float
+    scale: float
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, points: FloatArray) -> GuideTable:
+        """Make the table of ascending points, in time and memory linear in their number."""
+        finite = points[np.isfinite(points)]
+        low, high = (finite[0], finite[-1]) if len(finite) else np.zeros(2)
+        stretches = int(min(_STRETCHES_A_POINT * len(points), _MOST_STRETCHES))
+        with np.errstate(over="ignore", divide="ignore"):
+            scale = stretches / (high - low)
+        if not 0.0 < scale < np.inf:  # one value, or values too far apart or too near
+            stretches, scale = 1, 0.0
+        ends = low + np.arange(stretches + 1) / scale if scale else np.array([low, high])
+        starts = np.searchsorted(points, ends, side="left").astype(np.int64)
+        starts[0], starts[-1] = 0, len(points)
+        return cls(np.ascontiguousarray(points), float(low), float(scale), starts)
+
+    def find(self, values: FloatArray) -> NDArray[np.int64]:
+        """Count the points at or below each value: `np.searchsorted(points, values, side="right")`.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,), float64, C-contiguous
+            Without NaN.
+
+        Returns
+        -------
+        ndarray of shape (n,), int64
+
+        Notes
+        -----
+        O(n) where points are spread evenly, O(n · log n_points) at worst.
+        """
+        found: NDArray[np.int64] = _find(self.points, values, self.low, self.scale, self.starts)
+        return found
+
+
+@kernel(numba.int64[::1](_FLOATS, _FLOATS, numba.float64, numba.float64, _INDICES))
+def _find(points, values, low, scale, starts):  # type: ignore[no-untyped-def]
+    counts = np.empty(len(values), dtype=np.int64)
+    last = len(starts) - 2
+    for i in range(len(values)):
+        value = values[i]
+        at = (value - low) * scale
+        stretch = 0 if not at > 0.0 else (last if at >= last else int(at))
+        first, stop = starts[stretch], starts[stretch + 1]
+        # Rounding may have led into a neighbour of the right stretch: then the search is for the whole.
+        if first > 0 and points[first - 1] > value:
+            first = 0
+        if stop < len(points) and points[stop] <= value:
+            stop = len(points)
+        while first < stop:
+            middle = (first + stop) >> 1
+            if points[middle] <= value:
+                first = middle + 1
+            else:
+                stop = middle
+        counts[i] = first
+    return counts

@@ -12,11 +12,12 @@ from functools import cached_property
 from math import isnan
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
-from core.metrics.merge import merge
+from core.kernel import kernel
 from core.target import check_range
 
 FloatArray = NDArray[np.float64]
@@ -190,7 +191,7 @@ def check_rows(
         As `group_by_score`, and if `group` is no such vector.
     """
     positive = _binary_labels(y)
-    values = [_finite_vector(name, vector, positive.size) for name, vector in scores.items()]
+    values = [finite_vector(name, vector, positive.size) for name, vector in scores.items()]
     weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
     unit = None if group is None else number_units("group", group, positive.size)
     if weight is not None and not weight.all():
@@ -208,18 +209,16 @@ def check_rows(
 
 def tie_groups(rows: Rows) -> ScoreGroups:
     """The tie groups of the only scorer of some rows."""
-    return _merge_classes(rows) if rows.weight is None else group_rows(rows, 0)[0]
-
-
-def _merge_classes(rows: Rows) -> ScoreGroups:
-    """`tie_groups` of rows without weights: sorting bare values is quicker than finding their order."""
+    if rows.weight is not None:
+        return group_rows(rows, 0)[0]
+    # Sorting the bare values of each class and merging them is quicker than finding the order of the rows.
     (values,) = rows.scores
     positives, negatives = np.sort(values[rows.positive]), np.sort(values[~rows.positive])
     of_positives = np.empty(positives.size, dtype=np.intp)
     of_negatives = np.empty(negatives.size, dtype=np.intp)
     distinct = np.empty(values.size)
     flagged = np.zeros((2, values.size + 1))
-    n_groups = merge(positives, negatives, of_positives, of_negatives, distinct, *flagged)
+    n_groups = _merge(positives, negatives, of_positives, of_negatives, distinct, *flagged)
     return ScoreGroups(
         distinct[:n_groups],
         ClassRows(of_positives, None),
@@ -250,6 +249,26 @@ def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
     n_groups = int(group[-1]) + 1
     flagged = (prefix_sums(each.mass_by_group(n_groups)) for each in classes)
     return ScoreGroups(values[first_of_group], *classes, *flagged), order
+
+
+def effective_units(rows: Rows) -> tuple[float, float]:
+    """Effective number of units of the positives and of the negatives."""
+    positive, negative = rows.positive, ~rows.positive
+    return _effective(rows, positive), _effective(rows, negative)
+
+
+def _effective(rows: Rows, of_class: NDArray[np.bool_]) -> float:
+    weight = None if rows.weight is None else rows.weight[of_class]
+    if rows.unit is not None:
+        weight = np.bincount(rows.unit[of_class], weight).astype(np.float64, copy=False)
+    if weight is None:
+        return float(np.count_nonzero(of_class))
+    return effective_rows(weight, weight**2)
+
+
+def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
+    """Kish's number of equally weighted rows that would be worth as much: (Σw)² / Σw²."""
+    return float(mass.sum()) ** 2 / float(squares.sum())
 
 
 def number_units(name: str, labels: ArrayLike, length: int) -> NDArray[np.intp]:
@@ -329,11 +348,12 @@ def _vector(name: str, values: ArrayLike) -> NDArray[Any]:
     return vector
 
 
-def _finite_vector(name: str, values: ArrayLike, length: int) -> FloatArray:
+def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> FloatArray:
+    """Give numbers as float64, one a row of y if so many are said; refuse what is not finite with InvalidData."""
     vector = _vector(name, values)
     if vector.dtype.kind not in "biuf":
         raise InvalidData(f"{name} must hold real numbers, got {vector.dtype}")
-    if vector.size != length:
+    if length is not None and vector.size != length:
         raise InvalidData(
             f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
         )
@@ -347,7 +367,7 @@ def _finite_vector(name: str, values: ArrayLike, length: int) -> FloatArray:
 
 def check_weights(sample_weight: ArrayLike, length: int) -> FloatArray:
     """Give finite weights, not negative and not all 0; refuse any other."""
-    weight = _finite_vector("sample_weight", sample_weight, length)
+    weight = finite_vector("sample_weight", sample_weight, length)
     check_range("sample_weight", weight, "at index")
     if not weight.any():
         raise InvalidData("sample_weight must leave some row a weight, got 0 for every row")
@@ -358,3 +378,50 @@ def _refuse_nan(name: str, vector: NDArray[Any]) -> None:
     nan = np.isnan(vector)
     if nan.any():
         raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
+
+
+@kernel(
+    numba.int64(
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.intp[::1],
+        numba.intp[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+    )
+)
+def _merge(  # type: ignore[no-untyped-def]
+    positives, negatives, of_positives, of_negatives, distinct, above_positives, above_negatives
+):
+    """Number the distinct values of two ascending classes from the greatest on; return how many there are.
+
+    A step takes the next row of either class; it has no branch, since which class comes next is as good as random.
+    """
+    n_positives, n_negatives = np.uint64(len(positives)), np.uint64(len(negatives))
+    p, n, n_groups = np.uint64(0), np.uint64(0), np.uint64(0)
+    one, last = np.uint64(1), np.inf
+    while p < n_positives and n < n_negatives:
+        own, other = positives[n_positives - one - p], negatives[n_negatives - one - n]
+        from_positives = np.uint64(own >= other)
+        value = max(own, other)
+        n_groups += np.uint64(value != last)
+        # Only the row taken keeps its number; the other is numbered again when its turn comes.
+        of_positives[p] = of_negatives[n] = n_groups - one
+        distinct[n_groups - one] = last = value
+        p += from_positives
+        n += one - from_positives
+        above_positives[n_groups], above_negatives[n_groups] = p, n
+    while p < n_positives or n < n_negatives:
+        of_left = p < n_positives
+        value = positives[n_positives - one - p] if of_left else negatives[n_negatives - one - n]
+        n_groups += np.uint64(value != last)
+        if of_left:
+            of_positives[p] = n_groups - one
+            p += one
+        else:
+            of_negatives[n] = n_groups - one
+            n += one
+        distinct[n_groups - one] = last = value
+        above_positives[n_groups], above_negatives[n_groups] = p, n
+    return np.int64(n_groups)

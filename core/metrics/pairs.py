@@ -38,13 +38,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.errors import InvalidData
-from core.metrics.groups import FloatArray
-from core.metrics.intervals import Interval, logit_interval, wilson_interval
+from core.metrics.groups import FloatArray, finite_vector
+from core.metrics.intervals import NOTHING, Interval, logit_interval, wilson_interval
 from core.metrics.window import check_level
 from core.pairs import Pairs, check_pairs
-
-_NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -216,8 +213,8 @@ def summarise_pairs(
 
 
 def _interval(value: float, variance: float, effective: float, level: float) -> Interval:
-    shown = effective > 1.0 + _NOTHING and math.sqrt(variance) > _NOTHING
-    if not (shown and _NOTHING < value < 1.0 - _NOTHING):
+    shown = effective > 1.0 + NOTHING and math.sqrt(variance) > NOTHING
+    if not (shown and NOTHING < value < 1.0 - NOTHING):
         return wilson_interval(value, effective, level)
     return logit_interval(value, variance * effective / (effective - 1.0), level)
 
@@ -226,27 +223,10 @@ def _outcomes(
     scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | None
 ) -> tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]:
     """The pairs of weight above 0, which of them are in order, and which tie."""
-    values = _check_scores(scores)
+    values = finite_vector("scores", scores)
     listed = check_pairs(pairs, pair_weight, len(values))
     better, worse = values[listed.better], values[listed.worse]
     return listed, better > worse, better == worse
-
-
-def _check_scores(scores: ArrayLike) -> FloatArray:
-    try:
-        values = np.asarray(scores)
-    except ValueError as error:
-        raise InvalidData("scores must be a one-dimensional array, got ragged rows") from error
-    if values.ndim != 1:
-        raise InvalidData(f"scores must be one-dimensional, got shape {values.shape}")
-    if values.dtype.kind not in "biuf":
-        raise InvalidData(f"scores must hold real numbers, got {values.dtype}")
-    values = values.astype(np.float64, copy=False)
-    finite = np.isfinite(values)
-    if not finite.all():
-        index = int(np.argmin(finite))
-        raise InvalidData(f"scores must be finite, got {values[index]} at index {index}")
-    return values
 
 
 def _number_dyads(listed: Pairs) -> NDArray[Any]:

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.metrics.groups import check_rows
-from core.metrics.influence import Areas, estimate_areas
-from core.metrics.intervals import Interval, area_interval
+from core.metrics.intervals import Areas, Interval, area_interval, estimate_areas
 from core.ranker import Floats
 
 from .planning import HeldOut

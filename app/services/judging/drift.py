@@ -3,8 +3,8 @@
 Validation rows and evaluation rows are two independent samples. Each area that the model keeps with an interval is
 compared with the same area here, at the model's own level; for models with a curve the scores of either class are
 compared, too, by Kolmogorov and Smirnov's distance: scores may move while the order stays as good, and then
-thresholds are to be set anew. Over all these tests the p-values are adjusted by Holm's method. `core.metrics.drift` has
-the theory.
+thresholds are to be set anew. Over all these tests the p-values are adjusted by Holm's method; the theory is in
+`core.metrics.comparison`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def measure(
     `areas` are the evaluation's, at the same level and over the same windows.
     """
     from core.metrics import RocCurve
-    from core.metrics.differences import holm
+    from core.metrics.comparison import holm
 
     after = {_key(area): area for area in areas}
     tested = [
@@ -138,7 +138,7 @@ def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _change(before: Json, after: Json, level: float) -> Json:
     from core.metrics import Interval
-    from core.metrics.drift import change
+    from core.metrics.comparison import change
 
     ends = ("value", "low", "high")
     old, new = (Interval(*(area[end] for end in ends)) for area in (before, after))
@@ -156,13 +156,13 @@ def _shifts(kept: RocCurve, rows: Sequence[float], scored: Scored) -> list[Json]
     """How the scores of either class have moved. Nobody kept whether rows of the validation came in groups: they are
     taken to have come in such as these do.
     """
-    from core.metrics.drift import sample_of, score_shift
+    from core.metrics.comparison import ScoreSample, score_shift
 
     found = []
     for number, (of, shares) in enumerate((("positives", "tpr"), ("negatives", "fpr"))):
         worth = min(1.0, scored.effective[number] / scored.rows[number])
         old, new = (
-            sample_of(curve.thresholds, getattr(curve, shares), n)
+            ScoreSample(curve.thresholds, getattr(curve, shares), n)
             for curve, n in ((kept, rows[number] * worth), (scored.curve, scored.effective[number]))
         )
         found.append({"of": of, **score_shift(old, new)._asdict()})

@@ -46,8 +46,7 @@ class BipartiteMeasure:
 
     def __init__(self, ranker: Ranker, table: Mapping[str, Any], features: Sequence[str]) -> None:
         from core.metrics import summarise
-        from core.metrics.groups import check_rows
-        from core.metrics.influence import effective_units
+        from core.metrics.groups import check_rows, effective_units
 
         rows = read_rows(table, features)
         self._y, self._weight, self._group = rows.y, rows.weight, rows.group

@@ -23,7 +23,7 @@ from app.services import datasets, jobs, models
 from app.services.judging import evaluations, judgements
 from app.services.scoring import artifact_key
 from core import artifact, metrics
-from core.metrics.drift import change
+from core.metrics.comparison import change
 
 
 def test_the_figures_of_an_evaluation(bench: Workbench) -> None:

@@ -11,9 +11,9 @@ from scipy.stats import chisquare
 
 from core.errors import InvalidParameter
 from core.metrics import compare, partial_auc_interval, wilson_interval
-from core.metrics.bootstrap import bootstrap_areas, draw_areas, philox
+from core.metrics.bootstrap import draw_areas, philox
 from core.metrics.groups import check_rows
-from core.metrics.influence import estimate_areas
+from core.metrics.intervals import bootstrap_areas, estimate_areas
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 

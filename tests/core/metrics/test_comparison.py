@@ -18,7 +18,7 @@ from core.metrics import (
     compare_partial_auc,
     partial_auc_interval,
 )
-from core.metrics.differences import holm, one_sided_table
+from core.metrics.comparison import holm, one_sided_table
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 

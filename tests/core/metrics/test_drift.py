@@ -6,7 +6,7 @@ from scipy.stats import ks_2samp, mannwhitneyu, norm
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import Interval, auc_interval, roc_curve, wilson_interval
-from core.metrics.drift import change, sample_of, score_shift
+from core.metrics.comparison import ScoreSample, change, score_shift
 
 
 def test_shares_give_newcombe_s_intervals():
@@ -59,7 +59,7 @@ def test_the_level_holds_where_nothing_has_changed():
         y = np.r_[np.zeros(80), np.ones(40)]
         p_values.append(change(*(auc_interval(y, scores) for scores in samples)).p_value)
         shifts = [
-            sample_of(curve.thresholds, curve.fpr, 80)
+            ScoreSample(curve.thresholds, curve.fpr, 80)
             for curve in (roc_curve(y, s) for s in samples)
         ]
         wrong.append(score_shift(*shifts).p_value)
@@ -77,7 +77,9 @@ def test_scores_against_scipy(digits):
     for scores in (before, after):
         values, counts = np.unique(-scores, return_counts=True)
         samples.append(
-            sample_of(np.r_[np.inf, -values], np.r_[0, counts.cumsum()] / len(scores), len(scores))
+            ScoreSample(
+                np.r_[np.inf, -values], np.r_[0, counts.cumsum()] / len(scores), len(scores)
+            )
         )
     found = score_shift(*samples)
     assert found.distance == pytest.approx(ks_2samp(before, after).statistic)
@@ -92,10 +94,10 @@ def test_scores_against_scipy(digits):
 def test_a_curve_s_points_where_only_the_other_class_moves_change_nothing():
     y, scores = [1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0]
     curve = roc_curve(y, scores)
-    negatives = sample_of(curve.thresholds, curve.fpr, 2)
-    alone = sample_of([np.inf, 3.0, 1.0], [0.0, 0.5, 1.0], 2)
+    negatives = ScoreSample(curve.thresholds, curve.fpr, 2)
+    alone = ScoreSample([np.inf, 3.0, 1.0], [0.0, 0.5, 1.0], 2)
     assert score_shift(negatives, alone).distance == 0.0
-    higher = sample_of([np.inf, 5.0], [0.0, 1.0], 2)
+    higher = ScoreSample([np.inf, 5.0], [0.0, 1.0], 2)
     assert score_shift(negatives, higher)[:2] == (1.0, 1.0)
     assert score_shift(higher, negatives)[:2] == (1.0, 0.0)
 
@@ -106,7 +108,7 @@ def test_refusals():
         change(fine, Interval(0.5, 0.6, 0.7))
     with pytest.raises(InvalidParameter, match="level"):
         change(fine, fine, 1.0)
-    sound = sample_of([inf, 1.0], [0.0, 1.0], 3)
+    sound = ScoreSample([inf, 1.0], [0.0, 1.0], 3)
     for thresholds, shares, rows, message in (
         ([inf], [0.0], 3, "2 or more"),
         ([inf, 1.0], [0.0, 0.5, 1.0], 3, "vectors of one length"),
@@ -117,4 +119,4 @@ def test_refusals():
         ([inf, 1.0], [0.0, 1.0], float("nan"), "rows of after"),
     ):
         with pytest.raises(InvalidData, match=message):
-            score_shift(sound, sample_of(thresholds, shares, rows))
+            score_shift(sound, ScoreSample(thresholds, shares, rows))

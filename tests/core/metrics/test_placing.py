@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.metrics.placing import Guide
+from core.metrics.curve import GuideTable
 
 INF = np.inf
 RNG = np.random.default_rng(0)
@@ -32,5 +32,5 @@ def test_the_guided_search_finds_what_the_plain_one_finds(points: np.ndarray) ->
     drawn = RNG.choice(finite, 500) * RNG.normal(1, 1e-3, 500) if len(finite) else []
     values = np.concatenate([near, drawn, [-INF, INF, 0.0, -0.0, 1e308, -1e308, 5e-324]])
     with np.errstate(over="ignore"):
-        found = Guide.to(points).find(values)
+        found = GuideTable.of(points).find(values)
     assert np.array_equal(found, np.searchsorted(points, values, side="right"))

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from core.metrics import auc, auc_interval, compare, partial_auc, partial_auc_interval
 from core.metrics.groups import check_rows
-from core.metrics.influence import estimate_areas
+from core.metrics.intervals import estimate_areas
 
 SCRIPT = Path(__file__).with_name("proc_reference.R")
 RECORDED = json.loads(SCRIPT.with_suffix(".json").read_text())
