@@ -35,11 +35,9 @@ from core import TreeRankForest
 from core.coding.team import Team
 from core.metrics import auc
 from core.ranker import Floats, ignore
-from core.treerank.coding import code
-from core.treerank.growth import Limits, grow
-from core.treerank.leafrank import LeafRank, Shape
-from core.treerank.preorder import Booleans
-from core.treerank.splitting import Sample
+from core.treerank.growth import Limits, Sample, grow
+from core.treerank.leafrank import LeafRank, Shape, code
+from core.treerank.tree import Booleans
 
 DEPTH, LEAFRANK_DEPTH, LEAST = 8, 3, 5.0
 FOREST_ROWS, FOREST_FEATURES, TREES = 20_000, 16, 50

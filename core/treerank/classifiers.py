@@ -22,9 +22,8 @@ from core.coding.categories import count_rows
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.ranker import Arrays, Floats
 
-from .preorder import Booleans, Integers
-from .splitting import Cell, Sample, Split
-from .tree import Rules
+from .growth import Cell, Sample, Split
+from .tree import Booleans, Integers, Rules
 
 
 def cost_weights(sample: Sample, cell: Cell) -> Floats:

@@ -19,10 +19,10 @@ from core.coding.category_sets import WORD_BITS, count_words
 from core.errors import ArtifactError
 from core.explain.conditions import name_set
 from core.ranker import Arrays, Floats
+from core.trees import walking
+from core.trees.walking import Nodes
 
-from . import preorder, walking
-from .preorder import Booleans, Integers
-from .tree import GREATEST_MASS, Rules, Tree
+from .tree import GREATEST_MASS, Booleans, Integers, Rules, Tree, are_trees, link, sum_up
 
 # What each cut node has, beside the words of sets: see `CutRules`.
 _DTYPES: dict[str, Any] = {
@@ -126,30 +126,17 @@ class CutRules(Rules):
     @cached_property
     def below(self) -> Integers:
         """By cut node: the child that holds what is not above; -1 for a leaf."""
-        parent, second = np.empty_like(self.feature), np.empty_like(self.feature)
-        preorder.link(self.feature < 0, parent, second)
-        return second
-
-    @cached_property
-    def above(self) -> Integers:
-        """By cut node: the child that holds what is above; -1 for a leaf."""
-        return np.where(self.feature >= 0, np.arange(1, len(self.feature) + 1), -1)
+        return link(self.feature < 0).second
 
     @cached_property
     def positive(self) -> Floats:
         """By cut node: mass of positives among the training rows."""
-        return self._sum_up(self.leaf_positive)
+        return sum_up(self.below, self.leaf_positive)
 
     @cached_property
     def negative(self) -> Floats:
         """By cut node: mass of negatives."""
-        return self._sum_up(self.leaf_negative)
-
-    def _sum_up(self, of_leaves: Floats) -> Floats:
-        mass = np.zeros(len(self.feature))
-        mass[self.feature < 0] = of_leaves
-        preorder.sum_up(self.below, mass)
-        return mass
+        return sum_up(self.below, self.leaf_negative)
 
     def gains(self, positive: float, negative: float) -> Floats:
         """Give Λ of each cut, whichever of its sides ranks higher; 0 for leaves.
@@ -195,13 +182,46 @@ class CutRules(Rules):
             above = (word >> (category % np.uint64(WORD_BITS))) & np.uint64(1) == 1
         return np.asarray(np.where(missing, self.missing_above[node], above))
 
-    def prepare(self, tree: Tree) -> walking.Links:
-        """Link the cuts of all nodes to one tree; see `Rules.prepare`."""
-        return walking.link(tree, self)
+    def link(self, tree: Tree) -> Nodes:
+        """Link the cuts of all nodes to one tree: a cut leaf leads to the first cut of the child it sends rows to.
+
+        Its leaves are those of the ranking tree, each of which has its number for a value.
+        """
+        is_cut, asks = self.feature >= 0, tree.rule >= 0
+        number = np.cumsum(is_cut) - 1  # of a cut among the cuts
+        n_cuts = int(is_cut.sum())
+        # where a node of the ranking tree sends a row: to the first cut of its rule, or to a leaf
+        entry = n_cuts + tree.leaf_number
+        entry[asks] = number[self.start[tree.rule[asks]]]
+        # each cut leaf's target, by its rule's node in the ranking tree
+        node = np.repeat(np.flatnonzero(asks), np.diff(self.start))
+        target = np.where(self.to_top, tree.top[node], tree.bottom[node])
+        target = np.where(is_cut, number, entry[target])
+        child = np.repeat(np.arange(n_cuts + tree.n_leaves), 2)
+        child[0 : 2 * n_cuts : 2] = target[self.below[is_cut]]
+        child[1 : 2 * n_cuts : 2] = target[np.flatnonzero(is_cut) + 1]
+        depth = [0] * (n_cuts + tree.n_leaves)  # cuts on the longest way from here
+        pairs = child.reshape(-1, 2).tolist()
+        for cut in range(n_cuts - 1, -1, -1):  # children come after their parents
+            depth[cut] = 1 + max(depth[pairs[cut][0]], depth[pairs[cut][1]])
+        leaves = np.arange(float(tree.n_leaves))
+        return Nodes(
+            root=entry[:1],
+            depth=np.array(depth[:1]),
+            feature=np.append(self.feature[is_cut], np.zeros_like(tree.leaves)).astype(np.int32),
+            threshold=np.append(self.threshold[is_cut], leaves),
+            missing_above=np.append(self.missing_above[is_cut], leaves < 0),
+            set=np.append(self.word[is_cut], np.full_like(tree.leaves, -1)),
+            child=child.astype(np.int32),
+            mean=np.append(np.zeros(n_cuts), leaves),
+            sets=self.words.copy(),  # as the kernels take no array that forbids writing
+        )
 
     def find_leaves(self, tree: Tree, X: Floats) -> Integers:
         """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
-        return walking.find_leaves(X, tree.prepared)
+        numbers = np.zeros(len(X))
+        walking.add_scores(X, tree.linked, 0, 1, numbers)
+        return numbers.astype(np.int64)  # whole numbers are exact
 
     def take(self, rules: Integers) -> "CutRules":
         """Give some of the rules, in the order asked for; see `Rules.take`."""
@@ -253,10 +273,8 @@ class CutRules(Rules):
     def _share_to_top(self) -> Floats:
         """By cut node: the share of the leaves below it that go to the top; 0 and 1 settle it."""
         is_leaf = self.feature < 0
-        to_top, leaves = np.where(is_leaf & self.to_top, 1.0, 0.0), np.where(is_leaf, 1.0, 0.0)
-        for count in (to_top, leaves):
-            preorder.sum_up(self.below, count)
-        return np.asarray(to_top / leaves)
+        to_top = np.where(self.to_top[is_leaf], 1.0, 0.0)
+        return sum_up(self.below, to_top) / sum_up(self.below, np.ones_like(to_top))
 
     def _ways(
         self,
@@ -343,7 +361,7 @@ class CutRules(Rules):
         is_leaf = self.feature < 0
         for rule in range(len(self)):
             flags = is_leaf[self.start[rule] : self.start[rule + 1]]
-            if not preorder.are_trees(flags) or 2 * flags.sum() != len(flags) + 1:
+            if not are_trees(flags) or 2 * flags.sum() != len(flags) + 1:
                 raise ArtifactError("cut_feature must describe a tree in preorder for each rule")
         asked = self.feature[~is_leaf]
         if (self.feature < -1).any() or (asked >= len(n_categories)).any():
@@ -368,6 +386,109 @@ class CutRules(Rules):
             raise ArtifactError(f"cut_merged_feature must be from 0 to {len(n_categories) - 1}")
         if not ((self.merged_gain >= 0) & (self.merged_gain <= GREATEST_MASS**2)).all():
             raise ArtifactError("cut_merged_gain must be finite and not negative")
+
+
+def link_all(trees: Sequence[Tree]) -> Nodes:
+    """Link the cuts of several trees, one tree after the other; see `CutRules.link`."""
+    linked: list[Nodes] = [tree.linked for tree in trees]
+    n_nodes = np.cumsum([0, *(len(nodes.feature) for nodes in linked)]).tolist()
+    n_words = np.cumsum([0, *(len(nodes.sets) for nodes in linked)]).tolist()
+    moved = [
+        nodes._replace(
+            root=nodes.root + first,
+            child=nodes.child + np.int32(first),
+            set=np.where(nodes.set >= 0, nodes.set + word, -1),
+        )
+        for nodes, first, word in zip(linked, n_nodes, n_words, strict=False)
+    ]
+    return Nodes(*(np.concatenate(arrays) for arrays in zip(*moved, strict=True)))
+
+
+def mean_values(tree: Tree, leaf_value: Floats) -> Floats:
+    """Give the mean value of the training rows at each cut and leaf of a linked tree.
+
+    From the root down a row's value changes at each cut by mean(child) - mean(cut), until it is that of its
+    leaf: the changes add up to the value less the mean, and each is due to one feature. (A split that
+    gains by two features together gives more to the one that is asked later.)
+
+    Parameters
+    ----------
+    tree : Tree
+        With rules of class `CutRules`.
+    leaf_value : ndarray of shape (n_leaves,), float64
+
+    Returns
+    -------
+    ndarray of shape (n_cuts + n_leaves,), float64
+        In the order of `tree.linked`; the first is the mean of all.
+    """
+    rules = tree.rules
+    assert isinstance(rules, CutRules)
+    cuts = np.flatnonzero(rules.feature >= 0)
+    mass = rules.positive + rules.negative
+    masses = np.column_stack([mass[rules.below[cuts]], mass[cuts + 1]])
+    masses[~masses.any(axis=1)] = 0.5  # only an artifact may say that no row came there
+    share_above = (masses[:, 1] / masses.sum(axis=1)).tolist()
+    children = tree.linked.child.reshape(-1, 2).tolist()
+    mean: list[float] = [0.0] * len(cuts) + leaf_value.tolist()
+    for cut in range(len(cuts) - 1, -1, -1):  # children come after their parents
+        below, above = children[cut]
+        mean[cut] = share_above[cut] * mean[above] + (1.0 - share_above[cut]) * mean[below]
+    return np.array(mean)
+
+
+class FeatureGains(NamedTuple):
+    """What the cuts on each feature gain, in training AUC.
+
+    Attributes
+    ----------
+    squared : ndarray of shape (n_features,), float64
+        I_j = Σ ΔAUC² over the cuts on feature j: the paper's squared importance.
+    linear : ndarray of shape (n_features,), float64
+        Σ ΔAUC, in units of AUC.
+    """
+
+    squared: Floats
+    linear: Floats
+
+
+def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
+    """Sum up, over all cuts of all nodes, what each feature gains; of several trees the mean.
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+        With rules of class `CutRules`.
+    n_features : int
+
+    Returns
+    -------
+    FeatureGains
+
+    Notes
+    -----
+    ΔAUC of a cut of a cell C into C' and the rest is |α(C) β(C') - β(C) α(C')| / 2, with shares of
+    all training rows, so that a cut near the root of the ranking tree weighs more than the same cut
+    further down. All cuts that LeafRank made in a node count, also those whose leaves went to one side
+    and that are no part of the rule. Hence the linear sums may add up to more than what the tree gains
+    over ½. Artifacts of before hold the others alone.
+
+    References
+    ----------
+    Clémençon, Depecker & Vayatis 2011, §5.1.
+    """
+    squared, linear = np.zeros((2, n_features))
+    for tree in trees:
+        rules = tree.rules
+        assert isinstance(rules, CutRules)
+        cuts = rules.feature >= 0
+        feature = np.append(rules.feature[cuts], rules.merged_feature)
+        gains = rules.gains(tree.positive[0], tree.negative[0])[cuts]
+        merged = rules.merged_gain / tree.positive[0] / tree.negative[0]
+        delta = np.append(gains, merged) / 2.0
+        np.add.at(squared, feature, delta**2)
+        np.add.at(linear, feature, delta)
+    return FeatureGains(squared / len(trees), linear / len(trees))
 
 
 def _either(ways: Sequence[Sequence[Condition]]) -> str:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
@@ -14,34 +16,188 @@ from annotated_types import Ge, Gt, Le
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from core.arrays import check_array
 from core.coding import youden_threshold
+from core.coding.categories import count_rows
 from core.coding.options import MaxNarrowBins
+from core.coding.team import PARALLEL_CELLS, Team
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, ignore, warn_stopped
 from core.sealed import identify_fit
 from core.shares import read_shares, write_share
+from core.trees import walking
+from core.trees.walking import Nodes
 
-from . import options, walking
-from .bagging import (
-    Bag,
-    Grown,
-    rank_leaves,
-    read_share_of_trees,
-    read_trees,
-    write_share_of_trees,
-    write_trees,
-)
-from .coding import code
-from .contributions import PathValues
-from .growth import Limits
-from .importance import sum_gains
-from .leafrank import Shape
-from .preorder import Integers
-from .splitting import Sample
-from .tree import Tree
+from . import options
+from .cuts import CutRules, link_all, mean_values, sum_gains
+from .growth import Limits, Sample, grow
+from .leafrank import CodedTable, FeatureDraw, LeafRank, Shape, code
+from .tree import Integers, Tree, read_nodes
 
 MOST_TREES = 10_000
+
+
+class Grown(NamedTuple):
+    """A tree, the rows it did not see, and the leaf of each of these."""
+
+    tree: Tree
+    unseen: Integers
+    leaf: Integers
+
+
+class Bag:
+    """Grows trees and looks at them again.
+
+    Parameters
+    ----------
+    sample : Sample
+    seed : int
+    """
+
+    def __init__(self, sample: Sample, seed: int) -> None:
+        self._X = np.ascontiguousarray(sample.X)
+        self._weight = sample.weight
+        self._seed = seed
+        positive = sample.positive
+        self._rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+        self._n_positives = int(positive.sum())
+
+    def grow(
+        self,
+        numbers: range,
+        table: CodedTable,
+        limits: Limits,
+        shape: Shape,
+        n_drawn_features: int,
+    ) -> Generator[Grown, None, None]:
+        """Grow the trees of these numbers, in threads where that pays, and give them in order."""
+        weight = self._weight[self._rows]  # as the coded table has them
+        count = count_rows(weight)
+
+        def grow_one(number: int) -> Grown:
+            times, generator = self._draw(number)
+            division = LeafRank(
+                table,
+                np.flatnonzero(times),
+                weight * times,
+                count * times,
+                shape,
+                Team(0),
+                FeatureDraw(table.n_features, n_drawn_features, generator),
+            )
+            tree = grow(division, limits, ignore)
+            unseen = self._rows[times == 0]
+            leaf = np.empty(len(unseen), dtype=np.int64)
+            for start in range(0, len(unseen), walking.PIECE_ROWS):  # each copied for its tree
+                piece = slice(start, start + walking.PIECE_ROWS)
+                leaf[piece] = tree.find_leaves(self._X[unseen[piece]])
+            return Grown(tree, unseen, leaf)
+
+        n_cells = table.n_rows * table.n_features * len(numbers)
+        n_threads = numba.get_num_threads()
+        at_once = min(n_threads, len(numbers)) if n_cells >= PARALLEL_CELLS else 1
+        # A new thread of numba's default would start as many for each tree, whatever the caller is set to.
+        pool = ThreadPoolExecutor(
+            at_once, initializer=numba.set_num_threads, initargs=(n_threads // at_once,)
+        )
+        try:
+            yield from pool.map(grow_one, numbers)
+        finally:  # also when a callback has stopped the fit
+            pool.shutdown(cancel_futures=True)
+
+    def recall(self, trees: Iterable[tuple[Tree, Integers]]) -> Iterator[Grown]:
+        """Give all trees of a forest, from number 0, with the leaves of the rows unseen, as `grow` did.
+
+        Raises
+        ------
+        ArtifactError
+            A tree comes with leaves that are not its own, or with too many or too few.
+        """
+        for number, (tree, leaf) in enumerate(trees):
+            unseen = self._rows[self._draw(number)[0] == 0]
+            if len(leaf) != len(unseen) or (leaf.size and leaf.max() >= tree.n_leaves):
+                raise ArtifactError(
+                    f"tree {number} must come with one of its {tree.n_leaves} leaves for each of "
+                    f"{len(unseen)} rows, got {len(leaf)} leaves up to {leaf.max(initial=0)}"
+                )
+            yield Grown(tree, unseen, leaf)
+
+    def _draw(self, number: int) -> tuple[Integers, np.random.Generator]:
+        """Give how often a tree has each row, positives first, and the generator to go on with."""
+        key = np.array([self._seed, number], dtype=np.uint64)
+        generator = np.random.Generator(np.random.Philox(key=key))
+        m, n = self._n_positives, len(self._rows)
+        drawn = np.concatenate([generator.integers(0, m, m), generator.integers(m, n, n - m)])
+        return np.bincount(drawn, minlength=n), generator
+
+
+def rank_leaves(tree: Tree, order: str) -> Floats:
+    """Give where each leaf stands: the share of the mass in leaves below, plus half of its own."""
+    best_first = tree.ranking(order)
+    mass = (tree.leaf_positive + tree.leaf_negative)[best_first]
+    below = np.cumsum(mass[::-1])[::-1] - mass
+    ranks = np.empty(tree.n_leaves)
+    ranks[best_first] = (below + 0.5 * mass) / mass.sum()
+    return ranks
+
+
+def write_trees(trees: Sequence[Tree]) -> Arrays:
+    """Give trees as arrays: those of `Tree.arrays`, one after the other."""
+    rules = CutRules.join([tree.rules for tree in trees if isinstance(tree.rules, CutRules)])
+    return {
+        "n_nodes": np.array([tree.n_nodes for tree in trees]),
+        "is_leaf": np.concatenate([tree.rule < 0 for tree in trees]),
+        "leaf_positive": np.concatenate([tree.leaf_positive for tree in trees]),
+        "leaf_negative": np.concatenate([tree.leaf_negative for tree in trees]),
+    } | rules.arrays()
+
+
+def write_share_of_trees(grown: Sequence[Grown]) -> Arrays:
+    """Give trees as `write_trees` does, and the leaves of the rows that each did not see."""
+    leaf = np.concatenate([each.leaf for each in grown])
+    small = max(each.tree.n_leaves for each in grown) <= 1 << 16
+    return write_trees([each.tree for each in grown]) | {
+        "leaf": leaf.astype(np.uint16 if small else np.uint32),
+        "n_unseen": np.array([len(each.leaf) for each in grown]),
+    }
+
+
+def read_share_of_trees(
+    arrays: Mapping[str, npt.NDArray[Any]], n_categories: Integers
+) -> list[tuple[Tree, Integers]]:
+    """Rebuild what `write_share_of_trees` gave: each tree with its leaves."""
+    trees = read_trees(arrays, n_categories)
+    leaf, n_unseen = arrays["leaf"], arrays["n_unseen"]
+    check_array("n_unseen", n_unseen, np.int64, (len(trees),))
+    check_array("leaf", leaf, np.uint16 if leaf.dtype == np.uint16 else np.uint32, (leaf.size,))
+    if not ((n_unseen >= 0) & (n_unseen <= leaf.size)).all() or n_unseen.sum() != leaf.size:
+        raise ArtifactError("n_unseen must share out leaf")
+    ends = np.cumsum(n_unseen)
+    return [
+        (tree, leaf[last - n : last].astype(np.int64))
+        for tree, n, last in zip(trees, n_unseen, ends, strict=True)
+    ]
+
+
+def read_trees(arrays: Mapping[str, npt.NDArray[Any]], n_categories: Integers) -> tuple[Tree, ...]:
+    """Rebuild trees from `write_trees`."""
+    n_nodes = arrays["n_nodes"]
+    check_array("n_nodes", n_nodes, np.int64, (n_nodes.size,))
+    is_leaf, positive, negative = read_nodes(arrays)
+    if not ((n_nodes >= 1) & (n_nodes <= len(is_leaf))).all() or n_nodes.sum() != len(is_leaf):
+        raise ArtifactError("n_nodes must share out the nodes of is_leaf")
+    rules = CutRules.from_arrays(arrays, int((~is_leaf).sum()), n_categories)
+    ends = np.cumsum(n_nodes)
+    leaves_before = np.concatenate([[0], np.cumsum(is_leaf)])
+    trees = []
+    for first, last in zip(ends - n_nodes, ends, strict=True):
+        leaves = slice(leaves_before[first], leaves_before[last])
+        own = np.arange(first - leaves.start, last - leaves.stop)
+        trees.append(
+            Tree.of(is_leaf[first:last], positive[leaves], negative[leaves], rules.take(own))
+        )
+    return tuple(trees)
 
 
 class TreeRankForest(Ranker):
@@ -143,7 +299,9 @@ class TreeRankForest(Ranker):
     @property
     def offset_(self) -> float:
         """The mean score of the rows that the trees were grown on."""
-        return sum(path.mean for path in self._paths()) / self.n_trees + self.intercept_
+        check_is_fitted(self)
+        nodes = self._grove.nodes
+        return float(self._grove.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
 
     def contributions(self, X: Any) -> Floats:
         """Say how each row differs from the average one, feature by feature; see `TreeRank`.
@@ -157,16 +315,12 @@ class TreeRankForest(Ranker):
         ndarray of shape (n_samples, n_features), float64
             decision_function(X) is offset_ plus the sum of each row.
         """
+        check_is_fitted(self)
         rows = self._checked_rows(X)
         parts = np.zeros(rows.shape)
-        for path in self._paths():
-            parts += path.contributions(rows)
-        return parts / self.n_trees
-
-    def _paths(self) -> Iterator[PathValues]:
-        check_is_fitted(self)
-        for tree in self.trees_:
-            yield PathValues(tree, rank_leaves(tree, self.order))
+        nodes = self._grove.nodes._replace(mean=self._grove.means)
+        walking.add_parts(rows, nodes, parts)
+        return parts / len(self.trees_)
 
     @property
     def feature_importances_(self) -> Floats:
@@ -286,10 +440,9 @@ class TreeRankForest(Ranker):
         return Bag(sample, self.random_state)
 
     def _grow(self, sample: Sample, numbers: range) -> Generator[Grown, None, None]:
-        least_mass = self.min_samples_leaf * min(float(sample.weight.mean()), 1.0)
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
-        shape = Shape(depth, min(self.leafrank_max_leaves or 2**depth, 2**depth), least_mass)
-        limits = Limits(self.max_depth, self.max_leaves, least_mass)
+        shape = Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
+        limits = Limits(self.max_depth, self.max_leaves, shape.least_mass)
         table = code(sample, self.max_bins)
         n_drawn = max(1, round(self.max_features * table.n_features))
         return self._bag(sample).grow(numbers, table, limits, shape, n_drawn)
@@ -353,21 +506,28 @@ class _Grove:
         return {"trees": self.trees, "order": self.order}
 
     @cached_property
-    def links(self) -> walking.Links:
-        """All trees, linked for walking."""
-        return walking.join([tree.prepared for tree in self.trees])
+    def nodes(self) -> Nodes:
+        """All trees linked, the leaves with their ranks."""
+        nodes = link_all(self.trees)
+        ranks = np.zeros_like(nodes.mean)
+        last = 0
+        for tree in self.trees:
+            last += len(tree.linked.mean)  # its leaves come last
+            ranks[last - tree.n_leaves : last] = rank_leaves(tree, self.order)
+        return nodes._replace(mean=ranks)
 
     @cached_property
-    def ranks(self) -> Floats:
-        """By node of the links: where a leaf stands, 0 for cuts."""
-        ranks = np.zeros(len(self.links.feature))
-        for tree, first in zip(self.trees, self.links.first_leaf.tolist(), strict=True):
-            ranks[first : first + tree.n_leaves] = rank_leaves(tree, self.order)
-        return ranks
+    def means(self) -> Floats:
+        """By node the mean rank of the rows that its tree was grown on; see `mean_values`."""
+        return np.concatenate(
+            [mean_values(tree, rank_leaves(tree, self.order)) for tree in self.trees]
+        )
 
     def rank(self, X: Floats) -> Floats:
         """Give each row's mean rank."""
-        return walking.sum_values(X, self.links, self.ranks) / len(self.trees)
+        ranks = np.zeros(len(X))
+        walking.add_scores(X, self.nodes, 0, len(self.trees), ranks)
+        return ranks / len(self.trees)
 
 
 def _judge(

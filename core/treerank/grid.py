@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,8 @@ from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 
-from .partition_rule import best_union
-from .preorder import Booleans, Integers
-from .splitting import Cell, Sample, Split
-from .tree import Rules, Tree
+from .growth import Cell, Sample, Split
+from .tree import Booleans, Integers, Rules, Tree
 
 MAX_RESOLUTION = 16
 
@@ -100,6 +98,58 @@ def _look_up(wanted: npt.NDArray[Any], known: npt.NDArray[Any]) -> tuple[Integer
     """Give the place of each value among sorted ones, at least one, and whether it is there."""
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     return place, np.asarray(known[place] == wanted)
+
+
+class Union(NamedTuple):
+    """The best union of cells.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_cells,), int64
+        The cells by β/α, the greatest first: those without negatives lead, empty ones come last,
+        and cells alike keep their order.
+    n_top : int
+        k*: how many of them, from the first, make the union; 0 where no union gains anything.
+    gain : float
+        Λ = β(L) - α(L) within the cell, from 0 to 1.
+    """
+
+    order: Integers
+    n_top: int
+    gain: float
+
+
+def best_union(positive: Floats, negative: Floats) -> Union:
+    """Find the union L of cells with the greatest Λ = β(L) - α(L).
+
+    Parameters
+    ----------
+    positive, negative : ndarray of shape (n_cells,), float64
+        Mass of each class in each cell; both sums above 0.
+
+    Returns
+    -------
+    Union
+
+    Notes
+    -----
+    O(n_cells log n_cells). Along the order each cell adds β - α, which only falls: so the peak is
+    behind the last cell that adds something, and the union is all cells with β > α. Asked by
+    products of masses, exact for whole numbers, a cell with β = α is left out whatever its place:
+    the least of several best k.
+
+    References
+    ----------
+    Clémençon, Depecker & Vayatis 2011, Fig. 4 and Proposition 4.
+    """
+    mass = positive + negative
+    share = np.divide(positive, mass, out=np.full(len(mass), -1.0), where=mass > 0)
+    order = np.argsort(-share, kind="stable")
+    all_positive, all_negative = positive.sum(), negative.sum()
+    n_top = int(np.count_nonzero(positive * all_negative > negative * all_positive))
+    top = order[:n_top]
+    gain = positive[top].sum() / all_positive - negative[top].sum() / all_negative
+    return Union(order, n_top, float(gain))
 
 
 class GridSplitter:

@@ -1,18 +1,161 @@
-"""Growing a ranking tree: cells are divided level by level, or the one that gains most first."""
+"""Growing a ranking tree: cells are divided level by level, or the one that gains most first.
+
+What divides cells is a `Division`: LeafRank's own, or any `Splitter`, asked about one cell after the other.
+"""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from core.ranker import Callback, StopFit
+from core.ranker import Callback, Floats, StopFit
 
-from .category_peaks import TIE
-from .splitting import C, Divided, Division
-from .tree import Tree
+from .tree import Booleans, Integers, Rules, Tree
+
+# Gains, in shares of P N, that differ by less than this are equal but for rounding.
+TIE = 1e-11
+
+
+class Sample(NamedTuple):
+    """The rows that a tree is grown on.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+        NaN is missing; a category is its position, 0 to n_categories - 1.
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
+    n_categories : ndarray of shape (n_features,), int64
+        0 where the feature is numeric.
+    """
+
+    X: Floats
+    positive: Booleans
+    weight: Floats
+    n_categories: Integers
+
+    def take(self, rows: Integers) -> "Sample":
+        """Give some of the rows."""
+        return Sample(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories)
+
+
+class Cell(NamedTuple):
+    """A node that may be split.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows,), int64
+        Its rows in the sample, ascending.
+    positive, negative : float
+        Mass of each class; both above 0, as a pure cell is never asked about.
+    """
+
+    rows: Integers
+    positive: float
+    negative: float
+
+
+class Split(NamedTuple):
+    """How to split a cell.
+
+    Attributes
+    ----------
+    top : ndarray of shape (n_rows,), bool
+        Which of the cell's rows go to the top child, that of the greater β/α.
+    rule : Any
+        What to ask of new rows: of the splitter's own making, for `Splitter.collect`.
+    """
+
+    top: Booleans
+    rule: Any
+
+
+class Splitter(Protocol):
+    """A splitting rule, made for one sample.
+
+    Growth keeps the books: it sums up masses, drops a split without gain or with a child too small,
+    and orders nodes.
+    """
+
+    def split(self, cell: Cell) -> Split | None:
+        """Split a cell so that Λ = α(C) β(C') - β(C) α(C') is as great as can be; None for no way."""
+
+    def collect(self, rules: Sequence[Any]) -> Rules:
+        """Put the rules of the splits that were taken, in the order of the nodes, into flat arrays."""
+
+
+class Massive(Protocol):
+    """Whatever a division knows of a cell: growth asks for its masses only."""
+
+    @property
+    def positive(self) -> float:
+        """Mass of positives."""
+
+    @property
+    def negative(self) -> float:
+        """Mass of negatives."""
+
+
+C = TypeVar("C", bound=Massive)
+
+
+class Divided(NamedTuple, Generic[C]):
+    """A cell, divided.
+
+    Attributes
+    ----------
+    top, bottom : cells
+    rule : Any
+        What it was divided by, for `Division.collect`.
+    """
+
+    top: C
+    bottom: C
+    rule: Any
+
+
+class Division(Protocol[C]):
+    """What growth stands on: cells of one sample, and a way to divide them."""
+
+    root: C
+
+    def divide(self, cells: Sequence[C]) -> list[Divided[C] | None]:
+        """Divide cells, none of them pure, so that each gains most; None where there is no way."""
+
+    def collect(self, rules: Sequence[Any]) -> Rules:
+        """Put the rules that were taken, in the order of the nodes, into flat arrays."""
+
+
+class RowDivision:
+    """Divides cells by a `Splitter`, which is asked about one after the other."""
+
+    def __init__(self, sample: Sample, splitter: Splitter) -> None:
+        self._sample = sample
+        self._splitter = splitter
+        self.root = self._cell(np.arange(len(sample.positive)))
+
+    def divide(self, cells: Sequence[Cell]) -> list[Divided[Cell] | None]:
+        """Divide cells; see `Division`."""
+        return [self._divide(cell) for cell in cells]
+
+    def collect(self, rules: Sequence[Any]) -> Rules:
+        """Put rules into flat arrays; see `Division`."""
+        return self._splitter.collect(rules)
+
+    def _divide(self, cell: Cell) -> Divided[Cell] | None:
+        split = self._splitter.split(cell)
+        if split is None:
+            return None
+        top, bottom = self._cell(cell.rows[split.top]), self._cell(cell.rows[~split.top])
+        return Divided(top, bottom, split.rule)
+
+    def _cell(self, rows: Integers) -> Cell:
+        weight, positive = self._sample.weight[rows], self._sample.positive[rows]
+        return Cell(rows, float(weight[positive].sum()), float(weight[~positive].sum()))
 
 
 class Limits(NamedTuple):
@@ -174,3 +317,23 @@ def _flatten(root: _Node[C], division: Division[C]) -> Tree:
         np.array([leaf.negative for leaf in leaves]),
         division.collect(rules),
     )
+
+
+class Grower(Protocol):
+    """Grows trees on parts of one sample."""
+
+    def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
+        """Grow a tree on some rows of the sample, ascending."""
+
+
+@dataclass(frozen=True)
+class SplitterGrower:
+    """Grows trees by a `Splitter`, made anew for each part of the rows."""
+
+    sample: Sample
+    make: Callable[[Sample], Splitter]
+
+    def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
+        """Grow a tree; see `Grower`."""
+        part = self.sample.take(rows)
+        return grow(RowDivision(part, self.make(part)), limits, callback)

@@ -1,29 +1,35 @@
 """LeafRank: split a cell by a tree of axis cuts whose leaves are merged to two sides (Fig. 5)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from core.coding.by_row import CELLS, COLUMNS
-from core.coding.categories import NO_SPREAD, measure_spread
+from core.coding import N_CODES, Bins, fit_bins
+from core.coding.by_row import CELLS, COLUMNS, by_row
+from core.coding.categories import NO_SPREAD, count_rows, measure_spread
+from core.coding.category_sets import pack
 from core.coding.team import Team
-from core.ranker import Floats
+from core.ranker import Callback, Floats
 
-from . import leafgrowth
-from .coding import CodedTable
-from .cut_trees import NO_CODES, CutTree, join
+from . import grower
 from .cuts import CutRules
-from .leafgrowth import ADD, CHILDREN, DIVIDE, FIND, GATHER, SETTLE
-from .preorder import Booleans, Integers
-from .splitting import Divided
-from .workspace import (
+from .grower import (
+    ADD,
     ADDED,
     ASKED,
+    AT,
     CELL,
+    CHILDREN,
     DEPTH,
+    DIVIDE,
+    FIND,
+    GATHER,
     LAST_PLACE,
     MADE_BY,
+    MISSING_SIDE,
     N_CELL_COLUMNS,
     N_COUNTS,
     N_CUT_LEAVES,
@@ -40,13 +46,180 @@ from .workspace import (
     OPEN,
     PLACE,
     RUN_ROWS,
+    SETTLE,
     SIBLING,
     START,
     STOP,
+    TO_TOP,
     Work,
 )
+from .growth import Divided, Limits, Sample, grow
+from .tree import Booleans, Integers, Tree
 
 HISTOGRAM_BYTES = 1 << 23  # that cells looked at together may take: more would leave the cache
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """A coded table.
+
+    Attributes
+    ----------
+    bins : Bins
+    words : ndarray of shape (n_blocks, n_words), uint64
+        Codes row by row; see `core.coding.by_row`.
+    order : ndarray of shape (n_rows,), int64
+        Which row of the sample each is: positives first.
+    n_positives : int
+    blocks : ndarray of shape (n_blocks, 3), int64
+        Of each block of 32 columns: its number of words in use, the greatest number of bins of its
+        columns, and whether one of them has missing values.
+    n_unordered : ndarray of shape (n_blocks, 32), int64
+        Of a categorical column its number of bins, else 0.
+    n_categories : ndarray of shape (n_features,), int64
+    """
+
+    bins: Bins
+    words: npt.NDArray[np.uint64]
+    order: Integers
+    n_positives: int
+    blocks: Integers
+    n_unordered: Integers
+    n_categories: Integers
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.order)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.bins.edges)
+
+
+def code(sample: Sample, max_bins: int) -> CodedTable:
+    """Code a table.
+
+    Parameters
+    ----------
+    sample : Sample
+    max_bins : int
+        At most 255.
+
+    Returns
+    -------
+    CodedTable
+
+    Notes
+    -----
+    O(n_features · n_rows log n_rows).
+    """
+    order = np.concatenate([np.flatnonzero(sample.positive), np.flatnonzero(~sample.positive)])
+    bins, codes = fit_bins(sample.X, order, sample.weight[order], max_bins, sample.n_categories)
+    n_features = len(codes)
+    n_blocks = -(-n_features // COLUMNS)
+    n_bins = _pad(bins.n_bins, n_blocks)
+    has_missing = _pad(bins.has_missing, n_blocks)
+    n_used = np.clip(n_features - COLUMNS * np.arange(n_blocks), 0, COLUMNS)
+    blocks = np.stack([-(-n_used // 8), n_bins.max(axis=1), has_missing.any(axis=1)], axis=1)
+    return CodedTable(
+        bins,
+        by_row(codes),
+        order,
+        int(sample.positive.sum()),
+        np.ascontiguousarray(blocks, dtype=np.int64),
+        n_bins * _pad(bins.is_categorical, n_blocks),
+        sample.n_categories,
+    )
+
+
+def _pad(of_features: npt.NDArray[np.int64] | Booleans, n_blocks: int) -> Integers:
+    """Put a figure of each feature in blocks of 32, the last one filled up with 0."""
+    padded = np.zeros(n_blocks * COLUMNS, dtype=np.int64)
+    padded[: len(of_features)] = of_features
+    return padded.reshape(n_blocks, COLUMNS)
+
+
+NO_CODES = np.empty((0, N_CODES), dtype=np.uint8)
+
+
+class CutTree(NamedTuple):
+    """A cell's cut tree as it was grown.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (2 * n_leaves - 1, 5), int64
+        In preorder; see `grower`.
+    masses : ndarray of shape (n_leaves, 2), float64
+        Positive and negative.
+    above : ndarray of shape (n_categorical, 256), uint8
+        Which codes lie above the cuts of categorical features, in the order of the nodes.
+    merged : ndarray of shape (n_merged, 2), float64
+        Feature and gain, in masses, of each cut that is no part of the tree, as both its leaves went to one side.
+    """
+
+    nodes: Integers
+    masses: Floats
+    above: npt.NDArray[np.uint8]
+    merged: Floats
+
+
+def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
+    """Put cut trees into flat arrays."""
+    if not trees:
+        return CutRules.join([])
+    nodes = np.concatenate([tree.nodes for tree in trees])
+    masses = np.concatenate([tree.masses for tree in trees])
+    feature, is_leaf = nodes[:, ASKED].copy(), nodes[:, ASKED] < 0
+    merged = np.concatenate([tree.merged for tree in trees])
+    by_category = ~is_leaf & table.bins.is_categorical[feature]
+    sets = _sets(trees, nodes[by_category], table)
+    n_words = np.zeros(len(nodes), dtype=np.int64)
+    n_words[by_category] = [len(words) for words in sets]
+    threshold = _thresholds(nodes, is_leaf | by_category, table)
+    n_categories = [0 if bins is None else len(bins) for bins in table.bins.category_bins]
+    threshold[by_category] = np.array(n_categories)[feature[by_category]]
+    return CutRules(
+        n_leaves=np.array([len(tree.masses) for tree in trees]),
+        feature=feature,
+        threshold=threshold,
+        missing_above=nodes[:, MISSING_SIDE] != 0,
+        speaks_of_missing=~is_leaf & table.bins.has_missing[feature],
+        n_words=n_words,
+        to_top=nodes[:, TO_TOP] != 0,
+        leaf_positive=masses[:, 0].copy(),
+        leaf_negative=masses[:, 1].copy(),
+        words=np.concatenate([np.empty(0, dtype=np.uint64), *sets]),
+        merged_rule=np.repeat(np.arange(len(trees)), [len(tree.merged) for tree in trees]),
+        merged_feature=merged[:, 0].astype(np.int64),
+        merged_gain=merged[:, 1].copy(),
+    )
+
+
+def _thresholds(nodes: Integers, has_none: npt.NDArray[np.bool_], table: CodedTable) -> Floats:
+    """Give the edge at each cut; a cut below all bins sets the missing apart."""
+    edges = table.bins.edges
+    first = np.cumsum([0, *(len(of_feature) for of_feature in edges)])
+    threshold = np.zeros(len(nodes))
+    at = ~has_none & (nodes[:, AT] >= 0)
+    threshold[at] = np.concatenate(edges)[first[nodes[at, ASKED]] + nodes[at, AT]]
+    threshold[~has_none & (nodes[:, AT] < 0)] = -np.inf
+    return threshold
+
+
+def _sets(
+    trees: Sequence[CutTree], nodes: Integers, table: CodedTable
+) -> list[npt.NDArray[np.uint64]]:
+    """Give the words of the set of each cut by category; one that no row has goes with the missing."""
+    above = np.concatenate([tree.above for tree in trees])
+    sets = []
+    for node, codes in zip(nodes, above, strict=True):
+        bins = table.bins.category_bins[node[ASKED]]
+        assert bins is not None  # these nodes' features are categorical
+        held = np.where(bins >= 0, codes[bins], node[MISSING_SIDE]) != 0
+        sets.append(pack(held))
+    return sets
 
 
 class Shape(NamedTuple):
@@ -65,6 +238,15 @@ class Shape(NamedTuple):
     max_depth: int
     max_leaves: int
     least_mass: float
+
+    @classmethod
+    def of(
+        cls, depth: int, max_leaves: int | None, min_samples_leaf: float, sample: Sample
+    ) -> "Shape":
+        """Take the parameters: weights of a mean below 1 count no rows."""
+        most = 2**depth
+        least_mass = min_samples_leaf * min(float(sample.weight.mean()), 1.0)
+        return cls(depth, min(max_leaves or most, most), least_mass)
 
 
 class Rows(NamedTuple):
@@ -225,7 +407,7 @@ class LeafRank:
         return CutTree(nodes, masses[:n_leaves].copy(), above, merged)
 
     def _run(self, phase: int, n_pieces: int) -> None:
-        self._team.run(leafgrowth.do_pieces, n_pieces, phase, self._shape.least_mass, self._work)
+        self._team.run(grower.do_pieces, n_pieces, phase, self._shape.least_mass, self._work)
 
     def _grow(self, cells: Sequence[Rows]) -> None:
         """Grow the cut tree of each cell."""
@@ -234,15 +416,15 @@ class LeafRank:
         best_first = shape.max_leaves < 2**shape.max_depth
         limits = (len(cells) if best_first else 0, shape.max_depth, shape.least_mass)
         for _ in range(shape.max_leaves - 1 if best_first else shape.max_depth):
-            self._run(ADD, leafgrowth.prepare(ADD, limits, work))
+            self._run(ADD, grower.prepare(ADD, limits, work))
             self._run(FIND, int(work.counts[N_PAIRS]) * len(work.blocks))
-            n_runs = leafgrowth.prepare(DIVIDE, limits, work)
+            n_runs = grower.prepare(DIVIDE, limits, work)
             if n_runs == 0:
                 break
             self._run(DIVIDE, n_runs)
-            leafgrowth.prepare(GATHER, limits, work)
+            grower.prepare(GATHER, limits, work)
             self._run(GATHER, n_runs)
-            leafgrowth.prepare(CHILDREN, limits, work)
+            grower.prepare(CHILDREN, limits, work)
 
     def _start(self, cells: Sequence[Rows]) -> None:
         """Make each cell the first leaf of its cut tree."""
@@ -263,3 +445,48 @@ class LeafRank:
         work.pairs[:n, ADDED] = numbers
         work.pairs[:n, SIBLING] = -1
         work.counts[[N_LEAVES, N_SPLITS, N_PAIRS, N_NEW]] = n, 0, n, 0
+
+
+@dataclass(frozen=True)
+class CutGrower:
+    """Grows trees by cuts along the axes, on one coded table.
+
+    Attributes
+    ----------
+    table : CodedTable
+    weight, count : ndarray of shape (n_rows,), float64
+        See `LeafRank`.
+    shape : Shape
+    """
+
+    table: CodedTable
+    weight: Floats
+    count: Floats
+    shape: Shape
+
+    @classmethod
+    def of(cls, sample: Sample, max_bins: int, shape: Shape) -> Self:
+        """Code a sample."""
+        table = code(sample, max_bins)
+        weight = sample.weight[table.order]
+        return cls(table, weight, count_rows(weight), shape)
+
+    def with_leaves(self, most: int) -> Self:
+        """Give a grower on the same table whose cut trees have no more leaves."""
+        return replace(self, shape=self.shape._replace(max_leaves=most))
+
+    def sizes(self) -> list[int]:
+        """List numbers of leaves worth trying, each about half as many again."""
+        most = self.shape.max_leaves
+        return sorted(
+            {most, *(n for n in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128) if n < most)}
+        )
+
+    def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
+        """Grow a tree; see `Grower`."""
+        team = Team(len(rows) * self.table.n_features)
+        taken = np.zeros(self.table.n_rows, dtype=np.bool_)
+        taken[rows] = True
+        places = np.flatnonzero(taken[self.table.order])
+        division = LeafRank(self.table, places, self.weight, self.count, self.shape, team)
+        return grow(division, limits, callback)

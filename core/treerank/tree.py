@@ -14,22 +14,100 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
 from core.errors import ArtifactError
+from core.kernel import kernel
 from core.ranker import Arrays, Floats
 
-from . import preorder
-from .preorder import Booleans, Integers
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+LeafOrder = Literal["tree", "concave"]
 
 MAX_DEPTH = 62  # so that a node's place in its level, below 2**depth, fits an int64
 
 # Leaf masses beyond this would make products of them infinite.
 GREATEST_MASS = 1e150
+
+_FLAGS = numba.types.Array(numba.boolean, 1, "C", readonly=True)
+_LINKS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+
+
+class Links(NamedTuple):
+    """How the nodes of one or more trees in preorder hang together.
+
+    Attributes
+    ----------
+    parent, second : ndarray of shape (n_nodes,), int64
+        The parent, and the second child; -1 where there is none. The first child is the next node.
+    depth, k : ndarray of shape (n_nodes,), int64
+        The depth, and the place from the first among 2**depth of its level.
+    """
+
+    parent: Integers
+    second: Integers
+    depth: Integers
+    k: Integers
+
+
+def are_trees(is_leaf: Booleans) -> bool:
+    """Whether the flags are those of one or more whole trees in preorder."""
+    # a tree's flags add up to -1, which they reach at its last node and not before
+    total = np.cumsum(np.where(is_leaf, -1, 1))
+    return len(total) > 0 and bool(total[-1] < total[:-1].min(initial=0))
+
+
+def link(is_leaf: Booleans) -> Links:
+    """Link the nodes of trees in preorder, by which of them are leaves."""
+    parent, second, depth, k = np.empty((4, len(is_leaf)), dtype=np.int64)
+    _link(is_leaf, parent, second, depth, k)
+    return Links(parent, second, depth, k)
+
+
+@kernel(numba.void(_FLAGS, numba.int64[::1], numba.int64[::1], numba.int64[::1], numba.int64[::1]))
+def _link(is_leaf, parent, second, depth, k):  # type: ignore[no-untyped-def]
+    n = len(is_leaf)
+    waiting = np.empty(n, dtype=np.int64)  # inside nodes that still lack their second child
+    n_waiting = 0
+    for node in range(n):
+        parent[node] = second[node] = -1
+        depth[node] = k[node] = 0
+        above = -1
+        if node > 0 and not is_leaf[node - 1]:
+            above = node - 1
+            k[node] = 2 * k[above]
+        elif n_waiting > 0:
+            n_waiting -= 1
+            above = waiting[n_waiting]
+            second[above] = node
+            k[node] = 2 * k[above] + 1
+        if above >= 0:
+            parent[node] = above
+            depth[node] = depth[above] + 1
+        if not is_leaf[node]:
+            waiting[n_waiting] = node
+            n_waiting += 1
+
+
+def sum_up(second: Integers, of_leaves: Floats) -> Floats:
+    """Give each node's mass: that of a leaf, in order, or else the sum of its children's."""
+    mass = np.zeros(len(second))
+    mass[second < 0] = of_leaves
+    _sum_up(second, mass)
+    return mass
+
+
+@kernel(numba.void(_LINKS, numba.float64[::1]))
+def _sum_up(second, mass):  # type: ignore[no-untyped-def]
+    for node in range(len(second) - 1, -1, -1):  # children come after their parents
+        if second[node] >= 0:
+            mass[node] = mass[node + 1] + mass[second[node]]
 
 
 class Rules(ABC):
@@ -92,8 +170,8 @@ class Rules(ABC):
             An array is of another type or length, or its values describe no rules.
         """
 
-    def prepare(self, tree: "Tree") -> Any:
-        """Make, once for a tree, what `find_leaves` wants as `tree.prepared`; by default nothing."""
+    def link(self, tree: "Tree") -> Any:
+        """Make, once for a tree, what `find_leaves` wants as `tree.linked`; by default nothing."""
         return None
 
     def find_leaves(self, tree: "Tree", X: Floats) -> Integers:
@@ -149,21 +227,13 @@ class Tree:
         return len(self.leaf_positive)
 
     @cached_property
-    def _links(self) -> tuple[Integers, Integers]:
-        parent, bottom = np.empty_like(self.rule), np.empty_like(self.rule)
-        preorder.link(self.rule < 0, parent, bottom)
-        return parent, bottom
-
-    @cached_property
-    def _places(self) -> tuple[Integers, Integers]:
-        depth, k = np.empty_like(self.rule), np.empty_like(self.rule)
-        preorder.place(*self._links, depth, k)
-        return depth, k
+    def _links(self) -> Links:
+        return link(self.rule < 0)
 
     @property
     def parent(self) -> Integers:
         """By node: its parent; -1 for the root."""
-        return self._links[0]
+        return self._links.parent
 
     @cached_property
     def top(self) -> Integers:
@@ -173,17 +243,17 @@ class Tree:
     @property
     def bottom(self) -> Integers:
         """By node: the child that ranks lower; -1 for a leaf."""
-        return self._links[1]
+        return self._links.second
 
     @property
     def depth(self) -> Integers:
         """By node: d of the paper's (d, k); 0 for the root."""
-        return self._places[0]
+        return self._links.depth
 
     @property
     def k(self) -> Integers:
         """By node: k of the paper's (d, k), its place from the top among 2**d of its level."""
-        return self._places[1]
+        return self._links.k
 
     @cached_property
     def leaves(self) -> Integers:
@@ -198,18 +268,12 @@ class Tree:
     @cached_property
     def positive(self) -> Floats:
         """By node: mass of positives."""
-        return self._sum_up(self.leaf_positive)
+        return sum_up(self.bottom, self.leaf_positive)
 
     @cached_property
     def negative(self) -> Floats:
         """By node: mass of negatives."""
-        return self._sum_up(self.leaf_negative)
-
-    def _sum_up(self, of_leaves: Floats) -> Floats:
-        mass = np.zeros(self.n_nodes)
-        mass[self.leaves] = of_leaves
-        preorder.sum_up(self.bottom, mass)
-        return mass
+        return sum_up(self.bottom, self.leaf_negative)
 
     @cached_property
     def alpha(self) -> Floats:
@@ -235,12 +299,20 @@ class Tree:
         """AUC on the training rows, ½ + ½ Σ Λ over all inside nodes."""
         return 0.5 + 0.5 * float(self.gain.sum())
 
-    @cached_property
+    @property
     def roc_knots(self) -> tuple[Floats, Floats]:
         """FPR and TPR at the knots of the training curve, from (0, 0): one more than leaves."""
-        fpr = np.concatenate([[0.0], np.cumsum(self.leaf_negative)])
-        tpr = np.concatenate([[0.0], np.cumsum(self.leaf_positive)])
+        return self.knots_along(self.ranking("tree"))
+
+    def knots_along(self, ranking: Integers) -> tuple[Floats, Floats]:
+        """FPR and TPR at the knots of the training curve where the leaves rank as given."""
+        fpr = np.concatenate([[0.0], np.cumsum(self.leaf_negative[ranking])])
+        tpr = np.concatenate([[0.0], np.cumsum(self.leaf_positive[ranking])])
         return fpr / fpr[-1], tpr / tpr[-1]
+
+    def ranking(self, order: str) -> Integers:
+        """Give the numbers of the leaves, the one that ranks highest first; see `LeafOrder`."""
+        return self.concave_order if order == "concave" else np.arange(self.n_leaves)
 
     @cached_property
     def concave_order(self) -> Integers:
@@ -264,9 +336,9 @@ class Tree:
         return np.asarray(np.exp2(float(d.max())) - np.exp2((d.max() - d).astype(np.float64)) * k)
 
     @cached_property
-    def prepared(self) -> Any:
-        """What the rules made of this tree for walking it."""
-        return self.rules.prepare(self)
+    def linked(self) -> Any:
+        """What the rules made of this tree to score with."""
+        return self.rules.link(self)
 
     def find_leaves(self, X: Floats) -> Integers:
         """Say in which leaf each row ends.
@@ -368,5 +440,5 @@ def read_nodes(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Booleans, Floats
 
 
 def _check_one_tree(is_leaf: Booleans) -> None:
-    if not preorder.are_trees(is_leaf) or 2 * is_leaf.sum() != len(is_leaf) + 1:
+    if not are_trees(is_leaf) or 2 * is_leaf.sum() != len(is_leaf) + 1:
         raise ArtifactError("is_leaf must describe one tree in preorder")

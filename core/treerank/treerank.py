@@ -1,6 +1,7 @@
 """TreeRank: a tree whose leaves, from its top to its bottom, are the ranking."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -15,18 +16,16 @@ from core.explain import PartialDependence, partial_dependence
 from core.following import FollowingFit
 from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
 from core.target import check_labels, check_weights
+from core.trees import walking
 
-from . import drawing, options, pruning, reading, selection, structural
-from .contributions import PathValues
-from .cuts import CutRules
-from .growers import CutGrower, Grower, GrowthOptions, make_grower, rules_class
-from .growth import Limits
-from .importance import FeatureGains, sum_gains
-from .preorder import Booleans, Integers
-from .pruning import PruningPath
-from .selection import Chosen, LeafOrder
-from .splitting import Sample
-from .tree import Tree
+from . import description, options, pruning
+from .classifiers import CLASSIFIER_RULES, ClassifierSplitter, EstimatorRules, EstimatorSplitter
+from .cuts import CutRules, FeatureGains, mean_values, sum_gains
+from .grid import GridRules, GridSplitter
+from .growth import Grower, Limits, Sample, SplitterGrower
+from .leafrank import CutGrower, Shape
+from .pruning import Chosen, PruningPath
+from .tree import Booleans, Integers, LeafOrder, Rules, Tree
 
 
 class TreeRank(FollowingFit):
@@ -90,7 +89,7 @@ class TreeRank(FollowingFit):
         max_bins: MaxNarrowBins = 255,
         pruning: options.Pruning = None,
         leaf_penalty: options.LeafPenalty = 0.0,
-        penalty_scale: options.PenaltyScale = structural.SCALE,
+        penalty_scale: options.PenaltyScale = pruning.SCALE,
         n_folds: options.Folds = 10,
         validation_fraction: options.ValidationFraction = 0.25,
         order: options.Order = "tree",
@@ -116,7 +115,8 @@ class TreeRank(FollowingFit):
     @property
     def roc_knots_(self) -> tuple[Floats, Floats]:
         """FPR and TPR at the knots of the training curve, from (0, 0) to (1, 1)."""
-        return self._reading().roc_knots
+        check_is_fitted(self)
+        return self.tree_.knots_along(self.tree_.ranking(self.order_))
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -160,15 +160,15 @@ class TreeRank(FollowingFit):
                 f"y must hold the labels of fit, {self.classes_.tolist()}, got {classes.tolist()}"
             )
         weight = check_weights(sample_weight, positive, classes)
-        held = pruning.weigh_anew(self.tree_, rows, positive, weight)
-        chosen = selection.choose_on(self.tree_, held)
+        held = pruning.weigh_anew(self.tree_, Sample(rows, positive, weight, self._n_categories()))
+        chosen = pruning.choose_on(self.tree_, held)
         self._take(chosen.tree, chosen.path, self._order(chosen))
         return self
 
     @property
     def offset_(self) -> float:
         """The mean score of the training rows: what contributions are counted from."""
-        return self._path_values().mean
+        return float(self._mean_scores()[0])
 
     def contributions(self, X: Any) -> Floats:
         """Say how each row differs from the average training row, feature by feature.
@@ -180,14 +180,18 @@ class TreeRank(FollowingFit):
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_ plus the sum of each row; see `contributions.PathValues`.
+            decision_function(X) is offset_ plus the sum of each row; see `cuts.mean_values`.
 
         Raises
         ------
         InvalidParameter
             The splitter makes no cuts.
         """
-        return self._path_values().contributions(self._checked_rows(X))
+        mean = self._mean_scores()
+        rows = self._checked_rows(X)
+        parts = np.zeros(rows.shape)
+        walking.add_parts(rows, self.tree_.linked._replace(mean=mean), parts)
+        return parts
 
     @property
     def feature_importances_(self) -> Floats:
@@ -214,16 +218,16 @@ class TreeRank(FollowingFit):
         return partial_dependence(self, X, features, sample_weight=sample_weight, n_points=n_points)
 
     def list_rules(self) -> list[dict[str, Any]]:
-        """Describe each leaf by the conditions on the way to it; see `reading.list_rules`."""
-        return reading.list_rules(self._reading())
+        """Describe each leaf by the conditions on the way to it; see `description.list_rules`."""
+        return description.list_rules(self._reading())
 
     def to_text(self) -> str:
-        """Write the tree as indented lines; see `reading.to_text`."""
-        return reading.to_text(self._reading())
+        """Write the tree as indented lines; see `description.to_text`."""
+        return description.to_text(self._reading())
 
     def to_svg(self, title: str = "Ranking tree") -> str:
-        """Draw the tree with its ROC curve beside it; see `drawing.to_svg`."""
-        return drawing.to_svg(self._reading(), title)
+        """Draw the tree with its ROC curve beside it; see `description.to_svg`."""
+        return description.to_svg(self._reading(), title)
 
     def structure(self) -> dict[str, Any]:
         """Describe the tree: its nodes in preorder, with their rules in words, and what pruning chose from."""
@@ -261,18 +265,18 @@ class TreeRank(FollowingFit):
         gain = {"auc_gain": float(tree.gain[node] / 2.0)}
         return described | gain | {"to_top": rule, "bottom": int(tree.bottom[node])}
 
-    def _reading(self) -> reading.Reading:
+    def _reading(self) -> description.Reading:
         check_is_fitted(self)
-        return reading.Reading(self.tree_, self.order_, self._feature_name, self.categories_)
+        return description.Reading(self.tree_, self.order_, self._feature_name, self.categories_)
 
-    def _path_values(self) -> PathValues:
+    def _mean_scores(self) -> Floats:
         check_is_fitted(self)
         if not isinstance(self.tree_.rules, CutRules):
             raise InvalidParameter(
                 "contributions need splitter 'leafrank' or 'axis', nodes are split by "
                 f"{self.splitter!r}"
             )
-        return PathValues(self.tree_, self._leaf_scores)
+        return mean_values(self.tree_, self._leaf_scores)
 
     def _feature_gains(self) -> FeatureGains:
         if not isinstance(self.tree_.rules, CutRules):
@@ -284,7 +288,7 @@ class TreeRank(FollowingFit):
 
     def _check_parameters(self) -> None:
         if self.pruning == "structural":
-            structural.check_splitter(self.splitter)
+            pruning.check_splitter(self.splitter)
         if self.leafrank_pruning == "cv" and (self.pruning, self.splitter) != ("cv", "leafrank"):
             raise InvalidParameter(
                 "leafrank_pruning='cv' needs pruning='cv' and splitter='leafrank', "
@@ -304,8 +308,8 @@ class TreeRank(FollowingFit):
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         sample = Sample(X, positive, weight, self._n_categories())
-        grower = make_grower(sample, self._growth_options(sample))
-        limits = Limits(self.max_depth, self.max_leaves, self._least_mass(sample))
+        grower = self._grower(sample)
+        limits = Limits(self.max_depth, self.max_leaves, self._shape(sample).least_mass)
         growers: Sequence[Grower] = [grower]
         if self.leafrank_pruning == "cv" and isinstance(grower, CutGrower):
             growers = [grower.with_leaves(most) for most in grower.sizes()]
@@ -344,7 +348,7 @@ class TreeRank(FollowingFit):
             if not choices:
                 choices.append(_unpruned(whole[0]))
         # Of equal AUC over the folds the first, with the least leaves in a node.
-        chosen = max(choices, key=selection.validation_auc)
+        chosen = max(choices, key=pruning.validation_auc)
         followed = self._followed()
         for penalty in followed or (self.leaf_penalty,):
             tree = pruning.keep_best(chosen.tree, penalty)
@@ -352,17 +356,18 @@ class TreeRank(FollowingFit):
             if followed:
                 self._keep_on_path()
 
-    def _choose(self, sample: Sample, grow: selection.Grow) -> Chosen:
+    def _choose(self, sample: Sample, grow: pruning.Grow) -> Chosen:
         if self.pruning == "cv":
-            return selection.choose_by_folds(sample, grow, self.n_folds, self.random_state)
+            return pruning.choose_by_folds(sample, grow, self.n_folds, self.random_state)
         if self.pruning == "holdout":
-            return selection.choose_on_held_out(
+            return pruning.choose_on_held_out(
                 sample, grow, self.validation_fraction, self.random_state
             )
         tree = grow(np.arange(len(sample.positive)), 0)
         if self.pruning == "structural":
-            return structural.choose_by_penalty(
-                tree, self.penalty_scale, self._growth_options(sample), sample.n_categories
+            max_cuts = self._shape(sample).max_leaves - 1
+            return pruning.choose_by_penalty(
+                tree, self.penalty_scale, self.splitter, max_cuts, sample.n_categories
             )
         return _unpruned(tree)
 
@@ -371,33 +376,31 @@ class TreeRank(FollowingFit):
 
     def _take(self, tree: Tree, path: PruningPath, order: LeafOrder) -> None:
         self.tree_, self.pruning_path_, self.order_ = tree, path, order
-        rank = np.arange(tree.n_leaves, 0, -1.0)
-        if order == "concave":
-            rank = np.empty(tree.n_leaves)
-            rank[tree.concave_order] = np.arange(tree.n_leaves, 0, -1.0)
+        rank = np.empty(tree.n_leaves)
+        rank[tree.ranking(order)] = np.arange(tree.n_leaves, 0, -1.0)
         self._leaf_scores = rank - _cut(rank, tree)
 
-    def _least_mass(self, sample: Sample) -> float:
-        """Give the mass of min_samples_leaf rows: weights of a mean below 1 count no rows."""
-        return self.min_samples_leaf * min(float(sample.weight.mean()), 1.0)
+    def _shape(self, sample: Sample) -> Shape:
+        depth = 1 if self.splitter == "axis" else self.leafrank_depth
+        return Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
 
-    def _growth_options(self, sample: Sample) -> GrowthOptions:
-        return GrowthOptions(
-            self.splitter,
-            self.leafrank_depth,
-            self.leafrank_max_leaves,
-            self._least_mass(sample),
-            self.max_bins,
-            self.grid_resolution,
-            self.random_state,
-        )
+    def _grower(self, sample: Sample) -> Grower:
+        splitter: Any = self.splitter
+        if splitter in ("axis", "leafrank"):
+            return CutGrower.of(sample, self.max_bins, self._shape(sample))
+        if splitter == "grid":
+            return SplitterGrower(sample, partial(GridSplitter, resolution=self.grid_resolution))
+        if splitter in CLASSIFIER_RULES:
+            make = partial(ClassifierSplitter, splitter, seed=self.random_state)
+            return SplitterGrower(sample, make)
+        return SplitterGrower(sample, partial(EstimatorSplitter, splitter))
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         path = {f"pruning_{name}": array for name, array in self.pruning_path_._asdict().items()}
         return self.tree_.arrays() | path, {"order": self.order_}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        tree = Tree.from_arrays(arrays, rules_class(self.splitter), self._n_categories())
+        tree = Tree.from_arrays(arrays, _rules_class(self.splitter), self._n_categories())
         if meta["order"] not in get_args(LeafOrder):
             raise ArtifactError(f"order is unknown: {meta['order']!r}")
         self._take(tree, _read_path(arrays), meta["order"])
@@ -431,3 +434,11 @@ def _read_path(arrays: Mapping[str, npt.NDArray[Any]]) -> PruningPath:
         if (curve < -1).any() or (curve > 2).any():
             raise ArtifactError(f"pruning_{name} must be rates or missing")
     return PruningPath(penalty.copy(), n_leaves.copy(), *(curve.copy() for curve in curves))
+
+
+def _rules_class(splitter: Any) -> type[Rules]:
+    if splitter in ("axis", "leafrank"):
+        return CutRules
+    if splitter == "grid":
+        return GridRules
+    return CLASSIFIER_RULES.get(splitter, EstimatorRules)

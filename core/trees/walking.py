@@ -1,7 +1,8 @@
-"""Walking trees with new rows: the kernels by which an ensemble scores few rows, and explains them.
+"""Walking trees with new rows: the kernels by which trees score rows, and explain them.
 
 Inside nodes of a tree come first, then its leaves, each of which is its own child: every row then
-takes as many steps as the tree is deep, with no branch to mispredict.
+takes as many steps as the tree is deep, with no branch to mispredict. Several nodes may lead to one
+child, as those of LeafRank's small trees do.
 """
 
 from typing import Any, NamedTuple
@@ -10,16 +11,15 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.coding.category_sets import WORD_BITS
+from core.coding.team import Team
 from core.kernel import kernel
 from core.trees.cuts import NO_SET
 
 from .layout import Floats, Integers
 
-ROWS_AT_ONCE = 64
-FEW_ROWS = (
-    8  # each is walked to its leaf: with no others to fill the wait, all steps are not worth it
-)
+ROWS_AT_ONCE = 64  # of one tree: their values of some thirty columns stay in the first-level cache
+ROWS_PER_TREE = 512  # of several trees, where a tree's nodes are to be fetched, too
+PIECE_ROWS = 1 << 14  # what a thread does at a time
 
 
 class Nodes(NamedTuple):
@@ -28,14 +28,13 @@ class Nodes(NamedTuple):
     Attributes
     ----------
     root, depth : ndarray of shape (n_trees,), int64
-    feature : ndarray of int64
+    feature : ndarray of int32
     threshold : ndarray of float64
+        Of a categorical feature its number of categories.
     missing_above : ndarray of bool
     set : ndarray of int64
         Of a categorical feature the place of the first word of those above, else -1.
-    n_categories : ndarray of int64
-        Of the feature.
-    child : ndarray of int64
+    child : ndarray of int32
         Of node k: below at 2k, above at 2k + 1.
     mean : ndarray of float64
         Of a leaf its value, of another node the mean of its leaves by mass.
@@ -48,15 +47,14 @@ class Nodes(NamedTuple):
     threshold: Any
     missing_above: Any
     set: Any
-    n_categories: Any
     child: Any
     mean: Any
     sets: Any
 
 
-_I1, _F1, _B1 = numba.int64[::1], numba.float64[::1], numba.boolean[::1]
+_I1, _I4, _F1 = numba.int64[::1], numba.int32[::1], numba.float64[::1]
 _NODES = numba.types.NamedTuple(
-    (_I1, _I1, _I1, _F1, _B1, _I1, _I1, _I1, _F1, numba.uint64[::1]), Nodes
+    (_I1, _I1, _I4, _F1, numba.boolean[::1], _I1, _I4, _F1, numba.uint64[::1]), Nodes
 )
 
 
@@ -114,12 +112,11 @@ def link(
     nodes = Nodes(
         np.empty(n_trees, dtype=np.int64),
         np.empty(n_trees, dtype=np.int64),
-        np.zeros(n_nodes, dtype=np.int64),
+        np.zeros(n_nodes, dtype=np.int32),
         np.zeros(n_nodes),
         np.zeros(n_nodes, dtype=np.bool_),
         np.full(n_nodes, NO_SET),
-        np.zeros(n_nodes, dtype=np.int64),
-        np.empty(2 * n_nodes, dtype=np.int64),
+        np.empty(2 * n_nodes, dtype=np.int32),
         np.empty(n_nodes),
         sets.copy(),
     )
@@ -136,50 +133,101 @@ def link(
         for name in ("feature", "threshold", "missing_above", "set"):
             getattr(nodes, name)[root : root + n - 1] = splits[name][of_splits]
         first_split, first_leaf = of_splits.stop, of_leaves.stop
-    nodes.n_categories[:] = n_categories[nodes.feature]
+    is_set = nodes.set != NO_SET
+    nodes.threshold[is_set] = n_categories[nodes.feature[is_set]]
     return nodes
 
 
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
 
-@kernel(numba.int64(numba.float64, numba.int64, _NODES), inner=True)
-def _next(x, node, nodes):  # type: ignore[no-untyped-def]
-    first = nodes.set[node]
-    if first == NO_SET:
-        above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
-    elif 0.0 <= x < nodes.n_categories[node]:
-        category = np.int64(x)
-        word = nodes.sets[first + category // WORD_BITS]
-        above = (word >> np.uint64(category % WORD_BITS)) & np.uint64(1) != 0
-    else:
+_U8 = numba.uint64
+
+
+@kernel(_U8(_MATRIX, _NODES, numba.boolean, _U8, _U8), inner=True, forceinline=True, _nrt=False)
+def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
+    x = X[row, np.uint64(nodes.feature[node])]
+    above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
+    if with_sets and nodes.set[node] != NO_SET:
         above = nodes.missing_above[node]
-    return nodes.child[np.uint64(2 * node + np.int64(above))]
+        if 0.0 <= x < nodes.threshold[node]:  # what is no category counts as missing
+            category = np.uint64(x)
+            word = nodes.sets[np.uint64(nodes.set[node]) + (category >> np.uint64(6))]
+            above = ((word >> (category & np.uint64(63))) & np.uint64(1)) != 0
+    return np.uint64(nodes.child[np.uint64(2) * node + np.uint64(above)])
 
 
-@kernel(numba.void(_MATRIX, _NODES, numba.int64, numba.int64, _F1))
-def add_scores(X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
-    """Add the values of trees first:last to the scores, tree by tree, a block of rows at a time."""
-    if X.shape[0] < FEW_ROWS:
-        for i in range(X.shape[0]):
-            for t in range(first, last):
-                node = nodes.root[t]
-                while nodes.child[np.uint64(2 * node)] != node:
-                    node = _next(X[i, nodes.feature[node]], node, nodes)
-                scores[i] += nodes.mean[node]
-        return
-    at = np.empty(ROWS_AT_ONCE, dtype=np.int64)
-    for low in range(0, X.shape[0], ROWS_AT_ONCE):
-        n = min(ROWS_AT_ONCE, X.shape[0] - low)
-        for t in range(first, last):
-            for i in range(n):
-                at[i] = nodes.root[t]
-            for _ in range(nodes.depth[t]):
-                for i in range(n):
-                    node = at[i]
-                    at[i] = _next(X[low + i, nodes.feature[node]], node, nodes)
-            for i in range(n):
-                scores[low + i] += nodes.mean[at[i]]
+@numba.njit(inline="always")
+def _walk_rows(X, nodes, with_sets, tree, low, high, at):  # type: ignore[no-untyped-def]
+    """Walk eight rows at a time: their steps do not wait for each other, and stay in registers."""
+    root, depth = np.uint64(nodes.root[tree]), nodes.depth[tree]
+    eights = low + (high - low) // 8 * 8
+    for k in range(low, eights, 8):
+        i = np.uint64(k)
+        a = b = c = d = e = f = g = h = root
+        for _ in range(depth):
+            a = _step(X, nodes, with_sets, i, a)
+            b = _step(X, nodes, with_sets, i + np.uint64(1), b)
+            c = _step(X, nodes, with_sets, i + np.uint64(2), c)
+            d = _step(X, nodes, with_sets, i + np.uint64(3), d)
+            e = _step(X, nodes, with_sets, i + np.uint64(4), e)
+            f = _step(X, nodes, with_sets, i + np.uint64(5), f)
+            g = _step(X, nodes, with_sets, i + np.uint64(6), g)
+            h = _step(X, nodes, with_sets, i + np.uint64(7), h)
+        j = k - low
+        at[j], at[j + 1], at[j + 2], at[j + 3] = a, b, c, d
+        at[j + 4], at[j + 5], at[j + 6], at[j + 7] = e, f, g, h
+    for k in range(eights, high):
+        a, before = root, np.uint64(len(nodes.feature))
+        while a != before:  # a leaf is its own child
+            before = a
+            a = _step(X, nodes, with_sets, np.uint64(k), a)
+        at[k - low] = a
+
+
+@kernel(
+    numba.void(
+        numba.int64, numba.int64, numba.int64, _MATRIX, _NODES, numba.int64, numba.int64, _F1
+    )
+)
+def _add_scores(first_piece, step, n_pieces, X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
+    """Walk every step-th piece of the rows through trees first:last."""
+    size = ROWS_AT_ONCE if last - first == 1 else ROWS_PER_TREE
+    at = np.empty(ROWS_PER_TREE, dtype=np.int64)
+    for piece in range(first_piece, n_pieces, step):
+        stop = min((piece + 1) * PIECE_ROWS, X.shape[0])
+        for low in range(piece * PIECE_ROWS, stop, size):
+            high = min(low + size, stop)
+            for tree in range(first, last):
+                if len(nodes.sets) > 0:
+                    _walk_rows(X, nodes, True, tree, low, high, at)
+                else:
+                    _walk_rows(X, nodes, False, tree, low, high, at)
+                for k in range(high - low):
+                    scores[low + k] += nodes.mean[at[k]]
+
+
+def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -> None:
+    """Add the values of trees first:last to the scores, tree by tree, in threads where that pays.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+    nodes : Nodes
+    first, last : int
+    scores : ndarray of shape (n_rows,), float64
+        A row's sum does not depend on the rows beside it.
+
+    Notes
+    -----
+    O(n_rows · n_trees · depth).
+    """
+    n_pieces = -(-len(X) // PIECE_ROWS)
+    if n_pieces == 1:
+        _add_scores(0, 1, 1, X, nodes, first, last, scores)
+    else:
+        team = Team(len(X) * int(nodes.depth[first:last].sum()))
+        team.run(_add_scores, n_pieces, X, nodes, first, last, scores)
 
 
 @kernel(numba.void(_MATRIX, _NODES, numba.float64[:, ::1]))
@@ -187,9 +235,8 @@ def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
     """Add to parts[row, feature] what the mean changes by where that feature is asked."""
     for i in range(X.shape[0]):
         for t in range(len(nodes.root)):
-            node = nodes.root[t]
+            node = np.uint64(nodes.root[t])
             for _ in range(nodes.depth[t]):
-                feature = nodes.feature[node]
-                child = _next(X[i, feature], node, nodes)
-                parts[i, feature] += nodes.mean[child] - nodes.mean[node]
+                child = _step(X, nodes, True, np.uint64(i), node)
+                parts[i, nodes.feature[node]] += nodes.mean[child] - nodes.mean[node]
                 node = child

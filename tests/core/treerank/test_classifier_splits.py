@@ -15,7 +15,7 @@ from core.treerank.classifiers import (
     EstimatorSplitter,
     cost_weights,
 )
-from core.treerank.splitting import Cell, Sample
+from core.treerank.growth import Cell, Sample
 from core.treerank.tree import Tree
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from core.errors import ArtifactError
-from core.treerank.grid import MISSING_SLICE, Grid, GridRules, GridSplitter
-from core.treerank.partition_rule import best_union
-from core.treerank.splitting import Cell, Sample
+from core.treerank.grid import MISSING_SLICE, Grid, GridRules, GridSplitter, best_union
+from core.treerank.growth import Cell, Sample
 from core.treerank.tree import Tree
 
 

@@ -6,10 +6,8 @@ from treerank_oracle import make_rows, masses, treerank
 
 from core.coding.team import Team
 from core.ranker import ignore
-from core.treerank.coding import code
-from core.treerank.growth import Limits, grow
-from core.treerank.leafrank import LeafRank, Shape
-from core.treerank.splitting import Sample
+from core.treerank.growth import Limits, Sample, grow
+from core.treerank.leafrank import LeafRank, Shape, code
 from core.treerank.tree import Rules
 
 

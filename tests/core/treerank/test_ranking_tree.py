@@ -5,9 +5,9 @@ import pytest
 
 from core.errors import ArtifactError
 from core.metrics import auc
-from core.treerank import preorder, pruning
+from core.treerank import pruning
 from core.treerank.cuts import CutRules
-from core.treerank.tree import Tree
+from core.treerank.tree import Tree, are_trees
 
 
 def make_tree(shape, seed=0, whole=True):
@@ -171,8 +171,8 @@ def test_flags_that_are_no_tree(flags):
 
 
 def test_several_trees_follow_one_another():
-    assert preorder.are_trees(np.array([False, True, True, True]))
-    assert not preorder.are_trees(np.array([False, True, True, False, True]))
+    assert are_trees(np.array([False, True, True, True]))
+    assert not are_trees(np.array([False, True, True, False, True]))
 
 
 def test_a_tree_too_deep_is_refused():

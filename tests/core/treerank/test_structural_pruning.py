@@ -7,7 +7,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from core.errors import InvalidParameter
-from core.treerank import TreeRank, structural
+from core.treerank import TreeRank, pruning
 from core.treerank.pruning import critical_penalties, trace_path
 from core.treerank.tree import Tree
 
@@ -15,8 +15,8 @@ FOUR = np.array([4])
 
 
 def test_the_printed_penalty_is_vacuous():
-    half = structural.penalty_of_cuts(FOUR, 1e6, 0.5, n_features=30, n_cuts=7)
-    rare = structural.penalty_of_cuts(FOUR, 1e6, 0.01, n_features=30, n_cuts=7)
+    half = pruning.penalty_of_cuts(FOUR, 1e6, 0.5, n_features=30, n_cuts=7)
+    rare = pruning.penalty_of_cuts(FOUR, 1e6, 0.01, n_features=30, n_cuts=7)
     assert half[0] == pytest.approx(0.705, abs=5e-4)
     assert rare[0] == pytest.approx(17.8, abs=0.05)
 
@@ -24,21 +24,21 @@ def test_the_printed_penalty_is_vacuous():
 def test_the_penalty_of_cubes_by_hand():
     # log(4 · 4^8) + 4 over 200, times 4.
     expected = 4 * np.sqrt((np.log(4.0**9) + 4) / 200)
-    assert structural.penalty_of_cubes(FOUR, 100.0, 0.5, n_cubes=8)[0] == pytest.approx(expected)
+    assert pruning.penalty_of_cubes(FOUR, 100.0, 0.5, n_cubes=8)[0] == pytest.approx(expected)
 
 
 def test_the_penalty_of_hyperplanes_by_hand():
     expected = 4 * np.sqrt(32 * (np.log(16) + 2 * 4 * 3 * np.log(101) + 4) / 100)
-    found = structural.penalty_of_hyperplanes(FOUR, 100.0, 0.5, n_columns=2)
+    found = pruning.penalty_of_hyperplanes(FOUR, 100.0, 0.5, n_columns=2)
     assert found[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     "penalty",
     [
-        lambda K: structural.penalty_of_cuts(K, 500.0, 0.3, 10, 7),
-        lambda K: structural.penalty_of_hyperplanes(K, 500.0, 0.3, 10),
-        lambda K: structural.penalty_of_cubes(K, 500.0, 0.3, 64),
+        lambda K: pruning.penalty_of_cuts(K, 500.0, 0.3, 10, 7),
+        lambda K: pruning.penalty_of_hyperplanes(K, 500.0, 0.3, 10),
+        lambda K: pruning.penalty_of_cubes(K, 500.0, 0.3, 64),
     ],
     ids=["cuts", "hyperplanes", "cubes"],
 )
@@ -79,13 +79,13 @@ def test_no_subtree_at_all_is_better(seed):
     path = trace_path(tree, critical_penalties(tree))
     subtrees = list(all_subtrees(tree))
     penalties = (
-        lambda K: structural.penalty_of_cuts(K, 100.0, 0.5, 3, 2),
-        lambda K: structural.penalty_of_cubes(K, 1000.0, 0.5, 20),
+        lambda K: pruning.penalty_of_cuts(K, 100.0, 0.5, 3, 2),
+        lambda K: pruning.penalty_of_cubes(K, 1000.0, 0.5, 20),
     )
     for penalty in penalties:
         seen = set()
         for scale in np.r_[0.0, np.logspace(-4, 0.5, 30)]:
-            chosen = structural.choose_subtree(path, penalty(path.n_leaves), scale)
+            chosen = pruning.choose_subtree(path, penalty(path.n_leaves), scale)
             value = path.auc[chosen] - scale * penalty(path.n_leaves[chosen])
             best = max(auc - scale * penalty(np.array(K)) for auc, K in subtrees)
             assert value == pytest.approx(best, abs=1e-12)
@@ -99,14 +99,14 @@ def table(n=600, seed=0):
     return X, X[:, 0] + X[:, 1] + rng.normal(size=n) > 0
 
 
-@pytest.mark.parametrize("splitter", structural.PENALISED)
+@pytest.mark.parametrize("splitter", pruning.PENALISED)
 def test_the_scale_goes_from_the_whole_tree_to_none(splitter):
     X, y = table(300)
     leaves = [
         TreeRank(splitter=splitter, max_depth=4, pruning="structural", penalty_scale=scale)
         .fit(X, y)
         .tree_.n_leaves
-        for scale in (0.0, structural.SCALE, 1.0)
+        for scale in (0.0, pruning.SCALE, 1.0)
     ]
     whole = TreeRank(splitter=splitter, max_depth=4).fit(X, y).tree_.n_leaves
     assert whole == leaves[0] >= leaves[1] >= 2

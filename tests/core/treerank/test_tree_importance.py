@@ -7,7 +7,7 @@ from treerank_oracle import cuts_of, make_rows, masses
 from core import load, save
 from core.metrics import auc
 from core.treerank import TreeRank, TreeRankForest
-from core.treerank.importance import sum_gains
+from core.treerank.cuts import sum_gains
 
 
 def table(n=600, seed=0):

@@ -9,8 +9,8 @@ from core import TreeRank, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, roc_curve
 from core.ranker import StopFit
-from core.treerank import pruning, selection
-from core.treerank.splitting import Sample
+from core.treerank import pruning
+from core.treerank.growth import Sample
 
 
 def make_quarters(n, seed):
@@ -105,7 +105,7 @@ def test_folds_by_hand():
     X, y = make_gaussians(300, 0)
     ranker = TreeRank(pruning="cv", n_folds=3, min_samples_leaf=5.0).fit(X, y)
     path = ranker.pruning_path_
-    part = selection.split_rows(y, 3, 0)
+    part = pruning.split_rows(y, 3, 0)
     for k, penalty in enumerate(pruning.middles(path.penalty)):
         aucs = []
         for fold in range(3):
@@ -144,11 +144,11 @@ def test_better_order_by_hand():
     X, y = make_gaussians(500, 0)
     tree = TreeRank(max_depth=2).fit(X, y).tree_
     good = tree.concave_order
-    held = pruning.weigh_anew(tree, X, y, np.ones(len(y)))
+    held = pruning.weigh_anew(tree, Sample(X, y, np.ones(len(y)), np.zeros(2, np.int64)))
     expected = "concave" if (good != np.arange(tree.n_leaves)).any() else "tree"
-    assert selection.better_order([(tree, held)]) == expected
-    reversed_ = pruning.weigh_anew(tree, X, ~y, np.ones(len(y)))
-    assert selection.better_order([(tree, reversed_)]) == "tree"
+    assert pruning.better_order([(tree, held)]) == expected
+    reversed_ = pruning.weigh_anew(tree, Sample(X, ~y, np.ones(len(y)), np.zeros(2, np.int64)))
+    assert pruning.better_order([(tree, reversed_)]) == "tree"
 
 
 @pytest.mark.parametrize("pruning_way", ["cv", "holdout"])

@@ -8,7 +8,7 @@ import pytest
 from core import TreeRank, TreeRankForest, load, save
 from core.errors import ArtifactError
 from core.metrics import auc
-from core.treerank import bagging
+from core.treerank import forest as forests
 from core.treerank.leafrank import FeatureDraw
 from core.treerank.tree import Tree
 
@@ -168,7 +168,7 @@ def test_a_callback_stops_the_fit_and_the_threads():
 def test_threads_that_grow_trees_share_those_of_the_fit(monkeypatch, most):
     """A thread of numba's default would start as many again in each tree, also where a caller allows one alone."""
     most = min(most, numba.config.NUMBA_NUM_THREADS)
-    monkeypatch.setattr(bagging, "PARALLEL_CELLS", 0)
+    monkeypatch.setattr(forests, "PARALLEL_CELLS", 0)
     seen = []
     find_leaves = Tree.find_leaves
 

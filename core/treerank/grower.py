@@ -1,10 +1,16 @@
-"""Growing cut trees in many cells at once.
+"""Growing the cut trees of many cells at once.
 
 A cell starts as leaf c of its own number. A split leaves what is above in its leaf and moves what
 is below to a new one. In each round every leaf that may be split is (or of each cell the one that
 gains most, where there is a limit to its leaves), the smaller child's histogram is added up, and
 the sibling's is what remains of the parent's. At last a cell's leaves are merged to two sides, and
 what is left of its cut tree is written down.
+
+With P and N a leaf's masses and p and n those above a cut, the cut gains |p N - n P|: Λ in masses
+instead of shares, the Youden index of the cut times P N. The share of positives of a category is
+taken as far as chance does not explain it (`core.coding.categories`), and only of a bin that holds the mass of a
+leaf, here, in this node: the others go with the missing. Where chance explains all, bins are not cut
+from each other, only from the missing and the small ones.
 
 Growth goes through phases. `prepare` lists the pieces of work of each, quickly, and `do_pieces` does
 them: they write to places of their own and may be shared out to threads. Sums over the rows of a
@@ -16,61 +22,455 @@ that takes all of them has the compiler work through two hundred values: that is
 they index rather than slice, and hold no reference (`_nrt`), which is what a compiler spends its time on.
 """
 
+from typing import Any, NamedTuple
+
 import numba
 import numpy as np
 
-from core.coding import MISSING
-from core.coding.by_row import CELLS, COLUMNS, NARROW
-from core.coding.rows import divide_rows, gather_rows
+from core.coding import MISSING, N_CODES
+from core.coding.by_row import CELLS, COLUMNS, NARROW, WORDS, prefetch
+from core.coding.categories import SAME_SHARE, order_bins
+from core.coding.rows import AHEAD_OF_ADDING, add_codes, divide_rows, gather_rows
 from core.kernel import kernel
 
-from .category_peaks import TIE, write_above
-from .peaks import find_cut
-from .rows import add_rows, sum_rows
-from .workspace import (
-    ABOVE,
-    ADDED,
-    ASKED,
-    BELOW,
-    BEST,
-    CELL,
-    CLASS,
-    CUT,
-    DEPTH,
-    FEATURE,
-    FIRST_RUN,
-    FROM,
-    LAST_PLACE,
-    LAST_RUN,
-    LEAF,
-    MADE_BY,
-    MIDDLE,
-    MISSING_ABOVE,
-    N_ABOVE,
-    N_CUT_LEAVES,
-    N_LEAVES,
-    N_MERGED,
-    N_NEW,
-    N_PAIRS,
-    N_SPLITS,
-    NEW,
-    OLD,
-    OPEN,
-    PLACE,
-    RUN_ROWS,
-    SIBLING,
-    SPARE,
-    SPLIT,
-    SPLIT_FEATURE,
-    START,
-    STOP,
-    SUBTREE,
-    SUBTREE_ABOVE,
-    SUBTREE_BELOW,
-    TO,
-    TO_TOP,
-    WORK_TYPE,
+from .growth import TIE
+
+# Mass, in shares of the leaf's, below which it is what subtraction left of nothing.
+EPSILON = 1e-12
+
+RUN_ROWS = 1 << 15
+"""Rows of a run: what one thread does at a time. Runs are summed apart, then added in order."""
+
+# Columns of `leaves`: where a leaf's rows start, its positives end, and its rows end; the place of
+# its histogram; its depth in its cut tree; its cell; its best cut; whether it may be split; its last
+# split; what its subtree has become while leaves are merged: a leaf, or ~ a split.
+START, MIDDLE, STOP, PLACE, DEPTH, CELL, FEATURE, CUT, MISSING_ABOVE, OPEN, SPLIT, SUBTREE = range(
+    12
 )
+N_LEAF_COLUMNS = 12
+
+# Columns of `runs`: the leaf, where its rows start and stop, which class; when they are added, the
+# spare histogram that takes the sum, -1 for the leaf's own; when they are divided, how many lie
+# above, and where those above and those below go.
+LEAF, FROM, TO, CLASS, SPARE = range(5)
+N_ABOVE, ABOVE, BELOW = 4, 5, 6
+N_RUN_COLUMNS = 7
+
+# Columns of `pairs`, siblings to be finished: the leaf that was added up, its sibling (-1: none),
+# the first and one after the last of its runs. Of leaves being divided: the last two alone.
+ADDED, SIBLING, FIRST_RUN, LAST_RUN = range(4)
+N_PAIR_COLUMNS = 4
+
+# Columns of `splits`: the leaf, which keeps what is above; the new one, which takes what is below;
+# the feature, the cut, the side of the missing; its subtrees, as in `leaves`.
+OLD, NEW, SPLIT_FEATURE = range(3)
+SUBTREE_ABOVE, SUBTREE_BELOW = 5, 6
+N_SPLIT_COLUMNS = 7
+
+# Columns of `nodes`, of a cell's cut tree in preorder: the feature (-1: a leaf), the cut, the side of
+# the missing, the split; of a leaf whether its rows go to the top child.
+ASKED, AT, MISSING_SIDE, MADE_BY, TO_TOP = range(5)
+N_NODE_COLUMNS = 5
+
+# Columns of `cells`: start, middle and stop of the rows of the top child and of the bottom one, and
+# one after the last place of a histogram that the cell has taken, the leaves of its cut tree, the leaf
+# that gains most (-1: none), and the cuts of which both leaves went to one side.
+LAST_PLACE, N_CUT_LEAVES, BEST, N_MERGED = 6, 7, 8, 9
+N_CELL_COLUMNS = 10
+
+# Members of `counts`: leaves and splits so far; pairs to find cuts for; splits of the present round.
+N_LEAVES, N_SPLITS, N_PAIRS, N_NEW = range(4)
+N_COUNTS = 4
+
+
+class Work(NamedTuple):
+    """The arrays of growth, shared by its kernels.
+
+    Attributes
+    ----------
+    words : ndarray of shape (n_blocks, n_words), uint64
+        See `core.coding.by_row`.
+    blocks : ndarray of shape (n_blocks, 3), int64
+        Of each block: its number of words in use, the greatest number of bins of its columns, and
+        whether one of them has missing values.
+    n_unordered : ndarray of shape (n_blocks, 32), int64
+        Of a categorical column its number of bins, else 0.
+    weights : ndarray of shape (n_rows,) or (0,), float64
+        Empty where all are 1.
+    classes : ndarray of shape (4,), float64
+        Mass of each class in all rows; how finely it is divided, see `core.coding.categories.Spread`.
+    rows : ndarray of shape (n_rows,), uint32
+        Those of a cell together, its positives first.
+    divided : ndarray of shape (n_rows,), uint32
+        Where rows wait before they are put in their places.
+    histograms : ndarray of shape (n_places, n_blocks, 2, 256 * 32), float64
+        Positive and negative mass per code and column.
+    spare : ndarray of shape (n_spare, n_blocks, 256 * 32), float64
+        What further runs of a leaf add to it.
+    allowed : ndarray of shape (n_cells, n_blocks, 32), bool
+        Which columns may be cut in each cell.
+    leaves : ndarray of shape (n_leaves, 12), int64
+    masses : ndarray of shape (n_leaves, 2), float64
+        Positive and negative.
+    found : ndarray of shape (n_leaves, n_blocks + 1, 4), float64
+        Gain, feature, cut and side of the missing of each block's best cut; last the best of all.
+    above : ndarray of shape (n_splits, 256), uint8
+        Which codes lie above a split's cut.
+    runs : ndarray of shape (n_runs, 7), int64
+    run_masses : ndarray of shape (n_runs, 2), float64
+        Above and below.
+    pairs : ndarray of shape (n_leaves, 4), int64
+    splits : ndarray of shape (n_splits, 7), int64
+    sides : ndarray of shape (n_leaves,), uint8
+        Whether a leaf's rows go to the top child.
+    cells : ndarray of shape (n_cells, 10), int64
+    gains : ndarray of shape (n_cells, 5), float64
+        Λ, in masses, of each cell's split; masses of the top child, then of the bottom one.
+    nodes : ndarray of shape (n_cells, 2 * most leaves - 1, 5), int64
+        Of each cell's cut tree.
+    node_masses : ndarray of shape (n_cells, most leaves, 2), float64
+        Of its leaves; from the last place back, the feature and the gain, in masses, of each cut that was merged.
+    counts : ndarray of shape (4,), int64
+    """
+
+    words: Any
+    blocks: Any
+    n_unordered: Any
+    weights: Any
+    classes: Any
+    rows: Any
+    divided: Any
+    histograms: Any
+    spare: Any
+    allowed: Any
+    leaves: Any
+    masses: Any
+    found: Any
+    above: Any
+    runs: Any
+    run_masses: Any
+    pairs: Any
+    splits: Any
+    sides: Any
+    cells: Any
+    gains: Any
+    nodes: Any
+    node_masses: Any
+    counts: Any
+
+
+_I2, _F2 = numba.int64[:, ::1], numba.float64[:, ::1]
+WORK_TYPE = numba.types.NamedTuple(
+    (
+        numba.uint64[:, ::1],
+        _I2,
+        _I2,
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.uint32[::1],
+        numba.uint32[::1],
+        numba.float64[:, :, :, ::1],
+        numba.float64[:, :, ::1],
+        numba.boolean[:, :, ::1],
+        _I2,
+        _F2,
+        numba.float64[:, :, ::1],
+        numba.uint8[:, ::1],
+        _I2,
+        _F2,
+        _I2,
+        _I2,
+        numba.uint8[::1],
+        _I2,
+        _F2,
+        numba.int64[:, :, ::1],
+        numba.float64[:, :, ::1],
+        numba.int64[::1],
+    ),
+    Work,
+)
+
+
+@numba.njit(inline="always")
+def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
+    last = stop - 1
+    weighted = len(weights) > 0
+    for i in range(start, stop):
+        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_ADDING, last))])
+        prefetch(words, ahead * WORDS)
+        row = np.uint64(rows[np.uint64(i)])
+        weight = 1.0
+        if weighted:
+            prefetch(weights, ahead)
+            weight = weights[row]
+        add_codes(words, row, weight, n_words, NARROW, histogram)
+
+
+@kernel(
+    numba.void(
+        numba.uint64[::1],
+        numba.uint32[::1],
+        numba.float64[::1],
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.float64[::1],
+    ),
+    inner=True,
+    _nrt=False,
+)
+def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
+    """Add the weights of rows[start:stop] to histogram[code * 32 + column] of a block."""
+    # With a constant for the number of words the compiler unrolls all 32 additions of a row.
+    if n_words == 4:
+        _add_rows(words, rows, weights, start, stop, 4, histogram)
+    elif n_words == 3:
+        _add_rows(words, rows, weights, start, stop, 3, histogram)
+    elif n_words == 2:
+        _add_rows(words, rows, weights, start, stop, 2, histogram)
+    else:
+        _add_rows(words, rows, weights, start, stop, 1, histogram)
+
+
+@kernel(
+    numba.float64(numba.uint32[::1], numba.float64[::1], numba.int64, numba.int64),
+    inner=True,
+    _nrt=False,
+)
+def sum_rows(rows, weights, start, stop):  # type: ignore[no-untyped-def]
+    """Add up the weights of rows[start:stop], in order."""
+    if len(weights) == 0:
+        return float(stop - start)
+    total = 0.0
+    for i in range(start, stop):
+        total += weights[np.uint64(rows[np.uint64(i)])]
+    return total
+
+
+@kernel(
+    numba.int64(
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.int64,
+        numba.float64,
+        numba.float64[::1],
+        numba.int64[::1],
+        numba.float64[:, ::1],
+    ),
+    inner=True,
+)
+def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ignore[no-untyped-def]
+    """Write the bins that hold enough by their believed share of positives, the lowest first.
+
+    Their mixed masses, in shares of the class's mass in all rows, go to `mixed`. Returns their number.
+    """
+    masses = np.empty((2, n_bins))
+    for code in range(n_bins):
+        masses[0, code] = masses[1, code] = 0.0
+        at = code * COLUMNS + column
+        if histogram[0, at] + histogram[1, at] >= least * (1.0 - TIE):
+            masses[0, code] = max(histogram[0, at], 0.0) / classes[0]
+            masses[1, code] = max(histogram[1, at], 0.0) / classes[1]
+    return order_bins(masses, n_bins, 0.0, classes[2], classes[3], order, mixed)
+
+
+@kernel(
+    numba.void(
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.int64,
+        numba.types.UniTuple(numba.float64, 3),
+        numba.float64[::1],
+        numba.float64[::1],
+    ),
+    inner=True,
+)
+def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: ignore[no-untyped-def]
+    """Find a column's best cut: write its gain, cut, side of the missing, mass above and mass missing.
+
+    Bins after the first `cut + 1` of the order lie above. The gain is that of the mixed masses, the
+    masses are true. Without enough bins the gain is -1.
+    """
+    total_p, total_n, least = limits
+    order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
+    n_ordered = _order(histogram, column, n_bins, least, classes, order, mixed)
+    ordered_p = ordered_n = 0.0
+    mixed_p = mixed_n = 0.0
+    for i in range(n_ordered):
+        ordered_p += histogram[0, order[i] * COLUMNS + column]
+        ordered_n += histogram[1, order[i] * COLUMNS + column]
+        mixed_p += mixed[0, i]
+        mixed_n += mixed[1, i]
+    mass, rest = ordered_p + ordered_n, total_p + total_n - ordered_p - ordered_n
+    rest = rest if rest > EPSILON * (total_p + total_n) else 0.0
+    rest_p = max(total_p - ordered_p, 0.0) / classes[0]
+    rest_n = max(total_n - ordered_n, 0.0) / classes[1]
+    all_p, all_n = rest_p + mixed_p, rest_n + mixed_n
+    slack = TIE * all_p * all_n
+    n_apart = n_ordered
+    if n_ordered > 0:
+        last = n_ordered - 1
+        lowest = mixed[0, 0] / (mixed[0, 0] + mixed[1, 0])
+        if mixed[0, last] / (mixed[0, last] + mixed[1, last]) - lowest <= SAME_SHARE:
+            n_apart = 1
+    way[0] = -1.0
+    way[4] = rest
+    for side in range(2 if rest > 0.0 else 1):
+        p, n = all_p - (1 - side) * rest_p, all_n - (1 - side) * rest_n
+        above = mass + side * rest
+        for cut in range(-1, n_apart - 1):
+            if cut >= 0:
+                p -= mixed[0, cut]
+                n -= mixed[1, cut]
+                code = order[cut] * COLUMNS + column
+                above -= histogram[0, code] + histogram[1, code]
+            gain = abs(p * all_n - n * all_p)
+            enough = above >= least and mass + rest - above >= least
+            if enough and gain > way[0] + slack:
+                way[0], way[1], way[2], way[3] = gain, cut, side, above
+    way[0] *= classes[0] * classes[1]
+
+
+@kernel(
+    numba.void(
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.boolean,
+        numba.float64,
+        numba.float64[::1],
+        numba.uint8[::1],
+    ),
+    inner=True,
+)
+def write_above(  # type: ignore[no-untyped-def]
+    histogram, column, n_unordered, cut, missing_above, least, classes, above
+):
+    """Write which codes lie above a cut; what is not in the order goes with the missing."""
+    if n_unordered == 0:
+        for code in range(N_CODES):
+            above[code] = code > cut
+    else:
+        order, mixed = np.empty(n_unordered, dtype=np.int64), np.empty((2, n_unordered))
+        n_ordered = _order(histogram, column, n_unordered, least, classes, order, mixed)
+        for code in range(N_CODES):
+            above[code] = missing_above
+        for i in range(n_ordered):
+            above[order[i]] = i > cut
+    above[MISSING] = missing_above
+
+
+@kernel(
+    numba.void(
+        numba.float64[:, ::1],
+        numba.types.UniTuple(numba.int64, 2),
+        numba.boolean,
+        numba.types.UniTuple(numba.float64, 3),
+        numba.float64[:, ::1],
+    ),
+    inner=True,
+    fastmath={"nnan", "ninf", "nsz"},
+    _nrt=False,
+)
+def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: ignore[no-untyped-def]
+    """Raise lanes[2] to each column's greatest gain with the missing on one side.
+
+    shape: how many columns and bins; limits: the leaf's masses and the least mass of a side. The
+    first two lanes are for work.
+    """
+    (width, n_bins), (total_p, total_n, least) = shape, limits
+    p, n, best = lanes[0], lanes[1], lanes[2]
+    missing = MISSING * COLUMNS
+    for j in range(width):
+        p[j] = total_p - (0.0 if missing_above else histogram[0, missing + j])
+        n[j] = total_n - (0.0 if missing_above else histogram[1, missing + j])
+    most = total_p + total_n - least
+    for cut in range(-1, n_bins - 1):
+        if cut >= 0:
+            for j in range(width):
+                p[j] -= histogram[0, cut * COLUMNS + j]
+                n[j] -= histogram[1, cut * COLUMNS + j]
+        for j in range(width):
+            above = p[j] + n[j]
+            gain = abs(p[j] * total_n - n[j] * total_p)
+            enough = (above >= least) & (above <= most)
+            best[j] = max(best[j], gain if enough else -1.0)
+
+
+@kernel(
+    numba.void(
+        numba.float64[:, ::1],
+        numba.int64[::1],
+        numba.int64[::1],
+        numba.boolean[::1],
+        numba.float64[::1],
+        numba.float64,
+        numba.float64[::1],
+        numba.float64[::1],
+    ),
+    inner=True,
+)
+def find_cut(  # type: ignore[no-untyped-def]
+    histogram, block, n_unordered, allowed, masses, least_mass, classes, found
+):
+    """Find the best cut among up to 32 columns: write its gain, column, cut and side of the missing.
+
+    A gain below 0 means that there is no cut with enough mass on both sides. `classes`: the mass of
+    each class in all rows, and how finely it is divided. The lowest column wins among
+    equals, then the missing below, then the lowest cut. A later missing goes to the side of greater
+    mass where this leaf has none.
+    """
+    n_words, n_bins, has_missing = block[0], block[1], block[2] != 0
+    total_p, total_n = masses[0], masses[1]
+    total = total_p + total_n
+    least = max(least_mass, EPSILON * total)
+    limits = (total_p, total_n, least)
+    slack = TIE * total_p * total_n
+    lanes = np.empty((3, COLUMNS))
+    for j in range(COLUMNS):
+        lanes[2, j] = -1.0
+    for side in range(2 if has_missing else 1):
+        _scan_columns(histogram, (8 * n_words, n_bins), side == 1, limits, lanes)
+    ways = np.empty((COLUMNS, 5))  # gain, cut, side of the missing, mass above, mass missing
+    found[0] = -1.0
+    column = 0
+    for j in range(8 * n_words):
+        if not allowed[j]:
+            continue
+        if n_unordered[j] > 0:
+            scan_categories(histogram, j, n_unordered[j], limits, classes, ways[j])
+            lanes[2, j] = ways[j, 0]
+        if lanes[2, j] > found[0] + 10.0 * slack:
+            found[0] = lanes[2, j]
+            column = j
+    if found[0] < 0.0:
+        return
+    if n_unordered[column] == 0:
+        # the first cut whose gain is the greatest but for rounding
+        missing = MISSING * COLUMNS + column
+        ways[column, 4] = histogram[0, missing] + histogram[1, missing]
+        for k in range(1, 4):
+            ways[column, k] = 0.0
+        target, most = lanes[2, column] - slack, total - least
+        side, cut = 0, n_bins
+        while side < 2 and cut >= n_bins - 1:
+            p = total_p - (1 - side) * histogram[0, missing]
+            n = total_n - (1 - side) * histogram[1, missing]
+            cut = -1
+            while cut < n_bins - 1:
+                if cut >= 0:
+                    p -= histogram[0, cut * COLUMNS + column]
+                    n -= histogram[1, cut * COLUMNS + column]
+                if abs(p * total_n - n * total_p) >= target and p + n >= least and p + n <= most:
+                    ways[column, 1], ways[column, 2], ways[column, 3] = cut, side, p + n
+                    break
+                cut += 1
+            side += 1
+    has_none = ways[column, 4] <= EPSILON * total
+    found[1], found[2] = column, ways[column, 1]
+    found[3] = 2.0 * ways[column, 3] > total * (1.0 + TIE) if has_none else ways[column, 2]
+
 
 ADD, FIND, DIVIDE, GATHER, CHILDREN, SETTLE = range(6)
 
