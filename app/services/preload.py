@@ -25,7 +25,7 @@ _MODULES = (
     "app.services.training",
     "core.artifact",
     "core.bounds.game",
-    "core.bounds.report",
+    "core.bounds.generalisation",
     "core.checkpoint",
     "core.explain",
     "core.metrics.comparison",

@@ -1,9 +1,8 @@
 """What paper 2 says a ranker's margins are worth, as numbers, with the conditions under which they hold.
 
 `generalisation` bounds the misranking of rows to come by the margins of the training pairs (Theorem
-2, Lemma 3, Corollaries 4 and 5, eq. 2); `report` puts them together for a ranker, and says where
-they do not apply or say nothing. `game` finds ρ, the best margin that any combination of the
-weak rankers has, with a certificate. `progress` is the condition of Theorems 7 and 8, round by round.
+2, Lemma 3, Corollaries 4 and 5, eq. 2). `game` finds ρ, the best margin that any combination of the
+weak rankers has, with a certificate, and has the condition of Theorems 7 and 8, round by round.
 `partial_auc` is the same question about a window of false positive rates: Theorem 9 of paper 4.
 The margins themselves are read off the ROC curve: `core.metrics.margins`.
 
@@ -24,27 +23,10 @@ if TYPE_CHECKING:
         best_bipartite_margin,
         best_margin,
         column_outputs,
+        makes_progress,
         stump_outputs,
     )
     from .generalisation import (
-        corollary_4_epsilon,
-        corollary_4_failure,
-        corollary_5_epsilon,
-        corollary_5_failure,
-        equation_2_epsilon,
-        equation_2_least_rows,
-        log_sloppy_cover,
-        log_uniform_cover,
-    )
-    from .partial_auc import (
-        PartialAucBound,
-        bound_partial_auc,
-        dkw_deviation,
-        step_risk,
-        vc_deviation,
-    )
-    from .progress import makes_progress
-    from .report import (
         LEAST_THETA,
         Bound,
         Sample,
@@ -52,9 +34,24 @@ if TYPE_CHECKING:
         bound_held_out,
         bound_misranking,
         column_rankers,
+        corollary_4_epsilon,
+        corollary_4_failure,
+        corollary_5_epsilon,
+        corollary_5_failure,
+        equation_2_epsilon,
+        equation_2_least_rows,
         listed_pairs,
+        log_sloppy_cover,
+        log_uniform_cover,
         stump_rankers,
         two_classes,
+    )
+    from .partial_auc import (
+        PartialAucBound,
+        bound_partial_auc,
+        dkw_deviation,
+        step_risk,
+        vc_deviation,
     )
 
 __all__ = [
@@ -93,12 +90,12 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "game": "BestMargin Unsolved best_bipartite_margin best_margin column_outputs stump_outputs",
-        "generalisation": "corollary_4_epsilon corollary_4_failure corollary_5_epsilon corollary_5_failure "
-        "equation_2_epsilon equation_2_least_rows log_sloppy_cover log_uniform_cover",
+        "game": "BestMargin Unsolved best_bipartite_margin best_margin column_outputs "
+        "makes_progress stump_outputs",
+        "generalisation": "LEAST_THETA Bound Sample WeakRankers bound_held_out bound_misranking column_rankers "
+        "listed_pairs stump_rankers two_classes corollary_4_epsilon corollary_4_failure "
+        "corollary_5_epsilon corollary_5_failure equation_2_epsilon equation_2_least_rows "
+        "log_sloppy_cover log_uniform_cover",
         "partial_auc": "PartialAucBound bound_partial_auc dkw_deviation step_risk vc_deviation",
-        "progress": "makes_progress",
-        "report": "LEAST_THETA Bound Sample WeakRankers bound_held_out bound_misranking column_rankers "
-        "listed_pairs stump_rankers two_classes",
     },
 )

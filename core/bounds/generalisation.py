@@ -1,4 +1,4 @@
-"""Bounds on the misranking of rows to come, from the margins of the training pairs.
+"""Bounds on the misranking of rows to come, from the margins of the training pairs: §3 of paper 2.
 
 All are of one form: with probability at least 1 - δ over the draw of m independent rows,
 
@@ -7,30 +7,337 @@ All are of one form: with probability at least 1 - δ over the draw of m indepen
 for every f of a space F that was fixed before the rows were seen. The first term is counted, the
 second comes from the size of F (its covering number), from m, and from E, the share of ordered pairs of
 rows that are crucial: m₊m₋/(m(m - 1)) for two classes, the empirical form that §3 allows.
+`bound_misranking` puts them together for a ranker, and says where they do not apply or say nothing.
+
+The formulas take |H| as `n_weak_rankers` (1 or more), θ and ε above 0, δ in (0, 1), m as `rows` (2 or more) and E as
+`crucial_share` in (0, 1/2]; they refuse other values with InvalidParameter.
 """
+
+from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from core.errors import InvalidParameter
 
+if TYPE_CHECKING:
+    from core.metrics.margins import MarginDistribution
+
+
+LEAST_THETA = 1e-6
+"""Margins below it are near the rounding of scores, and no number of rows there is would do."""
+
+MOST_COUNTED = 2**62
+"""Weak rankers; a feature of 61 categories has as many sets, and an int64 no room for twice that."""
+
 _GREATEST_EPSILON = 1e6  # far beyond 1, where a bound says nothing any more
+_WEIGHTED = "the theorem counts rows, and these have unequal weights"
+_LISTED = (
+    "the theorem takes every crucial pair among rows drawn independently: these pairs were listed"
+)
 
 
-def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float:
-    """Bound ln N(F, θ, ε), the sloppy covering number of convex combinations of H (Lemma 3).
+@dataclass(frozen=True)
+class WeakRankers:
+    """The set H of weak rankers with values in {0, 1} that a ranker combines.
+
+    Attributes
+    ----------
+    size : int
+        |H|, or a number that it cannot exceed: the bounds only grow with it.
+    depends_on_data : str or None
+        In what way H came from the training rows; None when it was fixed before them.
+    """
+
+    size: int
+    depends_on_data: str | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows that a bound speaks of.
+
+    Attributes
+    ----------
+    rows : int
+        m, at least 2.
+    crucial_share : float in (0, 1/2]
+        E, the share of ordered pairs of rows that are crucial.
+    reasons : tuple of str
+        Why the theorem's way of sampling is not theirs; empty when nothing is known against it.
+    """
+
+    rows: int
+    crucial_share: float
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound as a number, with what it is made of and whether it may be believed.
+
+    Attributes
+    ----------
+    name : str
+    source : str
+        Where it comes from.
+    margin_fraction : float in [0, 1]
+        P_S{margin <= θ}.
+    epsilon : float
+    terms : mapping of str to float
+        What ε was computed from.
+    reasons : tuple of str
+        Why it does not apply; empty when it does.
+    """
+
+    name: str
+    source: str
+    margin_fraction: float
+    epsilon: float
+    terms: Mapping[str, float]
+    reasons: tuple[str, ...]
+
+    @property
+    def value(self) -> float:
+        """P_S{margin <= θ} + ε, which P{misrank} exceeds with probability at most δ."""
+        return self.margin_fraction + self.epsilon
+
+    @property
+    def applies(self) -> bool:
+        """Whether the conditions of the theorem are met, as far as they can be checked."""
+        return not self.reasons
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether it says nothing: a probability is at most 1 anyway."""
+        return not self.value < 1.0  # NaN says nothing either
+
+
+def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sample:
+    """Describe rows whose crucial pairs are all of a positive and a negative.
 
     Parameters
     ----------
-    n_weak_rankers : int
-        |H|, at least 1.
-    theta, epsilon : float
-        Above 0.
+    positives, negatives : int
+        Rows of each class, at least one.
+    weighted : bool
+        Whether rows of one class weigh unequally.
 
     Returns
     -------
-    float
-        ln|H| ln(2/ε)/(2θ²); 0 where ε >= 2, since a cover has at least one member.
+    Sample
+        With E = m₊m₋/(m(m - 1)), the empirical form that §3 allows.
+    """
+    rows = positives + negatives
+    share = positives * negatives / (rows * (rows - 1))
+    return Sample(rows, share, (_WEIGHTED,) if weighted else ())
+
+
+def listed_pairs(items: int, pairs: int) -> Sample:
+    """Describe items whose crucial pairs were listed.
+
+    Parameters
+    ----------
+    items : int
+        At least 2.
+    pairs : int
+        At least 1.
+
+    Returns
+    -------
+    Sample
+        To which no theorem applies: its crucial pairs are not all there are among rows drawn at random.
+    """
+    share = min(0.5, pairs / (items * (items - 1)))
+    return Sample(items, share, (_LISTED,))
+
+
+def stump_rankers(
+    n_thresholds: int,
+    n_features: int,
+    *,
+    boolean: bool = False,
+    n_categories: Sequence[int] = (),
+) -> WeakRankers:
+    """Count stumps, at most: both directions of every threshold, every set, the missing on either side.
+
+    Parameters
+    ----------
+    n_thresholds : int
+        Most thresholds per numeric feature.
+    n_features : int
+        Numeric features.
+    boolean : bool
+        Whether each of them takes 0, 1 and missing only. Then all stumps there can be are known
+        beforehand; else thresholds are bin edges, chosen from the rows.
+    n_categories : sequence of int
+        How many categories each categorical feature has.
+
+    Returns
+    -------
+    WeakRankers
+        Of size 2^62 at most, beyond which sizes are not told apart.
+
+    Notes
+    -----
+    Which set a stump takes may be chosen from the rows, as long as all sets count: of K categories
+    and the missing 2^(K + 1), less the two that leave nothing on one side. But which categories there
+    are is read off the rows, too, and so no bound that wants H beforehand applies.
+    """
+    size = sum(2 ** min(k + 1, 62) - 2 for k in n_categories)
+    reasons = ["the categories are those of the training rows"] if n_categories else []
+    if boolean:
+        size += 6 * n_features  # of 8 functions of three values 2 are constant
+    elif n_features:
+        # The threshold -inf tells the missing from all values, in both directions.
+        size += (4 * n_thresholds + 2) * n_features
+        reasons.insert(0, "the thresholds are bin edges, chosen from the training rows")
+    return WeakRankers(min(size, MOST_COUNTED), "; ".join(reasons) or None)
+
+
+def column_rankers(n_features: int) -> WeakRankers:
+    """Count the weak rankers where columns of 0 and 1 are taken as they are, or reversed.
+
+    It is the setting of §4: they were there before the rows were ranked.
+    """
+    return WeakRankers(2 * n_features)
+
+
+def bound_misranking(
+    margins: MarginDistribution,
+    sample: Sample,
+    weak_rankers: WeakRankers,
+    *,
+    theta: float,
+    delta: float,
+) -> tuple[Bound, ...]:
+    """Compute all bounds of §3 for a convex combination of {0, 1} weak rankers.
+
+    Parameters
+    ----------
+    margins : MarginDistribution
+        Of the training pairs.
+    sample : Sample
+        The training rows.
+    weak_rankers : WeakRankers
+    theta : float in [1e-6, 1]
+        Chosen before the margins are looked at: who tries k of them must give each δ/k.
+    delta : float in (0, 1)
+
+    Returns
+    -------
+    tuple of Bound
+        theorem_2 (with the smaller of the two covers), corollary_4, equation_2, corollary_5.
+
+    Raises
+    ------
+    InvalidParameter
+        If theta or delta is out of range.
+
+    Notes
+    -----
+    That rows were drawn independently cannot be checked, and is assumed. Where a bound does not
+    apply its number is given all the same: it shows what the theorem would say, no more.
+    """
+    if not LEAST_THETA <= theta <= 1:
+        raise InvalidParameter(f"theta must be from {LEAST_THETA:g} to 1, got {theta}")
+    _check_delta(delta)
+    size, m, E = weak_rankers.size, sample.rows, sample.crucial_share
+    reasons = sample.reasons
+    if weak_rankers.depends_on_data is not None:
+        reasons = (*reasons, f"H must be fixed beforehand: {weak_rankers.depends_on_data}")
+    log_uniform = log_uniform_cover(size, theta / 4)
+    sloppy = corollary_4_epsilon(size, theta, delta, m, E)
+    uniform = corollary_5_epsilon(log_uniform, delta, m, E)
+    log_sloppy = (
+        log_sloppy_cover(size, theta / 4, sloppy / 8) if math.isfinite(sloppy) else math.inf
+    )
+    least_rows = equation_2_least_rows(size, theta, E)
+    too_few = f"m must be at least 64 ln|H|/(Eθ)² = {least_rows:.4g}, got {m}"
+    common = {"m": float(m), "E": E, "theta": theta, "delta": delta}
+    known = common | {"weak_rankers": float(size)}
+    fraction = margins.fraction_within(theta)
+    return (
+        Bound(
+            "theorem_2",
+            "Rudin & Schapire 2009, Theorem 2",
+            fraction,
+            min(sloppy, uniform),
+            common | {"log_cover": log_sloppy if sloppy < uniform else log_uniform},
+            reasons,
+        ),
+        Bound(
+            "corollary_4",
+            "Rudin & Schapire 2009, Corollary 4",
+            fraction,
+            sloppy,
+            known | {"log_cover": log_sloppy},
+            reasons,
+        ),
+        Bound(
+            "equation_2",
+            "Rudin & Schapire 2009, eq. 2",
+            fraction,
+            equation_2_epsilon(size, theta, delta, m, E),
+            known | {"least_m": least_rows},
+            (*reasons, too_few) if m < least_rows else reasons,
+        ),
+        Bound(
+            "corollary_5",
+            "Rudin & Schapire 2009, Corollary 5",
+            fraction,
+            uniform,
+            known | {"log_cover": log_uniform},
+            reasons,
+        ),
+    )
+
+
+def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> Bound:
+    """Bound the misranking by what rows say that had no part in the fit.
+
+    Parameters
+    ----------
+    misrank_fraction : float in [0, 1]
+        Share of the held-out pairs out of order, ties counted whole.
+    sample : Sample
+        The held-out rows.
+    delta : float in (0, 1)
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    InvalidParameter
+        If misrank_fraction or delta is out of range.
+
+    Notes
+    -----
+    To these rows the ranker is fixed beforehand, whatever it is: F holds one function, which covers
+    itself at every θ > 0, and θ goes to 0.
+    """
+    if not 0 <= misrank_fraction <= 1:
+        raise InvalidParameter(f"misrank_fraction must lie in [0, 1], got {misrank_fraction}")
+    m, E = sample.rows, sample.crucial_share
+    return Bound(
+        "held_out",
+        "Rudin & Schapire 2009, Corollary 5 with |F| = 1",
+        misrank_fraction,
+        corollary_5_epsilon(0.0, delta, m, E),
+        {"m": float(m), "E": E, "delta": delta, "log_cover": 0.0},
+        sample.reasons,
+    )
+
+
+def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float:
+    """Bound ln N(F, θ, ε), the sloppy covering number of convex combinations of H, by Lemma 3: ln|H| ln(2/ε)/(2θ²).
+
+    0 where ε >= 2, since a cover has at least one member.
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
@@ -40,19 +347,9 @@ def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float
 
 
 def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
-    """Bound ln N∞(F, θ), the covering number in L∞ of convex combinations of H.
+    """Bound ln N∞(F, θ), the covering number in L∞ of convex combinations of H, by open balls of radius θ.
 
-    Parameters
-    ----------
-    n_weak_rankers : int
-        |H|, at least 1.
-    theta : float
-        Radius of the open balls, above 0.
-
-    Returns
-    -------
-    float
-        ln C(N + |H| - 1, N) with N = ⌊|H|/(4θ)⌋ + 1.
+    It is ln C(N + |H| - 1, N) with N = ⌊|H|/(4θ)⌋ + 1.
 
     Notes
     -----
@@ -77,22 +374,9 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
 def corollary_4_failure(
     n_weak_rankers: int, theta: float, epsilon: float, rows: int, crucial_share: float
 ) -> float:
-    """Probability with which the bound may fail, by Theorem 2 with Lemma 3's cover; may exceed 1.
+    """Probability with which the bound may fail, by Theorem 2 with Lemma 3's cover.
 
-    Parameters
-    ----------
-    n_weak_rankers : int
-    theta, epsilon : float
-        Above 0.
-    rows : int
-        m.
-    crucial_share : float in (0, 1/2]
-        E.
-
-    Returns
-    -------
-    float
-        2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8).
+    It is 2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8), which may exceed 1.
     """
     log_cover = log_sloppy_cover(n_weak_rankers, theta / 4, epsilon / 8)
     return _exp(_log_failure(log_cover, epsilon, rows, crucial_share))
@@ -101,25 +385,13 @@ def corollary_4_failure(
 def corollary_4_epsilon(
     n_weak_rankers: int, theta: float, delta: float, rows: int, crucial_share: float
 ) -> float:
-    """Least ε at which Corollary 4 holds with probability 1 - δ.
+    """Least ε at which Corollary 4 holds with probability 1 - δ: the root of `corollary_4_failure` = δ.
 
-    Parameters
-    ----------
-    n_weak_rankers : int
-    theta : float
-        Above 0.
-    delta : float in (0, 1)
-    rows : int
-    crucial_share : float in (0, 1/2]
-
-    Returns
-    -------
-    float
-        The root of `corollary_4_failure` = δ. Eq. 2 is a closed form that lies above it.
+    Eq. 2 is a closed form that lies above it.
     """
     from scipy.optimize import brentq
 
-    check_delta(delta)
+    _check_delta(delta)
 
     def excess(epsilon: float) -> float:
         log_cover = log_sloppy_cover(n_weak_rankers, theta / 4, epsilon / 8)
@@ -140,25 +412,12 @@ def equation_2_epsilon(
 ) -> float:
     """ε in closed form (eq. 2): an upper estimate of `corollary_4_epsilon`.
 
-    Parameters
-    ----------
-    n_weak_rankers : int
-    theta : float
-        Above 0.
-    delta : float in (0, 1)
-    rows : int
-    crucial_share : float in (0, 1/2]
-
-    Returns
-    -------
-    float
-        √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]). Only where m is at least
-        `equation_2_least_rows` is it more than a number; far below, the logarithm is negative and
-        it is NaN.
+    It is √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]). Only where m is at least `equation_2_least_rows` is it
+    more than a number; far below, the logarithm is negative and it is NaN.
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
-    check_delta(delta)
+    _check_delta(delta)
     _check_sample(rows, crucial_share)
     scale = rows * crucial_share**2
     log_h = math.log(n_weak_rankers)
@@ -172,60 +431,23 @@ def equation_2_epsilon(
 
 
 def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: float) -> float:
-    """Least m for which eq. 2 holds: 64 ln|H|/(E²θ²).
-
-    Parameters
-    ----------
-    n_weak_rankers : int
-    theta : float
-        Above 0.
-    crucial_share : float in (0, 1/2]
-
-    Returns
-    -------
-    float
-    """
+    """Least m for which eq. 2 holds: 64 ln|H|/(E²θ²)."""
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
     return _ratio(64 * math.log(n_weak_rankers), (crucial_share * theta) ** 2)
 
 
 def corollary_5_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
-    """Probability with which the bound may fail for a covering number; may exceed 1.
+    """Probability with which the bound may fail for a covering number N: 2 N exp(-m(εE)²/8), which may exceed 1.
 
-    Parameters
-    ----------
-    log_cover : float
-        ln N∞(F, θ/4), or ln|F| for a finite F.
-    epsilon : float
-        Above 0.
-    rows : int
-    crucial_share : float in (0, 1/2]
-
-    Returns
-    -------
-    float
-        2 N exp(-m(εE)²/8).
+    `log_cover` is ln N∞(F, θ/4), or ln|F| for a finite F: 0 for one ranker that was fixed before the rows.
     """
     return _exp(_log_failure(log_cover, epsilon, rows, crucial_share))
 
 
 def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share: float) -> float:
-    """ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)).
-
-    Parameters
-    ----------
-    log_cover : float
-        ln N∞(F, θ/4), or ln|F| for a finite F: 0 for one ranker that was fixed before the rows.
-    delta : float in (0, 1)
-    rows : int
-    crucial_share : float in (0, 1/2]
-
-    Returns
-    -------
-    float
-    """
-    check_delta(delta)
+    """ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)), N as in its failure."""
+    _check_delta(delta)
     _check_sample(rows, crucial_share)
     return math.sqrt(8 / (rows * crucial_share**2) * (log_cover + math.log(2) - math.log(delta)))
 
@@ -257,7 +479,7 @@ def _check_positive(name: str, value: float) -> None:
         raise InvalidParameter(f"{name} must be above 0, got {value}")
 
 
-def check_delta(delta: float) -> None:
+def _check_delta(delta: float) -> None:
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta must lie between 0 and 1, got {delta}")
 

@@ -23,10 +23,8 @@ P. Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", A
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from core.errors import InvalidParameter
-from core.metrics import RocCurve
+from core.metrics.curve import RocCurve, strict_share
 from core.metrics.window import check_window
 
 
@@ -153,9 +151,4 @@ def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
     InvalidParameter
         The window is empty or leaves [0, 1].
     """
-    low, high = check_window(fpr_min, fpr_max)
-    inside = (curve.fpr > low) & (curve.fpr < high)
-    knots = np.concatenate([[low], curve.fpr[inside], [high]])
-    heights = curve.tpr[np.searchsorted(curve.fpr, knots[:-1], side="right") - 1]
-    area = float((np.diff(knots) * heights).sum()) / (high - low)
-    return min(max(1.0 - area, 0.0), 1.0)
+    return 1.0 - strict_share(curve.fpr, curve.tpr, *check_window(fpr_min, fpr_max))

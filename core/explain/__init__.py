@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .dependence import Axis, PartialDependence, make_axis, partial_dependence, score_grid
+    from .dependence import (
+        Axis,
+        PartialDependence,
+        VariableDependence,
+        make_axis,
+        partial_dependence,
+        score_grid,
+        variable_dependence,
+    )
     from .importance import mean_absolute, permutation_importance
-    from .interaction import VariableDependence, variable_dependence
 
 __all__ = [
     "Axis",
@@ -29,8 +36,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "dependence": "Axis PartialDependence make_axis partial_dependence score_grid",
+        "dependence": "Axis PartialDependence VariableDependence make_axis partial_dependence score_grid "
+        "variable_dependence",
         "importance": "mean_absolute permutation_importance",
-        "interaction": "VariableDependence variable_dependence",
     },
 )
