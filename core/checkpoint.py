@@ -30,16 +30,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from core.errors import ArtifactError
+from core.state import Arrays, put_under, take_from
 from core.version import LIBRARY_VERSION
-
-if TYPE_CHECKING:
-    from core.ranker import Arrays
-
 
 Identify = Callable[[], bytes]
 
@@ -62,9 +59,9 @@ class Resumable:
         for name in self.changing:
             value = getattr(self, name)
             if isinstance(value, Resumable):
-                state |= put_under(name, value.get_state())
+                state |= put_under(f"{name}.", value.get_state())
             elif _holds_arrays(value):
-                state |= put_under(name, {str(k): array for k, array in enumerate(value)})
+                state |= put_under(f"{name}.", {str(k): array for k, array in enumerate(value)})
             elif value is not None:
                 state[name] = np.asarray(
                     value, dtype=np.float64 if isinstance(value, list) else None
@@ -83,7 +80,7 @@ class Resumable:
         for name in self.changing:
             value = getattr(self, name)
             if isinstance(value, Resumable):
-                value.set_state(take_from(name, state))
+                value.set_state(take_from(f"{name}.", state))
             elif _holds_arrays(value):
                 setattr(self, name, [state[f"{name}.{k}"].copy() for k in range(len(value))])
             elif isinstance(value, list):
@@ -216,17 +213,6 @@ def offered(fit: Resumable, identify: Identify) -> Iterator[bool]:
     checkpoints.resume(fit, identify)
     with checkpoints.offer(fit, identify):
         yield True
-
-
-def put_under(name: str, arrays: Mapping[str, Any]) -> Arrays:
-    """Name arrays as parts of something."""
-    return {f"{name}.{key}": array for key, array in arrays.items()}
-
-
-def take_from(name: str, arrays: Mapping[str, Any]) -> Arrays:
-    """Give the parts of something by their own names."""
-    start = f"{name}."
-    return {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
 
 
 def _holds_arrays(value: object) -> bool:

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .errors import ArtifactError, InvalidData
 from .parameters import check_values
+from .state import Arrays as Arrays  # noqa: PLC0414 - rankers take it from here
+from .state import read_state, write_state
 from .table import (
     Categories,
     check_categories,
@@ -25,7 +27,6 @@ from .target import LABEL_TYPES, check_labels, check_weights
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Floats = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 MAX_FEATURES = 1_000_000  # so that what is kept per feature has a bound before an artifact is read
 
@@ -58,8 +59,9 @@ class Combination(NamedTuple):
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
     """A function that puts the likely positives at the top of a list.
 
-    Subclasses implement `_fit`, `score_rows`, `structure`, `_get_state` and `_set_state`, and
-    `contributions` where scores are sums of parts per feature.
+    Subclasses implement `_fit`, `score_rows` and `structure`, and `contributions` where scores are sums of parts per
+    feature. They declare what is kept of a fit in the annotations of their attributes (see `core.state`); what follows
+    from that is made anew in `_restore`.
 
     Attributes
     ----------
@@ -263,13 +265,27 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     ) -> None:
         """Fit on checked input: weights above 0, both classes present."""
 
-    @abstractmethod
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """Give the fitted state of the subclass."""
+        """Give the fitted state of the subclass: the fields that it declares."""
+        return write_state(self)
 
-    @abstractmethod
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         """Take the state that `_get_state` gave; refuse any other with ArtifactError."""
+        for attribute, value in read_state(type(self), arrays, meta, self._known()).items():
+            setattr(self, attribute, value)
+        self._restore()
+
+    def _known(self) -> dict[str, Any]:
+        """Give what is known before the declared fields are read; see `State.from_arrays`."""
+        n_categories = self._n_categories()
+        return {
+            "n_features": self.n_features_in_,
+            "n_categories": n_categories,
+            "n_columns": int(np.maximum(n_categories, 1).sum()),  # with one per category
+        }
+
+    def _restore(self) -> None:
+        """Check rules across the fields that were read, and make what follows from them."""
 
     def _take_rows(
         self, X: Any, y: Any, sample_weight: Any

@@ -108,7 +108,7 @@ def _read(
     for field in ROUND.names or ():
         if not np.isfinite(rounds[field]).all():
             raise ArtifactError(f"{field} must be finite")
-    stack = STACKS[name].from_arrays(arrays, n_rounds, n_categories)
+    stack = STACKS[name].read(arrays, n_rounds, n_categories)
     found = [
         CutEstimator(
             stack.take(np.array([k])),

@@ -10,12 +10,13 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from core.arrays import check_array
-from core.checkpoint import Resumable, offered, put_under, take_from
+from core.checkpoint import Resumable, offered
 from core.coding import youden_threshold
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
 from core.sealed import identify_fit
+from core.state import put_under, take_from
 
 from .ensemble import join_fields, split_fields
 from .smooth import (
@@ -307,12 +308,12 @@ class _Climb(Resumable):
     def get_state(self) -> Arrays:
         """Give what the rounds have changed; see `Resumable`."""
         rounds = np.array(self.rounds, dtype=ROUND)
-        return super().get_state() | put_under("rounds", split_fields(rounds))
+        return super().get_state() | put_under("rounds.", split_fields(rounds))
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go to where another ascent was."""
         try:
-            rounds = join_fields(take_from("rounds", state), ROUND, len(state["areas"]))
+            rounds = join_fields(take_from("rounds.", state), ROUND, len(state["areas"]))
         except KeyError as error:
             raise ArtifactError(f"a checkpoint must hold {error}") from error
         super().set_state(state)

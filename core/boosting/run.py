@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.checkpoint import Resumable, put_under, take_from
+from core.checkpoint import Resumable
 from core.errors import ArtifactError
 from core.ranker import Arrays
+from core.state import put_under, take_from
 
 from .ensemble import Ensemble
 from .kinds import CollectingLearner
@@ -60,7 +61,7 @@ class Run(Resumable):
         """Give what the rounds have changed; see `Resumable`."""
         path = self._path
         unit = path._replace(alpha=[1.0] * len(path.found))
-        state = super().get_state() | put_under("rounds", self.learner.collect(unit).arrays())
+        state = super().get_state() | put_under("rounds.", self.learner.collect(unit).arrays())
         state["alpha"] = np.array(path.alpha, dtype=np.float64)
         state["log_f"] = path.log_f[: len(path.found) + 1]
         return state
@@ -70,7 +71,7 @@ class Run(Resumable):
         rest = {name: array for name, array in state.items() if not name.startswith("rounds.")}
         try:
             alpha, log_f = rest.pop("alpha"), rest.pop("log_f")
-            found = self._read(take_from("rounds", state), len(alpha)).weak_rankers()
+            found = self._read(take_from("rounds.", state), len(alpha)).weak_rankers()
         except KeyError as error:
             raise ArtifactError(f"a checkpoint must hold {error}") from error
         room = len(self._path.log_f)
@@ -87,4 +88,4 @@ class Run(Resumable):
     def check_state(self, state: Mapping[str, Any]) -> None:
         """Refuse what is no state of learner and watch."""
         for name in self.changing:
-            getattr(self, name).check_state(take_from(name, state))
+            getattr(self, name).check_state(take_from(f"{name}.", state))

@@ -1,18 +1,19 @@
 """Forests as arrays: trees in preorder, one after the other."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
-from core.arrays import check_array
 from core.errors import ArtifactError
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import NOT_NAN, Array, Index, Records, Totals
 
-from .design import Integers, count_columns, expand
+from .design import Integers, expand
 from .stack import Stack
 
 # All trees of a forest walk so many rows down at once.
@@ -49,9 +50,23 @@ class ForestStack(Stack):
     format: ClassVar[str] = "forest"
 
     n_categories: Integers
-    n_trees: Integers
-    n_nodes: Integers
-    nodes: npt.NDArray[np.void]
+    n_trees: Annotated[
+        Integers, Array("n_classifiers", name="forest_n_trees"), Ge(1), Totals("n_all_trees")
+    ]
+    n_nodes: Annotated[
+        Integers, Array("n_all_trees", name="forest_n_nodes"), Ge(1), Totals("n_all_nodes")
+    ]
+    nodes: Annotated[
+        npt.NDArray[np.void],
+        Records(
+            NODE,
+            "n_all_nodes",
+            "forest_",
+            column=Index("n_columns", least=-1),
+            threshold=NOT_NAN,
+            value=(Ge(-0.5), Le(0.5)),
+        ),
+    ]
 
     @cached_property
     def _first_tree(self) -> Integers:
@@ -127,56 +142,17 @@ class ForestStack(Stack):
             "splits": uses,
         }
 
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        return {"forest_n_trees": self.n_trees, "forest_n_nodes": self.n_nodes} | {
-            f"forest_{field}": self.nodes[field].copy() for field in NODE.names or ()
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_classifiers: int, n_categories: Integers
-    ) -> "ForestStack":
-        """Rebuild classifiers; see `Stack.from_arrays`."""
-        total = arrays["forest_column"].size
-        n_trees = _counts("forest_n_trees", arrays, n_classifiers, total)
-        n_nodes = _counts("forest_n_nodes", arrays, int(n_trees.sum()), total)
-        if n_nodes.sum() != total:
-            raise ArtifactError(f"forest_n_nodes must sum to {total}, the length of forest_column")
-        nodes = np.empty(total, dtype=NODE)
-        for field in NODE.names or ():
-            name = f"forest_{field}"
-            check_array(name, arrays[name], NODE[field], (total,))
-            nodes[field] = arrays[name]
-        _check_nodes(nodes, n_nodes, count_columns(n_categories))
-        return cls(n_categories, n_trees, n_nodes, nodes)
-
-
-def _check_nodes(nodes: npt.NDArray[np.void], n_nodes: Integers, n_columns: int) -> None:
-    """See that every walk ends at a leaf of its tree, and no value is out of range."""
-    if ((nodes["column"] < -1) | (nodes["column"] >= n_columns)).any():
-        raise ArtifactError(f"forest_column must be from -1 to {n_columns - 1}")
-    if np.isnan(nodes["threshold"]).any():
-        raise ArtifactError("forest_threshold must not be NaN")
-    if not (np.abs(nodes["value"]) <= 0.5).all():
-        raise ArtifactError("forest_value must be from -0.5 to 0.5")
-    end = np.repeat(np.cumsum(n_nodes), n_nodes)
-    inside = nodes["column"] >= 0
-    left = end - np.arange(len(nodes))  # nodes from here to the end of the tree
-    # Both ways lead on, and stay in the tree: so its last node must be a leaf.
-    second = nodes["second"][inside]
-    if not ((second >= 2) & (second < left[inside])).all():
-        raise ArtifactError("forest_second must lead to a later node of the tree, after the next")
-
-
-def _counts(
-    name: str, arrays: Mapping[str, npt.NDArray[Any]], length: int, most: int
-) -> npt.NDArray[np.int64]:
-    counts = arrays[name]
-    check_array(name, counts, np.int64, (length,))
-    if ((counts < 1) | (counts > most)).any():
-        raise ArtifactError(f"{name} must be from 1 to {most}")
-    return counts
+    def check(self) -> None:
+        """See that every walk ends at a leaf of its tree."""
+        end = np.repeat(np.cumsum(self.n_nodes), self.n_nodes)
+        inside = self.nodes["column"] >= 0
+        left = end - np.arange(len(self.nodes))  # nodes from here to the end of the tree
+        # Both ways lead on, and stay in the tree: so its last node must be a leaf.
+        second = self.nodes["second"][inside]
+        if not ((second >= 2) & (second < left[inside])).all():
+            raise ArtifactError(
+                "forest_second must lead to a later node of the tree, after the next"
+            )
 
 
 def _pieces(array: npt.NDArray[Any], start: Integers, numbers: Integers) -> npt.NDArray[Any]:

@@ -1,20 +1,23 @@
 """Linear classifiers as arrays: coefficients, an intercept, and what stands for a missing value."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
+from annotated_types import Ge
 
-from core.arrays import check_array
-from core.errors import ArtifactError
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import FINITE, Array
 
 from .design import LEAST_SCALE, Integers, count_columns, expand, standardise
 from .stack import Stack
 
 TERMS_SHOWN = 20
+
+
+def _by_column(name: str) -> Array:
+    return Array("n_classifiers", "n_columns", name=f"linear_{name}")
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,10 @@ class LinearStack(Stack):
     format: ClassVar[str] = "linear"
 
     n_categories: Integers
-    coef: Floats
-    center: Floats
-    scale: Floats
-    intercept: Floats
+    coef: Annotated[Floats, _by_column("coef"), FINITE]
+    center: Annotated[Floats, _by_column("center"), FINITE]
+    scale: Annotated[Floats, _by_column("scale"), FINITE, Ge(LEAST_SCALE)]
+    intercept: Annotated[Floats, Array("n_classifiers", name="linear_intercept"), FINITE]
 
     def __len__(self) -> int:
         """Number of classifiers."""
@@ -84,31 +87,3 @@ class LinearStack(Stack):
             "intercept": float(self.intercept[number]),
             "coefficients": dict(terms),
         }
-
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        return {
-            "linear_coef": self.coef,
-            "linear_center": self.center,
-            "linear_scale": self.scale,
-            "linear_intercept": self.intercept,
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_classifiers: int, n_categories: Integers
-    ) -> "LinearStack":
-        """Rebuild classifiers; see `Stack.from_arrays`."""
-        by_column = (n_classifiers, count_columns(n_categories))
-        parts = []
-        for part in ("coef", "center", "scale", "intercept"):
-            name = f"linear_{part}"
-            shape = by_column[:1] if part == "intercept" else by_column
-            check_array(name, arrays[name], np.float64, shape)
-            if not np.isfinite(arrays[name]).all():
-                raise ArtifactError(f"{name} must be finite")
-            parts.append(arrays[name])
-        stack = cls(n_categories, *parts)
-        if not (stack.scale >= LEAST_SCALE).all():
-            raise ArtifactError(f"linear_scale must be at least {LEAST_SCALE}")
-        return stack

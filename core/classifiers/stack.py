@@ -4,16 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import numpy.typing as npt
 
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import State
 
-Integers = npt.NDArray[np.int64]
+from .design import Integers, count_columns
 
 
-class Stack(ABC):
-    """Classifiers of one kind, each asked for by its number.
+class Stack(State, ABC):
+    """Classifiers of one kind, each asked for by its number; its arrays are named after its format.
 
     Attributes
     ----------
@@ -59,19 +59,14 @@ class Stack(ABC):
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
         """Describe a classifier for JSON; `name` gives a column's name, as `design.expand` orders them."""
 
-    @abstractmethod
-    def arrays(self) -> Arrays:
-        """Give the state as arrays, named after the format."""
-
     @classmethod
-    @abstractmethod
-    def from_arrays(
+    def read(
         cls, arrays: Mapping[str, npt.NDArray[Any]], n_classifiers: int, n_categories: Integers
-    ) -> "Stack":
-        """Rebuild classifiers from `arrays()`.
-
-        Raises
-        ------
-        ArtifactError
-            An array is of another type or length, or its values describe no classifiers.
-        """
+    ) -> Self:
+        """Read so many classifiers; see `State.from_arrays`."""
+        known = {
+            "n_classifiers": n_classifiers,
+            "n_categories": n_categories,
+            "n_columns": count_columns(n_categories),
+        }
+        return cls.from_arrays(arrays, known)

@@ -1,21 +1,32 @@
 """Programs whose nodes hold any weak ranker: a classifier by name, or an estimator of the caller's."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from core.arrays import check_array
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
 from core.coding import count_rows, youden_threshold
 from core.errors import ArtifactError
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import Array, Index, Nested, Records, State, Totals
 from core.table import Categories
 
-from .node import LEAST_EDGE, LEAST_SHARE, NODE, Mass, alike, check_nodes, describe_node, split
+from .node import (
+    LEAST_EDGE,
+    LEAST_SHARE,
+    NODE,
+    RULES,
+    Mass,
+    alike,
+    check_nodes,
+    describe_node,
+    split,
+)
 from .program import Output, n_nodes
 
 Positive = npt.NDArray[np.bool_]
@@ -47,10 +58,6 @@ class WeakRankers(ABC):
     @abstractmethod
     def score(self, number: int, X: Floats) -> Floats:
         """Score rows by one of them."""
-
-    @abstractmethod
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
 
     @abstractmethod
     def describe(self, number: int) -> str:
@@ -95,11 +102,11 @@ class NamedRankers(WeakRankers):
         fitted: Stack = self._fitted[number]
         return fitted.score(0, X)
 
-    def arrays(self) -> Arrays:
+    def stack(self) -> Stack:
         """Give the classifiers one after the other."""
         if self._stack is None:
             self._stack = STACKS[self._name].join(self._fitted, self._n_categories)
-        return self._stack.arrays()
+        return self._stack
 
     def describe(self, number: int) -> str:
         """Name one of them."""
@@ -124,16 +131,13 @@ class EstimatorRankers(WeakRankers):
             return np.asarray(estimator.decision_function(X), dtype=np.float64)
         return np.asarray(estimator.predict_proba(X)[:, 1], dtype=np.float64)
 
-    def arrays(self) -> Arrays:
-        """Refuse: an artifact holds no foreign code."""
-        raise ArtifactError(
-            "only weak rankers named by a text can be saved, got estimators of class "
-            f"{type(self._template).__name__}; those with names are stump, {', '.join(STACKS)}"
-        )
-
     def describe(self, number: int) -> str:
         """Name one of them."""
         return f"{type(self._template).__name__} {number}"
+
+
+def _is_fitted(number: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.asarray(number >= 0)
 
 
 class AnyProgram:
@@ -347,44 +351,50 @@ def _grow_node(
     return np.array(node, dtype=NODE)[()], True
 
 
-def arrays_of(programs: Sequence[AnyProgram]) -> Arrays:
-    """Give the state of programs that share their weak rankers, one after the other."""
-    nodes = np.concatenate([program.nodes for program in programs])
-    number = np.concatenate([program.number for program in programs])
-    fields = {name: nodes[name].copy() for name in NODE.names or ()}
-    return fields | {"number": number} | programs[0].rankers.arrays()
+@dataclass(frozen=True, eq=False)
+class AnyPrograms(State):
+    """Programs of as many layers that share their weak rankers, one after the other, as they are kept."""
 
+    nodes: Annotated[
+        npt.NDArray[np.void],
+        Records(
+            NODE,
+            "n_nodes",
+            **RULES | {"feature": Index("1", least=-1), "word": Index("0", least=-1)},
+        ),
+    ]
+    number: Annotated[
+        Integers, Array("n_nodes"), Index("n_nodes", least=-1), Totals("n_fitted", _is_fitted)
+    ]
+    stack: Annotated[Stack, Nested(n_classifiers="n_fitted")]
 
-def read_programs(
-    arrays: Mapping[str, npt.NDArray[Any]],
-    n_programs: int,
-    n_layers: int,
-    name: ClassifierName,
-    n_categories: Integers,
-) -> list[AnyProgram]:
-    """Take what `arrays_of` gave; refuse anything else with ArtifactError.
+    @classmethod
+    def join(cls, programs: Sequence[AnyProgram]) -> "AnyPrograms":
+        """Put programs one after the other; refuse those of estimators: an artifact holds no foreign code."""
+        rankers = programs[0].rankers
+        if not isinstance(rankers, NamedRankers):
+            raise ArtifactError(
+                "only weak rankers named by a text can be saved, got estimators: "
+                f"{rankers.describe(0)}; those with names are stump, {', '.join(STACKS)}"
+            )
+        return cls(
+            np.concatenate([program.nodes for program in programs]),
+            np.concatenate([program.number for program in programs]),
+            rankers.stack(),
+        )
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-    n_programs, n_layers : int
-    name : {"linear_svm", "logistic", "random_forest"}
-    n_categories : ndarray of shape (n_features,), int64
-    """
-    size = n_nodes(n_layers)
-    nodes = np.empty(n_programs * size, dtype=NODE)
-    for field in NODE.names or ():
-        check_array(field, arrays[field], NODE[field], (len(nodes),))
-        nodes[field] = arrays[field]
-    check_nodes(nodes, 0, np.zeros(1, dtype=np.int64))
-    number = arrays["number"]
-    check_array("number", number, np.int64, (len(nodes),))
-    fitted = number[number >= 0]
-    if ((number >= 0) != (nodes["feature"] >= 0)).any() or len(set(fitted.tolist())) < len(fitted):
-        raise ArtifactError("number must give each node that cuts a weak ranker of its own")
-    if (number < -1).any() or (number >= len(fitted)).any():
-        raise ArtifactError(f"number must be from -1 to {len(fitted) - 1}")
-    stack = STACKS[name].from_arrays(arrays, len(fitted), n_categories)
-    rankers = NamedRankers(name, n_categories, 0, stack)
-    places = [slice(p * size, (p + 1) * size) for p in range(n_programs)]
-    return [AnyProgram(n_layers, nodes[own], number[own], rankers) for own in places]
+    def split(self, n_layers: int, name: ClassifierName) -> list[AnyProgram]:
+        """Give each program."""
+        rankers = NamedRankers(name, self.stack.n_categories, 0, self.stack)
+        starts = range(0, len(self.nodes), n_nodes(n_layers))
+        places = [slice(start, start + n_nodes(n_layers)) for start in starts]
+        return [AnyProgram(n_layers, self.nodes[own], self.number[own], rankers) for own in places]
+
+    def check(self) -> None:
+        """See that nodes make sense, and that each that cuts has a weak ranker of its own."""
+        check_nodes(self.nodes)
+        fitted = np.flatnonzero(_is_fitted(self.number))
+        if (_is_fitted(self.number) != (self.nodes["feature"] >= 0)).any() or (
+            np.sort(self.number[fitted]) != np.arange(len(fitted))
+        ).any():
+            raise ArtifactError("number must give each node that cuts a weak ranker of its own")

@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le, Lt
 
 from core.coding import two_sided
-from core.coding.category_sets import count_words
 from core.errors import ArtifactError
+from core.state import Index
 
 NODE = np.dtype(
     [
@@ -31,6 +32,17 @@ then the number of categories.
 rise_above, rise_below: probability of going one position up. positive, negative: share of the class
 that gets here, as estimated at fit. error: of the two-sided classifier, on either class; NaN where
 there is none. frozen: rows end here; rise_below tells with which label, 0 or 1."""
+
+RULES: dict[str, Any] = {
+    "feature": Index("n_features", least=-1),
+    "threshold": Lt(np.inf),
+    "word": Ge(-1),
+    "rise_above": (Ge(0.0), Le(1.0)),
+    "rise_below": (Ge(0.0), Le(1.0)),
+    "positive": (Ge(0.0), Le(1e9)),
+    "negative": (Ge(0.0), Le(1e9)),
+}
+"""What a node's fields may be in an artifact; see `core.state.Records`."""
 
 # A node that no more of a class than this reaches is taken to hold the other class alone.
 LEAST_SHARE = 1e-9
@@ -139,39 +151,11 @@ def describe_node(
     }
 
 
-def check_nodes(
-    nodes: npt.NDArray[np.void], n_words: int, n_categories: npt.NDArray[np.int64]
-) -> None:
-    """Refuse nodes that a walk cannot follow with ArtifactError.
-
-    Parameters
-    ----------
-    nodes : structured ndarray, `NODE`
-    n_words : int
-        How many words their sets have in all.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    """
-    feature, word = nodes["feature"], nodes["word"]
-    if (feature < -1).any() or (feature >= len(n_categories)).any():
-        raise ArtifactError(f"feature must be from -1 to {len(n_categories) - 1}")
-    rises = np.concatenate([nodes["rise_above"], nodes["rise_below"]])
-    if not ((rises >= 0.0) & (rises <= 1.0)).all():
-        raise ArtifactError("rise_above and rise_below must be from 0 to 1")
-    for name, low, high in (("positive", 0.0, 1e9), ("negative", 0.0, 1e9)):
-        if not ((nodes[name] >= low) & (nodes[name] <= high)).all():
-            raise ArtifactError(f"{name} must be a share of its class")
-    cuts = feature >= 0
-    if np.isnan(nodes["threshold"]).any() or (nodes["threshold"] == np.inf).any():
-        raise ArtifactError("threshold must be a number or -inf")
+def check_nodes(nodes: npt.NDArray[np.void]) -> None:
+    """Refuse nodes whose fields contradict each other with ArtifactError; those of `RULES` are checked."""
+    cuts = nodes["feature"] >= 0
     if not ((nodes["error"][cuts] >= 0.0) & (nodes["error"][cuts] <= 1.0)).all():
-        raise ArtifactError("error must be from 0 to 1")
-    if (cuts & nodes["frozen"]).any() or not np.isin(
-        nodes["rise_below"][nodes["frozen"]], (0.0, 1.0)
-    ).all():
+        raise ArtifactError("error must be from 0 to 1 where a node cuts")
+    frozen = nodes["frozen"]
+    if (cuts & frozen).any() or not np.isin(nodes["rise_below"][frozen], (0.0, 1.0)).all():
         raise ArtifactError("a frozen node must look at no feature and hold a label, 0 or 1")
-    categories = np.where(cuts, n_categories[feature], 0)
-    if ((word >= 0) != (categories > 0)).any() or (word < -1).any():
-        raise ArtifactError("word must be that of a set where the feature is categorical, else -1")
-    if (word[categories > 0] + count_words(categories[categories > 0]) > n_words).any():
-        raise ArtifactError(f"word must leave room for its set among {n_words} words")

@@ -1,28 +1,29 @@
 """The layered branching program: its nodes, its scores, and its state."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import check_array
-from core.coding.category_sets import unpack
+from core.coding.category_sets import count_words, unpack
 from core.errors import ArtifactError
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import Array, Index, Records, State, Totals, pieces
 from core.table import Categories
 
-from .node import NODE, check_nodes, describe_node
+from .node import NODE, RULES, check_nodes, describe_node
 from .walking import Nodes, walk
 
 Output = Literal["position", "vote"]
 
-MOST_WORDS = 1 << 24  # far more than any fit makes; so that sums of counts stay integers
+Integers = npt.NDArray[np.int64]
+Count = TypeVar("Count", int, Integers)
 
 
-def n_nodes(n_layers: int) -> int:
+def n_nodes(n_layers: Count) -> Count:
     """Nodes of a program: layer t has t of them."""
     return n_layers * (n_layers + 1) // 2
 
@@ -119,54 +120,55 @@ class Program:
         return f"{name(feature)} > {node['threshold']:.10g}{or_missing}"
 
 
-def arrays_of(programs: Sequence[Program]) -> Arrays:
-    """Give the state of programs, one after the other."""
-    nodes = np.concatenate([program.nodes for program in programs])
-    return {name: nodes[name].copy() for name in NODE.names or ()} | {
-        "n_layers": np.array([program.n_layers for program in programs], dtype=np.int64),
-        "n_words": np.array([len(program.words) for program in programs], dtype=np.int64),
-        "words": np.concatenate([program.words for program in programs]),
-    }
+@dataclass(frozen=True, eq=False)
+class Programs(State):
+    """Programs one after the other, as they are kept.
 
-
-def read_programs(
-    arrays: Mapping[str, npt.NDArray[Any]],
-    n_programs: int,
-    most_layers: int,
-    n_categories: npt.NDArray[np.int64],
-) -> list[Program]:
-    """Take what `arrays_of` gave; refuse anything else with ArtifactError.
-
-    Parameters
+    Attributes
     ----------
-    arrays : mapping of str to ndarray
-    n_programs, most_layers : int
-        How many programs there must be, and how many layers each may have.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
+    n_layers, n_words : ndarray of shape (n_programs,), int64
+    nodes : structured ndarray, `node.NODE`
+    words : ndarray, uint64
+        A node's `word` counts from its program's first.
     """
-    n_layers, word_counts = arrays["n_layers"], arrays["n_words"]
-    for name, counts in (("n_layers", n_layers), ("n_words", word_counts)):
-        check_array(name, counts, np.int64, (n_programs,))
-        if (counts < 0).any() or (counts > MOST_WORDS).any():
-            raise ArtifactError(f"{name} must be from 0 to {MOST_WORDS}")
-    if (n_layers > most_layers).any():
-        raise ArtifactError(f"n_layers must be at most {most_layers}, got {n_layers.max()}")
-    sizes = [n_nodes(layers) for layers in n_layers.tolist()]
-    nodes = np.empty(sum(sizes), dtype=NODE)
-    for name in NODE.names or ():
-        check_array(name, arrays[name], NODE[name], (len(nodes),))
-        nodes[name] = arrays[name]
-    check_array("words", arrays["words"], np.uint64, (int(word_counts.sum()),))
-    ends, word_ends = np.cumsum(sizes), np.cumsum(word_counts)
-    programs = []
-    for p in range(n_programs):
-        own = nodes[ends[p] - sizes[p] : ends[p]]
-        words = arrays["words"][word_ends[p] - word_counts[p] : word_ends[p]]
-        check_nodes(own, len(words), n_categories)
-        sets = (
-            own["word"] >= 0
-        )  # their numbers of categories: 0 in an artifact of before there was one
-        own["threshold"][sets] = n_categories[own["feature"][sets]]
-        programs.append(Program(int(n_layers[p]), own, words))
-    return programs
+
+    n_categories: Integers
+    n_layers: Annotated[
+        Integers, Array("n_programs"), Index("n_rounds + 1"), Totals("n_nodes", n_nodes)
+    ]
+    n_words: Annotated[Integers, Array("n_programs"), Totals("n_all_words")]
+    nodes: Annotated[npt.NDArray[np.void], Records(NODE, "n_nodes", **RULES)]
+    words: Annotated[npt.NDArray[np.uint64], Array("n_all_words")]
+
+    @classmethod
+    def join(cls, programs: Sequence[Program], n_categories: Integers) -> "Programs":
+        """Put programs one after the other."""
+        return cls(
+            n_categories,
+            np.array([program.n_layers for program in programs]),
+            np.array([len(program.words) for program in programs]),
+            np.concatenate([program.nodes for program in programs]),
+            np.concatenate([program.words for program in programs]),
+        )
+
+    def split(self) -> list[Program]:
+        """Give each program."""
+        nodes = pieces(self.nodes, n_nodes(self.n_layers))
+        words = pieces(self.words, self.n_words)
+        return [Program(*each) for each in zip(self.n_layers.tolist(), nodes, words, strict=True)]
+
+    def check(self) -> None:
+        """See that nodes make sense, and that sets are where features are categorical, and whole."""
+        check_nodes(self.nodes)
+        feature, word = self.nodes["feature"], self.nodes["word"]
+        categories = np.where(feature >= 0, self.n_categories[feature], 0)
+        sets = categories > 0
+        if ((word >= 0) != sets).any():
+            raise ArtifactError(
+                "word must be that of a set where the feature is categorical, else -1"
+            )
+        room = np.repeat(self.n_words, n_nodes(self.n_layers))[sets] - count_words(categories[sets])
+        if (word[sets] > room).any():
+            raise ArtifactError("word must leave room for its set among its program's n_words")
+        # 0 in an artifact of before sets had their number of categories there
+        self.nodes["threshold"][sets] = categories[sets]

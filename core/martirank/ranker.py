@@ -1,7 +1,7 @@
 """What MartiRank and SampledMartiRank share: scores, state and structure of fitted programs."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -10,17 +10,15 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 from sklearn.base import BaseEstimator
 
-from core.arrays import check_array
-from core.classifiers import ClassifierName
+from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
-from core.errors import ArtifactError, InvalidParameter
-from core.ranker import Arrays, Floats, Ranker
+from core.errors import InvalidParameter
+from core.ranker import Floats, Ranker
+from core.state import Array, Nested, Value
 
 from . import drawing
-from .any_ranker import EstimatorRankers, NamedRankers, WeakRankers
-from .any_ranker import arrays_of as arrays_of_any
-from .any_ranker import read_programs as read_any
-from .program import Output, arrays_of, read_programs
+from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
+from .program import Output, Programs, n_nodes
 
 # Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
 BLOCK_ROWS = 1 << 16
@@ -74,8 +72,8 @@ class ProgramRanker(Ranker):
     random_state: int
 
     nodes_: npt.NDArray[np.void]
-    intercept_: float
-    loss_: Floats
+    intercept_: Annotated[float, Value(), Ge(-1.0), Le(0.0)]
+    loss_: Annotated[Floats, Array("n_losses"), Ge(0.0), Le(1.0)]
     _programs: Sequence[Any]  # of `Program`, or of what answers alike
 
     def score_rows(self, X: Floats) -> Floats:
@@ -167,24 +165,30 @@ class ProgramRanker(Ranker):
         cut = youden_threshold(scores, positive, weight)
         return 0.0 if cut is None else cut.value
 
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        return self._get_programs() | {"loss": self.loss_}, {"intercept": self.intercept_}
-
-    def _get_programs(self) -> Arrays:
-        return (arrays_of if self.weak_ranker == "stump" else arrays_of_any)(self._programs)
-
-    def _read_programs(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Sequence[Any]:
-        n_programs, n_categories = self._n_programs, self._n_categories()
+    @property
+    def _kept(self) -> Annotated[Programs | AnyPrograms, Nested()]:
+        """The programs, as they are kept."""
         if self.weak_ranker == "stump":
-            return read_programs(arrays, n_programs, self.n_rounds, n_categories)
-        return read_any(arrays, n_programs, self.n_rounds, self.weak_ranker, n_categories)
+            return Programs.join(self._programs, self._n_categories())
+        return AnyPrograms.join(self._programs)
 
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        programs = self._read_programs(arrays)
-        intercept = meta["intercept"]
-        if type(intercept) is not float or not -1.0 <= intercept <= 0.0:
-            raise ArtifactError(f"intercept must be from -1 to 0, got {intercept!r}")
-        check_array("loss", arrays["loss"], np.float64, (self._n_losses,))
-        if not ((arrays["loss"] >= 0.0) & (arrays["loss"] <= 1.0)).all():
-            raise ArtifactError("loss must be from 0 to 1")
-        self._take(programs, intercept, arrays["loss"])
+    @_kept.setter
+    def _kept(self, kept: Programs | AnyPrograms) -> None:
+        if isinstance(kept, Programs):
+            self._programs = kept.split()
+        else:
+            self._programs = kept.split(self.n_rounds, self.weak_ranker)
+
+    def _known(self) -> dict[str, Any]:
+        is_stump = self.weak_ranker == "stump"
+        return super()._known() | {
+            "n_programs": self._n_programs,
+            "n_losses": self._n_losses,
+            "n_rounds": self.n_rounds,
+            "n_nodes": self._n_programs * n_nodes(self.n_rounds),
+            "_kept": Programs if is_stump else AnyPrograms,
+            "stack": None if is_stump else STACKS[self.weak_ranker],
+        }
+
+    def _restore(self) -> None:
+        self._take(self._programs, self.intercept_, self.loss_)

@@ -1,9 +1,8 @@
 """SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +17,8 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.holdout import hold_out, row_keys
 from core.metrics import auc
 from core.parameters import check_values
-from core.ranker import Arrays, Callback, Floats
+from core.ranker import Callback, Floats
+from core.state import Value
 from core.target import check_weights
 
 from .any_ranker import AnyProgram, Noise, WeakRankers
@@ -83,6 +83,11 @@ class SampledMartiRank(ProgramRanker):
     P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Section 5,
     eq. 2, Theorems 9 and 10.
     """
+
+    noise_rate_: Annotated[float, Value(), Ge(0.0), Le(1.0)]
+    noise_rate_range_: Annotated[tuple[float, float], Value(), Ge(0.0), Le(1.0)]
+    noise_rate_auc_: Floats
+    class_prior_: Annotated[float, Value(), Ge(0.0), Le(1.0)]
 
     def __init__(
         self,
@@ -276,26 +281,19 @@ class SampledMartiRank(ProgramRanker):
             }
         return super().structure() | {"class_prior": self.class_prior_, "label_noise": noise}
 
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays, meta = super()._get_state()
-        return arrays, meta | {
-            "noise_rate": self.noise_rate_,
-            "noise_rate_auc": self.noise_rate_auc_.tolist(),
-            "noise_rate_range": list(self.noise_rate_range_),
-            "class_prior": self.class_prior_,
-        }
+    @property
+    def _noise_rate_auc(
+        self,
+    ) -> Annotated[tuple[tuple[float, float], ...], Value(), Ge(0.0), Le(1.0)]:
+        """Guesses with their AUC, as they are kept."""
+        return tuple((rate, area) for rate, area in self.noise_rate_auc_.tolist())
 
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        low, high = meta["noise_rate_range"]
-        tried = [(rate, area) for rate, area in meta["noise_rate_auc"]]
-        shares = [meta["noise_rate"], low, high, meta["class_prior"], *chain(*tried)]
-        if len(tried) > len(GUESSES) or not all(
-            type(share) is float and 0.0 <= share <= 1.0 for share in shares
-        ):
-            raise ArtifactError("noise rates and the class prior must be numbers from 0 to 1")
-        super()._set_state(arrays, meta)
-        self.noise_rate_, self.noise_rate_range_ = meta["noise_rate"], (low, high)
-        self.class_prior_ = meta["class_prior"]
+    @_noise_rate_auc.setter
+    def _noise_rate_auc(self, tried: Sequence[tuple[float, float]]) -> None:
+        if len(tried) > len(GUESSES):
+            raise ArtifactError(
+                f"noise_rate_auc must hold {len(GUESSES)} guesses at most, got {len(tried)}"
+            )
         self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
 
     @property
@@ -324,7 +322,7 @@ class SampledMartiRank(ProgramRanker):
         """Note η, guessed if an upper end `high` of its range is given, and what follows from it."""
         self.noise_rate_ = float(rate)
         self.noise_rate_range_ = (float(rate),) * 2 if high is None else (0.0, high)
-        self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
+        self._noise_rate_auc = tried
         self.class_prior_ = self.class_prior or _share(mass.without_noise(rate))
 
     def _guess_noise_rate(

@@ -142,7 +142,7 @@ class ClassifierRules(Rules):
         cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
     ) -> Self:
         """Rebuild rules from `arrays()`; see `Rules.from_arrays`."""
-        return cls(cls.stack_class.from_arrays(arrays, n_rules, n_categories))
+        return cls(cls.stack_class.read(arrays, n_rules, n_categories))
 
 
 class LinearRules(ClassifierRules):

@@ -163,7 +163,7 @@ def two(kind):
 @pytest.mark.parametrize("kind", ["linear", "forest"])
 def test_stacks_are_joined_taken_apart_and_rebuilt(kind):
     X, fitted, both = two(kind)
-    again = type(both).from_arrays(both.arrays(), 2, NUMERIC)
+    again = type(both).read(both.arrays(), 2, NUMERIC)
     turned = both.take(np.array([1, 0]))
     for number in range(2):
         scores = fitted[number].score(0, X)
@@ -171,7 +171,7 @@ def test_stacks_are_joined_taken_apart_and_rebuilt(kind):
             assert np.array_equal(stack.score(place, X), scores)
     assert [len(stack) for stack in (both, again, turned, both.take(np.array([1])))] == [2, 2, 2, 1]
     none = type(both).join([], NUMERIC)
-    assert len(none) == len(type(both).from_arrays(none.arrays(), 0, NUMERIC)) == 0
+    assert len(none) == len(type(both).read(none.arrays(), 0, NUMERIC)) == 0
     assert all(array.dtype.kind != "O" for array in both.arrays().values())
 
 
@@ -190,7 +190,7 @@ def test_stacks_are_joined_taken_apart_and_rebuilt(kind):
 def test_other_linear_states_are_refused(name, change):
     arrays = two("linear")[2].arrays()
     with pytest.raises(ArtifactError, match="linear_"):
-        LinearStack.from_arrays(arrays | {name: change(arrays[name])}, 2, NUMERIC)
+        LinearStack.read(arrays | {name: change(arrays[name])}, 2, NUMERIC)
 
 
 @pytest.mark.parametrize(
@@ -218,4 +218,4 @@ def test_other_linear_states_are_refused(name, change):
 def test_other_forest_states_are_refused(name, change):
     arrays = two("forest")[2].arrays()
     with pytest.raises(ArtifactError, match="forest_"):
-        ForestStack.from_arrays(arrays | {name: change(arrays[name])}, 2, NUMERIC)
+        ForestStack.read(arrays | {name: change(arrays[name])}, 2, NUMERIC)

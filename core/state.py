@@ -1,0 +1,437 @@
+"""Fitted state as declared fields: arrays, artifact, the checks of what is read, and checkpoints from one declaration.
+
+What a class keeps is said in its annotations: which array or JSON value a field is, and what it may hold::
+
+    @dataclass(frozen=True, eq=False)
+    class StumpSum(State):
+        n_categories: Integers  # not kept: whoever reads the state knows it
+        feature: Annotated[Integers, Array("n_rounds"), Index("n_features")]
+        alpha: Annotated[Floats, Array("n_rounds"), FINITE]
+        n_values: Annotated[Integers, Array("n_rounds"), Ge(1), Totals("n_all_values")]
+        values: Annotated[Floats, Array("n_all_values"), Ge(-1.0), Le(1.0)]
+        stop_reason: Annotated[Literal["n_rounds", "no_edge"], Value()]
+
+        def check(self) -> None:  # rules across fields
+            if self.n_categories[self.feature].any():
+                raise ArtifactError("feature must be numeric")
+
+`arrays()` writes the state. `from_arrays(arrays, known)` reads it, need not trust it, and raises ArtifactError with the
+name, the rule and the first value that breaks it. Sizes have names: one that is in `known` is demanded, another is
+learnt from the first array that has it. Fields are read in the order of their declaration, those of bases first. An
+array's type is that of its annotation; `None` in an annotation makes the array optional. Names in an artifact are the
+attributes' without underscores at either end, where the field gives no other.
+
+A ranker declares its fitted attributes in the same way; `Ranker` writes and reads them, and `_restore` makes what
+follows. What is kept in another form than it is used in is a property, with the declaration for its type and a setter.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+import numpy.typing as npt
+from annotated_types import Ge, Gt, Le, Lt
+
+from .errors import ArtifactError
+
+Arrays = dict[str, npt.NDArray[Any]]
+Meta = dict[str, Any]
+Known = Mapping[str, Any]
+"""What the reader of a state knows: sizes, classes of nested states, and fields that are not kept."""
+
+MOST_COUNTED = 1 << 31  # of one count: sums of counts stay integers
+
+
+class Rule(NamedTuple):
+    """What each value of a field must be: in words, and as a function of an array that gives booleans."""
+
+    says: str
+    holds: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]
+
+
+FINITE = Rule("finite", np.isfinite)
+NOT_NAN = Rule("a number", lambda values: ~np.isnan(values))
+NOT_INFINITE = Rule("finite or NaN", lambda values: ~np.isinf(values))
+SIGN = Rule("1 or -1", lambda values: np.asarray(abs(values) == 1))
+
+
+class Index(NamedTuple):
+    """Values are indices into `size` things; a lower `least`, -1, stands for none of them."""
+
+    size: str
+    least: int = 0
+
+
+class Totals(NamedTuple):
+    """Counts, not negative, that share out another size: it is the sum of the counts, or of `of(counts)`."""
+
+    size: str
+    of: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None
+
+    def counts(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give what each value counts."""
+        return values if self.of is None else self.of(values)
+
+
+class _Reader:
+    """A state that is being read: its arrays and JSON values, what is known, and the sizes learnt so far."""
+
+    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Known, known: Known) -> None:
+        self.arrays, self.meta, self.known = arrays, meta, known
+        self.sizes = {name: int(n) for name, n in known.items() if isinstance(n, int | np.integer)}
+
+    def length(self, term: str | int, given: int = -1) -> int:
+        """Work out a sum of sizes; a name that is new becomes what makes the sum `given`."""
+        total, sign, unknown = 0, 1, None
+        for word in str(term).split():
+            if word in ("+", "-"):
+                sign = 1 if word == "+" else -1
+            elif word.isdigit():
+                total += sign * int(word)
+            elif word in self.sizes:
+                total += sign * self.sizes[word]
+            else:
+                unknown = word
+        if unknown is None or given < total:
+            assert unknown is None or given >= 0, f"{unknown} is not known here"
+            return total
+        self.sizes[unknown] = given - total
+        return given
+
+    def array(
+        self, name: str, dtype: Any, shape: tuple[str | int, ...], rules: tuple[Any, ...]
+    ) -> npt.NDArray[Any]:
+        """Give a copy of an array, C-contiguous, that is what was declared."""
+        if name not in self.arrays:
+            raise ArtifactError(f"array {name} is missing")
+        array = self.arrays[name]
+        expected: tuple[str | int, ...] = shape
+        if array.ndim == len(shape):
+            expected = tuple(map(self.length, shape, array.shape))
+        check_array(name, array, dtype, expected)
+        self.check(name, array, rules)
+        return np.array(array, order="C")
+
+    def check(self, name: str, values: npt.NDArray[Any], rules: tuple[Any, ...]) -> None:
+        """Refuse values that break a rule."""
+        stated = [self._rule(rule) for rule in rules]
+        for rule in stated:
+            broken = ~rule.holds(values)
+            if broken.any():
+                says = " and ".join(rule.says for rule in stated)
+                raise ArtifactError(f"{name} must be {says}, got {values[broken].tolist()[0]!r}")
+        for rule in rules:
+            if isinstance(rule, Totals):
+                self.sizes[rule.size] = int(rule.counts(values).sum())
+
+    def _rule(self, rule: Any) -> Rule:
+        """Say a rule, and how to see whether values keep it; NaN keeps no bound."""
+        match rule:
+            case Ge(low):
+                return Rule(f"at least {low:.10g}", lambda values: np.asarray(values >= low))
+            case Gt(low):
+                return Rule(f"above {low:.10g}", lambda values: np.asarray(values > low))
+            case Le(high):
+                return Rule(f"at most {high:.10g}", lambda values: np.asarray(values <= high))
+            case Lt(high):
+                return Rule(f"below {high:.10g}", lambda values: np.asarray(values < high))
+            case Index(size, least):
+                n = self.length(size)
+                return Rule(f"from {least} to {n - 1}", lambda v: (v >= least) & (v < n))
+            case Totals():
+                return Rule(
+                    "a count", lambda v: (rule.counts(v) >= 0) & (rule.counts(v) <= MOST_COUNTED)
+                )
+        assert isinstance(rule, Rule), f"{rule!r} is no rule"
+        return rule
+
+
+class Field(ABC):
+    """How a field is kept; stands in its annotation."""
+
+    name: str | None = None
+    """In artifacts, where it is not the attribute's."""
+
+    @abstractmethod
+    def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
+        """Put the field's value to the arrays or the JSON values."""
+
+    @abstractmethod
+    def read(self, declared: "Declared", reader: _Reader) -> Any:
+        """Read the value; refuse what breaks the declaration with ArtifactError."""
+
+
+class Declared(NamedTuple):
+    """One field of a class: its attribute, its name in an artifact, its type, how it is kept, and its rules."""
+
+    attribute: str
+    name: str
+    type: Any
+    field: Field
+    rules: tuple[Any, ...]
+
+
+class Array(Field):
+    """An array of the type in its annotation; each size is a number, a name, or a sum such as "n_rounds + 1"."""
+
+    def __init__(self, *shape: str | int, name: str | None = None) -> None:
+        self.shape, self.name = shape, name
+
+    def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
+        """Put the array, if there is one."""
+        if value is not None:
+            arrays[name] = value
+
+    def read(self, declared: Declared, reader: _Reader) -> Any:
+        """Read the array."""
+        members = _members(declared.type)
+        if NoneType in members and declared.name not in reader.arrays:
+            return None
+        kept = next(member for member in members if member is not NoneType)
+        dtype = get_args(get_args(kept)[1])[0]  # of NDArray[dtype]
+        return reader.array(declared.name, dtype, self.shape, declared.rules)
+
+
+class Records(Field):
+    """A structured array of one dimension, kept as an array per field: prefix and the field's name.
+
+    Rules are given by field: one, or a tuple of them.
+    """
+
+    def __init__(self, dtype: np.dtype[np.void], length: str, prefix: str = "", **rules: Any):
+        self.dtype, self.length, self.prefix = dtype, length, prefix
+        self.rules = {
+            name: rule if type(rule) is tuple else (rule,) for name, rule in rules.items()
+        }
+        assert self.rules.keys() <= set(dtype.names or ()), "each rule is of a field"
+
+    def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
+        """Put the fields."""
+        arrays |= {f"{self.prefix}{field}": value[field].copy() for field in self.dtype.names or ()}
+
+    def read(self, declared: Declared, reader: _Reader) -> Any:
+        """Read the fields."""
+        columns = {
+            field: reader.array(
+                f"{self.prefix}{field}",
+                self.dtype[field],
+                (self.length,),
+                self.rules.get(field, ()),
+            )
+            for field in self.dtype.names or ()
+        }
+        records = np.empty(len(next(iter(columns.values()))), dtype=self.dtype)
+        for field, column in columns.items():
+            records[field] = column
+        return records
+
+
+class Value(Field):
+    """A JSON value: number, text, boolean, None, one of a Literal, or a tuple of such; with rules for its numbers.
+
+    With `nan_as_null` NaN, which JSON has not, is null.
+    """
+
+    def __init__(self, name: str | None = None, *, nan_as_null: bool = False) -> None:
+        self.name, self.nan_as_null = name, nan_as_null
+
+    def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
+        """Put the value."""
+        meta[name] = None if self.nan_as_null and math.isnan(value) else _to_json(value)
+
+    def read(self, declared: Declared, reader: _Reader) -> Any:
+        """Read the value."""
+        name, rules = declared.name, declared.rules
+        if name not in reader.meta:
+            raise ArtifactError(f"{name} is missing")
+        given = reader.meta[name]
+        if self.nan_as_null and given is None:
+            return math.nan
+        value = _from_json(name, given, declared.type)
+        if value is not None and rules:
+            reader.check(name, np.ravel(np.array(value)), rules)
+        return value
+
+
+class Nested(Field):
+    """Another state, of the class in the annotation or the one that is known by the attribute's name.
+
+    The names of its arrays begin with `prefix`. It knows what this state does, and the sizes that are given here
+    by their names there.
+    """
+
+    def __init__(self, prefix: str = "", **sizes: str) -> None:
+        self.prefix, self.sizes = prefix, sizes
+
+    def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
+        """Put the other state's fields."""
+        own_arrays, own_meta = write_state(value)
+        arrays |= put_under(self.prefix, own_arrays)
+        meta |= put_under(self.prefix, own_meta)
+
+    def read(self, declared: Declared, reader: _Reader) -> Any:
+        """Read the other state."""
+        state_class = reader.known.get(declared.attribute, declared.type)
+        sizes = {name: reader.length(term) for name, term in self.sizes.items()}
+        arrays = take_from(self.prefix, reader.arrays)
+        meta = take_from(self.prefix, reader.meta)
+        return state_class.from_arrays(arrays, {**reader.known, **sizes}, meta)
+
+
+class State:
+    """Base of what is kept: dataclasses whose annotations declare their fields."""
+
+    def arrays(self) -> Arrays:
+        """Give the state as arrays."""
+        return write_state(self)[0]
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        known: Known,
+        meta: Known | None = None,
+    ) -> Self:
+        """Read a state that need not be trusted.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+        known : mapping of str to Any
+            Sizes by name, the fields that are not kept, and classes of nested states by their attributes.
+        meta : mapping of str to JSON value, optional
+
+        Raises
+        ------
+        ArtifactError
+            A field is absent or breaks its declaration.
+        """
+        values = read_state(cls, arrays, meta or {}, known)
+        if is_dataclass(cls):
+            names = {field.name for field in fields(cls) if field.init} - values.keys()
+            values |= {name: known[name] for name in names if name in known}
+        make: Any = cls
+        state: Self = make(**values)
+        state.check()
+        return state
+
+    def check(self) -> None:
+        """Check rules across fields, after those of each one; raise ArtifactError."""
+
+
+def write_state(state: object) -> tuple[Arrays, Meta]:
+    """Give the declared fields of an object, as arrays and JSON values."""
+    arrays: Arrays = {}
+    meta: Meta = {}
+    state_class: type = type(state)
+    for declared in declared_fields(state_class):
+        declared.field.write(declared.name, getattr(state, declared.attribute), arrays, meta)
+    return arrays, meta
+
+
+def read_state(
+    state_class: type, arrays: Mapping[str, npt.NDArray[Any]], meta: Known, known: Known
+) -> dict[str, Any]:
+    """Read the declared fields of a class, by attribute; see `State.from_arrays`."""
+    reader = _Reader(arrays, meta, known)
+    return {
+        declared.attribute: declared.field.read(declared, reader)
+        for declared in declared_fields(state_class)
+    }
+
+
+@cache
+def declared_fields(state_class: type) -> tuple[Declared, ...]:
+    """List the fields that a class and its bases declare, those of bases first."""
+    hints = get_type_hints(state_class, include_extras=True)
+    for base in reversed(state_class.__mro__):
+        for attribute, member in vars(base).items():
+            if isinstance(member, property) and "return" in member.fget.__annotations__:
+                hints[attribute] = get_type_hints(member.fget, include_extras=True)["return"]
+    found = []
+    for attribute, hint in hints.items():
+        if get_origin(hint) is not Annotated:
+            continue
+        kind, *notes = get_args(hint)
+        for field in notes:
+            if isinstance(field, Field):
+                rules = tuple(note for note in notes if note is not field)
+                name = field.name or attribute.strip("_")
+                found.append(Declared(attribute, name, kind, field, rules))
+    return tuple(found)
+
+
+def check_array(
+    name: str, array: npt.NDArray[Any], dtype: Any, shape: tuple[str | int, ...]
+) -> None:
+    """Refuse an array of another type or shape with ArtifactError."""
+    if array.dtype != np.dtype(dtype) or array.shape != shape:
+        sizes = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ArtifactError(
+            f"{name} must be {np.dtype(dtype)} of shape ({sizes}), "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+
+
+def pieces(array: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
+    """Cut an array into runs of so many values each, without copying."""
+    ends = np.cumsum(counts)
+    return [array[start:end] for start, end in zip(ends - counts, ends, strict=True)]
+
+
+def put_under(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Put a prefix before each name."""
+    return {f"{prefix}{key}": value for key, value in named.items()}
+
+
+def take_from(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what has a prefix before its name, without it."""
+    return {
+        key.removeprefix(prefix): value for key, value in named.items() if key.startswith(prefix)
+    }
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_to_json(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _from_json(name: str, value: Any, kind: Any) -> Any:
+    """Give a JSON value as a type has it: lists as tuples; True is no number, and 1 no float."""
+    for member in _members(kind):
+        of = get_args(member)
+        if get_origin(member) is Literal:
+            if isinstance(value, str) and value in of:
+                return value
+        elif get_origin(member) is tuple:
+            of = of[:1] * len(value) if of[1:] == (...,) and isinstance(value, list) else of
+            if isinstance(value, list) and len(value) == len(of):
+                return tuple(
+                    _from_json(name, each, one) for each, one in zip(value, of, strict=True)
+                )
+        elif type(value) is member:
+            return value
+    expected = getattr(kind, "__name__", None) if isinstance(kind, type) else None
+    raise ArtifactError(
+        f"{name} must be {expected or str(kind).removeprefix('typing.')}, got {value!r}"
+    )
