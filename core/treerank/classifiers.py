@@ -23,7 +23,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.ranker import Arrays, Floats
 
 from .growth import Cell, Sample, Split
-from .tree import Booleans, Integers, Rules
+from .tree import Booleans, Integers, Rules, Tree
 
 
 def cost_weights(sample: Sample, cell: Cell) -> Floats:
@@ -112,8 +112,12 @@ class ClassifierRules(Rules):
         return len(self.stack)
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which rows the classifier takes for positive; see `Rules.goes_top`."""
+        """Say which of X[rows] the classifier takes for positive."""
         return self.stack.score(rule, X[rows]) > 0
+
+    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
+        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
+        return tree.send_down(len(X), lambda rule, rows: self.goes_top(rule, X, rows))
 
     def take(self, rules: Integers) -> Self:
         """Give some of the rules."""
@@ -223,10 +227,14 @@ class EstimatorRules(Rules):
         return len(self.estimators)
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which rows the classifier takes for positive; see `Rules.goes_top`."""
+        """Say which of X[rows] the classifier takes for positive."""
         if not len(rows):  # which scikit-learn refuses
             return np.zeros(0, dtype=np.bool_)
         return _takes(self.estimators[rule], X[rows])
+
+    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
+        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
+        return tree.send_down(len(X), lambda rule, rows: self.goes_top(rule, X, rows))
 
     def take(self, rules: Integers) -> Self:
         """Give some of the rules."""

@@ -5,7 +5,6 @@ above it. A cut asks a feature x whether x > threshold, or, where x is a categor
 of a set; a missing x goes where the cut says.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -15,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
-from core.coding.category_sets import WORD_BITS, count_words
+from core.coding.category_sets import count_words, unpack
 from core.errors import ArtifactError
-from core.explain.conditions import name_set
+from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_category, in_words
 from core.ranker import Arrays, Floats
 from core.trees import walking
 from core.trees.walking import Nodes
@@ -45,23 +44,8 @@ _MERGED_DTYPES: dict[str, Any] = {
 }
 
 
-class Condition(NamedTuple):
-    """What holds on one side of a cut.
-
-    Attributes
-    ----------
-    words : str
-    feature : int
-    above : bool or None
-        Which side of a threshold; None for a set of categories and for the missing apart.
-    missing : bool
-        Whether missing values are on this side, and a reader hears of them.
-    """
-
-    words: str
-    feature: int
-    above: bool | None
-    missing: bool
+# What a way through a cut tree lets through of the features that are asked on it.
+Way = dict[int, Condition]
 
 
 @dataclass(frozen=True)
@@ -137,50 +121,6 @@ class CutRules(Rules):
     def negative(self) -> Floats:
         """By cut node: mass of negatives."""
         return sum_up(self.below, self.leaf_negative)
-
-    def gains(self, positive: float, negative: float) -> Floats:
-        """Give Λ of each cut, whichever of its sides ranks higher; 0 for leaves.
-
-        Parameters
-        ----------
-        positive, negative : float
-            Mass of each class of all training rows, in shares of which α and β are.
-
-        Returns
-        -------
-        ndarray of shape (n_cut_nodes,), float64
-        """
-        cuts = np.flatnonzero(self.feature >= 0)
-        beta, alpha = self.positive / positive, self.negative / negative
-        gain = np.zeros(len(self.feature))
-        gain[cuts] = np.abs(alpha[cuts] * beta[cuts + 1] - beta[cuts] * alpha[cuts + 1])
-        return gain
-
-    def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which of X[rows] go to the top child; see `Rules.goes_top`."""
-        top = np.empty(len(rows), dtype=np.bool_)
-        waiting = [(int(self.start[rule]), np.arange(len(rows)))]
-        while waiting:
-            node, places = waiting.pop()
-            if self.feature[node] < 0:
-                top[places] = self.to_top[node]
-            else:
-                above = self.is_above(node, X[rows[places], self.feature[node]])
-                waiting.append((node + 1, places[above]))
-                waiting.append((int(self.below[node]), places[~above]))
-        return top
-
-    def is_above(self, node: int, x: Floats) -> Booleans:
-        """Say which values of its feature a cut puts above."""
-        missing = np.isnan(x)
-        if self.word[node] < 0:
-            above = x > self.threshold[node]
-        else:
-            missing = ~((x >= 0.0) & (x < self.threshold[node]))
-            category = np.where(missing, 0.0, x).astype(np.uint64)
-            word = self.words[self.word[node] + (category // WORD_BITS).astype(np.int64)]
-            above = (word >> (category % np.uint64(WORD_BITS))) & np.uint64(1) == 1
-        return np.asarray(np.where(missing, self.missing_above[node], above))
 
     def link(self, tree: Tree) -> Nodes:
         """Link the cuts of all nodes to one tree: a cut leaf leads to the first cut of the child it sends rows to.
@@ -263,11 +203,22 @@ class CutRules(Rules):
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
         """Describe a rule: in words what goes to the top, and what otherwise; see `Rules.describe`."""
-        root = int(self.start[rule])
-        ways = (self._ways(root, to_top, name, categories) for to_top in (True, False))
-        words, otherwise = map(_either, ways)
+        sides = []
+        for to_top in (True, False):
+            ways = self._ways(int(self.start[rule]), to_top, {}, categories)
+            each = [
+                [self._in_words(condition, name, categories) for condition in way.items()]
+                for way in ways
+            ]
+            enclose = len(ways) > 1
+            sides.append(
+                " or ".join(
+                    f"({' and '.join(way)})" if enclose and len(way) > 1 else " and ".join(way)
+                    for way in each
+                )
+            )
         cuts = int(self.n_leaves[rule]) - 1
-        return {"kind": self.kind, "words": words, "otherwise": otherwise, "cuts": cuts}
+        return {"kind": self.kind, "words": sides[0], "otherwise": sides[1], "cuts": cuts}
 
     @cached_property
     def _share_to_top(self) -> Floats:
@@ -277,53 +228,49 @@ class CutRules(Rules):
         return sum_up(self.below, to_top) / sum_up(self.below, np.ones_like(to_top))
 
     def _ways(
-        self,
-        node: int,
-        to_top: bool,
-        name: Callable[[int], str],
-        categories: Sequence[Sequence[str] | None],
-    ) -> list[list[Condition]]:
-        """Give the ways from a cut node to one side: lists of conditions that hold together.
+        self, node: int, to_top: bool, way: Way, categories: Sequence[Sequence[str] | None]
+    ) -> list[Way]:
+        """Give the ways on from a cut node to one side, which was reached by a way.
 
         Where all that is above goes there, "above, or not above and ..." is "above, or ...".
         """
         if self._share_to_top[node] == float(to_top):
-            return [[]]
+            return [way]
         if self._share_to_top[node] == float(not to_top):
             return []
-        ways = []
+        feature, missing_above = int(self.feature[node]), bool(self.missing_above[node])
+        texts = categories[feature]
+        held = way.get(feature, ANY_NUMBER if texts is None else any_category(len(texts)))
+        divided: tuple[Condition, Condition]
+        if isinstance(held, CategorySet):
+            members = unpack(self.words, int(self.word[node]), len(texts or ()))
+            divided = held.divide(members, missing_above=missing_above)
+        else:
+            divided = held.divide(float(self.threshold[node]), missing_above=missing_above)
         children = node + 1, int(self.below[node])
         whole = [self._share_to_top[child] == float(to_top) for child in children]
-        for k, condition in enumerate(self._conditions(node, name, categories)):
+        ways = []
+        for k in range(2):
             implied = whole[1 - k] and not whole[k]
-            for way in self._ways(children[k], to_top, name, categories):
-                ways.append(way if implied else [condition, *way])
+            further = way if implied else {**way, feature: divided[k]}
+            ways += self._ways(children[k], to_top, further, categories)
         return ways
 
-    def _conditions(
-        self, node: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
-    ) -> tuple[Condition, Condition]:
-        """Say what holds above a cut, and what below it."""
-        feature = int(self.feature[node])
-        x, texts = name(feature), categories[feature]
-        if self.threshold[node] == -math.inf:
-            return (
-                Condition(f"{x} is known", feature, None, False),
-                Condition(f"{x} is missing", feature, None, True),
-            )
-        speaks = bool(self.speaks_of_missing[node])
-        above, below = f"{x} > {self.threshold[node]:.10g}", f"{x} <= {self.threshold[node]:.10g}"
-        if texts is not None:
-            held = self.is_above(node, np.arange(len(texts), dtype=np.float64))
-            above, below = (f"{x} {name_set(side, texts)}" for side in (held, ~held))
-            speaks = speaks and bool(held.any()) and not held.all()  # else that is what it says
-        above_too = speaks and bool(self.missing_above[node])
-        below_too = speaks and not self.missing_above[node]
-        sides = (True, False) if texts is None else (None, None)
-        return (
-            Condition(above + " (or missing)" * above_too, feature, sides[0], above_too),
-            Condition(below + " (or missing)" * below_too, feature, sides[1], below_too),
-        )
+    @cached_property
+    def _with_missing(self) -> frozenset[int]:
+        """Features that had missing values at fit."""
+        return frozenset(self.feature[self.speaks_of_missing].tolist())
+
+    def _in_words(
+        self,
+        condition: tuple[int, Condition],
+        name: Callable[[int], str],
+        categories: Sequence[Sequence[str] | None],
+    ) -> str:
+        feature, held = condition
+        words = in_words(name(feature), held, categories[feature], mentions_missing=False)
+        said = not held.missing or feature not in self._with_missing or words.endswith("is missing")
+        return words if said else f"{words} (or missing)"
 
     def arrays(self) -> Arrays:
         """Give the state as arrays; see `Rules.arrays`."""
@@ -481,37 +428,15 @@ def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
     for tree in trees:
         rules = tree.rules
         assert isinstance(rules, CutRules)
-        cuts = rules.feature >= 0
+        cuts = np.flatnonzero(rules.feature >= 0)
         feature = np.append(rules.feature[cuts], rules.merged_feature)
-        gains = rules.gains(tree.positive[0], tree.negative[0])[cuts]
+        beta, alpha = rules.positive / tree.positive[0], rules.negative / tree.negative[0]
+        gains = np.abs(alpha[cuts] * beta[cuts + 1] - beta[cuts] * alpha[cuts + 1])
         merged = rules.merged_gain / tree.positive[0] / tree.negative[0]
         delta = np.append(gains, merged) / 2.0
         np.add.at(squared, feature, delta**2)
         np.add.at(linear, feature, delta)
     return FeatureGains(squared / len(trees), linear / len(trees))
-
-
-def _either(ways: Sequence[Sequence[Condition]]) -> str:
-    each = [_all(way) for way in ways]
-    if len(each) == 1:
-        return each[0][0]
-    return " or ".join(words if n == 1 else f"({words})" for words, n in each)
-
-
-def _all(way: Sequence[Condition]) -> tuple[str, int]:
-    """Say that conditions hold together, and how many are left when those implied are dropped."""
-    kept = [
-        earlier.words
-        for k, earlier in enumerate(way)
-        if not any(_implies(later, earlier) for later in way[k + 1 :])
-    ]
-    return " and ".join(kept), len(kept)
-
-
-def _implies(later: Condition, earlier: Condition) -> bool:
-    """Whether a cut says all that one before it has said: thresholds only draw nearer."""
-    same = later.feature == earlier.feature and later.above is earlier.above is not None
-    return same and (earlier.missing or not later.missing)
 
 
 def _ranges(starts: Integers, stops: Integers) -> Integers:

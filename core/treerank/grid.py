@@ -228,23 +228,14 @@ class GridRules(Rules):
         return len(self.start) - 1
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which rows lie in a cube that goes to the top; see `Rules.goes_top`."""
+        """Say which of X[rows] lie in a cube that goes to the top."""
         return self._is_top(rule, self._find_cubes(X[rows]))
 
     def find_leaves(self, tree: Tree, X: Floats) -> Integers:
         """Say where each row ends: each cube goes down the tree once, not each of its rows."""
         cubes, cube_of_row = np.unique(self._find_cubes(X), return_inverse=True)
-        leaf_of_cube = np.empty(len(cubes), dtype=np.int64)
-        waiting = [(0, np.arange(len(cubes)))]
-        while waiting:
-            node, some = waiting.pop()
-            if tree.rule[node] < 0:
-                leaf_of_cube[some] = tree.leaf_number[node]
-            elif len(some):
-                top = self._is_top(int(tree.rule[node]), cubes[some])
-                waiting.append((int(tree.top[node]), some[top]))
-                waiting.append((int(tree.bottom[node]), some[~top]))
-        return np.asarray(leaf_of_cube[cube_of_row])
+        leaf = tree.send_down(len(cubes), lambda rule, some: self._is_top(rule, cubes[some]))
+        return np.asarray(leaf[cube_of_row])
 
     def _top_cubes(self, rule: int) -> Integers:
         return self.top[self.start[rule] : self.start[rule + 1]]

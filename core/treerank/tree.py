@@ -125,20 +125,8 @@ class Rules(ABC):
         """Number of rules."""
 
     @abstractmethod
-    def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which of X[rows] go to the top child.
-
-        Parameters
-        ----------
-        rule : int
-        X : ndarray of shape (n_samples, n_features), float64
-            NaN is missing; a category is its position.
-        rows : ndarray of shape (n_rows,), int64
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), bool
-        """
+    def find_leaves(self, tree: "Tree", X: Floats) -> Integers:
+        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
 
     @abstractmethod
     def take(self, rules: Integers) -> Self:
@@ -173,20 +161,6 @@ class Rules(ABC):
     def link(self, tree: "Tree") -> Any:
         """Make, once for a tree, what `find_leaves` wants as `tree.linked`; by default nothing."""
         return None
-
-    def find_leaves(self, tree: "Tree", X: Floats) -> Integers:
-        """Say in which leaf of the tree each row ends; a kind with a faster way overrides this."""
-        leaf = np.empty(len(X), dtype=np.int64)
-        waiting = [(0, np.arange(len(X)))]
-        while waiting:
-            node, rows = waiting.pop()
-            if tree.rule[node] < 0:
-                leaf[rows] = tree.leaf_number[node]
-            elif len(rows):
-                top = self.goes_top(int(tree.rule[node]), X, rows)
-                waiting.append((int(tree.top[node]), rows[top]))
-                waiting.append((int(tree.bottom[node]), rows[~top]))
-        return leaf
 
 
 @dataclass(frozen=True)
@@ -353,6 +327,32 @@ class Tree:
             Numbers of leaves from the top, 0 to n_leaves - 1.
         """
         return self.rules.find_leaves(self, X)
+
+    def send_down(self, n: int, goes_top: Callable[[int, Integers], Booleans]) -> Integers:
+        """Send things down the tree, node by node.
+
+        Parameters
+        ----------
+        n : int
+        goes_top : callable (rule, numbers) -> ndarray of bool
+            Which of the things of these numbers go to the top child.
+
+        Returns
+        -------
+        ndarray of shape (n,), int64
+            The leaf in which each ends.
+        """
+        leaf = np.empty(n, dtype=np.int64)
+        waiting = [(0, np.arange(n))]
+        while waiting:
+            node, numbers = waiting.pop()
+            if self.rule[node] < 0:
+                leaf[numbers] = self.leaf_number[node]
+            elif len(numbers):
+                top = goes_top(int(self.rule[node]), numbers)
+                waiting.append((int(self.top[node]), numbers[top]))
+                waiting.append((int(self.bottom[node]), numbers[~top]))
+        return leaf
 
     def collapse(self, nodes: Booleans) -> "Tree":
         """Make some inside nodes leaves: the subtree that remains when all below them is cut off.

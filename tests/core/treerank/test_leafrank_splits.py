@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from treerank_oracle import make_rows, masses, treerank
+from treerank_oracle import goes_top, is_above_cut, make_rows, masses, treerank
 
 from core.coding.team import Team
 from core.ranker import ignore
 from core.treerank.growth import Limits, Sample, grow
 from core.treerank.leafrank import LeafRank, Shape, code
-from core.treerank.tree import Rules
 
 
 def grow_cuts(rows, limits, shape, taken=None, n_threads_worth=0, count=np.inf):
@@ -87,7 +86,7 @@ def test_a_set_is_the_best_of_what_is_believed_and_there_is_none_where_nothing_i
         chosen.append(tree.n_leaves == 2)
         assert chosen[-1] == bool(gains)
         if chosen[-1]:
-            above = tuple(tree.rules.is_above(0, np.arange(5.0)).tolist())
+            above = tuple(is_above_cut(tree.rules, 0, np.arange(5.0)[:, None]).tolist())
             assert gains[above] == pytest.approx(max(gains.values()), rel=1e-9)
     assert 20 < sum(chosen) < 80
 
@@ -125,7 +124,8 @@ def test_kernel_and_rules_one_by_one_agree():
     new = make_rows(300, d=5, seed=1, n_categories=70, values=50)
     X = np.ascontiguousarray(new.X)
     assert (tree.rules.word >= 0).any()
-    assert (tree.find_leaves(X) == Rules.find_leaves(tree.rules, tree, X)).all()
+    by_hand = tree.send_down(300, lambda rule, some: goes_top(tree.rules, rule, X[some]))
+    assert (tree.find_leaves(X) == by_hand).all()
 
 
 def test_rows_of_a_part_are_those_grown_on():

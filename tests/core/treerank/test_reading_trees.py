@@ -33,6 +33,11 @@ def holds(condition, table):
     """Whether a condition in words holds, row by row."""
     missing = condition.endswith("?")
     condition = condition.rstrip("?")
+    if match := re.fullmatch(r"(\S+) < (\w+) <= (\S+)", condition):
+        low, name, high = match.groups()
+        column = table[name].to_numpy(dtype=float)
+        within = (column > float(low)) & (column <= float(high))
+        return within | (np.isnan(column) if missing else False)
     if match := re.fullmatch(r"(\w+) (>|<=) (.*)", condition):
         name, sign, value = match.groups()
         column = table[name].to_numpy(dtype=float)
@@ -101,7 +106,7 @@ def test_what_a_cut_below_has_said_is_not_said_again():
     y = (X[:, 0] > 80) & (X[:, 0] <= 140)
     ranker = TreeRank(max_depth=1, leafrank_depth=3).fit(X, y)
     rule = ranker.structure()["nodes"][0]["to_top"]
-    assert rule["words"] == "x0 > 80 and x0 <= 140"
+    assert rule["words"] == "80 < x0 <= 140"
     assert rule["otherwise"] in ("x0 > 140 or x0 <= 80", "x0 <= 80 or x0 > 140")
 
 

@@ -5,12 +5,36 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.coding.category_sets import unpack
+from core.trees.cuts import is_above
+
 
 class Rows(NamedTuple):
     X: np.ndarray
     positive: np.ndarray
     weight: np.ndarray
     n_categories: np.ndarray
+
+
+def is_above_cut(rules, node, X):
+    """Which rows of X are above a cut."""
+    feature = rules.feature[node]
+    members = None
+    if rules.word[node] >= 0:
+        members = unpack(rules.words, rules.word[node], int(rules.threshold[node]))
+    return is_above(X, feature, rules.threshold[node], rules.missing_above[node], members)
+
+
+def goes_top(rules, rule, X):
+    """Which rows of X a rule sends to the top child, row by row."""
+
+    def to_top(node, row):
+        while rules.feature[node] >= 0:
+            above = is_above_cut(rules, node, row[None])[0]
+            node = node + 1 if above else rules.below[node]
+        return rules.to_top[node]
+
+    return np.array([to_top(rules.start[rule], row) for row in X], dtype=bool)
 
 
 def masses(rows, taken):
