@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     from .linear.greedy_pairs import GreedyPairs
     from .martirank.martirank import MartiRank
     from .martirank.sampled import SampledMartiRank
-    from .svm.asymmetric_svm import AsymmetricSVM
-    from .svm.auc_svm import AUCSVM
-    from .svm.logistic import Logistic
-    from .svm.pauc_svm import PAUCSVM
-    from .svm.pauc_svm_dc import PAUCSVMDC
+    from .svm.baselines import AsymmetricSVM, Logistic
+    from .svm.estimators import AUCSVM, PAUCSVM, PAUCSVMDC
     from .treerank.forest import TreeRankForest
     from .treerank.treerank import TreeRank
 
@@ -67,11 +64,8 @@ __getattr__, __dir__ = lazy_names(
         "linear.greedy_pairs": "GreedyPairs",
         "martirank.martirank": "MartiRank",
         "martirank.sampled": "SampledMartiRank",
-        "svm.auc_svm": "AUCSVM",
-        "svm.pauc_svm": "PAUCSVM",
-        "svm.pauc_svm_dc": "PAUCSVMDC",
-        "svm.asymmetric_svm": "AsymmetricSVM",
-        "svm.logistic": "Logistic",
+        "svm.baselines": "AsymmetricSVM Logistic",
+        "svm.estimators": "AUCSVM PAUCSVM PAUCSVMDC",
         "treerank.treerank": "TreeRank",
         "treerank.forest": "TreeRankForest",
     },

@@ -36,6 +36,7 @@ MOST_USED = (
     "core.boosting.kernels",
     "core.boosting.stumps",
     "core.metrics",
+    "core.linear",
     "core.svm",
     "app.services",
     "core.trees",

@@ -13,8 +13,8 @@ _MODULES = (
     "app.services.execution",
     "app.services.training",
     "app.services.ingest.job",
-    "core.svm.auc_svm",
-    "core.svm.logistic",
+    "core.svm.baselines",
+    "core.svm.estimators",
     "core.boosting.rankboost",
     "core.metrics.intervals",
 )

@@ -130,7 +130,7 @@ def _bound(
 
 def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
     """The VC dimension of what the algorithm chose from; or None, and why there is none."""
-    from core.svm.linear import LinearRanker
+    from core.linear.ranker import LinearRanker
 
     algorithm = ALGORITHMS.get(model.algorithm)  # none of one that has been removed
     if algorithm is None or not issubclass(algorithm, LinearRanker):

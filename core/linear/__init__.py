@@ -1,5 +1,15 @@
-"""Linear combinations of columns, found by search: the controls that papers compare with."""
+"""Linear machines: the design matrix of a table, Newton's method for smooth losses, and rankers of a linear score.
 
-from .greedy_pairs import GreedyPairs
+`GreedyPairs` finds its combination of columns by search: a control that papers compare with.
+"""
+
+from typing import TYPE_CHECKING
+
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .greedy_pairs import GreedyPairs
 
 __all__ = ["GreedyPairs"]
+
+__getattr__, __dir__ = lazy_names(globals(), {"greedy_pairs": "GreedyPairs"})

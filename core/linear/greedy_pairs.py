@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker
 from core.target import LEAST_WEIGHT
 
-from .standardised import Standardised
+from .design import column_scales, standardise
 
 Coarseness = Annotated[
     int,
@@ -33,7 +34,16 @@ LEAST_RISE = 1e-12
 DECIMALS = 12
 
 
-class GreedyPairs(Ranker):
+@dataclass(kw_only=True, eq=False, repr=False)
+class GreedyPairsParameters:
+    """The parameters of `GreedyPairs`."""
+
+    fpr_min: FprMin = 0.0
+    fpr_max: FprMax = 0.1
+    coarseness: Coarseness = 100
+
+
+class GreedyPairs(GreedyPairsParameters, Ranker):
     """Combine columns linearly, one after the other, each with the weight of the best partial AUC.
 
     Columns are standardised. The one with the best partial AUC of its own, upwards or downwards,
@@ -71,17 +81,6 @@ class GreedyPairs(Ranker):
     H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under
     the ROC curve": appendix B.2.
     """
-
-    def __init__(
-        self,
-        *,
-        fpr_min: FprMin = 0.0,
-        fpr_max: FprMax = 0.1,
-        coarseness: Coarseness = 100,
-    ) -> None:
-        self.fpr_min = fpr_min
-        self.fpr_max = fpr_max
-        self.coarseness = coarseness
 
     coef_: Floats
     mean_: Floats
@@ -132,7 +131,7 @@ class GreedyPairs(Ranker):
         check_window(self.fpr_min, self.fpr_max)
 
     def _parts(self, X: Floats) -> Floats:
-        return self.coef_ * Standardised(self.mean_, self.scale_).apply(X)
+        return self.coef_ * _standard(X, self.mean_, self.scale_)
 
     def _combine(self, X: Floats) -> Floats:
         return np.asarray(np.round(self._parts(X).sum(axis=1), DECIMALS))
@@ -140,9 +139,8 @@ class GreedyPairs(Ranker):
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        columns = Standardised.of(X, weight)
-        self.mean_, self.scale_ = columns
-        Z = np.ascontiguousarray(columns.apply(X).T)
+        self.mean_, self.scale_ = column_scales(X, weight)
+        Z = np.ascontiguousarray(_standard(X, self.mean_, self.scale_).T)
         top = _Top(positive, weight, self.fpr_min, self.fpr_max)
         own = np.array([[top.area(z), top.area(-z)] for z in Z])
         order = np.argsort(-np.round(own.max(axis=1), 12), kind="stable")
@@ -207,6 +205,11 @@ class GreedyPairs(Ranker):
         self.pauc_ = arrays["pauc"]
         self.loss_ = 1.0 - self.pauc_
         self.offset_ = offset
+
+
+def _standard(X: Floats, mean: Floats, scale: Floats) -> Floats:
+    """Standardise columns; a missing value is at its column's mean, 0."""
+    return np.nan_to_num(standardise(X, mean, scale), copy=False, nan=0.0)
 
 
 class _Top:

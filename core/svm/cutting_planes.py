@@ -1,22 +1,32 @@
 """Cutting planes with a line search: min ½‖w - center‖² + C R(w) for any convex R that gives planes.
 
 R lies above each plane that touches it, so the least of ½‖w - center‖² + C max of planes is a lower bound of the
-objective, and the distance from the best objective found is a true gap. Each iteration solves that small programme
+objective, and the distance from the best objective found is a true gap. Each iteration solves that small program
 through its dual, searches the line from the best point to its solution on cached scores, which takes no product with
 the table, and adds two planes: at the solution, which makes the bound rise, and where the search ended, which is where
 planes are wanted (OCAS).
 
 Where C is large the model is poor away from its planes, and its solutions leap about. So they are held to the best
-point by ρ/2 ‖w - best‖² (a proximal bundle method), ρ growing with the iterations: the few that an easy programme
-takes hardly feel it. The sum of both squares is one, about a center between the two, so the small programme stays what
+point by ρ/2 ‖w - best‖² (a proximal bundle method), ρ growing with the iterations: the few that an easy program
+takes hardly feel it. The sum of both squares is one, about a center between the two, so the small program stays what
 it was. The bound is that of the dual without ρ, which any u of the simplex gives.
 
-Words make some hundred coordinates of very different spread, and planes alone learn of R's curvature one direction at a
-time. R bends with the variance of the differences of scores, so a programme that is not soon solved is held in that
+Words make some hundred coordinates of very different variance, and planes alone learn of R's curvature one direction
+at a time. R bends with the variance of the differences of scores, so a program that is not soon solved is held in that
 metric: by ρ/2 of the variance along w - best, whose main axes are found once from some rows. A tenth of the iterations
 is then enough where C is large.
 
-Planes bound R whatever C and center are: they are kept from one programme to the next.
+Planes bound R whatever C and center are: they are kept from one program to the next. A plane that the model does
+without for some iterations is dropped. Where more than `MOST_PLANES` are in use, those of the least share are put
+together in one, the aggregate, with which the method still converges (Kiwiel): so neither memory, `MOST_PLANES` times
+the number of coordinates, nor the time of the small program, cubic in the planes, grows with the iterations.
+
+Whether w = 0 is the optimum whatever C, the collapse, is decided first. R(0) = 1, and close to 0 every pair is inside
+its margin: R(tw) = 1 + t · slope(w) for small t, where the slope is that of the means of the positives and of the
+highest negatives. If no w has a falling slope, 0 is the optimum for every C. That is so exactly if 0 lies in the hull
+of the gradients at 0, and the shortest vector in the hull decides it: it is 0, or its reverse is the direction of
+steepest descent. The hull's corners come from the same oracle as the planes. The paper does not say what its solver
+returns there: the noise of the stopping rule.
 
 References
 ----------
@@ -24,7 +34,8 @@ T. Joachims, "A support vector method for multivariate performance measures", IC
 V. Franc and S. Sonnenburg, "Optimized cutting plane algorithm for support vector machines", ICML 2008: the line search
 and the second plane.
 K. C. Kiwiel, "Proximity control in bundle methods for convex nondifferentiable minimization", Mathematical Programming
-46, 1990.
+46, 1990: the proximal term and the aggregate plane.
+P. Wolfe, "Finding the nearest point in a polytope", Mathematical Programming 11, 1976: the shortest vector.
 """
 
 from collections.abc import Callable
@@ -35,27 +46,59 @@ import numpy.typing as npt
 
 from core.ranker import Floats
 
-from .design import Spread
-from .line import Line, Point, Trial, search
-from .problem import Plane, Problem
+from .problem import Plane, PrincipalAxes, Problem, Scores
 from .simplex_qp import solve_simplex_qp
+from .surrogates import Violations
 
 # A plane that has been idle for so many iterations is dropped.
 MOST_IDLE = 4
 
-# ρ grows by so much each iteration, up to so much.
-RISE, MOST_HOLD = 0.5, 30.0
+# Planes that are kept at the most.
+MOST_PLANES = 500
 
-# From this iteration on a programme is worth the axes of the variance, and ρ in their metric: of C by the deviation of
+# ρ grows by so much each iteration, up to so much.
+RHO_STEP, MOST_RHO = 0.5, 30.0
+
+# From this iteration on a program is worth the axes of the variance, and ρ in their metric: of C by the deviation of
 # the scores of the negatives. It is rounded to a power of 2, so that the products of planes need not be made anew.
 LATE = 5
-HOLD_BY_SPREAD, MOST_RHO = 0.05, 1e30
+RHO_BY_DEVIATION, MOST_RHO_BY_DEVIATION = 0.05, 1e30
 
 # Of the largest share, from which a plane is in use.
 IN_USE = 1e-7
 
+# Trials of the search along a line; of what it has gained so far, what it may leave.
+MOST_TRIALS, LINE_SEARCH_TOLERANCE = 8, 0.05
+
+# Of the longest gradient at 0, a shortest vector in their hull that counts as 0. With gradients of length 1, 0 is then
+# within tol · C of the optimum for all C up to 2 tol / LEAST_SLOPE², a million at tol = 1e-4.
+LEAST_SLOPE = 1e-5
+
+# Directions that are tried; of the mean of the hull's corners, a share from which a corner is in use; and of the
+# steepest descent, what is enough of a descent.
+MOST_DIRECTIONS = 1000
+CORNER_IN_USE = 1e-12
+ENOUGH_DESCENT = 0.1
+
 Report = Callable[[int, float, float], None]
 """Called each iteration with the number of it, the objective and the gap; what it raises stops the solver."""
+
+
+class Point(NamedTuple):
+    """A coefficient vector, the rows' scores under it, R there, and the gradient of the plane that touches R."""
+
+    w: Floats
+    scores: Scores
+    risk: float
+    gradient: Floats
+
+
+class Trial(NamedTuple):
+    """A coefficient vector, the rows' scores under it, and R there, for which no plane is laid down."""
+
+    w: Floats
+    scores: Scores
+    violations: Violations
 
 
 class Solution(NamedTuple):
@@ -128,9 +171,9 @@ class Planes:
             self.losses, self.gradients = self.losses[kept], self.gradients[kept]
             self.gram = np.ascontiguousarray(self.gram[np.ix_(kept, kept)])
 
-    def rotate(self, spread: Spread) -> None:
-        """Write the gradients along the axes of a spread."""
-        self.gradients = spread.rotated(self.gradients)
+    def rotate(self, axes: PrincipalAxes) -> None:
+        """Write the gradients along principal axes."""
+        self.gradients = axes.rotated(self.gradients)
 
     def measure(self, metric: Floats) -> None:
         """Divide each coordinate's products by another number."""
@@ -140,7 +183,7 @@ class Planes:
 
 
 class CuttingPlanes:
-    """A problem's planes, kept from one programme to the next.
+    """A problem's planes, kept from one program to the next.
 
     Parameters
     ----------
@@ -156,22 +199,22 @@ class CuttingPlanes:
         self.problem = problem
         self._planes = Planes(problem.size)
         self._idle = np.zeros(0, dtype=np.int64)
-        self._spread: Spread | None = None
+        self._axes: PrincipalAxes | None = None
         self.add(Plane(0.0, np.zeros(problem.size)))  # R >= 0
 
     def point(self, w: Floats) -> Point:
         """Score the rows under w, and evaluate R; lay down the plane there."""
         scores = self.problem.scores(w)
-        return self.settle(Trial(w, scores, self.problem.at(scores)))
+        return self.linearise(Trial(w, scores, self.problem.at(scores)))
 
     def stretch(self, point: Point, factor: float, C: float) -> Point:
         """Go on from w = 0 through a point, to so many times as far; stay where ½‖w‖² + C R(w) is no less there."""
         scores = point.scores.scaled(factor)
         trial = Trial(factor * point.w, scores, self.problem.at(scores))
-        there = _half_square(trial.w) + C * trial.violations.value
-        return self.settle(trial) if there < _half_square(point.w) + C * point.risk else point
+        there = half_square(trial.w) + C * trial.violations.value
+        return self.linearise(trial) if there < half_square(point.w) + C * point.risk else point
 
-    def settle(self, trial: Trial) -> Point:
+    def linearise(self, trial: Trial) -> Point:
         """Lay down the plane that touches R where it was tried."""
         plane = self.problem.plane(trial.violations)
         self.add(plane)
@@ -179,8 +222,8 @@ class CuttingPlanes:
 
     def add(self, plane: Plane) -> None:
         """Keep a plane."""
-        if self._spread is not None:
-            plane = plane._replace(gradient=self._spread.rotated(plane.gradient))
+        if self._axes is not None:
+            plane = plane._replace(gradient=self._axes.rotated(plane.gradient))
         self._planes.add(plane)
         self._idle = np.append(self._idle, 0)
 
@@ -213,15 +256,15 @@ class CuttingPlanes:
             Never worse than the start.
         """
         best = start
-        objective = _half_square(best.w - center) + C * best.risk
+        objective = half_square(best.w - center) + C * best.risk
         bound, widest = -np.inf, 0.0
         for n_iter in range(1, max_iter + 1):
-            if n_iter == LATE and self._spread is None:
-                self._find_spread()
-            # of the widest so far: near w = 0, where the negatives come together, R is a cone, and no hold would do
+            if n_iter == LATE and self._axes is None:
+                self._find_axes()
+            # of the widest so far: near w = 0, where the negatives come together, R is a cone, and nothing would hold w
             widest = max(widest, self.problem.deviation(best.scores))
-            hold = self._hold(n_iter, C, widest)
-            target, below = self._solve_model(C, center, hold, best.w)
+            proximal = self._proximal_term(n_iter, C, widest)
+            target, below = self._solve_model(C, center, proximal, best.w)
             bound = max(bound, below)
             gap = max(objective - bound, 0.0)
             if report is not None:
@@ -240,51 +283,246 @@ class CuttingPlanes:
         if found is None:
             return start, line.first.value
         at, trial = found
-        point = end if trial is None else self.settle(trial)
+        point = end if trial is None else self.linearise(trial)
         return (point, at.value) if at.value < line.first.value else (start, line.first.value)
 
-    def _find_spread(self) -> None:
-        self._spread = self.problem.find_spread()
-        if self._spread is not None:
-            self._planes.rotate(self._spread)
+    def _find_axes(self) -> None:
+        self._axes = self.problem.find_axes()
+        if self._axes is not None:
+            self._planes.rotate(self._axes)
 
-    def _hold(self, n_iter: int, C: float, deviation: float) -> ProximalTerm:
+    def _proximal_term(self, n_iter: int, C: float, deviation: float) -> ProximalTerm:
         """Give what holds a solution to the best point; nothing in the first iteration."""
-        if self._spread is None:
+        if self._axes is None:
             return ProximalTerm(
-                1.0 + min(RISE * (n_iter - 1), MOST_HOLD), np.ones(self.problem.size)
+                1.0 + min(RHO_STEP * (n_iter - 1), MOST_RHO), np.ones(self.problem.size)
             )
-        asked = HOLD_BY_SPREAD * C / deviation if n_iter > 1 and deviation > 0.0 else 0.0
-        rho = 2.0 ** round(np.log2(min(asked, MOST_RHO))) if asked > 0.0 else 0.0
-        return ProximalTerm(1.0, 1.0 + rho * self._spread.variance)
+        asked = RHO_BY_DEVIATION * C / deviation if n_iter > 1 and deviation > 0.0 else 0.0
+        rho = 2.0 ** round(np.log2(min(asked, MOST_RHO_BY_DEVIATION))) if asked > 0.0 else 0.0
+        return ProximalTerm(1.0, 1.0 + rho * self._axes.variance)
 
     def _solve_model(
-        self, C: float, center: Floats, hold: ProximalTerm, best: Floats
+        self, C: float, center: Floats, proximal: ProximalTerm, best: Floats
     ) -> tuple[Floats, float]:
         """Minimise the model and what holds w to a point; give the solution, and a lower bound of the model alone."""
-        planes, near, spread = self._planes, C / hold.scale, self._spread
-        if spread is not None:
-            center, best = spread.rotated(center), spread.rotated(best)
-        planes.measure(hold.metric)
-        weight = hold.scale * hold.metric
+        planes, near, axes = self._planes, C / proximal.scale, self._axes
+        if axes is not None:
+            center, best = axes.rotated(center), axes.rotated(best)
+        planes.measure(proximal.metric)
+        weight = proximal.scale * proximal.metric
         between = (center + (weight - 1.0) * best) / weight
         heights = planes.losses + (planes.gradients * between).sum(axis=1)
         u = solve_simplex_qp(near * near * planes.gram, -near * heights)
         pull = (u[:, None] * planes.gradients).sum(axis=0)
         loss, slope = float((u * planes.losses).sum()), float((pull * center).sum())
-        self._drop_idle(u)
-        target = between - near * pull / hold.metric
-        if spread is not None:
-            target = spread.rotated_back(target)
-        return target, C * (loss + slope) - _half_square(C * pull)
+        self._drop_idle(u, Plane(loss, pull))
+        target = between - near * pull / proximal.metric
+        if axes is not None:
+            target = axes.rotated_back(target)
+        return target, C * (loss + slope) - half_square(C * pull)
 
-    def _drop_idle(self, u: Floats) -> None:
+    def _drop_idle(self, u: Floats, aggregate: Plane) -> None:
+        """Drop planes of no use; where too many are left, those of the least share, for their aggregate."""
         self._idle = np.where(u > IN_USE * u.max(), 0, self._idle + 1)
         kept = self._idle <= MOST_IDLE
         kept[0] = True
+        room = MOST_PLANES - 3  # an iteration adds two
+        is_full = np.count_nonzero(kept) > room
+        if is_full:
+            share = np.where(kept, u, -1.0)
+            share[0] = np.inf
+            kept[np.argsort(-share, kind="stable")[room:]] = False
         self._planes.keep(kept)
         self._idle = self._idle[kept]
+        if is_full:
+            self._planes.add(aggregate)
+            self._idle = np.append(self._idle, 0)
 
 
-def _half_square(w: Floats) -> float:
+def half_square(w: Floats) -> float:
+    """Give ½‖w‖²."""
     return 0.5 * float((w * w).sum())
+
+
+class Found(NamedTuple):
+    """The objective at a place on the line."""
+
+    t: float
+    value: float
+    slope: float
+
+
+class Line:
+    """The objective ½‖w - center‖² + C R(w) at w = start + t (end - start)."""
+
+    def __init__(
+        self, problem: Problem, start: Point, end: Point, C: float, center: Floats
+    ) -> None:
+        self._problem, self._start, self._C = problem, start, C
+        self._ends = start.scores, end.scores
+        self._step = end.w - start.w
+        from_center = start.w - center
+        self._square = (
+            0.5 * float((from_center * from_center).sum()),
+            float((from_center * self._step).sum()),
+            float((self._step * self._step).sum()),
+        )
+        self.first = self._at(0.0, start.risk, float((start.gradient * self._step).sum()))
+        self.last = self._at(1.0, end.risk, float((end.gradient * self._step).sum()))
+
+    def try_at(self, t: float) -> tuple[Found, Trial]:
+        """Evaluate the objective at t."""
+        start, end = self._ends
+        scores = start.toward(end, t)
+        violations = self._problem.at(scores)
+        here = violations.value - violations.loss  # g·w, as `slope` gives it for the ends
+        to, span = (end, 1.0 - t) if t < 0.5 else (start, -t)
+        slope = (violations.slope(*to) - here) / span
+        trial = Trial(self._start.w + t * self._step, scores, violations)
+        return self._at(t, violations.value, slope), trial
+
+    def _at(self, t: float, risk: float, slope: float) -> Found:
+        constant, linear, square = self._square
+        value = constant + t * linear + 0.5 * t * t * square + self._C * risk
+        return Found(t, value, linear + t * square + self._C * slope)
+
+
+def search(line: Line) -> tuple[Found, Trial | None] | None:
+    """Come near the minimum of a convex function between t = 0 and 1.
+
+    Returns
+    -------
+    Found, and the trial there unless it is the line's end; or None
+        The best that was tried; None where the start is the minimum.
+
+    Notes
+    -----
+    Slopes of R are those of one plane each, so they bracket the minimum; where the tangents at both ends cross
+    is a lower bound, which tells when to stop. Trials go by the secant of the slopes, halved where it lags. Only one
+    trial is kept besides the line's ends: it is as large as the rows are many.
+    """
+    low, high = line.first, line.last
+    if low.slope >= 0.0:
+        return None
+    best, best_trial = line.last, None
+    if high.slope <= 0.0:
+        return best, best_trial
+    for trial in range(MOST_TRIALS):
+        width = high.t - low.t
+        share = low.slope / (low.slope - high.slope)
+        if trial % 3 == 2:
+            share = 0.5
+        found, tried = line.try_at(low.t + width * min(max(share, 0.02), 0.98))
+        if found.value < best.value:
+            best, best_trial = found, tried
+        del tried
+        if found.slope > 0.0:
+            high = found
+        else:
+            low = found
+        crossing = (low.value - high.value + high.slope * (high.t - low.t)) / (
+            high.slope - low.slope
+        )
+        least = low.value + low.slope * crossing
+        if best.value - least <= LINE_SEARCH_TOLERANCE * max(line.first.value - best.value, 0.0):
+            break
+    return best, best_trial
+
+
+class DescentDirection(NamedTuple):
+    """A direction along which R falls at w = 0.
+
+    Attributes
+    ----------
+    direction : ndarray of shape (size,), float64
+    scores : Scores
+        The rows' scores along it.
+    risk, gradient
+        R at w = 0, and the gradient of a plane that touches it there.
+    """
+
+    direction: Floats
+    scores: Scores
+    risk: float
+    gradient: Floats
+
+
+def find_descent_direction(
+    planes: CuttingPlanes, most: int = MOST_DIRECTIONS
+) -> DescentDirection | None:
+    """Find a direction along which R falls at w = 0.
+
+    Parameters
+    ----------
+    planes : CuttingPlanes
+        Receives the planes at 0 that matter.
+    most : int
+        Directions to try.
+
+    Returns
+    -------
+    DescentDirection or None
+        None where there is none: the collapse.
+
+    Notes
+    -----
+    A product with the table for each direction tried. The first, from the mean of the negatives to that of the
+    positives, is mostly enough; to be sure that there is none takes about as many as there are coordinates.
+    Corners that the nearest point does without are dropped (Wolfe).
+    """
+    problem = planes.problem
+    corners = Planes(problem.size)
+    violations = problem.at(problem.nothing())
+    corners.add(problem.plane(violations))
+    risk, gradient = violations.value, corners.gradients[0]
+    longest = corners.gram[0, 0]
+    found = None
+    for _ in range(most):
+        u = solve_simplex_qp(corners.gram, np.zeros(len(corners.gram)))
+        corners.keep(u > CORNER_IN_USE)
+        shortest = (
+            (u[u > CORNER_IN_USE] / u[u > CORNER_IN_USE].sum())[:, None] * corners.gradients
+        ).sum(axis=0)
+        square = float((shortest * shortest).sum())
+        if square <= LEAST_SLOPE**2 * longest:
+            break
+        scores = problem.scores(-shortest)
+        violations = problem.at(scores.scaled(_least_step(planes, scores)))
+        if violations.slope(*scores) < -ENOUGH_DESCENT * square:
+            found = DescentDirection(-shortest, scores, risk, gradient)
+            break
+        corners.add(problem.plane(violations))
+        longest = max(longest, corners.gram[-1, -1])
+    for loss, gradient in zip(corners.losses[:MOST_PLANES], corners.gradients, strict=False):
+        planes.add(Plane(loss, gradient))
+    return found
+
+
+def _least_step(planes: CuttingPlanes, scores: Scores) -> float:
+    """A step so short that every pair stays inside its margin, and each positive's best run the same."""
+    low, high, total = planes.problem.surrogate.window
+    width = scores.range()
+    return 0.25 * (high - low) / total / width if width > 0.0 else 1.0
+
+
+def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> Point:
+    """Go from w = 0 along a direction of descent, as far as the objective with this C falls.
+
+    Parameters
+    ----------
+    planes : CuttingPlanes
+        Receives the planes at the end, and at the farthest that was looked at.
+    C : float
+    descent : DescentDirection
+
+    Returns
+    -------
+    Point
+    """
+    problem = planes.problem
+    start = Point(np.zeros(problem.size), problem.nothing(), descent.risk, descent.gradient)
+    slope = -float((descent.gradient * descent.direction).sum())
+    length = min(C * slope / float((descent.direction * descent.direction).sum()), 1.0 / slope)
+    far = descent.scores.scaled(length)
+    end = planes.linearise(Trial(length * descent.direction, far, problem.at(far)))
+    return planes.descend(start, end, C, start.w)[0]

@@ -1,13 +1,21 @@
-"""Rows, their classes and a surrogate: risk and planes as functions of w."""
+"""Rows, their classes and a surrogate: risk and planes as functions of w, and the axes along which scores vary."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+from core.linear.design import Ints, Rows, Sample
 from core.ranker import Floats
 
-from .design import Ints, Rows, Spread, find_spread
-from .surrogate import Surrogate, Violations
+from .surrogates import Surrogate, Violations, Window
+
+# The variance of scores is estimated from so many rows for each coordinate, and from these at least and at most; where
+# that would be more numbers, from fewer. Products are those of the coordinates of greatest variance.
+ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 500, 5000, 2**22
+AXES_BLOCK = 512
+
+# Rows, and their weight, up to which all are read: their order is of no effect then, beyond that within the tolerance.
+READ_WHOLE = 1200
 
 # Of the distance between the classes' mean scores.
 LEAST_DEVIATION = 0.03
@@ -32,7 +40,7 @@ class Scores(NamedTuple):
             np.add(part, start, out=part)
         return moved
 
-    def spread(self) -> float:
+    def range(self) -> float:
         """Give the distance from the lowest to the highest score."""
         parts = (self.positive, self.negative)
         return float(max(part.max() for part in parts) - min(part.min() for part in parts))
@@ -43,6 +51,36 @@ class Plane(NamedTuple):
 
     loss: float
     gradient: Floats
+
+
+class PrincipalAxes(NamedTuple):
+    """Axes along which scores vary independently, as far as some rows tell.
+
+    Attributes
+    ----------
+    block : ndarray of shape (k,), int64
+        The coordinates of greatest variance, rising; the others are axes themselves.
+    axes : ndarray of shape (k, k), float64
+        A column for each axis of the block; orthogonal.
+    variance : ndarray of shape (size,), float64
+        Along each axis.
+    """
+
+    block: Ints
+    axes: Floats
+    variance: Floats
+
+    def rotated(self, w: Floats) -> Floats:
+        """Write vectors of coordinates, which are the last dimension, along the axes."""
+        turned = w.copy()
+        turned[..., self.block] = w[..., self.block] @ self.axes
+        return turned
+
+    def rotated_back(self, turned: Floats) -> Floats:
+        """Write a vector along the axes in coordinates."""
+        w = turned.copy()
+        w[self.block] = self.axes @ turned[self.block]
+        return w
 
 
 class Problem:
@@ -68,11 +106,11 @@ class Problem:
         """Number of coordinates of w."""
         return self.rows.size
 
-    def find_spread(self) -> Spread | None:
+    def find_axes(self) -> PrincipalAxes | None:
         """Find how the differences of a positive's and a negative's score vary; None where that is beyond numbers."""
         positive, negative = np.zeros(self.rows.n_rows), np.zeros(self.rows.n_rows)
         positive[self._positives], negative[self._negatives] = self.surrogate.weights
-        return find_spread(self.rows, positive, negative)
+        return find_axes(self.rows, positive, negative)
 
     def deviation(self, scores: Scores) -> float:
         """Give the standard deviation of the negatives' scores, or a share of the classes' distance where that is more.
@@ -105,3 +143,68 @@ class Problem:
         crossed = self._negatives if violations.rows is None else self._negatives[violations.rows]
         share[crossed] = violations.crossed
         return Plane(violations.loss, self.rows.total(share))
+
+
+def problem_of(sample: Sample, window: Window, *, naive: bool = False) -> Problem:
+    """Give the risk of a sample's rows on a window, by a convex surrogate."""
+    weights = sample.weights(sample.positives), sample.weights(sample.negatives)
+    surrogate = Surrogate(*weights, window, naive=naive)
+    return Problem(sample.rows, sample.positives, sample.negatives, surrogate)
+
+
+def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes | None:
+    """Find the axes of the covariance of differences between a positive and a negative: the sum of both classes'.
+
+    Parameters
+    ----------
+    rows : Rows
+    positive, negative : ndarray of shape (n_rows,), float64
+        The rows' weights in each class, 0 for those of the other.
+
+    Returns
+    -------
+    PrincipalAxes or None
+        None where the covariance is beyond floating point.
+    """
+    asked = min(ROWS_PER_COORDINATE * rows.size, MOST_ROWS, MOST_NUMBERS // max(rows.width, 1))
+    most = max(asked, FEWEST_ROWS) // 2  # of each class
+    share = positive + negative
+    if np.count_nonzero(share) <= READ_WHOLE and share.sum() <= READ_WHOLE:
+        most = READ_WHOLE
+    drawn = [_draw_by_mass(weight, most) for weight in (positive, negative)]
+    taken = np.unique(np.concatenate([rows_of_class for rows_of_class, _ in drawn]))
+    sample = rows.take(taken)
+    both, means = np.zeros(sample.n_rows), []
+    for rows_of_class, times in drawn:
+        share = np.zeros(sample.n_rows)
+        share[np.searchsorted(taken, rows_of_class)] = times / times.sum()
+        both += share
+        means.append(sample.total(share))
+    with np.errstate(all="ignore"):
+        variance = np.maximum(sample.squares(both) - sum(mean**2 for mean in means), 0.0)
+        block = np.sort(np.argsort(-variance, kind="stable")[:AXES_BLOCK])
+        covariance = sample.products(block, both)[:-1, :-1]
+        covariance -= sum(np.outer(mean[block], mean[block]) for mean in means)
+    if not (np.isfinite(covariance).all() and np.isfinite(variance).all()):
+        return None
+    along, axes = np.linalg.eigh(covariance)
+    variance[block] = np.maximum(along, 0.0)
+    return PrincipalAxes(block, axes, variance)
+
+
+def _draw_by_mass(weight: Floats, most: int) -> tuple[Ints, Floats]:
+    """Take rows at even distances of weight, so that a row of weight k is k rows; all, where they are few.
+
+    Returns
+    -------
+    ndarray of int64, ndarray of float64
+        Which rows, rising, and how many times each counts.
+    """
+    mass = np.cumsum(weight)
+    if np.count_nonzero(weight) <= most and mass[-1] <= most:
+        taken = np.flatnonzero(weight)
+        return taken, weight[taken]
+    places = (np.arange(most) + 0.5) * (mass[-1] / most)
+    found = np.minimum(np.searchsorted(mass, places, side="right"), len(weight) - 1)
+    taken, times = np.unique(found, return_counts=True)
+    return taken, times.astype(np.float64)

@@ -1,4 +1,4 @@
-"""The small quadratic programme of the cutting planes: min ½ u'Hu + q'u over u >= 0, Σ u = 1."""
+"""The small quadratic program of the cutting planes: min ½ u'Hu + q'u over u >= 0, Σ u = 1."""
 
 import numba
 import numpy as np
@@ -9,7 +9,7 @@ _F = numba.float64
 _FLOATS = numba.float64[::1]
 _MATRIX = numba.float64[:, ::1]
 
-# Of the gap between the programme and its dual, in units of its largest number.
+# Of the gap between the program and its dual, in units of its largest number.
 TOLERANCE = 1e-15
 
 MAX_STEPS = 80

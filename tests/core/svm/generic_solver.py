@@ -1,4 +1,4 @@
-"""The programme of the SVMs written out as a quadratic programme, for scipy's general solver."""
+"""The program of the SVMs written out as a quadratic program, for scipy's general solver."""
 
 import numpy as np
 from scipy.optimize import minimize

@@ -5,28 +5,27 @@ import pytest
 from surrogate_oracle import hinge
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC
+from core.linear.design import Sample, lay_out
 from core.ranker import ignore
-from core.svm.design import lay_out
-from core.svm.difference import DifferenceTrainer
-from core.svm.fitting import Progress, Sample
+from core.svm.solvers import DifferenceSolver, Limits, Progress
 
 WINDOW = (0.1, 0.4)
 LOW, HIGH = 4, 16
 
 
-def trainer(seed=0, m=15, n=40, d=3, shift=1.5):
+def make_solver(seed=0, m=15, n=40, d=3, shift=1.5):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m + n, d))
     X[:m, 0] += shift
     rows = lay_out(X, np.ones(m + n), np.zeros(d, np.int64), standardize=False)
     sample = Sample(rows, np.arange(m), np.arange(m, m + n), np.ones(m + n))
-    solver = DifferenceTrainer(sample, WINDOW, tol=1e-6, max_iter=2000, progress=Progress(ignore))
+    solver = DifferenceSolver(sample, WINDOW, Limits(1e-6, 2000), Progress(ignore))
     return solver, X[:m], X[m:]
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_objective_is_the_hinge_of_the_window(seed):
-    solver, Xp, Xn = trainer(seed)
+    solver, Xp, Xn = make_solver(seed)
     w, center = np.random.default_rng(seed).normal(size=(2, 3))
     value = solver.value(2.0, center, solver._planes.point(w))
     expected = 0.5 * ((w - center) ** 2).sum() + 2.0 * hinge(Xp @ w, Xn @ w, LOW, HIGH)
@@ -36,7 +35,7 @@ def test_the_objective_is_the_hinge_of_the_window(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_the_linearisation_by_finite_differences(seed):
     """The plane's gradient is that of R_α, and the constant with which it comes is j_α/(j_β - j_α)."""
-    solver, Xp, Xn = trainer(seed)
+    solver, Xp, Xn = make_solver(seed)
     w = np.random.default_rng(seed).normal(size=3)
     gradient = solver.lower_gradient(solver._planes.point(w))
     step = 1e-6
@@ -44,19 +43,19 @@ def test_the_linearisation_by_finite_differences(seed):
         e = step * np.eye(3)[k]
         rise = hinge(Xp @ (w + e), Xn @ (w + e), 0, LOW) - hinge(Xp @ (w - e), Xn @ (w - e), 0, LOW)
         assert gradient[k] == pytest.approx(rise / (2 * step), abs=1e-5)
-    assert solver._shares == (HIGH / (HIGH - LOW), LOW / (HIGH - LOW))
+    assert solver._weights == (HIGH / (HIGH - LOW), LOW / (HIGH - LOW))
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 def test_every_step_descends(C):
     """The surrogate that a step minimises touches the objective at its start and lies above it elsewhere."""
-    solver, Xp, Xn = trainer(3)
+    solver, Xp, Xn = make_solver(3)
     point, center = solver._planes.point(np.array([1.0, -1.0, 0.5])), np.zeros(3)
     start = solver.value(C, center, point)
-    moved = center + C * solver._shares.lower * solver.lower_gradient(point)
+    moved = center + C * solver._weights.lower * solver.lower_gradient(point)
     touching = None
     for w in (point.w, *np.random.default_rng(0).normal(size=(50, 3))):
-        above = 0.5 * ((w - moved) ** 2).sum() + C * solver._shares.upper * hinge(
+        above = 0.5 * ((w - moved) ** 2).sum() + C * solver._weights.upper * hinge(
             Xp @ w, Xn @ w, 0, HIGH
         )
         value = 0.5 * (w**2).sum() + C * hinge(Xp @ w, Xn @ w, LOW, HIGH)

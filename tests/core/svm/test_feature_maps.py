@@ -9,14 +9,23 @@ from scipy.spatial.distance import cdist
 
 from core import AUCSVM, PAUCSVM
 from core.errors import InvalidData
-from core.svm.design import lay_out, place
-from core.svm.maps import MapSettings, feature_map, fit_binned, fit_map, gaussian
+from core.linear.design import lay_out, place
+from core.svm import feature_maps, gaussian_maps
+from core.svm.feature_maps import fit_binned
+from core.svm.parameters import SupportVectorParameters
+from core.svm.ranker import fit_map
 
 N_CATEGORIES = np.array([0, 3, 0, 2], dtype=np.int64)
 
 
 def settings(name, n_components=40, bandwidth=2.0, max_bins=5, seed=0):
-    return MapSettings(name, n_components, bandwidth, max_bins, True, seed)
+    return SupportVectorParameters(
+        feature_map=name,
+        n_components=n_components,
+        bandwidth=bandwidth,
+        max_bins=max_bins,
+        random_state=seed,
+    )
 
 
 def points(rows):
@@ -35,7 +44,7 @@ def test_distances_are_those_of_the_coordinates():
     X[0, 0] = 1e300  # also of rows that were not there at fit
     X[1] = np.nan
     found = np.empty((60, 60))
-    gaussian.Points(X, laid.coordinates).kernel(X, 2.0, found)
+    gaussian_maps.Points(X, laid.coordinates).kernel(X, 2.0, found)
     at = points(place(X, laid.coordinates))
     expected = np.exp(-cdist(at[1:], at[1:], "sqeuclidean") / 8)
     assert found[1:, 1:] == pytest.approx(expected, abs=1e-12)
@@ -51,7 +60,7 @@ def test_missing_values_without_a_coordinate_of_their_own():
     new = X.copy()
     new[::2, :2] = np.nan
     found = np.empty((60, 60))
-    gaussian.Points(X, laid.coordinates).kernel(new, 2.0, found)
+    gaussian_maps.Points(X, laid.coordinates).kernel(new, 2.0, found)
     squares = cdist(points(place(new, laid.coordinates)), points(laid), "sqeuclidean")
     assert found == pytest.approx(np.exp(-squares / 8), abs=1e-12)
 
@@ -145,12 +154,12 @@ def test_scores_and_sums_are_transposes(name):
 @pytest.mark.parametrize("name", ["fourier", "nystroem"])
 def test_features_kept_or_made_anew(name, monkeypatch):
     X, positive, weight = mixed_table(300)
-    monkeypatch.setattr(feature_map, "MOST_NUMBERS", 40 * 50)  # 50 rows at a time
+    monkeypatch.setattr(feature_maps, "MOST_NUMBERS", 40 * 50)  # 50 rows at a time
     w, share = np.random.default_rng(0).normal(size=(2, 300))
     share[:70] = 0.0  # a block that is not read
     found = []
     for most in (2**29, 0):
-        monkeypatch.setattr(feature_map, "MOST_BYTES", most)
+        monkeypatch.setattr(feature_maps, "MOST_BYTES", most)
         _, rows = fit_map(settings(name), X, positive, weight, N_CATEGORIES)
         found.append((rows.scores(w[: rows.size]), rows.total(share)))
     assert (found[0][0] == found[1][0]).all()
@@ -163,16 +172,16 @@ def test_the_bandwidth_is_the_median_distance():
     laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
     at = points(laid)[first]
     distances = cdist(at, at)[np.triu_indices(len(at), 1)]
-    rows = gaussian.TrainingRows(X, positive, weight, laid.coordinates, 0)
-    chosen = gaussian.choose_bandwidth(rows, "auto")
+    rows = gaussian_maps.TrainingRows(X, positive, weight, laid.coordinates, 0)
+    chosen = gaussian_maps.choose_bandwidth(rows, "auto")
     assert chosen == pytest.approx(np.median(distances[distances > 0]))
-    assert gaussian.choose_bandwidth(rows, 3) == 3.0
+    assert gaussian_maps.choose_bandwidth(rows, 3) == 3.0
     one = rows._replace(X=X[[0] * 60])
-    assert gaussian.choose_bandwidth(one, "auto") == 1.0
+    assert gaussian_maps.choose_bandwidth(one, "auto") == 1.0
 
 
 def test_a_map_that_takes_too_much_memory_is_refused(monkeypatch):
-    monkeypatch.setattr(gaussian, "MOST_CELLS", 99)
+    monkeypatch.setattr(gaussian_maps, "MOST_CELLS", 99)
     X, y = xor(50)
     for name, shape in (("fourier", "2 x 60"), ("nystroem", "2 x 50")):
         with pytest.raises(InvalidData, match=f"{name}' must keep at most 99 numbers, got {shape}"):

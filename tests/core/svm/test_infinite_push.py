@@ -5,7 +5,7 @@ import pytest
 
 from core import PAUCSVM
 from core.metrics.window import window_counts
-from core.svm.surrogate import Surrogate, window_of
+from core.svm.surrogates import Surrogate, window_of
 
 
 def infinite_push(s, z):

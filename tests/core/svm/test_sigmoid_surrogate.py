@@ -8,12 +8,11 @@ import pytest
 
 from core import PAUCSVM, load, save
 from core.errors import ArtifactError, InvalidParameter
+from core.linear.design import Sample, lay_out
 from core.metrics import partial_auc
 from core.svm import SupportWarning
-from core.svm.design import lay_out
-from core.svm.fitting import Progress, Sample
-from core.svm.sigmoid import MOST_BLOCKS, SigmoidSurrogate, SigmoidTrainer
-from core.svm.surrogate import Window, window_of
+from core.svm.solvers import Limits, Progress, SigmoidSolver
+from core.svm.surrogates import MOST_BLOCKS, SigmoidSurrogate, Window, window_of
 
 
 def sigmoid(t):
@@ -115,24 +114,22 @@ def table(n=400, seed=0):
     return X, y
 
 
-def trainer_of(X, y, window=(0.0, 0.2)):
+def solver_of(X, y, window=(0.0, 0.2)):
     rows = lay_out(X, np.ones(len(X)), np.zeros(X.shape[1], np.int64), standardize=True)
     sample = Sample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), np.ones(len(X)))
-    return SigmoidTrainer(
-        sample, window, tol=1e-4, max_iter=1000, progress=Progress(lambda *_: None)
-    )
+    return SigmoidSolver(sample, window, Limits(1e-4, 1000), Progress(lambda *_: None))
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
 def test_descent_ends_low_and_never_above_its_start(C):
-    trainer = trainer_of(*table())
+    solver = solver_of(*table())
     rng = np.random.default_rng(0)
 
     def objective(w):
-        return 0.5 * w @ w + C * trainer.problem.at(trainer.problem.scores(w)).value
+        return 0.5 * w @ w + C * solver.problem.at(solver.problem.scores(w)).value
 
     for start in (np.zeros(3), np.array([1.0, -1.0, 0.0]), rng.normal(size=3)):
-        found = trainer.descend(C, np.zeros(3), start)
+        found = solver.descend(C, np.zeros(3), solver.point(start))
         w = found.point.w
         assert found.converged
         assert found.objective == pytest.approx(objective(w))

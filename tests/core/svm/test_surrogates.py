@@ -8,7 +8,7 @@ from surrogate_oracle import by_runs, hinge, naive, tight
 
 from core.coding import find_pair_violations, find_violations
 from core.metrics import partial_auc
-from core.svm.surrogate import Surrogate, Window, window_of
+from core.svm.surrogates import Surrogate, Window, window_of
 
 
 def evaluate(s, z, low, high, *, is_naive=False):

@@ -12,10 +12,10 @@ from scipy import sparse
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.linear import design
+from core.linear.design import DenseRows, Sample, lay_out
 from core.metrics import auc, partial_auc
-from core.svm import SupportWarning, design
-from core.svm.design import DenseRows, lay_out
-from core.svm.fitting import Sample
+from core.svm import SupportWarning
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::core.svm.SupportWarning"),
@@ -487,7 +487,7 @@ class Timid(PAUCSVM):
     path = (1e-5,)
 
 
-def test_where_no_anchored_programme_beats_constant_scores_the_anchor_itself_is_served():
+def test_where_no_anchored_program_beats_constant_scores_the_anchor_itself_is_served():
     rng = np.random.default_rng(0)
     y = (rng.random(400) < 0.3).astype(int)
     X = rng.normal(size=(400, 3)) * np.where(y == 1, 0.5, 3.0)[:, None] + 0.2 * y[:, None]

@@ -9,14 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_form import LONG_FORM
 
+from core.linear.design import lay_out
 from core.svm import AUCSVM, PAUCSVM
-from core.svm.collapse import leave_origin
-from core.svm.cutting_planes import CuttingPlanes
-from core.svm.design import lay_out
-from core.svm.line import Line
+from core.svm.cutting_planes import CuttingPlanes, Line, find_descent_direction
 from core.svm.problem import Problem
 from core.svm.simplex_qp import solve_simplex_qp
-from core.svm.surrogate import Surrogate, Window, window_of
+from core.svm.surrogates import Surrogate, Window, window_of
 
 
 def problem(Xp, Xn, masses, *, naive=False):
@@ -134,7 +132,7 @@ def test_few_iterations_are_cut_off_with_the_best_point():
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_small_programmes(seed):
+def test_small_programs(seed):
     """Any Gram matrix, singular ones too: no vertex of the simplex descends further."""
     rng = np.random.default_rng(seed)
     k, d = rng.integers(1, 30), rng.integers(1, 8)
@@ -152,7 +150,7 @@ def test_small_programmes(seed):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_collapse_is_what_a_linear_programme_says(seed):
+def test_collapse_is_what_a_linear_program_says(seed):
     """w = 0 is optimal on [0, β] exactly if the positives' mean is a mean of negatives, none above 1/j_β of it."""
     from scipy.optimize import linprog
 
@@ -167,7 +165,7 @@ def test_collapse_is_what_a_linear_programme_says(seed):
         )
         for low in (0, 1):
             planes = CuttingPlanes(problem(Xp, Xn, Window(low, high, 30)))
-            assert (leave_origin(planes) is None) == (found.status == 0)
+            assert (find_descent_direction(planes) is None) == (found.status == 0)
 
 
 @pytest.mark.parametrize("t", [0.0, 0.1, 0.45, 0.55, 0.9])

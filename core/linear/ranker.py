@@ -16,8 +16,15 @@ from core.errors import ArtifactError, InvalidData
 from core.following import FollowingFit
 from core.ranker import Arrays, Floats
 
-from .design import Coordinates, TableRows, Worths, check_coordinates, place, split_scores
-from .fitting import Sample
+from .design import (
+    Coefficients,
+    Coordinates,
+    Sample,
+    TableRows,
+    check_coordinates,
+    place,
+    split_scores,
+)
 
 MOST_TERMS = 1000
 
@@ -41,7 +48,7 @@ class LinearRanker(FollowingFit):
     _coordinates: Coordinates
     _w: Floats
     _means: Floats
-    _worths: Worths
+    _effects: Coefficients
 
     path_parameter: ClassVar[str | None] = "C"  # what one solver knows of the rows serves the next
 
@@ -108,7 +115,7 @@ class LinearRanker(FollowingFit):
         ndarray of shape (n_samples, n_features), float64
             decision_function(X) is offset_, the mean training score, plus the sum of each row.
         """
-        parts = split_scores(self._checked_rows(X), self._coordinates, self._worths)
+        parts = split_scores(self._checked_rows(X), self._coordinates, self._effects)
         return np.asarray(parts - self._means)
 
     def structure(self) -> dict[str, Any]:
@@ -126,7 +133,7 @@ class LinearRanker(FollowingFit):
     def _terms(self) -> list[dict[str, Any]]:
         """List what is added: per unit of a feature, and `standardized`: per standard deviation, or for being there."""
         terms: list[dict[str, Any]] = []
-        slope, missing, table = self._worths
+        slope, missing, table = self._effects
         for j, names in enumerate(self.categories_):
             feature = self._feature_name(j)
             if names is None and self._w[j] != 0.0:
@@ -155,8 +162,8 @@ class LinearRanker(FollowingFit):
 
     def _take(self, coordinates: Coordinates, w: Floats, intercept: float, means: Floats) -> None:
         self._coordinates, self._w, self._means = coordinates, w, means
-        self._worths = coordinates.unfold(w)
-        self.coef_ = self._worths.slope
+        self._effects = coordinates.unfold(w)
+        self.coef_ = self._effects.slope
         self.intercept_ = intercept
         self.offset_ = intercept + float(means.sum())
 

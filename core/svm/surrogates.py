@@ -1,15 +1,42 @@
-"""The convex surrogates of the partial AUC risk, and the plane that touches one at given scores."""
+"""The surrogates of the partial AUC risk, and the plane that touches one at given scores.
 
+The convex ones are `Surrogate`. `SigmoidSurrogate` is 1 - pAUC itself with its steps smoothed:
+
+    R(w) = (2/m) Σ_i (1/B) Σ_b σ(θ_b - s_i),    σ(t) = 1 / (1 + e^-t)
+
+The negatives between the ranks j_α and j_β are cut, in the order of their scores, into B blocks of equal mass, and θ_b
+is the mean score of block b: the thresholds against which positives are held. With no more than MOST_BLOCKS negatives
+in the window a block is one of them, and R the mean of 2σ(z_j - s_i) over the pairs of eq. 9, where the hinge loss
+stands in the paper. 2σ(t) >= 1[t >= 0], so R is above 1 - pAUC of the thresholds, and R(0) = 1, as with the convex
+surrogates. Unlike theirs its loss levels off: a positive that is far behind pulls no more than others, and the mean of
+the positives does not decide whether w = 0 is the optimum. The price is that R is not convex. How steep the steps are
+is up to ‖w‖, and so to C: there is no scale beside it.
+
+References
+----------
+H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
+arXiv:1605.04337: eqs. 9, 11, 14, 18; Algorithms 2 and 3; Appendix B.1.
+L. Yan, R. Dodier, M. Mozer and R. Wolniewicz, "Optimizing classifier performance via an approximation to the
+Wilcoxon-Mann-Whitney statistic", ICML 2003: smooth steps in the place of the AUC's.
+"""
+
+import math
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from core.coding import find_pair_violations, find_violations
+from core.kernel import kernel
 from core.metrics.window import window_counts
 from core.ranker import Floats
 
-from .kernels import sum_products
+# Blocks of negatives that the sigmoid holds positives against.
+MOST_BLOCKS = 100
+
+_OUT = numba.float64[::1]
+_FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 # Doubles count by ones up to here.
 _WHOLE = 2.0**53
@@ -80,7 +107,7 @@ class Violations(NamedTuple):
     def slope(self, s: Floats, z: Floats) -> float:
         """Give g·w, of the w under which the positives have the scores s and the negatives z."""
         crossed = z if self.rows is None else z[self.rows]
-        return float(sum_products(self.pushed, s) + sum_products(self.crossed, crossed))
+        return _dot(self.pushed, s) + _dot(self.crossed, crossed)
 
 
 class Surrogate:
@@ -189,3 +216,64 @@ class Surrogate:
         while end + 1 < n and z[order[end + 1]] == z[order[end]]:
             end += 1
         return order[: end + 1]
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    """Give a · b, not by BLAS, whose sums depend on its threads."""
+    return float(np.einsum("i,i->", a, b))
+
+
+class SigmoidSurrogate(Surrogate):
+    """R(w) of the rows' scores, and its gradient; takes the place of a convex one.
+
+    Negatives that are tied share their blocks alike, so that nothing depends on the order of rows. Weighted rows stand
+    for their mass: blocks may cut through them.
+    """
+
+    def at(self, s: Floats, z: Floats) -> Violations:
+        """Evaluate R; see `Surrogate.at`. The tangent stands in the place of a plane below R.
+
+        O(m B + n + j_β log j_β).
+        """
+        low, high, _ = self.window
+        rows = self._highest(z)
+        first = np.flatnonzero(np.append(True, np.diff(z[rows]) != 0.0))  # of each run of ties
+        mass = np.add.reduceat(self._q[rows], first)
+        ends = np.cumsum(mass)
+        ends[-1] = max(ends[-1], high)
+        whole = bool((self._q == np.floor(self._q)).all())
+        n_blocks = int(min(MOST_BLOCKS, self._unit)) if whole else MOST_BLOCKS
+        cuts = low + self._unit * (np.arange(n_blocks + 1) / n_blocks)
+        inside = ends[(ends > low) & (ends < high)]
+        edges = np.unique(np.concatenate([cuts, inside]))
+        # pieces: of one run of ties and one block
+        piece = np.diff(edges) * (n_blocks / self._unit)
+        run = np.searchsorted(ends, edges[:-1], side="right")
+        block = np.minimum(np.searchsorted(cuts, edges[:-1], side="right") - 1, n_blocks - 1)
+        thresholds = np.bincount(block, piece * z[rows][first][run], n_blocks)
+        pushed, pulled = np.empty(len(s)), np.zeros(n_blocks)
+        value = sum_sigmoids(s, self._p, thresholds, pushed, pulled)
+        of_run = np.bincount(run, piece * pulled[block], len(first)) / mass
+        lengths = np.diff(np.append(first, len(rows)))
+        crossed = np.repeat(of_run, lengths) * self._q[rows]
+        slope = float((pushed * s).sum()) + float((crossed * z[rows]).sum())
+        return Violations(value, value - slope, rows, crossed, pushed)
+
+
+@kernel(numba.float64(_FLOATS, _FLOATS, _FLOATS, _OUT, _OUT))
+def sum_sigmoids(s, p, thresholds, pushed, pulled):  # type: ignore[no-untyped-def]
+    """Give Σ_i p_i (2/B) Σ_b σ(θ_b - s_i), its slopes in the s_i written to `pushed` and in the θ_b to `pulled`."""
+    scale = 2.0 / len(thresholds)
+    value = 0.0
+    for i in range(len(s)):
+        own = slope = 0.0
+        for b in range(len(thresholds)):
+            small = math.exp(-abs(thresholds[b] - s[i]))
+            share = 1.0 / (1.0 + small)
+            step = small * share * share
+            own += share if thresholds[b] >= s[i] else small * share
+            slope += step
+            pulled[b] += scale * p[i] * step
+        value += scale * p[i] * own
+        pushed[i] = -scale * p[i] * slope
+    return value

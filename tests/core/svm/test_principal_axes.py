@@ -1,4 +1,4 @@
-"""The metric in which programmes on words are held: the axes of the scores' variance, and what is gained by them."""
+"""The metric in which programs on words are held: the axes of the scores' variance, and what is gained by them."""
 
 import numpy as np
 import pandas as pd
@@ -7,12 +7,13 @@ from mapped_tables import NAMES, mixed_table
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from core.linear.design import lay_out
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
 from core.svm.cutting_planes import CuttingPlanes
-from core.svm.design import draw_by_mass, find_spread, lay_out
-from core.svm.maps.fitting import MapSettings, fit_map
-from core.svm.problem import Problem
-from core.svm.surrogate import Surrogate, window_of
+from core.svm.parameters import SupportVectorParameters
+from core.svm.problem import Problem, _draw_by_mass, find_axes
+from core.svm.ranker import fit_map
+from core.svm.surrogates import Surrogate, window_of
 
 
 def words(n=1500, seed=0):
@@ -40,7 +41,9 @@ def all_rows():
     yield "numbers", lay_out(numbers, weight, none, standardize=True)
     yield "sparse", lay_out(sparse.csr_array(numbers), weight, none, standardize=True)
     for name in NAMES:
-        settings = MapSettings(name, 12, 1.0, 8, standardize=True, seed=0)
+        settings = SupportVectorParameters(
+            feature_map=name, n_components=12, bandwidth=1.0, max_bins=8
+        )
         yield name, fit_map(settings, X, positive, weight, of_words)[1]
 
 
@@ -55,8 +58,8 @@ def test_rows_taken_are_those_rows():
 def test_a_row_of_weight_k_is_drawn_as_k_rows(most):
     weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
     row = np.repeat(np.arange(400), weight.astype(int))
-    taken, times = draw_by_mass(weight, most)
-    again, of_each = draw_by_mass(np.ones(len(row)), most)
+    taken, times = _draw_by_mass(weight, most)
+    again, of_each = _draw_by_mass(np.ones(len(row)), most)
     assert (np.bincount(taken, times, 400) == np.bincount(row[again], of_each, 400)).all()
     assert times.sum() == min(most, len(row))
 
@@ -67,23 +70,23 @@ def test_axes_are_those_of_the_covariance():
         each = np.stack([rows.scores(axis) for axis in np.eye(rows.size)], axis=1)
         classes = [np.where(positive == of, weight, 0.0) for of in (True, False)]
         expected = sum(np.cov(each.T, aweights=share, ddof=0) for share in classes)
-        spread = find_spread(rows, *classes)
+        found = find_axes(rows, *classes)
         w = np.random.default_rng(2).normal(size=rows.size)
-        turned = spread.rotated(w)
-        assert (turned**2 * spread.variance).sum() == pytest.approx(w @ expected @ w), name
-        assert spread.rotated_back(turned) == pytest.approx(w), name
-        assert spread.rotated(np.stack([w, w]))[1] == pytest.approx(turned), name
+        turned = found.rotated(w)
+        assert (turned**2 * found.variance).sum() == pytest.approx(w @ expected @ w), name
+        assert found.rotated_back(turned) == pytest.approx(w), name
+        assert found.rotated(np.stack([w, w]))[1] == pytest.approx(turned), name
 
 
 def test_no_axes_where_products_are_beyond_numbers():
     rows = lay_out(
         np.array([[1e160], [-1e160], [3e160]]), np.ones(3), np.zeros(1, np.int64), standardize=False
     )
-    assert find_spread(rows, np.array([1.0, 0, 0]), np.array([0, 1.0, 1.0])) is None
+    assert find_axes(rows, np.array([1.0, 0, 0]), np.array([0, 1.0, 1.0])) is None
 
 
 @pytest.mark.parametrize(("ranker", "most"), [(AUCSVM(C=1e4), 25), (PAUCSVM(C=1e3), 120)])
-def test_programmes_on_words_take_few_iterations(ranker, most, monkeypatch):
+def test_programs_on_words_take_few_iterations(ranker, most, monkeypatch):
     """So many are enough, to the minimum that is found without the metric."""
     table, y = words()
     found = ranker.fit(table, y)

@@ -1,4 +1,4 @@
-"""From columns to coordinates of w.
+"""From columns to a design matrix: what the coordinates of a row are, learnt once and used by every linear machine.
 
 A column of numbers is one coordinate, (x - mean) / deviation, 0 where x is missing, and where any was missing at fit
 one more, 1 where x is missing. A column of categories is one coordinate per category, 1 where the row has it, and one
@@ -6,24 +6,25 @@ for the missing where there were any. Of a table of numbers none of it is laid o
 from the raw table, the scaling folded into the coefficients. Words, and numbers that are mostly 0, are stored as a
 sparse matrix for a fit, which passes over its rows hundreds of times.
 
-This is the one place that knows what a row's coordinates are; a feature map (`maps`) is another pair of classes like
-these.
+Compiled loops over rows take those of finite numbers of a sane size by vector instructions, those with a missing or an
+enormous value by a plainer loop. Which of them a row takes follows from the row alone.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from core.errors import ArtifactError
+from core.kernel import kernel
+from core.metrics import partial_auc
 from core.ranker import Floats
-
-from .kernels import FARTHEST, add_moments, score_rows, sum_rows, survey
 
 Ints = npt.NDArray[np.int64]
 
@@ -35,14 +36,6 @@ BLOCK = 4096
 
 # Rows from which products of coordinates are estimated.
 SAMPLED = 20_000
-
-# The variance of scores is estimated from so many rows for each coordinate, and from these at least and at most; where
-# that would be more numbers, from fewer. Products are those of the coordinates of greatest variance.
-ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 500, 5000, 2**22
-
-# Rows, and their weight, up to which all are read: their order is of no effect then, beyond that within the tolerance.
-READ_WHOLE = 1200
-SPREAD_BLOCK = 512
 
 # Of all rows, fewer than one in so many are taken out before they are summed.
 FEW = 5
@@ -56,8 +49,25 @@ GREATEST_COORDINATE = 1e100
 # No score goes further than this, so that none is infinite.
 GREATEST_SCORE = 1e290
 
+# The least that `standardise` divides by: half of less would be rounded.
+LEAST_SCALE = float(np.finfo(np.float64).tiny)
 
-class Worths(NamedTuple):
+# Standard deviations at which it cuts off.
+FARTHEST_DEVIATION = 1e9
+
+
+_OUT = numba.float64[::1]
+# what a caller gives may be read-only
+_FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_ROWS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+
+# Sums and products of numbers up to here, standardised, stay finite; beyond, differences are cut off at FARTHEST.
+SANE = 1e300
+FARTHEST = 1e308
+
+
+class Coefficients(NamedTuple):
     """What the values of a row add to its score.
 
     Attributes
@@ -105,13 +115,13 @@ class Coordinates:
         """Number of coordinates."""
         return len(self.unit) + int(self.has_missing.sum()) + int(self.n_categories.sum())
 
-    def unfold(self, w: Floats) -> Worths:
-        """Turn coefficients of coordinates into what values are worth."""
+    def unfold(self, w: Floats) -> Coefficients:
+        """Turn coefficients of coordinates into what values add to a score."""
         p = len(self.unit)
         n_missing = int(self.has_missing.sum())
         missing = np.zeros(p)
         missing[self.has_missing] = w[p : p + n_missing]
-        return Worths(w[:p] * self.unit, missing, w[p + n_missing :].copy())
+        return Coefficients(w[:p] * self.unit, missing, w[p + n_missing :].copy())
 
     def by_column(self, parts: Floats) -> Floats:
         """Sum up coordinates by the column they come from."""
@@ -168,9 +178,22 @@ class TableRows(Rows):
         """A column of numbers, or of words, is one at most."""
         return len(self.coordinates.unit)
 
-    @abstractmethod
+    @property
+    def sampling_step(self) -> int:
+        """Every how many-th row is enough to estimate second moments from."""
+        return max(1, self.n_rows // SAMPLED)
+
+    @cached_property
+    def sampled(self) -> "StoredRows":
+        """Every `sampling_step`-th row."""
+        if self.sampling_step == 1 and isinstance(self, StoredRows):
+            return self
+        return self.take(np.arange(0, self.n_rows, self.sampling_step))
+
     def squares(self, share: Floats) -> Floats:
-        """Sum the squares of the coordinates of the rows, each times its share; about, where that takes a pass less."""
+        """Estimate the sum of the squares of the coordinates of the rows, each times its share."""
+        step = self.sampling_step
+        return step * self.sampled.squares(share[::step])
 
 
 class DenseRows(TableRows):
@@ -184,14 +207,14 @@ class DenseRows(TableRows):
     def scores(self, w: Floats) -> Floats:
         """Score every row."""
         c = self.coordinates
-        worths = c.unfold(w)
+        effects = c.unfold(w)
         known = (
             c.center,
-            reach(worths, c.n_categories),
-            worths.slope,
-            worths.missing,
+            reach(effects, c.n_categories),
+            effects.slope,
+            effects.missing,
             c.first,
-            worths.table,
+            effects.table,
         )
         scores = np.empty(len(self._X))
         for block, rows in in_blocks(self._X):
@@ -217,11 +240,6 @@ class DenseRows(TableRows):
         """Take some rows, and store them."""
         none = np.zeros(len(self.coordinates.unit), np.bool_)
         return store_table(self._X[rows], self.coordinates, none)
-
-    def squares(self, share: Floats) -> Floats:
-        """Sum the squares of the coordinates of every so many-th row, as many times as there are rows for each."""
-        step = sampling_step(self.n_rows)
-        return step * self.take(np.arange(0, self.n_rows, step)).squares(share[::step])
 
 
 class StoredRows(TableRows):
@@ -282,12 +300,14 @@ class StoredRows(TableRows):
         ndarray of shape (k + 1, k + 1), float64
         """
         some = self.points if len(columns) == self.size else self.points[:, columns]
-        some = sparse.hstack([some, np.ones((self.n_rows, 1))], format="csr")
-        if some.nnz > DENSE * self.n_rows * some.shape[1]:
+        found = np.empty((len(columns) + 1, len(columns) + 1))
+        if some.nnz > DENSE * self.n_rows * len(columns):
             full = some.toarray()
-            found = (full.T * share) @ full
+            found[:-1, :-1] = (full.T * share) @ full
         else:
-            found = (some.T @ (sparse.diags_array(share) @ some)).toarray()
+            found[:-1, :-1] = (some.T @ (sparse.diags_array(share) @ some)).toarray()
+        found[-1, :-1] = found[:-1, -1] = some.T @ share
+        found[-1, -1] = share.sum()
         of_numbers = columns < len(self._shift)
         shift = np.zeros(len(columns))
         shift[of_numbers] = self._shift[columns[of_numbers]]
@@ -296,92 +316,57 @@ class StoredRows(TableRows):
         return np.asarray(found)
 
 
-class Spread(NamedTuple):
-    """Axes along which scores vary independently, as far as some rows tell.
+class Sample(NamedTuple):
+    """Rows to learn from, of both classes.
 
     Attributes
     ----------
-    block : ndarray of shape (k,), int64
-        The coordinates of greatest variance, rising; the others are axes themselves.
-    axes : ndarray of shape (k, k), float64
-        A column for each axis of the block; orthogonal.
-    variance : ndarray of shape (size,), float64
-        Along each axis.
-    """
-
-    block: Ints
-    axes: Floats
-    variance: Floats
-
-    def rotated(self, w: Floats) -> Floats:
-        """Write vectors of coordinates, which are the last dimension, along the axes."""
-        turned = w.copy()
-        turned[..., self.block] = w[..., self.block] @ self.axes
-        return turned
-
-    def rotated_back(self, turned: Floats) -> Floats:
-        """Write a vector along the axes in coordinates."""
-        w = turned.copy()
-        w[self.block] = self.axes @ turned[self.block]
-        return w
-
-
-def find_spread(rows: Rows, positive: Floats, negative: Floats) -> Spread | None:
-    """Find the axes of the covariance of differences between a positive and a negative: the sum of both classes'.
-
-    Parameters
-    ----------
     rows : Rows
-    positive, negative : ndarray of shape (n_rows,), float64
-        The rows' weights in each class, 0 for those of the other.
-
-    Returns
-    -------
-    Spread or None
-        None where the covariance is beyond floating point.
+        May hold other rows, too.
+    positives, negatives : ndarray of int64
+        Which of them are learnt from, rising.
+    weight : ndarray of shape (n_rows,), float64
     """
-    asked = min(ROWS_PER_COORDINATE * rows.size, MOST_ROWS, MOST_NUMBERS // max(rows.width, 1))
-    most = max(asked, FEWEST_ROWS) // 2  # of each class
-    share = positive + negative
-    if np.count_nonzero(share) <= READ_WHOLE and share.sum() <= READ_WHOLE:
-        most = READ_WHOLE
-    drawn = [draw_by_mass(weight, most) for weight in (positive, negative)]
-    taken = np.unique(np.concatenate([rows_of_class for rows_of_class, _ in drawn]))
-    sample = rows.take(taken)
-    both, means = np.zeros(sample.n_rows), []
-    for rows_of_class, times in drawn:
-        share = np.zeros(sample.n_rows)
-        share[np.searchsorted(taken, rows_of_class)] = times / times.sum()
-        both += share
-        means.append(sample.total(share))
-    with np.errstate(all="ignore"):
-        variance = np.maximum(sample.squares(both) - sum(mean**2 for mean in means), 0.0)
-        block = np.sort(np.argsort(-variance, kind="stable")[:SPREAD_BLOCK])
-        covariance = sample.products(block, both)[:-1, :-1]
-        covariance -= sum(np.outer(mean[block], mean[block]) for mean in means)
-    if not (np.isfinite(covariance).all() and np.isfinite(variance).all()):
-        return None
-    along, axes = np.linalg.eigh(covariance)
-    variance[block] = np.maximum(along, 0.0)
-    return Spread(block, axes, variance)
 
+    rows: Rows
+    positives: Ints
+    negatives: Ints
+    weight: Floats
 
-def draw_by_mass(weight: Floats, most: int) -> tuple[Ints, Floats]:
-    """Take rows at even distances of weight, so that a row of weight k is k rows; all, where they are few.
+    def weights(self, rows: Ints) -> Floats:
+        """Give the weights of some rows; no copy where all weights are alike."""
+        alike = self.weight[0] == self.weight[-1] and (self.weight == self.weight[0]).all()
+        return self.weight[: len(rows)] if alike else self.weight[rows]
 
-    Returns
-    -------
-    ndarray of int64, ndarray of float64
-        Which rows, rising, and how many times each counts.
-    """
-    mass = np.cumsum(weight)
-    if np.count_nonzero(weight) <= most and mass[-1] <= most:
-        taken = np.flatnonzero(weight)
-        return taken, weight[taken]
-    places = (np.arange(most) + 0.5) * (mass[-1] / most)
-    found = np.minimum(np.searchsorted(mass, places, side="right"), len(weight) - 1)
-    taken, times = np.unique(found, return_counts=True)
-    return taken, times.astype(np.float64)
+    def without(self, held: npt.NDArray[np.bool_]) -> "Sample":
+        """Leave some rows out; of stored ones the others are taken over, so that no pass reads them in vain."""
+        positives = self.positives[~held[self.positives]]
+        negatives = self.negatives[~held[self.negatives]]
+        if not isinstance(self.rows, StoredRows):
+            return self._replace(positives=positives, negatives=negatives)
+        kept = np.flatnonzero(~held)
+        place = np.cumsum(~held) - 1
+        rows = self.rows.take(kept)
+        return Sample(rows, place[positives], place[negatives], self.weight[kept])
+
+    def mean(self) -> Floats:
+        """Give the mean of all rows' coordinates, weighted."""
+        return self.rows.total(self.weight / self.weight.sum())
+
+    def validation_pauc(
+        self, held: npt.NDArray[np.bool_], window: tuple[float, float]
+    ) -> Callable[[Floats], float]:
+        """Give a function that tells the interpolated partial AUC of w on the rows held out."""
+        taken = np.flatnonzero(held)
+        positive = np.zeros(len(held), dtype=np.bool_)
+        positive[self.positives] = True
+        weight = self.weight[taken]
+
+        def pauc(w: Floats) -> float:
+            scores = self.rows.scores(w)[taken]
+            return partial_auc(positive[taken], scores, *window, sample_weight=weight)
+
+        return pauc
 
 
 def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_]) -> StoredRows:
@@ -421,8 +406,13 @@ def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_
 def store_plain(points: Any) -> StoredRows:
     """Take the rows of a CSR matrix as points."""
     n_columns = points.shape[1]
+    return StoredRows(points, np.zeros(n_columns), plain_coordinates(n_columns))
+
+
+def plain_coordinates(n_columns: int) -> Coordinates:
+    """Give the coordinates of columns that are coordinates as they are."""
     zeros, none = np.zeros(n_columns), np.zeros(n_columns, np.int64)
-    return StoredRows(points, zeros, Coordinates(zeros, np.ones(n_columns), none > 0, none))
+    return Coordinates(zeros, np.ones(n_columns), none > 0, none)
 
 
 def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
@@ -440,27 +430,22 @@ def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
     return StoredRows(points, shift, c)
 
 
-def sampling_step(n_rows: int) -> int:
-    """Of so many rows, every how many-th is enough to estimate products of coordinates from."""
-    return max(1, n_rows // SAMPLED)
-
-
-def split_scores(X: Floats, coordinates: Coordinates, worths: Worths) -> Floats:
+def split_scores(X: Floats, coordinates: Coordinates, effects: Coefficients) -> Floats:
     """Give what each value of some rows adds to its row's score, in an array of X's shape."""
-    most = reach(worths, coordinates.n_categories)
-    parts = np.clip(X - coordinates.center, -most, most) * worths.slope
+    most = reach(effects, coordinates.n_categories)
+    parts = np.clip(X - coordinates.center, -most, most) * effects.slope
     known = ~np.isnan(X)
     for j in np.flatnonzero(coordinates.first >= 0):
         x = X[:, j]
         known[:, j] = (x >= 0.0) & (x < most[j])
         category = np.where(known[:, j], x, 0.0).astype(np.int64)
-        parts[:, j] = worths.table[coordinates.first[j] + category]
-    return np.where(known, parts, worths.missing)
+        parts[:, j] = effects.table[coordinates.first[j] + category]
+    return np.where(known, parts, effects.missing)
 
 
-def reach(worths: Worths, n_categories: Ints) -> Floats:
+def reach(effects: Coefficients, n_categories: Ints) -> Floats:
     """How far from the center a number still counts, so that no score is infinite; how many categories there are."""
-    most = np.maximum(abs(worths.slope) * len(worths.slope), 1e-18)
+    most = np.maximum(abs(effects.slope) * len(effects.slope), 1e-18)
     far = np.minimum(GREATEST_SCORE / most, FARTHEST)
     return np.where(n_categories > 0, n_categories, far)
 
@@ -510,25 +495,77 @@ def _learn(
 
     Mean and deviation are those of the values that are there, weighted. Three passes over X.
     """
+    m = column_moments(X, weight)
+    numeric = n_categories == 0
+    kept = numeric & (m.low < m.high) & (m.deviation > LEAST_DEVIATION)
+    unit, span = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    unit[kept] = 1.0 / m.deviation[kept] if standardize else 1.0
+    coordinates = Coordinates(np.where(numeric, m.mean, 0.0), unit, m.absent > 0, n_categories)
+    span[kept] = np.maximum(abs(m.low[kept]), abs(m.high[kept])) * unit[kept]
+    return coordinates, span
+
+
+class Moments(NamedTuple):
+    """Of the values of each column that are there, weighted; each of shape (p,), float64.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray
+        0 for a column without a value; the deviation of a constant column is 0.
+    low, high : ndarray
+        The least and the greatest value; infinite for a column without one.
+    absent : ndarray
+        Weight of the rows whose value is missing.
+    """
+
+    mean: Floats
+    deviation: Floats
+    low: Floats
+    high: Floats
+    absent: Floats
+
+
+def column_moments(X: Any, weight: Floats) -> Moments:
+    """Take the weighted mean and standard deviation of each column, in three passes.
+
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse CSR of shape (n, p), float64
+        NaN is missing; what a sparse matrix does not store is 0.
+    weight : ndarray of shape (n,), float64
+        Above 0.
+
+    Returns
+    -------
+    Moments
+    """
     p = X.shape[1]
-    mass, absent = np.zeros(p), np.zeros(p)
+    mass, absent, unstored = np.zeros(p), np.zeros(p), np.zeros(p)
     low, high = np.full(p, np.inf), np.full(p, -np.inf)
     _survey(X, weight, mass, absent, low, high)
-    unstored = np.zeros(p)
     if sparse.issparse(X):
         unstored = np.maximum(float(weight.sum()) - mass - absent, 0.0)
         unstored[unstored < 1e-9 * mass] = 0.0  # all are stored, but for rounding
         low[unstored > 0] = np.minimum(low, 0.0)[unstored > 0]
         high[unstored > 0] = np.maximum(high, 0.0)[unstored > 0]
-    center, deviation = _moments(X, weight, mass, unstored, low, high)
-    numeric = n_categories == 0
-    kept = numeric & (low < high) & (deviation > LEAST_DEVIATION)
-    unit = np.zeros(p)
-    unit[kept] = 1.0 / deviation[kept] if standardize else 1.0
-    coordinates = Coordinates(np.where(numeric, center, 0.0), unit, absent > 0, n_categories)
-    span = np.zeros(p)
-    span[kept] = np.maximum(abs(low[kept]), abs(high[kept])) * unit[kept]
-    return coordinates, span
+    mean, deviation = _moments(X, weight, mass, unstored, low, high)
+    return Moments(mean, deviation, low, high, absent)
+
+
+def column_scales(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Give what `standardise` takes: each column's mean and standard deviation, 1 for a constant one."""
+    mean, deviation, *_ = column_moments(X, weight)
+    return mean, np.where(deviation >= LEAST_SCALE, deviation, 1.0)
+
+
+def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:
+    """Give (x - center) / scale of each column, from -1e9 to 1e9; a missing value stays missing.
+
+    By halves, as x - center may overflow where they do not.
+    """
+    with np.errstate(over="ignore"):
+        z = (X / 2 - center / 2) / (scale / 2)
+    return np.clip(z, -FARTHEST_DEVIATION, FARTHEST_DEVIATION)
 
 
 def place(X: Any, coordinates: Coordinates) -> TableRows:
@@ -609,3 +646,134 @@ def _moments(
     center = np.minimum(start + half * share + half * share, np.where(empty, 0.0, high))
     deviation = half * (2.0 * np.sqrt(np.minimum(sum_up(center, 2), 0.25)))
     return center, deviation
+
+
+@kernel(numba.boolean(_FLOATS), inner=True, _nrt=False)
+def _is_plain(row):  # type: ignore[no-untyped-def]
+    """Whether no value is missing or beyond SANE."""
+    plain = True
+    for j in range(len(row)):
+        plain &= abs(row[j]) <= SANE
+    return plain
+
+
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT), _nrt=False)
+def score_rows(X, center, reach, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
+    """Score each row by the coefficients of its values.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), float64
+    center, reach, slope, missing : ndarray of shape (p,), float64
+        A number x adds slope · (x - center), the difference cut off at ± reach; NaN adds `missing`.
+    first : ndarray of shape (p,), int64
+        -1 for a column of numbers. In a column of categories the category c adds table[first + c]; `reach` says how
+        many there are, and what is none of them adds `missing`.
+    table : ndarray, float64
+    scores : ndarray of shape (n,), float64
+        Receives the sums.
+    """
+    p = X.shape[1]
+    whole = p - p % 8
+    for i in range(len(X)):
+        row = X[i]
+        total = np.nan
+        if len(table) == 0:
+            a = b = c = d = e = f = g = h = 0.0  # eight sums, which one vector instruction adds to
+            for j in range(0, whole, 8):
+                a += (row[j] - center[j]) * slope[j]
+                b += (row[j + 1] - center[j + 1]) * slope[j + 1]
+                c += (row[j + 2] - center[j + 2]) * slope[j + 2]
+                d += (row[j + 3] - center[j + 3]) * slope[j + 3]
+                e += (row[j + 4] - center[j + 4]) * slope[j + 4]
+                f += (row[j + 5] - center[j + 5]) * slope[j + 5]
+                g += (row[j + 6] - center[j + 6]) * slope[j + 6]
+                h += (row[j + 7] - center[j + 7]) * slope[j + 7]
+            total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+            for j in range(whole, p):
+                total += (row[j] - center[j]) * slope[j]
+        if not abs(total) <= SANE:  # a category, a missing value, or the sum of numbers overflows
+            total = 0.0
+            for j in range(p):
+                x = row[j]
+                if np.isnan(x) or (first[j] >= 0 and not 0.0 <= x < reach[j]):
+                    total += missing[j]
+                elif first[j] >= 0:
+                    total += table[first[j] + np.int64(x)]
+                else:
+                    total += min(max(x - center[j], -reach[j]), reach[j]) * slope[j]
+        scores[i] = total
+
+
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT), _nrt=False)
+def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
+    """Sum rows, each times its share: what `score_rows` is the transpose of.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), float64
+    share : ndarray of shape (n,), float64
+        A row of share 0 is not read.
+    center, unit : ndarray of shape (p,), float64
+    first : ndarray of shape (p,), int64
+    sums, absent : ndarray of shape (p,), float64
+        Added to: Σ share · (x - center) · unit over the numbers of each column, Σ share over its missing values.
+    table : ndarray, float64
+        Added to: Σ share by category.
+    """
+    p = X.shape[1]
+    for i in range(len(X)):
+        weight = share[i]
+        if weight == 0.0:
+            continue
+        row = X[i]
+        if len(table) == 0 and _is_plain(row):
+            for j in range(p):
+                sums[j] += weight * ((row[j] - center[j]) * unit[j])
+            continue
+        for j in range(p):
+            x = row[j]
+            if np.isnan(x):
+                absent[j] += weight
+            elif first[j] >= 0:
+                table[first[j] + np.int64(x)] += weight
+            else:
+                sums[j] += weight * (min(max(x - center[j], -FARTHEST), FARTHEST) * unit[j])
+
+
+@kernel(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT), _nrt=False)
+def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
+    """Add up the weight of each column's numbers and of its missing values; find its least and greatest number."""
+    p = X.shape[1]
+    for i in range(len(X)):
+        row, w = X[i], weight[i]
+        if _is_plain(row):
+            for j in range(p):
+                mass[j] += w
+                low[j] = min(low[j], row[j])
+                high[j] = max(high[j], row[j])
+            continue
+        for j in range(p):
+            if np.isnan(row[j]):
+                absent[j] += w
+            else:
+                mass[j] += w
+                low[j] = min(low[j], row[j])
+                high[j] = max(high[j], row[j])
+
+
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64), _nrt=False)
+def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
+    """Add up Σ weight · (½ (x - center) · scale)^order over each column's numbers; order is 1 or 2.
+
+    Nothing overflows where 1 / scale is half the column's range.
+    """
+    p = X.shape[1]
+    for i in range(len(X)):
+        row, w = X[i], weight[i]
+        plain = _is_plain(row)
+        for j in range(p):
+            measure = (0.5 * row[j] - 0.5 * center[j]) * scale[j]
+            worth = w * (measure if order == 1 else measure * measure)
+            if plain or not np.isnan(worth):
+                sums[j] += worth

@@ -25,7 +25,8 @@ from scipy.special import expit
 
 from core.ranker import Floats, StopFit
 
-from .design import TableRows, sampling_step
+from .blas import one_blas_thread
+from .design import TableRows
 
 # Of the gradient at w = 0, b = 0, what counts as none: the objective is then right to some nine digits.
 NO_GRADIENT = 1e-6
@@ -72,8 +73,8 @@ def squared_hinge_loss(margin: Floats) -> Loss:
     return Loss(short**2, -2.0 * short, np.where(short > 0.0, 2.0, 0.0))
 
 
-class Line(NamedTuple):
-    """A linear score of coordinates.
+class Affine(NamedTuple):
+    """A linear score of coordinates, and an intercept.
 
     Attributes
     ----------
@@ -84,11 +85,11 @@ class Line(NamedTuple):
     w: Floats
     b: float
 
-    def moved(self, t: float, other: "Line") -> "Line":
+    def moved(self, t: float, other: "Affine") -> "Affine":
         """Add t times another."""
-        return Line(self.w + t * other.w, self.b + t * other.b)
+        return Affine(self.w + t * other.w, self.b + t * other.b)
 
-    def dot(self, other: "Line") -> float:
+    def dot(self, other: "Affine") -> float:
         """Give the scalar product."""
         return float((self.w * other.w).sum()) + self.b * other.b
 
@@ -98,20 +99,20 @@ class Minimum(NamedTuple):
 
     Attributes
     ----------
-    line : Line
+    score : Affine
     objective : float
     n_iter : int
     stopped : bool
         Whether the report raised StopFit, and this is as far as it came.
     """
 
-    line: Line
+    score: Affine
     objective: float
     n_iter: int
     stopped: bool = False
 
 
-class Regularised:
+class RegularisedLoss:
     """½ penalty ‖w‖² + Σ cost_i ℓ(±(w·x_i + b)).
 
     Parameters
@@ -139,16 +140,16 @@ class Regularised:
         self._first_gradient = self._gradient(self.origin, self._at(np.zeros(rows.n_rows)))
 
     @property
-    def origin(self) -> Line:
-        """The line that is 0."""
-        return Line(np.zeros(self._rows.size), 0.0)
+    def origin(self) -> Affine:
+        """w = 0, b = 0."""
+        return Affine(np.zeros(self._rows.size), 0.0)
 
-    def minimise(self, start: Line, tol: float, report: Report | None = None) -> Minimum:
+    def minimise(self, start: Affine, tol: float, report: Report | None = None) -> Minimum:
         """Go down from a start until there is no gradient, or rounding hides the way.
 
         Parameters
         ----------
-        start : Line
+        start : Affine
         tol : float
             Of the gradient at 0, what counts as none.
         report : callable, optional
@@ -161,16 +162,14 @@ class Regularised:
         -----
         O(n_rows · n_features) for each direction of each step's conjugate gradients.
         """
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(limits=1, user_api="blas"):  # whose sums depend on its threads
+        with one_blas_thread():
             return self._minimise(start, tol, report)
 
-    def _minimise(self, start: Line, tol: float, report: Report | None) -> Minimum:
+    def _minimise(self, start: Affine, tol: float, report: Report | None) -> Minimum:
         line, scores = start, self._score(start)
         at = self._at(scores)
         objective = self._objective(line, at)
-        about, n_directions = None, 0
+        preconditioner, n_directions = None, 0
         first = np.sqrt(self._first_gradient.dot(self._first_gradient)) or 1.0
         n_iter = 0
         while n_iter < MOST_STEPS:
@@ -179,10 +178,10 @@ class Regularised:
             if length <= tol * first:
                 break
             curvature = self._cost * at.curvature
-            if about is None or n_directions > MANY_DIRECTIONS:
-                about = Preconditioner(self._rows, curvature, self._penalty)
+            if preconditioner is None or n_directions > MANY_DIRECTIONS:
+                preconditioner = Preconditioner(self._rows, curvature, self._penalty)
             step, n_directions = self._newton_step(
-                gradient, curvature, about, min(0.1, length / first)
+                gradient, curvature, preconditioner, min(0.1, length / first)
             )
             change, slope = self._score(step), gradient.dot(step)
             for halvings in range(MOST_HALVINGS):
@@ -206,29 +205,29 @@ class Regularised:
                     return Minimum(line, objective, n_iter, stopped=True)
         return Minimum(line, objective, n_iter)
 
-    def _score(self, line: Line) -> Floats:
+    def _score(self, line: Affine) -> Floats:
         return self._rows.scores(line.w) + line.b
 
     def _at(self, scores: Floats) -> Loss:
         return self._loss(self._sign * scores)
 
-    def _objective(self, line: Line, at: Loss) -> float:
+    def _objective(self, line: Affine, at: Loss) -> float:
         half_square = 0.5 * float((line.w * line.w).sum())
         return self._penalty * half_square + float((self._cost * at.value).sum())
 
-    def _gradient(self, line: Line, at: Loss) -> Line:
+    def _gradient(self, line: Affine, at: Loss) -> Affine:
         return self._pull(line, self._cost * self._sign * at.slope)
 
-    def _pull(self, line: Line, share: Floats) -> Line:
+    def _pull(self, line: Affine, share: Floats) -> Affine:
         """Give penalty · w + Σ share_i x_i, and Σ share_i."""
-        return Line(self._penalty * line.w + self._rows.total(share), float(share.sum()))
+        return Affine(self._penalty * line.w + self._rows.total(share), float(share.sum()))
 
     def _newton_step(
-        self, gradient: Line, curvature: Floats, about: "Preconditioner", share: float
-    ) -> tuple[Line, int]:
+        self, gradient: Affine, curvature: Floats, preconditioner: "Preconditioner", share: float
+    ) -> tuple[Affine, int]:
         """Solve for the Newton step, up to a share of the gradient, by conjugate gradients; count their directions."""
         step, rest = self.origin, self.origin.moved(-1.0, gradient)
-        direction = about.solve(rest)
+        direction = preconditioner.solve(rest)
         square = rest.dot(direction)
         goal = share**2 * square
         n_directions = 0
@@ -240,7 +239,7 @@ class Regularised:
                 break
             t = square / bend
             step, rest = step.moved(t, direction), rest.moved(-t, image)
-            onward = about.solve(rest)
+            onward = preconditioner.solve(rest)
             before, square = square, rest.dot(onward)
             if square <= goal:
                 break
@@ -259,13 +258,12 @@ class Preconditioner:
     """
 
     def __init__(self, rows: TableRows, curvature: Floats, penalty: float) -> None:
-        step = sampling_step(rows.n_rows)
-        share = step * curvature[::step]
+        step = rows.sampling_step
         self._diagonal = rows.squares(curvature) + penalty
         order = np.argsort(-self._diagonal, kind="stable")
         self._block = np.sort(order[:BLOCK])
         self._of_b = max(float(curvature.sum()), np.finfo(np.float64).tiny)
-        matrix = rows.take(np.arange(0, rows.n_rows, step)).products(self._block, share)
+        matrix = rows.sampled.products(self._block, step * curvature[::step])
         # rare words may be absent from the sample: their own second derivative is known all the same
         known = np.append(self._diagonal[self._block], self._of_b)
         np.fill_diagonal(matrix, (1.0 + RIDGE) * np.maximum(np.diag(matrix) + penalty, known))
@@ -274,15 +272,15 @@ class Preconditioner:
             with suppress(LinAlgError):  # by the sample's rounding; the diagonal is left
                 self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
-    def solve(self, line: Line) -> Line:
+    def solve(self, line: Affine) -> Affine:
         """Apply it."""
         w, b = line.w / self._diagonal, line.b / self._of_b
         if self._factor is not None:
             known = np.append(line.w[self._block], line.b)
             found = cho_solve(self._factor, known, check_finite=False)
             w[self._block], b = found[:-1], float(found[-1])
-        return Line(w, b)
+        return Affine(w, b)
 
 
-def _is_shorter(gradient: Line, length: float) -> bool:
+def _is_shorter(gradient: Affine, length: float) -> bool:
     return bool(np.sqrt(gradient.dot(gradient)) < 0.5 * length)

@@ -1,0 +1,335 @@
+"""The linear classifiers that rankers are compared with: logistic regression, and the asymmetric SVM.
+
+Each is a loss of margins with a ridge penalty, minimised by `core.linear.newton`.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le
+
+from core.holdout import hold_out
+from core.linear.design import Sample, TableRows, lay_out
+from core.linear.newton import (
+    MOST_STEPS,
+    NO_GRADIENT,
+    Affine,
+    Minimum,
+    RegularisedLoss,
+    Report,
+    logistic_loss,
+    squared_hinge_loss,
+)
+from core.linear.ranker import LinearRanker, check_count, check_figure
+from core.metrics.window import FprMax, FprMin, check_window
+from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
+
+from .parameters import Cost, HeldFraction, Seed, Standardize
+from .selection import LEAST_RISE, PLAIN_COST
+
+LogisticCost = Annotated[
+    float, Gt(0), Le(1e6), Doc("Weight of the sum of losses beside ½‖w‖², as in scikit-learn.")
+]
+
+COSTS = tuple(10.0**power for power in range(-4, 3))
+
+# The first of equals is taken.
+ASYMMETRIES = (1.0, 0.25, 4.0, 1 / 16, 16.0)
+
+# Of the gradient at 0, what is left where a fit is only to be compared with others.
+CLOSE_ENOUGH = 1e-5
+
+Asymmetry = Annotated[
+    Annotated[float, Ge(1e-4), Le(1e4)] | Literal["auto"],
+    Doc(
+        "How much the mean loss of the negatives weighs beside that of the positives. auto: the best of "
+        "1/16, 1/4, 1, 4 and 16 by the partial AUC asked for, on rows held out, together with C."
+    ),
+]
+
+
+class LinearClassifier(LinearRanker):
+    """A linear classifier that ranks by its score."""
+
+    keeps_when_stopped = True
+
+    figures: ClassVar[tuple[str, ...]] = ("objective",)
+    """Fitted numbers, none negative, that artifacts hold beside the steps."""
+
+    standardize: bool
+
+    objective_: float
+    n_iter_: int
+
+    def _fit(
+        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    ) -> None:
+        rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
+        sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
+        self._fit_sample(X, sample, positive, callback)
+
+    @abstractmethod
+    def _fit_sample(
+        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
+    ) -> None:
+        """Fit on a sample of all rows."""
+
+    def _figures(self) -> dict[str, Any]:
+        figures = {name: getattr(self, f"{name}_") for name in self.figures}
+        return figures | {"iterations": self.n_iter_}
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, meta = super()._get_state()
+        return arrays, meta | self._figures()
+
+    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        super()._set_state(arrays, meta)
+        for name in self.figures:
+            check_figure(name, meta[name])
+            setattr(self, f"{name}_", meta[name])
+        check_count("iterations", meta["iterations"], MOST_STEPS)
+        self.n_iter_ = meta["iterations"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LogisticParameters:
+    """The parameters of `Logistic`."""
+
+    C: LogisticCost = 1.0
+    standardize: Standardize = True
+
+
+class Logistic(LogisticParameters, LinearClassifier):
+    """Rank by the log-odds of a logistic regression.
+
+    Minimises ½‖w‖² + C Σ ln(1 + exp(-y (w·x + b))) over standardised features, y = ±1, each row times its weight; b is
+    free. A control: no window, no pair, nothing that knows of ranking.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,), float64
+        Change of the score per unit of a numeric feature; 0 for a categorical one.
+    intercept_ : float
+        The score is the log of the odds: above 0 where positive is the likelier class.
+    objective_ : float
+        As above.
+    n_iter_ : int
+        Newton steps.
+
+    Notes
+    -----
+    Features are taken as by `AUCSVM`: standardised, the missing at the mean with a coordinate of their own, a
+    coordinate per category, sparse matrices as they are. `scikit-learn`'s LogisticRegression has the same minimum
+    on the same coordinates; docs/benchmarks.md has both side by side. Each of some ten Newton steps takes some twenty
+    products with the table. A fit that is ended by StopFit keeps its last step; along a path of C it has no rankers
+    of the values that it did not come to.
+
+    References
+    ----------
+    C.-J. Lin, R. C. Weng and S. S. Keerthi, "Trust region Newton method for logistic regression", JMLR 9, 2008.
+    """
+
+    def _fit_sample(
+        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
+    ) -> None:
+        score, values = Affine(np.zeros(sample.rows.size), 0.0), self._followed()
+        costs = values or (float(self.C),)
+        report = _count_steps(callback, len(costs))
+        for k, C in enumerate(costs):
+            found = self._solve(sample, positive, C, score, report)
+            score = found.score
+            if values:
+                self._keep_on_path()
+            if found.stopped:
+                warn_stopped(k, len(costs), f"minima, at step {self.n_iter_} of the next")
+                return
+        n_steps = MOST_STEPS * len(costs)
+        with suppress(StopFit):
+            callback(n_steps, n_steps, {"loss": self.objective_})
+
+    def _solve(
+        self,
+        sample: Sample,
+        positive: npt.NDArray[np.bool_],
+        C: float,
+        start: Affine,
+        report: Report,
+    ) -> Minimum:
+        """Minimise with one C, from a start."""
+        total = float(sample.weight.sum())
+        scale = C * total  # the sum is minimised divided by this, which may be huge
+        assert isinstance(sample.rows, TableRows)
+        risk = RegularisedLoss(
+            sample.rows,
+            np.where(positive, 1.0, -1.0),
+            sample.weight / total,
+            1.0 / scale,
+            logistic_loss,
+        )
+        found = risk.minimise(
+            start,
+            NO_GRADIENT,
+            lambda step, objective, gradient: report(step, scale * objective, scale * gradient),
+        )
+        self.objective_, self.n_iter_ = scale * found.objective, found.n_iter
+        self._take_line(sample, *found.score)
+        return found
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AsymmetricParameters:
+    """The parameters of `AsymmetricSVM`."""
+
+    fpr_min: FprMin = 0.0
+    fpr_max: FprMax = 0.1
+    C: Cost = "auto"
+    asymmetry: Asymmetry = "auto"
+    standardize: Standardize = True
+    validation_fraction: HeldFraction = 0.25
+    random_state: Seed = 0
+
+
+class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
+    """Rank by a linear classifier with a cost per class, both costs chosen by the partial AUC in a window.
+
+    Minimises ½‖w‖² + C (L₊ + a L₋) / (1 + a) over standardised features, L₊ and L₋ the mean squared hinge loss
+    (1 - y (w·x + b))₊² of each class, a the asymmetry. A control: the loss is that of a classifier, and the window
+    counts in the choice of C and a only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,), float64
+        Change of the score per unit of a numeric feature; 0 for a categorical one.
+    intercept_ : float
+        `predict` cuts at 0: at the Youden point of the training rows. The machine's own b answers to unequal costs.
+    C_, asymmetry_ : float
+        As given, or as chosen.
+    objective_ : float
+        As above.
+    n_iter_ : int
+        Newton steps of the last fit.
+
+    Notes
+    -----
+    This is not the machine of Wu et al., which the paper compares with as ASVM. Theirs is a variant of the one-class
+    machine with two parameters, μ and τ, in its objective, tuned on a fine grid for the window. Ours is what they set
+    theirs against, other costs of the slacks, tuned on a grid in the same manner. It shares with theirs that two
+    parameters say how unequal the classes are, and are all that is chosen for the window; the objective is another.
+    The hinge is squared, which makes it smooth, and the score is linear. Features are taken as by `AUCSVM`.
+
+    References
+    ----------
+    S.-H. Wu, K.-P. Lin, C.-M. Chen and M.-S. Chen, "Asymmetric support vector machines: low false-positive learning
+    under the user tolerance", KDD 2008.
+    H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
+    arXiv:1605.04337: appendix B.2.
+    """
+
+    path_parameter = None  # C and the asymmetry are chosen together
+
+    figures = ("C", "asymmetry", "objective")
+
+    C_: float
+    asymmetry_: float
+
+    def _check_parameters(self) -> None:
+        check_window(self.fpr_min, self.fpr_max)
+
+    def _fit_sample(
+        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
+    ) -> None:
+        pairs = [(skew, C) for skew in self._asymmetries() for C in self._costs()]
+        chosen, start = (self._asymmetries()[0], self._plain_cost()), None
+        n_tried = len(pairs)
+        if len(pairs) > 1:
+            held = hold_out(X, positive, sample.weight, self.validation_fraction, self.random_state)
+            if held is not None:
+                report = _count_fits(callback, len(pairs) + 1)
+                chosen, start, n_tried = self._choose(sample, held, pairs, report)
+        self.asymmetry_, self.C_ = chosen
+        found = _fit_pair(sample, chosen, start or _zero(sample.rows.size), NO_GRADIENT)
+        self.objective_, self.n_iter_ = found.objective, found.n_iter
+        self._take_fit(sample, found.score.w)
+        if n_tried < len(pairs):
+            warn_stopped(
+                n_tried, len(pairs), "pairs of asymmetry and C, the best of which is taken"
+            )
+            return
+        with suppress(StopFit):
+            callback(len(pairs) + 1, len(pairs) + 1, {"loss": self.objective_})
+
+    def _costs(self) -> tuple[float, ...]:
+        return COSTS if self.C == "auto" else (float(self.C),)
+
+    def _asymmetries(self) -> tuple[float, ...]:
+        return ASYMMETRIES if self.asymmetry == "auto" else (float(self.asymmetry),)
+
+    def _plain_cost(self) -> float:
+        return PLAIN_COST if self.C == "auto" else float(self.C)
+
+    def _choose(
+        self,
+        sample: Sample,
+        held: npt.NDArray[np.bool_],
+        pairs: list[tuple[float, float]],
+        report: Callable[[float], None],
+    ) -> tuple[tuple[float, float], Affine, int]:
+        """Take the pair of asymmetry and C with the greatest partial AUC on the rows held out, and its score; say how
+        many were tried, which are all unless the report raises StopFit.
+        """
+        pauc = sample.validation_pauc(held, (self.fpr_min, self.fpr_max))
+        part = sample.without(held)
+        score = _zero(sample.rows.size)
+        best, chosen = -math.inf, (pairs[0], score)
+        for n_tried, pair in enumerate(pairs, 1):
+            found = _fit_pair(part, pair, score, CLOSE_ENOUGH)
+            score = found.score
+            value = pauc(score.w)
+            if value > best + LEAST_RISE:
+                best, chosen = value, (pair, score)
+            try:
+                report(found.objective)
+            except StopFit:
+                return *chosen, n_tried
+        return *chosen, len(pairs)
+
+
+def _count_steps(callback: Callback, n_fits: int) -> Report:
+    """Give what tells the callback of each Newton step; the last step is told of when all is done."""
+    of = MOST_STEPS * n_fits
+    steps = count(1)
+    return lambda _, objective, gradient: callback(
+        min(next(steps), of - 1), of, {"loss": objective, "gradient": gradient}
+    )
+
+
+def _zero(size: int) -> Affine:
+    return Affine(np.zeros(size), 0.0)
+
+
+def _fit_pair(sample: Sample, pair: tuple[float, float], start: Affine, tol: float) -> Minimum:
+    """Minimise the objective for an asymmetry and a C, each class's costs summing to its share."""
+    assert isinstance(sample.rows, TableRows)
+    skew, C = pair
+    cost, sign = np.zeros(sample.rows.n_rows), np.ones(sample.rows.n_rows)
+    sign[sample.negatives] = -1.0
+    for rows, share in ((sample.positives, 1.0), (sample.negatives, skew)):
+        own = sample.weight[rows]
+        cost[rows] = share / (1.0 + skew) * (own / own.sum())
+    risk = RegularisedLoss(sample.rows, sign, cost, 1.0 / C, squared_hinge_loss)
+    found = risk.minimise(start, tol)
+    return found._replace(objective=C * found.objective)
+
+
+def _count_fits(callback: Callback, n_fits: int) -> Callable[[float], None]:
+    """Give what tells the callback of each fit's objective."""
+    steps = count(1)
+    return lambda objective: callback(next(steps), n_fits, {"loss": objective})

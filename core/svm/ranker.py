@@ -1,0 +1,408 @@
+"""What the support vector machines for an area share: choice of C, the anchor, feature maps and the fitted state."""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from core.arrays import check_array
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.holdout import hold_out
+from core.linear.blas import one_blas_thread
+from core.linear.design import Ints, Rows, Sample, lay_out, learn_coordinates
+from core.linear.ranker import (
+    MOST_TERMS,
+    LinearRanker,
+    check_count,
+    check_figure,
+    check_intercept,
+    find_intercept,
+)
+from core.ranker import Arrays, Callback, Floats
+
+from .feature_maps import BinnedMap, Columns, FeatureMap, MappedRows, fit_binned
+from .gaussian_maps import FourierMap, NystroemMap, TrainingRows, fit_fourier, fit_nystroem
+from .parameters import MapName, SupportVectorParameters
+from .selection import PATH, PLAIN_COST, Fitted, Objective, Selection
+from .solvers import ConvexSolver, Limits, Progress, Solver
+
+MAPS: Mapping[MapName, type[FeatureMap]] = MappingProxyType(
+    {"fourier": FourierMap, "nystroem": NystroemMap, "bins": BinnedMap}
+)
+
+# Programs that are solved only to choose C by the rows held out may end so many times further from their minimum, and
+# after so many iterations in any case.
+CHOOSING, CHOOSING_ITERATIONS = 10.0, 100
+
+# Rows under a Gaussian map are of length 1: with less the scores are the difference of the classes' means, whatever C.
+LEAST_KERNEL_COST = 0.1
+
+
+class SupportWarning(UserWarning):
+    """A support vector machine is not what its parameters ask for."""
+
+
+class SupportConvergenceWarning(SupportWarning, ConvergenceWarning):
+    """The solver stopped before it came within the tolerance."""
+
+
+class SupportVectorRanker(SupportVectorParameters, LinearRanker):
+    """A linear ranker that minimises ½‖w‖² + C R(w), R a surrogate of the area above the ROC curve.
+
+    It is linear in the columns, or in what a feature map makes of them.
+
+    Attributes
+    ----------
+    bandwidth_ : float or None
+        h of the Gaussian kernel; None where there is none.
+    C_ : float
+        As given, or as chosen.
+    anchor_cost_ : float or None
+        C of the machine for the whole AUC that it was anchored at; None where it was not.
+    objective_, gap_ : float
+        The objective that was minimised, the anchored one where it was anchored, and by how much at most it is above
+        its minimum.
+    n_iter_ : int
+        Iterations of the last program.
+    collapsed_ : bool
+        Whether w = 0, constant scores, is the optimum for every C; of a risk that is not convex, whether nothing better
+        was found.
+    critical_fpr_ : float or None
+        Where it collapsed, the least `fpr_max`, but for 2 %, with which it would not; None where none would do.
+    """
+
+    path: ClassVar[tuple[float, ...]] = PATH
+    """The C that are tried where C is "auto"."""
+
+    bandwidth_: float | None
+    C_: float
+    anchor_cost_: float | None
+    objective_: float
+    gap_: float | None
+    n_iter_: int
+    collapsed_: bool
+    critical_fpr_: float | None
+    _map: FeatureMap
+
+    def score_rows(self, X: Any) -> Floats:
+        """Score rows without any check; see `Ranker.score_rows`."""
+        if self.feature_map is None:
+            return super().score_rows(X)
+        return self._map.place(X).scores(self._w) + self.intercept_
+
+    def contributions(self, X: Any) -> Floats:
+        """Say how each row differs from the average training row, feature by feature.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+            decision_function(X) is offset_, the mean training score, plus the sum of each row.
+
+        Raises
+        ------
+        InvalidParameter
+            The features of the map are of rows as a whole.
+        """
+        if self.feature_map is None:
+            return super().contributions(X)
+        rows = self._checked_rows(X)
+        if not isinstance(self._map, BinnedMap):
+            raise InvalidParameter(
+                f"contributions need feature_map None or 'bins', got {self.feature_map!r}: "
+                "scores are not sums of parts per feature"
+            )
+        return np.asarray(self._map.split(rows, self._w) - self._means)
+
+    def structure(self) -> dict[str, Any]:
+        """Describe the sum: the features of the map and what each is worth, the weightiest first."""
+        if self.feature_map is None:
+            return super().structure()
+        names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
+        terms = self._map.terms(self._shown_weights(), Columns(names, self.categories_), MOST_TERMS)
+        return {
+            "type": "linear",
+            **self._map.describe(),
+            "intercept": self.intercept_,
+            "offset": self.offset_,
+            "n_terms": self._map.size,
+            "terms": terms,
+            **self._figures(),
+        }
+
+    @abstractmethod
+    def _window(self) -> tuple[float, float]:
+        """Give the window of false positive rates that is asked for."""
+
+    def _anchor(self) -> float | Literal["auto"] | None:
+        """Give the anchor that is asked for."""
+        return None
+
+    def _costs(self) -> tuple[float, ...]:
+        """Give the C to choose from."""
+        if self.feature_map in (None, "bins"):
+            return self.path
+        return tuple(cost for cost in self.path if cost >= LEAST_KERNEL_COST)
+
+    def _has_gap(self) -> bool:
+        """Whether the distance from a minimum is known."""
+        return True
+
+    def _proves_collapse(self) -> bool:
+        """Whether a collapse is proven for every C; else it is that nothing better was found with those tried."""
+        return True
+
+    def _solver(
+        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+    ) -> Solver:
+        """Give what solves the programs of a window."""
+        return ConvexSolver(sample, window, limits, progress)
+
+    def _fit(
+        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    ) -> None:
+        with one_blas_thread():
+            self._fit_path(X, positive, weight, callback)
+
+    def _fit_path(
+        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    ) -> None:
+        progress = Progress(callback)
+        rows = self._lay_out(X, positive, weight)
+        sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
+        given = None if self.C == "auto" else float(self.C)
+        values = self._followed()
+        solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
+
+        def make(part: Sample, window: tuple[float, float]) -> Solver:
+            limits = Limits(self.tol, self.max_iter)
+            if part is not sample:
+                limits = Limits(CHOOSING * self.tol, min(self.max_iter, CHOOSING_ITERATIONS))
+            if not values:
+                return self._solver(part, window, limits, progress)
+            key = part is sample, window  # each C holds the same rows out
+            if key not in solvers:
+                solvers[key] = self._solver(part, window, limits, progress)
+            return solvers[key]
+
+        for C in values or (given,):
+            selection = Selection(
+                sample,
+                Objective(self._window(), C, self._anchor(), self._costs()),
+                make,
+                lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
+            )
+            progress.plan(selection.count() * max(len(values), 1))
+            w, converged = self._solve(selection, sample, C)
+            del selection  # it holds vectors as long as the rows are many
+            self._take_fit(sample, w)
+            self._warn(converged)
+            if values:
+                self._keep_on_path()
+        progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
+
+    def _solve(self, selection: Selection, sample: Sample, C: float | None) -> tuple[Floats, bool]:
+        """Choose and solve; give the coefficients found, and whether the solver converged."""
+        found = selection.run()
+        self.collapsed_ = selection.collapsed
+        self.critical_fpr_ = selection.critical_fpr() if self.collapsed_ else None
+        self._note(found, C)
+        if found is None:
+            return np.zeros(sample.rows.size), True
+        return found.solution.point.w, found.solution.converged
+
+    def _note(self, found: Fitted | None, C: float | None) -> None:
+        if found is None:  # w = 0, where R is 1
+            self.C_ = PLAIN_COST if C is None else C
+            self.anchor_cost_ = None
+            self.objective_, self.gap_, self.n_iter_ = self.C_, 0.0 if self._has_gap() else None, 0
+            return
+        solution, self.C_, self.anchor_cost_ = found
+        self.objective_ = solution.objective
+        self.gap_ = solution.gap if self._has_gap() else None
+        self.n_iter_ = solution.n_iter
+
+    def _warn(self, converged: bool) -> None:
+        if not converged:
+            message = f"the solver stopped after max_iter = {self.max_iter} iterations"
+            if self.gap_ is not None:
+                message += f", up to {self.gap_:.3g} above the minimum"
+            warnings.warn(message, SupportConvergenceWarning, stacklevel=4)
+        if (departure := self._describe_departure()) is not None:
+            warnings.warn(departure, SupportWarning, stacklevel=4)
+
+    def _describe_departure(self) -> str | None:
+        """Say what else was minimised than the window's objective, and why; None where that was."""
+        low, high = self._window()
+        message = f"for false positive rates {low:g} to {high:g} "
+        if not self.collapsed_:
+            if not self._w.any():
+                return (
+                    f"{message}nothing is better than constant scores by more than tol · C to the "
+                    f"anchored objective with C = {self.C_:g}. The scores are constant"
+                )
+            if self.anchor_cost_ is None or self._anchor() != "auto":
+                return None
+            message += (
+                "the window's own risk did not rank the rows held out better "
+                "than the machine for the whole AUC"
+            )
+        elif self._proves_collapse():
+            message += (
+                "constant scores are the optimum whatever C: "
+                "no linear score lifts the mean of the positives above that of its highest negatives"
+            )
+        else:
+            message += "nothing better than constant scores was found"
+        if self.critical_fpr_ is not None:
+            message += f"; with fpr_max from {self.critical_fpr_:.3g} on one does"
+        if self.anchor_cost_ is None:
+            return f"{message}. The scores are constant"
+        return (
+            f"{message}. The scores are those of the window's risk (C = {self.C_:g}) anchored at "
+            f"the machine for the whole AUC (C = {self.anchor_cost_:g})"
+        )
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "C": self.C_,
+            "anchor_cost": self.anchor_cost_,
+            "objective": self.objective_,
+            "gap": self.gap_,
+            "iterations": self.n_iter_,
+            "collapsed": self.collapsed_,
+            "critical_fpr": self.critical_fpr_,
+        }
+
+    def _shown_weights(self) -> Floats:
+        """Give what features add; of bins beside the column's mean, as contributions do."""
+        if not isinstance(self._map, BinnedMap):
+            return self._w
+        return np.asarray(self._w - np.repeat(self._means, self._map.n_bins + 1))
+
+    def _lay_out(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
+        """Learn what the coordinates of rows are, and give the training rows."""
+        n_categories = self._n_categories()
+        if self.feature_map is None:
+            self.bandwidth_ = None
+            return lay_out(X, weight, n_categories, standardize=self.standardize)
+        self._map, rows = fit_map(self, X, positive, weight, n_categories)
+        return rows
+
+    def _take_fit(self, sample: Sample, w: Floats) -> None:
+        rows = sample.rows
+        if not isinstance(rows, MappedRows):
+            super()._take_fit(sample, w)
+            return
+        mean = sample.mean()
+        parts = mean * w
+        own = self._map
+        means = own.by_column(parts) if isinstance(own, BinnedMap) else parts.sum(keepdims=True)
+        self._take_mapped(rows.finish(w, mean), find_intercept(sample, w), means)
+
+    def _take_mapped(self, w: Floats, intercept: float, means: Floats) -> None:
+        self._w, self._means, self.intercept_ = w, means, intercept
+        self.offset_ = intercept + float(means.sum())
+        self.bandwidth_ = getattr(self._map, "bandwidth", None)
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        if self.feature_map is None:
+            arrays, meta = super()._get_state()
+        else:
+            arrays = self._map.arrays() | {"w": self._w, "means": self._means}
+            meta = {"intercept": self.intercept_}
+        return arrays, meta | self._figures()
+
+    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        if self.feature_map is None:
+            self.bandwidth_ = None
+            super()._set_state(arrays, meta)
+        else:
+            self._set_mapped(self.feature_map, arrays, meta["intercept"])
+        for name in ("C", "objective"):
+            check_figure(name, meta[name])
+        if (meta["gap"] is not None) != self._has_gap():
+            raise ArtifactError(f"gap must be None where none is known, got {meta['gap']!r}")
+        for name in ("gap", "anchor_cost", "critical_fpr"):
+            if meta[name] is not None:
+                check_figure(name, meta[name])
+        check_count("iterations", meta["iterations"], self.max_iter)
+        if type(meta["collapsed"]) is not bool:
+            raise ArtifactError(f"collapsed must be true or false, got {meta['collapsed']!r}")
+        self.C_, self.anchor_cost_ = meta["C"], meta["anchor_cost"]
+        self.objective_, self.gap_ = meta["objective"], meta["gap"]
+        self.n_iter_ = meta["iterations"]
+        self.collapsed_, self.critical_fpr_ = meta["collapsed"], meta["critical_fpr"]
+
+    def _set_mapped(
+        self, name: MapName, arrays: Mapping[str, npt.NDArray[Any]], intercept: Any
+    ) -> None:
+        self._map = MAPS[name].from_arrays(arrays, self._n_categories())
+        n_means = self.n_features_in_ if isinstance(self._map, BinnedMap) else 1
+        for part, length in {"w": self._map.size, "means": n_means}.items():
+            check_array(part, arrays[part], np.float64, (length,))
+            if not (abs(arrays[part]) <= 1e80).all():
+                raise ArtifactError(f"{part} must be finite, at most 1e80 in size")
+        check_intercept(intercept)
+        self._take_mapped(arrays["w"], intercept, arrays["means"])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.feature_map != "bins"
+        return tags
+
+    def _matrix(self, X: Any, *, reset: bool) -> Any:
+        """Check X; a sparse matrix stays one, and is refused where columns are read whole."""
+        if self.feature_map == "bins" and sparse.issparse(X):
+            raise InvalidData("feature_map 'bins' takes dense tables only, got a sparse matrix")
+        return super()._matrix(X, reset=reset)
+
+
+def fit_map(
+    asked: SupportVectorParameters,
+    X: Any,
+    positive: npt.NDArray[np.bool_],
+    weight: Floats,
+    n_categories: Ints,
+) -> tuple[FeatureMap, MappedRows]:
+    """Learn the feature map that parameters ask for.
+
+    Parameters
+    ----------
+    asked : SupportVectorParameters
+        With a feature map.
+    X : ndarray or scipy.sparse CSR of shape (n, p), float64
+        NaN is missing; a category is its position. Dense for "bins".
+    positive : ndarray of shape (n,), bool
+        Only for keys of rows: classes do not shape a map.
+    weight : ndarray of shape (n,), float64
+        Above 0.
+    n_categories : ndarray of shape (p,), int64
+        0 for a column of numbers.
+
+    Returns
+    -------
+    FeatureMap
+    MappedRows
+        The training rows under it, as their features are to be weighed: products are the kernel's.
+
+    Raises
+    ------
+    InvalidData
+        The map would take too much memory.
+    """
+    if asked.feature_map == "bins":
+        return fit_binned(X, weight, n_categories, asked.max_bins)
+    coordinates = learn_coordinates(X, weight, n_categories, standardize=asked.standardize)
+    rows = TrainingRows(X, positive, weight, coordinates, asked.random_state)
+    fit = fit_fourier if asked.feature_map == "fourier" else fit_nystroem
+    return fit(rows, asked.n_components, asked.bandwidth)
