@@ -42,7 +42,7 @@ from core.ensemble import count_at_once
 from core.errors import CoreError
 from core.ranker import Floats, Ranker, StopFit
 from core.registry import ALGORITHMS
-from core.selection import Chosen, HeldOut, Member, Worth, make_ranker, path_parameter, try_out
+from core.selection import Chosen, HeldOut, Member, Metrics, make_ranker, path_parameter, run_trial
 from core.shares import SharedRanker
 
 ARTIFACT_FILE = "ranker.safetensors"
@@ -141,12 +141,12 @@ class Bench:
             learning = inner.thinned(tryout.rows, self.spec["seed"])
         told.tell(PREPARING, rows=learning.n_learnt)
 
-        def judge(scores: Floats) -> Worth:
+        def metric(scores: Floats) -> Metrics:
             area = inner.value(scores, {"metric": "auc"})
             is_auc = objective["metric"] == "auc"
-            return Worth(area if is_auc else inner.value(scores, objective), area)
+            return Metrics(area if is_auc else inner.value(scores, objective), area)
 
-        tried = try_out(tryout, learning.fit, inner.held_out, judge, told.step)
+        tried = run_trial(tryout, learning.fit, inner.held_out, metric, told.step)
         if tried.scores:
             np.save(folder / SCORES_FILE, np.stack(tried.scores))
         return {

@@ -39,7 +39,7 @@ from app.services.shares import SHARE_FILE, STAGE_SHARE, divide_fit
 from app.services.trials.inner import Inner
 
 if TYPE_CHECKING:
-    from core.selection import Chosen, HeldOut, Planner, Tried, Tryout
+    from core.selection import Chosen, HeldOut, Planner, Trial, TrialResult
 
 
 TRYOUT, SHARE, FIT, CONTROL = "tryout", "share", "fit", "control"
@@ -112,7 +112,7 @@ class Plan:
         self._scopes: list[Scope] = [SERVED, *self.folds]
         self._planners: dict[Scope, Planner | None] = {}
         self._chosen: dict[Scope, Chosen] = {}
-        self._tried: dict[tuple[int, int], Tried] = {}
+        self._tried: dict[tuple[int, int], TrialResult] = {}
 
     def next(
         self, finished: Sequence[Mapping[str, Any]], least_pieces: float = math.inf
@@ -171,7 +171,7 @@ class Plan:
             return {}
         return {"limit": max(budget - seconds_of(done), LEAST_LEFT * budget, LEAST_FIT_SECONDS)}
 
-    def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Tryout] | Chosen:
+    def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Trial] | Chosen:
         from core.selection import CHOOSE_NOW, Chosen, Member
 
         if scope in self._chosen:
@@ -209,7 +209,7 @@ class Plan:
         fraction = planner.fraction if is_auto else search.fraction_of(self._spec)
         return Inner(planner.n_splits, fraction, planner.n_repeats)
 
-    def _recall(self, each: Mapping[str, Any]) -> Tried:
+    def _recall(self, each: Mapping[str, Any]) -> TrialResult:
         """A tryout as its planner knows it; its scores are read from their file once."""
         number = each["stage"], each["part"]
         if number not in self._tried:
@@ -335,28 +335,28 @@ def _by_scope(
     return done
 
 
-def _whole(tried: Sequence[Tried]) -> list[Tried]:
+def _whole(tried: Sequence[TrialResult]) -> list[TrialResult]:
     """Without the candidates of which some splits were left out: `auto` takes them for untried."""
-    left_out = {one.tryout.label for one in tried if one.skipped}
-    return [one for one in tried if one.tryout.label not in left_out]
+    left_out = {one.trial.label for one in tried if one.skipped}
+    return [one for one in tried if one.trial.label not in left_out]
 
 
-def tryout_of(part: Mapping[str, Any]) -> Tryout:
+def tryout_of(part: Mapping[str, Any]) -> Trial:
     """The tryout that a part's specification describes."""
-    from core.selection import Tryout
+    from core.selection import Trial
 
     given = part["tryout"]
-    return Tryout(**{**given, "path": tuple(given["path"])})
+    return Trial(**{**given, "path": tuple(given["path"])})
 
 
-def _tried(finished: Mapping[str, Any]) -> Tried:
-    from core.selection import Tried
+def _tried(finished: Mapping[str, Any]) -> TrialResult:
+    from core.selection import TrialResult
 
     result = finished["result"]
     scores = ()
     if SCORES_FILE in result["files"]:
         scores = tuple(np.load(result["files"][SCORES_FILE]))
-    return Tried(
+    return TrialResult(
         tryout_of(finished["spec"]),
         tuple(result["values"]),
         tuple(result["aucs"]),

@@ -19,7 +19,7 @@ from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
-    from core.selection import Chosen, Planner, Standing
+    from core.selection import Chosen, LeaderboardRow, Planner
     from core.selection.search import CandidateSearch
 
 
@@ -187,7 +187,7 @@ def describe(spec: Mapping[str, Any], chosen: Chosen, seconds: float) -> Json:
     return {
         **search,
         "chosen": searched(search, chosen),
-        "candidates": [_candidate(search, standing) for standing in chosen.candidates],
+        "candidates": [_candidate(search, row) for row in chosen.candidates],
         "seconds": seconds,
     }
 
@@ -197,7 +197,7 @@ def leaderboard(spec: Mapping[str, Any], chosen: Chosen, seconds: float) -> Json
     return {
         "budget_seconds": spec["algorithm"]["parameters"]["budget_seconds"],
         "seconds": seconds,
-        "candidates": [asdict(standing) for standing in chosen.candidates],
+        "candidates": [asdict(row) for row in chosen.candidates],
         "members": [asdict(member) for member in chosen.members],
         "notes": list(chosen.notes),
     }
@@ -214,15 +214,15 @@ def searched(search: Mapping[str, Any], chosen: Chosen) -> Json:
     return _searched(search, member.parameters)
 
 
-def _candidate(search: Mapping[str, Any], standing: Standing) -> Json:
+def _candidate(search: Mapping[str, Any], row: LeaderboardRow) -> Json:
     return {
-        "parameters": _searched(search, standing.parameters),
-        "value": standing.value,
-        "auc": standing.auc,
-        "rows": standing.rows,
-        "seconds": standing.seconds,
-        "state": standing.state,
-        "reason": standing.reason,
+        "parameters": _searched(search, row.parameters),
+        "value": row.value,
+        "auc": row.auc,
+        "rows": row.rows,
+        "seconds": row.seconds,
+        "state": row.state,
+        "reason": row.reason,
     }
 
 

@@ -1,59 +1,62 @@
 """Selection: which parameters a ranker gets, by rows that it does not learn from.
 
-`path` is for a parameter along which one fit holds the ranker of every value, as the number of
-rounds of a booster, or for one that a single fit can follow, as C of an SVM: all its candidates cost
-little more than one fit. A `Candidate` is a set of parameters with
-what it was worth, and `choose` picks among them, however they came about.
+A `Trial` is one fit on one inner split (`trial`). Along a path, as the number of rounds of a booster or C of an SVM,
+one fit gives the rankers of all values.
 
-A `Planner` (`planning`) decides which fits a search makes: `GridSearch`, `RandomSearch`, `SuccessiveHalving`.
-`Auto` is the planner that takes a time and tries the families. `try_out` carries one fit out, `run_plan` a whole
-plan in one thread, and `search_ranker` and `auto_ranker` do all there is to do, from rows to a ranker.
+A `Planner` (`planner`) decides which trials a search makes: `GridSearch`, `RandomSearch`, `SuccessiveHalving`
+(`search`), and `Auto`, which takes a time and tries the families. `run_trial` carries one trial out, `run_plan` a whole
+plan in one process, and `search_ranker` and `auto_ranker` do all there is to do, from rows to a ranker.
 """
 
-from .auto import Auto
-from .choice import Candidate, choose
-from .door import Searched, auto_ranker, make_ranker, search_ranker
-from .halving import SuccessiveHalving
-from .path import FollowingRanker, PathRanker, path_parameter, walk_path
-from .planning import (
+from .auto import Auto, auto_ranker
+from .planner import (
     CHOOSE_NOW,
     Chosen,
-    HeldOut,
+    LeaderboardRow,
     Member,
     NothingFitted,
     Planner,
-    Standing,
-    Tried,
-    Tryout,
-    draw_rows,
+    Searched,
+    make_ranker,
     run_plan,
+    search_ranker,
 )
-from .search import GridSearch, RandomSearch
-from .space import InvalidSpace, Range, read_space
+from .search import GridSearch, InvalidSpace, RandomSearch, Range, SuccessiveHalving, read_space
 from .splits import split_rows
-from .trial import Worth, try_out
+from .trial import (
+    FollowingRanker,
+    HeldOut,
+    Metrics,
+    PathRanker,
+    Trial,
+    TrialResult,
+    choose,
+    draw_rows,
+    path_parameter,
+    run_trial,
+    walk_path,
+)
 
 __all__ = [
     "CHOOSE_NOW",
     "Auto",
-    "Candidate",
     "Chosen",
     "FollowingRanker",
     "GridSearch",
     "HeldOut",
     "InvalidSpace",
+    "LeaderboardRow",
     "Member",
+    "Metrics",
     "NothingFitted",
     "PathRanker",
     "Planner",
     "RandomSearch",
     "Range",
     "Searched",
-    "Standing",
     "SuccessiveHalving",
-    "Tried",
-    "Tryout",
-    "Worth",
+    "Trial",
+    "TrialResult",
     "auto_ranker",
     "choose",
     "draw_rows",
@@ -61,8 +64,8 @@ __all__ = [
     "path_parameter",
     "read_space",
     "run_plan",
+    "run_trial",
     "search_ranker",
     "split_rows",
-    "try_out",
     "walk_path",
 ]

@@ -1,34 +1,61 @@
 """`Auto`: boosted trees searched against the clock, the other families beside them, and the mean rank of the best."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from core.ensemble import count_at_once
 from core.errors import InvalidParameter
-from core.ranker import Floats
+from core.metrics.window import check_window
+from core.ranker import Callback, Floats, StopFit, ignore
+from core.target import check_labels
 from core.trees.options import TARGET_ENCODING
 
-from .judging import Judge
-from .leaderboard import MORE_ROUNDS, MOST_BEHIND, SLOW_RATE, Ending, Entry, enter, finish
-from .planning import CHOOSE_NOW, Chosen, HeldOut, Member, Standing, Tried, Tryout
-from .portfolio import (
+from .candidates import (
     BOOSTED,
     DRAWN,
-    LADDER,
+    FULL,
+    LEAF_COUNTS,
     LINEAR,
     LOSSES,
-    Contender,
+    PROBE,
+    Candidate,
+    TrialHistory,
+    best_rounds,
     boosted,
-    change,
+    is_cut,
+    mutate,
+    neighbours,
     others,
     seeded,
-    steps_beside,
 )
-from .race import FULL, PROBE, Race, advance, best_rounds, is_cut
+from .leaderboard import (
+    MORE_ROUNDS,
+    MOST_BEHIND,
+    SLOW_RATE,
+    CandidateResult,
+    Evaluator,
+    SelectionContext,
+    advance,
+    evaluate_stage,
+    finish,
+)
+from .planner import (
+    CHOOSE_NOW,
+    Chosen,
+    LeaderboardRow,
+    Member,
+    Searched,
+    make_ranker,
+    read_rows,
+    run_search,
+)
+from .trial import HeldOut, Trial, TrialResult, draw_rows
 
 FEW_ROWS, FEW_RARE = 5_000, 400
 """Fewer rows, or rows of the rarer class, and there are folds in place of one split."""
@@ -80,7 +107,7 @@ OF_FORESEEN, UNFORESEEN = 0.9, 1.5
 LEAST_OF_WANTED = 0.35
 """Of the rounds that were best, what there must be time for in a last fit on all rows."""
 MOST_SLOWER, SLOW_RESERVED = 4.0, 0.35
-"""So many times the seconds of its tryout the last fit of the best is given for a lower learning rate, and at most so
+"""So many times the seconds of its trial the last fit of the best is given for a lower learning rate, and at most so
 much of the budget."""
 ROUNDS_WANTED, LEAST_COMPARED = 25, 20_000
 """While the number of leaves is searched, a fit has so many rounds: where all rows take too long, on fewer of them; and
@@ -110,7 +137,7 @@ class Auto:
     judge : callable (held, scores) -> float, optional
         The objective, by which the mean rank is reported; None: the area over the window.
     at_once : int, default=1
-        Tryouts that run at once, and members in the last fit: so many are asked for together.
+        Trials that run at once, and members in the last fit: so many are asked for together.
     can_repeat : bool, default=True
         Whether the rows can be parted into folds in more than one way.
     random_state : int, default=0
@@ -146,8 +173,8 @@ class Auto:
     by more than one standard error. All are fitted anew on all rows, with a tenth more rounds than
     were best on fewer rows; what still gained when it was ended has more, as far as there is time.
 
-    What is decided hangs on times only through which tryouts there are and how many rounds they have. Given the
-    tryouts that took place, everything follows bit for bit from rows and seed.
+    What is decided hangs on times only through which trials there are and how many rounds they have. Given the
+    trials that took place, everything follows bit for bit from rows and seed.
 
     References
     ----------
@@ -187,7 +214,7 @@ class Auto:
                 next((times for most, times in REPEATS if n_rare <= most), 1), in_time
             )
         self._splits = range(self.n_splits * self.n_repeats)
-        self._judge = Judge(window)
+        self._evaluator = Evaluator(window)
         self._objective = judge
         self._at_once = at_once
         self._seed = random_state
@@ -203,52 +230,54 @@ class Auto:
         self._others_share = OTHERS_SHARE_FEW if self.rungs == [1.0] else OTHERS_SHARE
 
     def next(
-        self, tried: Sequence[Tried], held: Sequence[HeldOut], elapsed: float
-    ) -> Sequence[Tryout] | Chosen:
+        self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
+    ) -> Sequence[Trial] | Chosen:
         """See `Planner.next`. With `elapsed` beyond the budget the search ends with what it has time for; with
         `CHOOSE_NOW` with the best of what it has.
         """
-        race = Race(tried, self._others)
+        history = TrialHistory(tried, self._others)
         left = SPENT * self._budget - elapsed
         if not tried and left > 0.0:
             return [self._probe(left)]
-        trees, last_fits = self._rank(race, held)
+        trees, last_fits = self._rank(history, held)
         search_left = left - last_fits
         return (
-            self._first(race, left)
-            or self._screen(race, held, search_left, elapsed)
-            or self._explore(race, trees, left, search_left)
-            or self._end(race, held, left, now=elapsed >= CHOOSE_NOW)
+            self._first(history, left)
+            or self._screen(history, held, search_left, elapsed)
+            or self._explore(history, trees, left, search_left)
+            or self._end(history, held, left, now=elapsed >= CHOOSE_NOW)
         )
 
-    def _rank(self, race: Race, held: Sequence[HeldOut]) -> tuple[list[Entry], float]:
+    def _rank(
+        self, history: TrialHistory, held: Sequence[HeldOut]
+    ) -> tuple[list[CandidateResult], float]:
         """Give the boosted trees that have figures on all rows, the best first, and the seconds of the last fits."""
-        if not race.finished(FULL):
+        if not history.finished(FULL):
             return [], 0.0
-        entries, field = enter(race, FULL, held, self._judge, self.n_repeats)
-        order = np.argsort(-field.worth(), kind="stable").tolist()
-        as_good = [k for k in order if field.behind(k, order[0]) <= MOST_BEHIND]
-        seconds = [self._final_seconds(entries[k]) for k in as_good[:RESERVED]]
-        if entries[order[0]].may_gain and len(self._splits) == 1:
+        results, evaluation = evaluate_stage(history, FULL, held, self._evaluator, self.n_repeats)
+        order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
+        as_good = [k for k in order if evaluation.behind(k, order[0]) <= MOST_BEHIND]
+        seconds = [self._final_seconds(results[k]) for k in as_good[:RESERVED]]
+        if results[order[0]].may_gain and len(self._splits) == 1:
             last_fits = RESERVED_CUT * max(seconds[: self._at_once])
             last_fits = min(last_fits, MOST_RESERVED * self._budget)
         else:
             last_fits = max(seconds[0], sum(seconds) / self._at_once)
-            slower = _rate(entries[order[0]]) / SLOW_RATE
+            slower = _rate(results[order[0]]) / SLOW_RATE
             wanted = min(seconds[0] * min(slower, MOST_SLOWER), SLOW_RESERVED * self._budget)
             last_fits = max(last_fits, wanted)
-        trees = [entries[k] for k in order if entries[k].contender.kind == BOOSTED]
+        trees = [results[k] for k in order if results[k].candidate.kind == BOOSTED]
         return trees, last_fits
 
-    def _probe(self, left: float) -> Tryout:
+    def _probe(self, left: float) -> Trial:
         """Ask for a few rounds on a sample, which tell what a round costs."""
         share = min(PROBE_CELLS / (self._n_rows * self._n_features), 1.0)
         limit = PROBE_SHARE * left
-        return self._tryout(
+        return self._trial(
             self._default(), PROBE, share, limit, 0, n_rounds=PROBE_ROUNDS, learning_rate=RATE
         )
 
-    def _first(self, race: Race, left: float) -> Sequence[Tryout] | Chosen | None:
+    def _first(self, history: TrialHistory, left: float) -> Sequence[Trial] | Chosen | None:
         """Ask for two fits on all rows; or say that there is no time to try, and which fit there is time for.
 
         Two losses; where a feature has many categories, two ways with them, which differ by more.
@@ -260,83 +289,87 @@ class Auto:
             boosted(loss, self._base_leaves, self._n_rows, encoded=encoded)
             for loss, encoded in ways[: min(self._at_once, 2)]
         ]
-        todo = [c for c in first if not race.has(FULL, c.name)]
+        todo = [c for c in first if not history.has(FULL, c.name)]
         if not todo:
-            return self._first_of_few(race, left)
+            return self._first_of_few(history, left)
         limit = (FIRST_SHARE if len(self._splits) == 1 else FIRST_SHARE_FOLDS) * left
-        if self._affordable(race, self._base_leaves, limit, len(todo)) < LEAST_ROUNDS:
-            return self._untried(race, left) if not race.finished(FULL) else None
-        return self._ask(race, todo, limit)
+        if self._affordable(history, self._base_leaves, limit, len(todo)) < LEAST_ROUNDS:
+            return self._untried(history, left) if not history.finished(FULL) else None
+        return self._ask(history, todo, limit)
 
-    def _first_of_few(self, race: Race, left: float) -> list[Tryout] | None:
+    def _first_of_few(self, history: TrialHistory, left: float) -> list[Trial] | None:
         """Ask for logistic regression on all splits where rows are few: on one of them chance would choose."""
         linear = self._others[0]
-        if self.rungs != [1.0] or race.has(FULL, linear.name):
+        if self.rungs != [1.0] or history.has(FULL, linear.name):
             return None
         share = FIRST_SHARE if len(self._splits) == 1 else FIRST_SHARE_FOLDS
         limit = share * left * self._at_once / len(self._splits)
-        return [self._tryout(linear, FULL, self._share(race), limit, k) for k in self._splits]
+        return [self._trial(linear, FULL, self._share(history), limit, k) for k in self._splits]
 
-    def _untried(self, race: Race, left: float) -> Chosen:
+    def _untried(self, history: TrialHistory, left: float) -> Chosen:
         """Choose boosted trees untried, with as many rounds as there is time for."""
-        contender = self._default()
-        price = race.price(self._base_leaves)
+        candidate = self._default()
+        cost = history.fit_cost(self._base_leaves)
         n_rounds = round(LEARNING / RATE)
-        if price is not None:
-            in_time = OF_FORESEEN * (left / self._to_all - price.setup) / price.a_round
+        if cost is not None:
+            in_time = OF_FORESEEN * (left / self._to_all - cost.setup) / cost.a_round
             n_rounds = round(min(max(in_time, LEAST_ROUNDS), MOST_UNTRIED))
         parameters = {
-            **seeded(contender, self._seed),
+            **seeded(candidate, self._seed),
             "n_rounds": n_rounds,
             "learning_rate": min(max(LEARNING / n_rounds, RATES[0]), RATES[1]),
         }
-        row = Standing(
-            contender.algorithm,
+        row = LeaderboardRow(
+            candidate.algorithm,
             parameters,
             state="chosen",
             reason="there was no time to try any: fitted on all rows, with as many rounds as there is time for",
         )
         note = f"the budget of {self._budget:g} s was too short to compare rankers: boosted trees are fitted at once"
-        return Chosen((Member(contender.algorithm, parameters),), (row,), (note,))
+        return Chosen((Member(candidate.algorithm, parameters),), (row,), (note,))
 
     def _screen(
-        self, race: Race, held: Sequence[HeldOut], left: float, elapsed: float
-    ) -> list[Tryout] | None:
+        self, history: TrialHistory, held: Sequence[HeldOut], left: float, elapsed: float
+    ) -> list[Trial] | None:
         """Ask for the next of the families that are not boosted trees, while they have taken little of the time."""
-        alive, stage, share = self._screened(race, held)
-        todo = [c for c in alive if not race.has(stage, c.name)]
+        alive, stage, share = self._screened(history, held)
+        todo = [c for c in alive if not history.has(stage, c.name)]
         splits = self._splits if stage == FULL else range(1)
-        spent = sum(race.seconds(c.name) for c in self._others) / self._at_once
+        spent = sum(history.seconds(c.name) for c in self._others) / self._at_once
         room = min(self._others_share * max(elapsed, OTHERS_AHEAD * self._budget) - spent, left)
-        asked: list[Tryout] = []
-        for contender in todo:
-            last = race.last(contender.name)
-            one = max((each.seconds / each.tryout.rows for each in last), default=0.0) * share
+        asked: list[Trial] = []
+        for candidate in todo:
+            last = history.last(candidate.name)
+            one = max((each.seconds / each.trial.rows for each in last), default=0.0) * share
             seconds = one * len(splits) / self._at_once
             if seconds > room or room <= 0.0:
                 continue
             limit = max(LONGEST_SHARE * self._budget, 3.0 * one)
-            asked += [self._tryout(contender, stage, share, limit, split) for split in splits]
+            asked += [self._trial(candidate, stage, share, limit, split) for split in splits]
             room -= seconds
             if len(asked) >= self._at_once:
                 break
         return asked or None
 
     def _screened(
-        self, race: Race, held: Sequence[HeldOut]
-    ) -> tuple[Sequence[Contender], str, float]:
+        self, history: TrialHistory, held: Sequence[HeldOut]
+    ) -> tuple[Sequence[Candidate], str, float]:
         """Give the families that are still in, the stage they are in, and its share of the rows."""
-        alive: Sequence[Contender] = self._others
+        alive: Sequence[Candidate] = self._others
         for number, share in enumerate(self.rungs):
             stage = f"rung {number + 1}"
-            if any(not race.has(stage, c.name) for c in alive):
+            if any(not history.has(stage, c.name) for c in alive):
                 return alive, stage, share
-            alive = advance(alive, race, stage, held, self._judge)
-        return alive, FULL, self._share(race)
+            alive = advance(history, stage, held, self._evaluator)
+        return alive, FULL, self._share(history)
 
     def _explore(
-        self, race: Race, trees: Sequence[Entry], left: float, search_left: float
-    ) -> list[Tryout] | None:
+        self,
+        history: TrialHistory,
+        trees: Sequence[CandidateResult],
+        left: float,
+        search_left: float,
+    ) -> list[Trial] | None:
         """Ask for more boosted trees, if they and the last fit of the best are foreseen to end in time."""
         if not trees or len(trees) >= MOST_TRIALS:
             return None
@@ -347,76 +380,78 @@ class Auto:
             limit = max(limit, 1.5 * self._seconds(best))
         limit = min(limit, search_left)
         beside = (
-            contender
-            for contender in self._beside(best.contender, race)
-            if self._affordable(race, contender.leaves, limit, self._at_once) >= LEAST_ROUNDS
+            candidate
+            for candidate in self._beside(best.candidate, history)
+            if self._affordable(history, candidate.leaves, limit, self._at_once) >= LEAST_ROUNDS
         )
         proposals = list(islice(beside, self._at_once))
         if not proposals and still_gains:
             # what is tried for longer needs a last fit as much longer
             limit = min(PROMOTED_SHARE * left, left / (1.0 + MORE_ROUNDS * self._to_all))
-            if limit < 2.0 * max(self._seconds(entry) for entry in trees[: self._at_once]):
+            if limit < 2.0 * max(self._seconds(result) for result in trees[: self._at_once]):
                 return None
-            proposals = [_again(entry.contender, race) for entry in trees[: self._at_once]]
+            proposals = [_again(result.candidate, history) for result in trees[: self._at_once]]
         elif not proposals:
-            proposals = self._changes(trees, race)
+            proposals = self._changes(trees, history)
         wanted = min(self._seconds(best) * len(proposals), EXPLORING_SHARE * self._budget)
         if limit < max(0.6 * wanted, LEAST_SHARE * self._budget):
             return None
-        return self._ask(race, proposals, limit) or None
+        return self._ask(history, proposals, limit) or None
 
-    def _beside(self, best: Contender, race: Race) -> Iterator[Contender]:
+    def _beside(self, best: Candidate, history: TrialHistory) -> Iterator[Candidate]:
         """Give what to try beside the best.
 
         The other way with many categories, trees of more and of fewer leaves, the other losses, one parameter changed.
         """
-        place = LADDER.index(best.leaves)
+        place = LEAF_COUNTS.index(best.leaves)
         steps = (2, 4, -2, 1, -1) if self._n_rows >= VERY_MANY_ROWS else (2, -2, 1, -1)
-        most = max(MOST_LEAVES_PER_ROW * self._n_rows, LADDER[1])
+        most = max(MOST_LEAVES_PER_ROW * self._n_rows, LEAF_COUNTS[1])
         others = []
         if self._many_categories:
             loss = next(iter(LOSSES))
             others.append(boosted(loss, self._base_leaves, self._n_rows, encoded=False))
         for step in steps:
-            if 0 <= place + step < len(LADDER) and LADDER[place + step] <= most:
-                leaves = LADDER[place + step]
+            if 0 <= place + step < len(LEAF_COUNTS) and LEAF_COUNTS[place + step] <= most:
+                leaves = LEAF_COUNTS[place + step]
                 others.append(boosted(best.loss, leaves, self._n_rows, encoded=best.encoded))
         ways = [(loss, best.encoded) for loss in LOSSES]
         if self._many_categories:
             ways.append((best.loss, not best.encoded))
         others += [boosted(loss, best.leaves, self._n_rows, encoded=way) for loss, way in ways]
-        yield from (contender for contender in others if not race.has(FULL, contender.name))
-        known = {_key(c) for c in race.contenders if c.kind == BOOSTED}
-        for contender in steps_beside(best, most_categories=self._most_categories):
-            if _key(contender) not in known:
-                yield contender
+        yield from (candidate for candidate in others if not history.has(FULL, candidate.name))
+        known = {_key(c) for c in history.candidates if c.kind == BOOSTED}
+        for candidate in neighbours(best, most_categories=self._most_categories):
+            if _key(candidate) not in known:
+                yield candidate
 
-    def _changes(self, trees: Sequence[Entry], race: Race) -> list[Contender]:
+    def _changes(self, trees: Sequence[CandidateResult], history: TrialHistory) -> list[Candidate]:
         """Draw changes of the best three."""
-        number = race.count_drawn()
-        known = {_key(entry.contender) for entry in trees}
-        found: list[Contender] = []
+        number = history.count_drawn()
+        known = {_key(result.candidate) for result in trees}
+        found: list[Candidate] = []
         for k in range(50):
             draw = np.random.Generator(np.random.Philox(key=[self._seed % 2**64, 64 * number + k]))
-            of = trees[min(int(draw.geometric(0.5)), 3, len(trees)) - 1].contender
-            contender = change(of, draw, f"{DRAWN}{number + len(found) + 1}")
-            if _key(contender) not in known:
-                known.add(_key(contender))
-                found.append(contender)
+            of = trees[min(int(draw.geometric(0.5)), 3, len(trees)) - 1].candidate
+            candidate = mutate(of, draw, f"{DRAWN}{number + len(found) + 1}")
+            if _key(candidate) not in known:
+                known.add(_key(candidate))
+                found.append(candidate)
             if len(found) == self._at_once:
                 break
         return found
 
-    def _ask(self, race: Race, contenders: Sequence[Contender], limit: float) -> list[Tryout]:
-        """Ask for tryouts of boosted trees on all rows and splits, that end together within so many seconds."""
+    def _ask(
+        self, history: TrialHistory, candidates: Sequence[Candidate], limit: float
+    ) -> list[Trial]:
+        """Ask for trials of boosted trees on all rows and splits, that end together within so many seconds."""
         found = []
-        share = self._share(race)
-        waves = math.ceil(len(contenders) * len(self._splits) / self._at_once)
-        for contender in contenders:
-            rounds = self._affordable(race, contender.leaves, limit, len(contenders))
-            needed = MORE_LEARNING * race.learning(contender.leaves, FURTHER, LEARNING)
+        share = self._share(history)
+        waves = math.ceil(len(candidates) * len(self._splits) / self._at_once)
+        for candidate in candidates:
+            rounds = self._affordable(history, candidate.leaves, limit, len(candidates))
+            needed = MORE_LEARNING * history.learning(candidate.leaves, FURTHER, LEARNING)
             run: dict[str, Any] = {"learning_rate": min(max(needed / rounds, RATES[0]), RATES[1])}
-            rate, patience, along = run["learning_rate"], None, contender
+            rate, patience, along = run["learning_rate"], None, candidate
             if len(self._splits) == 1:
                 patience = round(min(max(PATIENT_LEARNING / rate, PATIENCE[0]), PATIENCE[1]))
                 run["n_rounds"] = min(ROUNDS_FORESEEN * rounds, MOST_ROUNDS)
@@ -424,74 +459,78 @@ class Auto:
                 # all folds are judged after the same rounds: each by itself is too noisy to stop by
                 last = min(rounds, math.ceil(needed / rate), MOST_ROUNDS)
                 path = sorted({max(round(share * last), 1) for share in PATH_SHARES})
-                along = replace(contender, path=tuple(path))
+                along = replace(candidate, path=tuple(path))
             found += [
-                self._tryout(along, FULL, share, limit / waves, split, patience, **run)
+                self._trial(along, FULL, share, limit / waves, split, patience, **run)
                 for split in self._splits
             ]
         return found
 
-    def _affordable(self, race: Race, leaves: int, limit: float, n_contenders: int) -> int:
-        """Say how many rounds a fit has within a limit in which all splits of all contenders are fitted."""
+    def _affordable(
+        self, history: TrialHistory, leaves: int, limit: float, n_candidates: int
+    ) -> int:
+        """Say how many rounds a fit has within a limit in which all splits of all candidates are fitted."""
         if limit <= 0.0:
             return 0
-        price = race.price(leaves)
-        if price is None:  # the probe has failed: for want of time, or for another reason
-            return 0 if race.ran_out(PROBE) else round(LEARNING / RATE)
-        waves = math.ceil(n_contenders * len(self._splits) / self._at_once)
-        seconds = limit / waves - price.setup
-        return max(int(seconds / (price.a_round * self._share(race))), 0)
+        cost = history.fit_cost(leaves)
+        if cost is None:  # the probe has failed: for want of time, or for another reason
+            return 0 if history.ran_out(PROBE) else round(LEARNING / RATE)
+        waves = math.ceil(n_candidates * len(self._splits) / self._at_once)
+        seconds = limit / waves - cost.setup
+        return max(int(seconds / (cost.a_round * self._share(history))), 0)
 
-    def _share(self, race: Race) -> float:
+    def _share(self, history: TrialHistory) -> float:
         """Say on which share of the rows rankers are compared: all, unless the time is too short for that."""
-        if (share := race.share) is not None:
+        if (share := history.share) is not None:
             return share
-        price = race.price(self._base_leaves)
-        if price is None or len(self._splits) > 1:
+        cost = history.fit_cost(self._base_leaves)
+        if cost is None or len(self._splits) > 1:
             return 1.0
-        rounds = EXPLORING_SHARE * self._budget / price.a_round
+        rounds = EXPLORING_SHARE * self._budget / cost.a_round
         return min(max(rounds / ROUNDS_WANTED, LEAST_COMPARED / self._n_rows), 1.0)
 
     @property
     def _base_leaves(self) -> int:
         return 8 if self._n_rows < MANY_ROWS else 31
 
-    def _default(self) -> Contender:
+    def _default(self) -> Candidate:
         return boosted(next(iter(LOSSES)), self._base_leaves, self._n_rows)
 
-    def _seconds(self, entry: Entry) -> float:
-        """Give the time that the tryouts of one have taken, run beside others."""
-        return sum(one.seconds for one in entry.tried) / self._at_once
+    def _seconds(self, result: CandidateResult) -> float:
+        """Give the time that the trials of one have taken, run beside others."""
+        return sum(one.seconds for one in result.tried) / self._at_once
 
-    def _final_seconds(self, entry: Entry) -> float:
+    def _final_seconds(self, result: CandidateResult) -> float:
         """Foresee the seconds of a fit on all training rows, run beside others."""
-        setup = max(one.setup for one in entry.tried) / entry.tried[0].tryout.rows
-        seconds = float(np.mean([one.seconds / one.tryout.rows for one in entry.tried])) - setup
-        if entry.contender.kind == BOOSTED:
-            fitted = float(np.mean([one.fitted for one in entry.tried]))
-            seconds *= MORE_ROUNDS * best_rounds(entry.tried) / max(fitted, 1.0)
-        elif entry.contender.kind == LINEAR and entry.contender.path:
+        setup = max(one.setup for one in result.tried) / result.tried[0].trial.rows
+        seconds = float(np.mean([one.seconds / one.trial.rows for one in result.tried])) - setup
+        if result.candidate.kind == BOOSTED:
+            fitted = float(np.mean([one.fitted for one in result.tried]))
+            seconds *= MORE_ROUNDS * best_rounds(result.tried) / max(fitted, 1.0)
+        elif result.candidate.kind == LINEAR and result.candidate.path:
             # each cost was a fit; the one that is left may be the longest
-            return self._to_all * (setup + seconds) * min(2.0 / len(entry.contender.path), 1.0)
+            return self._to_all * (setup + seconds) * min(2.0 / len(result.candidate.path), 1.0)
         return self._to_all * (setup + seconds)
 
-    def _end(self, race: Race, held: Sequence[HeldOut], left: float, *, now: bool) -> Chosen:
+    def _end(
+        self, history: TrialHistory, held: Sequence[HeldOut], left: float, *, now: bool
+    ) -> Chosen:
         """Choose the members."""
-        untried = not race.names(FULL) or race.ran_out(FULL)
-        if untried and not race.finished(FULL):
-            return self._untried(race, left)
-        alive, _, _ = self._screened(race, held)
+        untried = not history.names(FULL) or history.ran_out(FULL)
+        if untried and not history.finished(FULL):
+            return self._untried(history, left)
+        alive, _, _ = self._screened(history, held)
 
-        def foreseen(entry: Entry) -> float:
+        def foreseen(result: CandidateResult) -> float:
             """Seconds of the last fit at least: boosted trees may have fewer rows, or rounds, than wanted."""
-            seconds = self._final_seconds(entry)
+            seconds = self._final_seconds(result)
             return (
-                seconds * entry.tried[0].tryout.rows / self._to_all if entry.may_gain else seconds
+                seconds * result.tried[0].trial.rows / self._to_all if result.may_gain else seconds
             )
 
-        waiting = frozenset(c.name for c in alive if not race.has(FULL, c.name))
-        ending = Ending(
-            self._judge,
+        waiting = frozenset(c.name for c in alive if not history.has(FULL, c.name))
+        context = SelectionContext(
+            self._evaluator,
             self._objective,
             left,
             self._at_once,
@@ -500,25 +539,27 @@ class Auto:
             waiting,
             now,
         )
-        chosen, entries = finish(race, held, ending)
-        return chosen if now else self._go_further(chosen, entries, left)
+        chosen, results = finish(history, held, context)
+        return chosen if now else self._go_further(chosen, results, left)
 
-    def _go_further(self, chosen: Chosen, entries: Sequence[Entry], left: float) -> Chosen:
+    def _go_further(
+        self, chosen: Chosen, results: Sequence[CandidateResult], left: float
+    ) -> Chosen:
         """Fit the last fits to the time where rounds, or rows, were too few for what was tried."""
-        if len(chosen.members) > self._at_once or not all(e.may_gain for e in entries):
+        if len(chosen.members) > self._at_once or not all(e.may_gain for e in results):
             return chosen
-        ratio = OF_FORESEEN * left / max(self._final_seconds(entry) for entry in entries)
+        ratio = OF_FORESEEN * left / max(self._final_seconds(result) for result in results)
         rows = 1.0
         if ratio < LEAST_OF_WANTED:  # many rounds on a part of the rows are better than few on all
-            tried = entries[0].tried[0].tryout.rows
+            tried = results[0].tried[0].trial.rows
             rows = min(max(ratio, tried), 1.0)
             ratio = min(max(ratio, LEAST_OF_WANTED * tried) / rows, 1.0)
         further = FURTHER if len(self._splits) == 1 else FURTHER_FOLDS
         more = min(ratio, further)
         members = []
-        for member, entry in zip(chosen.members, entries, strict=True):
+        for member, result in zip(chosen.members, results, strict=True):
             # if there is more time than foreseen it is used: what there is not is cut off
-            wanted = MORE_ROUNDS * min(more * UNFORESEEN, further) * best_rounds(entry.tried)
+            wanted = MORE_ROUNDS * min(more * UNFORESEEN, further) * best_rounds(result.tried)
             n_rounds = max(round(wanted), LEAST_ROUNDS)
             rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[1])
             if more > 1.0:  # one half of it goes into more learning, the other into smaller steps
@@ -534,39 +575,94 @@ class Auto:
             )
         return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 
-    def _tryout(
+    def _trial(
         self,
-        contender: Contender,
+        candidate: Candidate,
         stage: str,
         share: float,
         limit: float,
         split: int,
         patience: int | None = None,
         **run: Any,
-    ) -> Tryout:
-        parameters = {**seeded(contender, self._seed), **run}
-        label = f"{stage}/{contender.name}"
-        path = contender.path
-        return Tryout(
-            contender.algorithm, parameters, path, share, split, True, limit, label, patience
+    ) -> Trial:
+        parameters = {**seeded(candidate, self._seed), **run}
+        label = f"{stage}/{candidate.name}"
+        path = candidate.path
+        return Trial(
+            candidate.algorithm, parameters, path, share, split, True, limit, label, patience
         )
 
 
-def _rate(entry: Entry) -> float:
-    rate: float = entry.parameters.get("learning_rate", SLOW_RATE)
+def auto_ranker(
+    X: Any,
+    y: Any,
+    *,
+    budget_seconds: float = 60.0,
+    sample_weight: Any = None,
+    group: Any = None,
+    fpr_min: float = 0.0,
+    fpr_max: float = 1.0,
+    random_state: int = 0,
+    callback: Callback = ignore,
+) -> Searched:
+    """Find a ranker within a time; see `Auto` and `search_ranker`.
+
+    Parameters
+    ----------
+    X, y, sample_weight, group, fpr_min, fpr_max, random_state, callback
+        See `search_ranker`.
+    budget_seconds : float, default=60
+        By the clock, the fits on all rows included.
+
+    Returns
+    -------
+    Searched
+    """
+    rows = read_rows(X, y, sample_weight, group)
+    window = check_window(fpr_min, fpr_max)
+    n_rows, n_positive = len(rows.positive), int(np.count_nonzero(rows.positive))
+    planner = Auto(
+        n_rows=n_rows,
+        n_rare=min(n_positive, n_rows - n_positive),
+        n_features=rows.matrix.shape[1],
+        most_categories=max((len(known or ()) for known in rows.categories), default=0),
+        budget_seconds=budget_seconds,
+        window=window,
+        at_once=count_at_once(*rows.matrix.shape),
+        random_state=random_state,
+    )
+    start = perf_counter()
+    chosen, tried = run_search(rows, planner, window, random_state, callback)
+
+    def told(step: int, of: int, info: Mapping[str, float]) -> None:
+        callback(step, of, info)
+        if perf_counter() - start > budget_seconds and step < of:
+            raise StopFit
+
+    if chosen.rows < 1.0:
+        _, positive = check_labels(y, len(y))
+        drawn = np.zeros(len(positive))
+        drawn[draw_rows(positive, chosen.rows, random_state)] = 1.0
+        sample_weight = drawn if sample_weight is None else drawn * np.asarray(sample_weight)
+    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=told)
+    return Searched(ranker, chosen, tried)
+
+
+def _rate(result: CandidateResult) -> float:
+    rate: float = result.parameters.get("learning_rate", SLOW_RATE)
     return rate
 
 
-def _again(contender: Contender, race: Race) -> Contender:
+def _again(candidate: Candidate, history: TrialHistory) -> Candidate:
     """Give the same under a name that was not tried."""
     number = 2
-    while race.has(FULL, f"{contender.name}, try {number}"):
+    while history.has(FULL, f"{candidate.name}, try {number}"):
         number += 1
-    return replace(contender, name=f"{contender.name}, try {number}")
+    return replace(candidate, name=f"{candidate.name}, try {number}")
 
 
-def _key(contender: Contender) -> str:
-    return repr((contender.algorithm, sorted(contender.parameters.items())))
+def _key(candidate: Candidate) -> str:
+    return repr((candidate.algorithm, sorted(candidate.parameters.items())))
 
 
 def plan_rungs(n_rows: float, n_rare: float) -> list[float]:

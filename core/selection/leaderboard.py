@@ -1,21 +1,34 @@
-"""The leaderboard of `Auto`, its members, and the mean rank beside the best alone."""
+"""Candidates beside each other on the rows that were held out: which are as good as the best, and who is chosen.
+
+The mean rank of those that none beats stands beside the best alone.
+"""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from core.metrics import partial_auc
+from core.metrics.groups import check_rows
+from core.metrics.intervals import Areas, Interval, area_interval, estimate_areas
 from core.ranker import Floats
 from core.registry import ALGORITHMS
 
-from .judging import Field, Judge, mean_rank
-from .path import path_parameter
-from .planning import Chosen, HeldOut, Member, NothingFitted, Standing, Tried
-from .portfolio import BOOSTED, Contender
-from .race import FULL, Race, best_rounds, is_cut, place_on_path
+from .candidates import BOOSTED, FULL, Candidate, TrialHistory, best_rounds, is_cut, place_on_path
+from .planner import Chosen, LeaderboardRow, Member, NothingFitted
+from .trial import HeldOut, TrialResult, path_parameter
+
+WHOLE = (0.0, 1.0)
+Scores = Sequence[Floats]
+"""Of one candidate: the held-out rows' scores, split by split."""
+
+MOST_KEPT, KEPT_OF_KIND = 6, 2
+"""Of a rung so many go on, and so many of a kind, at most."""
+FAR_BEHIND = 2.0
+"""Standard errors behind the best of a rung, beyond which none goes on."""
 
 MOST_BEHIND = 2.0
 """Standard errors by which a member may be behind the best."""
@@ -34,34 +47,146 @@ ROUNDS = "n_rounds"
 
 
 @dataclass(frozen=True)
-class Ending:
-    """What the end of the race needs to know beside the race.
+class Evaluation:
+    """Candidates evaluated on the same held-out rows, over the whole curve and over a window.
 
     Attributes
     ----------
-    judge : Judge
+    window : (float, float)
+    areas : Areas
+        Window 0 is the whole curve, window 1 the given one; means over the splits.
+    """
+
+    window: tuple[float, float]
+    areas: Areas
+
+    def relative_area(self) -> Floats:
+        """Give what candidates are ordered by: both areas, each as a share of the greatest, added up."""
+        greatest = np.maximum(self.areas.values.max(axis=0), 1e-12)
+        shares: Floats = (self.areas.values / greatest).sum(axis=1)
+        return shares
+
+    def interval(self, candidate: int) -> Interval:
+        """Give the 95 % interval of a candidate's area over the window."""
+        return area_interval(self.areas, candidate, 1, self.window, 0.95)
+
+    def behind(self, candidate: int, other: int) -> float:
+        """Say by how many standard errors a candidate is behind another: in the area where it is more so."""
+        return max(self._behind(candidate, other, j) for j in (0, 1))
+
+    def p_value(self, candidate: int, other: int) -> float:
+        """Give the two-sided p-value of no difference over the window."""
+        return math.erfc(abs(self._behind(candidate, other, 1)) / math.sqrt(2.0))
+
+    def _behind(self, candidate: int, other: int, j: int) -> float:
+        gap = float(self.areas.values[other, j] - self.areas.values[candidate, j])
+        influence = self.areas.influence
+        if influence is None:
+            return gap  # a class of one unit: as if the error were 1, as much as it can be
+        error = math.sqrt(float(np.square(influence[other, j] - influence[candidate, j]).sum()))
+        return gap / max(error, 1e-9)
+
+
+class Evaluator:
+    """Evaluates candidates beside each other over the whole curve and a window, each of them once."""
+
+    def __init__(self, window: tuple[float, float]) -> None:
+        self.window = window
+        self._known: dict[Hashable, Areas] = {}
+
+    def evaluate(
+        self,
+        held: Sequence[HeldOut],
+        candidates: Sequence[tuple[Hashable, Scores]],
+        n_repeats: int = 1,
+    ) -> Evaluation:
+        """Evaluate candidates, given as (key, scores), on the same splits.
+
+        A key that was seen is not evaluated again; None is no key. `n_repeats` says how often each row is among those
+        held out: as many figures of the same rows are no surer than one.
+
+        Areas are means over the splits, each on its own rows, and their variance that of a mean of independent
+        figures: splits learn from rows in common, which it leaves out. O(n log n) for each new candidate.
+        """
+        found = []
+        for key, scores in candidates:
+            areas = self._known.get(key)
+            if areas is None:
+                areas = _estimate(held, scores, self.window, n_repeats)
+                if key is not None:
+                    self._known[key] = areas
+            found.append(areas)
+        influence = [each.influence for each in found if each.influence is not None]
+        together = np.concatenate(influence) if len(influence) == len(found) else None
+        values = np.concatenate([each.values for each in found])
+        return Evaluation(self.window, Areas(values, together, found[0].effective))
+
+
+class CandidateResult(NamedTuple):
+    """A candidate with what its last stage gave, at the best of its path."""
+
+    candidate: Candidate
+    tried: Sequence[TrialResult]
+    place: int
+
+    @property
+    def scores(self) -> list[Floats]:
+        """The held-out rows' scores, split by split."""
+        return [one.scores[self.place] for one in self.tried]
+
+    @property
+    def may_gain(self) -> bool:
+        """Whether boosted trees are foreseen to gain by more rounds than were tried, or by more rows."""
+        if self.candidate.kind != BOOSTED:
+            return False
+        return is_cut(self.tried) or self.tried[0].trial.rows < 1.0
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """As the ranker is fitted on all rows."""
+        trial = self.tried[0].trial
+        if self.candidate.kind == BOOSTED:
+            n_rounds = max(round(MORE_ROUNDS * best_rounds(self.tried)), 1)
+            return {**trial.parameters, ROUNDS: n_rounds}
+        along = path_parameter(ALGORITHMS[trial.algorithm])
+        if not trial.path or along is None:
+            return trial.parameters
+        value = trial.path[self.place]
+        return {
+            **trial.parameters,
+            along: round(MORE_ROUNDS * value) if along == ROUNDS else value,
+        }
+
+
+@dataclass(frozen=True)
+class SelectionContext:
+    """What the choice needs to know beside the trials.
+
+    Attributes
+    ----------
+    evaluator : Evaluator
     objective : callable (held, scores) -> float, or None
-        None: the area over the judge's window.
+        None: the area over the evaluator's window.
     left : float
         Seconds for the last fits.
     at_once : int
         Fits that run at once.
     n_repeats : int
         How often the rows were parted into folds.
-    seconds : callable (entry) -> float
+    seconds : callable (result) -> float
         What the last fit of one is foreseen to take.
     waiting : frozenset of str
-        Contenders that were to go on to all rows.
+        Candidates that were to go on to all rows.
     now : bool
         The search was asked to end: the best alone is chosen, as it was tried, whatever time is left.
     """
 
-    judge: Judge
+    evaluator: Evaluator
     objective: Callable[[HeldOut, Floats], float] | None
     left: float
     at_once: int
     n_repeats: int
-    seconds: "Callable[[Entry], float]"
+    seconds: Callable[[CandidateResult], float]
     waiting: frozenset[str]
     now: bool = False
 
@@ -78,124 +203,99 @@ class Ending:
         )
 
     def _area(self, split: HeldOut, scores: Floats) -> float:
-        return partial_auc(split.y, scores, *self.judge.window, sample_weight=split.weight)
+        return partial_auc(split.y, scores, *self.evaluator.window, sample_weight=split.weight)
 
 
-class Entry(NamedTuple):
-    """A contender with what its last stage gave, at the best of its path."""
+def advance(
+    history: TrialHistory, stage: str, held: Sequence[HeldOut], evaluator: Evaluator
+) -> list[Candidate]:
+    """Give those of a rung that go on, the best first.
 
-    contender: Contender
-    tried: Sequence[Tried]
-    place: int
-
-    @property
-    def scores(self) -> list[Floats]:
-        """The held-out rows' scores, split by split."""
-        return [one.scores[self.place] for one in self.tried]
-
-    @property
-    def may_gain(self) -> bool:
-        """Whether boosted trees are foreseen to gain by more rounds than were tried, or by more rows."""
-        if self.contender.kind != BOOSTED:
-            return False
-        return is_cut(self.tried) or self.tried[0].tryout.rows < 1.0
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """As the ranker is fitted on all rows."""
-        tryout = self.tried[0].tryout
-        if self.contender.kind == BOOSTED:
-            n_rounds = max(round(MORE_ROUNDS * best_rounds(self.tried)), 1)
-            return {**tryout.parameters, ROUNDS: n_rounds}
-        along = path_parameter(ALGORITHMS[tryout.algorithm])
-        if not tryout.path or along is None:
-            return tryout.parameters
-        value = tryout.path[self.place]
-        return {
-            **tryout.parameters,
-            along: round(MORE_ROUNDS * value) if along == ROUNDS else value,
-        }
+    Six at most, two of a kind, and none that is behind the best by more than two standard errors.
+    """
+    if not history.finished(stage):
+        return []
+    results, evaluation = evaluate_stage(history, stage, held, evaluator)
+    order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
+    kept: list[Candidate] = []
+    for k in order:
+        candidate = results[k].candidate
+        alike = sum(c.kind == candidate.kind for c in kept)
+        is_near = evaluation.behind(k, order[0]) <= FAR_BEHIND
+        if is_near and alike < KEPT_OF_KIND and len(kept) < MOST_KEPT:
+            kept.append(candidate)
+    return kept
 
 
-def finish(race: Race, held: Sequence[HeldOut], ending: Ending) -> tuple[Chosen, list["Entry"]]:
-    """End the race.
-
-    Parameters
-    ----------
-    race : Race
-    held : sequence of HeldOut
-    ending : Ending
-
-    Returns
-    -------
-    chosen : Chosen
-    entries : list of Entry
-        Of the members, the copies left out, in the same order.
+def finish(
+    history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
+) -> tuple[Chosen, list[CandidateResult]]:
+    """End the search: give what is chosen, and the results of its members in their order, copies left out.
 
     Raises
     ------
     NothingFitted
-        No tryout succeeded.
+        No trial succeeded.
     """
-    stage = next((s for s in reversed(race.stages) if race.finished(s)), None)
+    stage = next((s for s in reversed(history.stages) if history.finished(s)), None)
     if stage is None:
-        contenders = race.contenders
-        failures = [one.failed for c in contenders for one in race.last(c.name) if one.failed]
+        candidates = history.candidates
+        failures = [one.failed for c in candidates for one in history.last(c.name) if one.failed]
         raise NothingFitted(
-            f"none of the {len(contenders)} contenders could be fitted and judged; "
+            f"none of the {len(candidates)} candidates could be fitted and judged; "
             f"the first: {failures[0] if failures else 'no time was left for any'}"
         )
-    entries, field = enter(race, stage, held, ending.judge, ending.n_repeats)
-    verdict = _judge(entries, field, ending)
-    rows = _stand(race, held, ending)
-    members, average = verdict.members, list[Standing]()
+    results, evaluation = evaluate_stage(history, stage, held, context.evaluator, context.n_repeats)
+    decision = _decide(results, evaluation, context)
+    rows = _fill_board(history, held, context)
+    members, average = decision.members, list[LeaderboardRow]()
     if len(members) > 1:
-        average = [_average(entries, verdict, held, ending)]
+        average = [_average(results, decision, held, context)]
         if average[0].state == "left":
             members = members[:1]
-    for k, entry in enumerate(entries):
-        name = entry.contender.name
+    for k, result in enumerate(results):
+        name = result.candidate.name
         state = "chosen" if k in members else "left"
-        rows[name] = replace(rows[name], state=state, reason=_explain(entries, verdict, k))
-    seconds = [ending.seconds(entries[k]) for k in members]
+        rows[name] = replace(rows[name], state=state, reason=_explain(results, decision, k))
+    seconds = [context.seconds(results[k]) for k in members]
     single = [
-        Member(entries[k].contender.algorithm, entries[k].parameters, verdict.weight(k))
+        Member(results[k].candidate.algorithm, results[k].parameters, decision.weight(k))
         for k in members
     ]
     chosen = single
-    if not (ending.now or all(entries[k].may_gain for k in members)):
-        kinds = [entries[k].contender.kind for k in members]
-        slower, seconds = _slow_down(single, kinds, seconds, ending)
-        chosen = _reseed(slower, seconds, ending.work)
-    last = {entry.contender.name for entry in entries}
+    if not (context.now or all(results[k].may_gain for k in members)):
+        kinds = [results[k].candidate.kind for k in members]
+        slower, seconds = _slow_down(single, kinds, seconds, context)
+        chosen = _reseed(slower, seconds, context.work)
+    last = {result.candidate.name for result in results}
     ranked = sorted(
         rows.items(), key=lambda row: (row[0] not in last, -row[1].rows, -(row[1].value or 0.0))
     )
     board = (*average, *(row for _, row in ranked))
     found = Chosen(tuple(chosen), board, _note(stage, len(chosen), len(single)))
-    return found, [entries[k] for k in members]
+    return found, [results[k] for k in members]
 
 
-def _note(stage: str, n_members: int, n_judged: int) -> tuple[str, ...]:
+def _note(stage: str, n_members: int, n_evaluated: int) -> tuple[str, ...]:
     notes = []
     if stage != FULL:
-        notes.append(f"no contender was tried on all rows: chosen by {stage}")
-    if n_members > n_judged:
-        copies = n_members - n_judged
+        notes.append(f"no candidate was tried on all rows: chosen by {stage}")
+    if n_members > n_evaluated:
+        copies = n_members - n_evaluated
         notes.append(f"of {n_members} members {copies} differ from another in the seed alone")
     return tuple(notes)
 
 
-class Verdict(NamedTuple):
+class Decision(NamedTuple):
     """Who stays.
 
     Attributes
     ----------
     best : int
     behind : list of float
-        Of each entry, standard errors behind the best.
+        Of each result, standard errors behind the best.
     as_good : list of int
-        Entries that are not behind by more than two, the best first.
+        Results that are not behind by more than two, the best first.
     members : list of int
         Those of them for whose last fits there is time, the best first.
     """
@@ -210,78 +310,71 @@ class Verdict(NamedTuple):
         return math.exp(-0.25 * max(self.behind[k], 0.0) ** 2)
 
 
-def _judge(entries: Sequence[Entry], field: Field, ending: Ending) -> Verdict:
-    seconds = [ending.seconds(entry) for entry in entries]
-    order = np.argsort(-field.worth(), kind="stable").tolist()
+def _decide(
+    results: Sequence[CandidateResult], evaluation: Evaluation, context: SelectionContext
+) -> Decision:
+    seconds = [context.seconds(result) for result in results]
+    order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
     # what keeps what it has when it is stopped may be short of time
     needed = [
-        s * (LEAST_OF_FIT if ALGORITHMS[e.contender.algorithm].keeps_when_stopped else 1.0)
-        for e, s in zip(entries, seconds, strict=True)
+        s * (LEAST_OF_FIT if ALGORITHMS[e.candidate.algorithm].keeps_when_stopped else 1.0)
+        for e, s in zip(results, seconds, strict=True)
     ]
-    in_time = [k for k in order if ending.now or needed[k] <= ending.left]
+    in_time = [k for k in order if context.now or needed[k] <= context.left]
     # boosted trees keep what they have when the time is up
-    trees = [k for k in order if entries[k].contender.kind == BOOSTED]
+    trees = [k for k in order if results[k].candidate.kind == BOOSTED]
     best = in_time[0] if in_time else min(trees or order, key=lambda k: seconds[k])
-    behind = [field.behind(k, best) for k in range(len(entries))]
+    behind = [evaluation.behind(k, best) for k in range(len(results))]
     as_good = [best, *(k for k in order if k != best and behind[k] <= MOST_BEHIND)]
     members: list[int] = []
-    left = ending.work
+    left = context.work
     # where the best still gained, the time is better spent on more rounds; where folds judge, rows are few and
     # several members are steadier
-    alone = entries[best].may_gain and len(entries[best].tried) == 1
-    most = ending.at_once if alone else MOST_MEMBERS
-    for k in as_good[:1] if ending.now else as_good:
-        fits = seconds[k] <= min(left, ending.left)
+    alone = results[best].may_gain and len(results[best].tried) == 1
+    most = context.at_once if alone else MOST_MEMBERS
+    for k in as_good[:1] if context.now else as_good:
+        fits = seconds[k] <= min(left, context.left)
         if not members or (fits and len(members) < most):
             members.append(k)
             left -= seconds[k]
-    return Verdict(best, behind, as_good, members)
+    return Decision(best, behind, as_good, members)
 
 
-def _explain(entries: Sequence[Entry], verdict: Verdict, k: int) -> str:
-    if k == verdict.best:
+def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> str:
+    if k == decision.best:
         return "the best alone"
-    if k in verdict.as_good and k not in verdict.members:
+    if k in decision.as_good and k not in decision.members:
         return "as good as others, but there is no time or room for it"
-    return f"{verdict.behind[k]:.1f} standard errors behind {entries[verdict.best].contender.name}"
+    return (
+        f"{decision.behind[k]:.1f} standard errors behind {results[decision.best].candidate.name}"
+    )
 
 
-def enter(
-    race: Race,
+def evaluate_stage(
+    history: TrialHistory,
     stage: str,
     held: Sequence[HeldOut],
-    judge: Judge,
-    n_repeats: int,
-) -> tuple[list[Entry], Field]:
-    """Give those with figures of a stage, and judge them beside each other.
+    evaluator: Evaluator,
+    n_repeats: int = 1,
+) -> tuple[list[CandidateResult], Evaluation]:
+    """Give those with figures of a stage, at least one, and evaluate them beside each other, in the same order.
 
-    Parameters
-    ----------
-    race : Race
-    stage : str
-        Of which at least one has figures.
-    held : sequence of HeldOut
-    judge : Judge
-    n_repeats : int
-        How often rows are parted into folds, on all rows.
-
-    Returns
-    -------
-    entries : list of Entry
-    field : Field
-        In the same order.
+    `n_repeats` says how often the rows are parted into folds, where the stage is that on all rows.
     """
-    entries = []
-    for contender in race.finished(stage):
-        tried = race.of(stage, contender.name)
-        entries.append(Entry(contender, tried, place_on_path(tried)))
-    splits = [held[one.tryout.split] for one in entries[0].tried]
-    scores = [((stage, entry.contender.name), entry.scores) for entry in entries]
-    return entries, judge.field(splits, scores, n_repeats if stage == FULL else 1)
+    results = []
+    for candidate in history.finished(stage):
+        tried = history.of(stage, candidate.name)
+        results.append(CandidateResult(candidate, tried, place_on_path(tried)))
+    splits = [held[one.trial.split] for one in results[0].tried]
+    scores = [((stage, result.candidate.name), result.scores) for result in results]
+    return results, evaluator.evaluate(splits, scores, n_repeats if stage == FULL else 1)
 
 
 def _slow_down(
-    members: Sequence[Member], kinds: Sequence[str], seconds: Sequence[float], ending: Ending
+    members: Sequence[Member],
+    kinds: Sequence[str],
+    seconds: Sequence[float],
+    context: SelectionContext,
 ) -> tuple[list[Member], list[float]]:
     """Give boosted trees that were tried at a high learning rate a lower one and as many times the rounds.
 
@@ -290,7 +383,7 @@ def _slow_down(
     """
     work = sum(seconds)
     times = OF_WORK * min(
-        ending.work / max(work, 1e-9), ending.left / max(max(seconds, default=0.0), 1e-9)
+        context.work / max(work, 1e-9), context.left / max(max(seconds, default=0.0), 1e-9)
     )
     found, taken = [], []
     for member, kind, own in zip(members, kinds, seconds, strict=True):
@@ -330,79 +423,125 @@ def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) ->
 
 
 def _average(
-    entries: Sequence[Entry], verdict: Verdict, held: Sequence[HeldOut], ending: Ending
-) -> Standing:
-    """Judge the mean rank of the members beside the best of them."""
-    best, weights = entries[verdict.best], [verdict.weight(k) for k in verdict.members]
-    splits = [held[one.tryout.split] for one in best.tried]
-    scores = mean_rank([entries[k].scores for k in verdict.members], weights)
-    repeats = ending.n_repeats if len(splits) > 1 else 1
-    field = ending.judge.field(splits, [(None, scores), (None, best.scores)], repeats)
-    together, alone = field.worth()
-    ahead = field.behind(0, 1)
-    interval = field.interval(0)
-    names = [entries[k].contender.name for k in verdict.members]
-    return Standing(
+    results: Sequence[CandidateResult],
+    decision: Decision,
+    held: Sequence[HeldOut],
+    context: SelectionContext,
+) -> LeaderboardRow:
+    """Evaluate the mean rank of the members beside the best of them."""
+    best, weights = results[decision.best], [decision.weight(k) for k in decision.members]
+    splits = [held[one.trial.split] for one in best.tried]
+    scores = mean_rank([results[k].scores for k in decision.members], weights)
+    repeats = context.n_repeats if len(splits) > 1 else 1
+    evaluation = context.evaluator.evaluate(splits, [(None, scores), (None, best.scores)], repeats)
+    together, alone = evaluation.relative_area()
+    ahead = evaluation.behind(0, 1)
+    interval = evaluation.interval(0)
+    names = [results[k].candidate.name for k in decision.members]
+    return LeaderboardRow(
         "rank_average",
         {"members": names, "weights": weights},
-        value=ending.value(splits, scores),
-        auc=float(field.areas.values[0, 0]),
+        value=context.value(splits, scores),
+        auc=float(evaluation.areas.values[0, 0]),
         low=interval.low,
         high=interval.high,
-        p_value=field.p_value(0, 1),
-        rows=best.tried[0].tryout.rows,
+        p_value=evaluation.p_value(0, 1),
+        rows=best.tried[0].trial.rows,
         state="left" if alone > together and ahead > AHEAD else "chosen",
-        reason=f"{ahead:.1f} standard errors behind {best.contender.name}",
+        reason=f"{ahead:.1f} standard errors behind {best.candidate.name}",
     )
 
 
-def _stand(race: Race, held: Sequence[HeldOut], ending: Ending) -> dict[str, Standing]:
-    """Give every contender's row, by what its last stage gave beside all that were in it."""
-    rows: dict[str, Standing] = {}
-    for contender in race.contenders:
-        tried = race.last(contender.name)
-        seconds = race.seconds(contender.name)
-        parameters: Mapping[str, Any] = contender.parameters
-        row = Standing(contender.algorithm, parameters, seconds=seconds)
+def _fill_board(
+    history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
+) -> dict[str, LeaderboardRow]:
+    """Give every candidate's row, by what its last stage gave beside all that were in it."""
+    rows: dict[str, LeaderboardRow] = {}
+    for candidate in history.candidates:
+        tried = history.last(candidate.name)
+        seconds = history.seconds(candidate.name)
+        parameters: Mapping[str, Any] = candidate.parameters
+        row = LeaderboardRow(candidate.algorithm, parameters, seconds=seconds)
         failure = next((one.failed for one in tried if one.failed), None)
         if not tried:
             row = replace(row, state="untried", reason="no time was left")
         elif failure:
-            row = replace(row, state="failed", reason=failure, rows=tried[0].tryout.rows)
-        rows[contender.name] = row
-    for stage in race.stages:
-        if not race.finished(stage):
+            row = replace(row, state="failed", reason=failure, rows=tried[0].trial.rows)
+        rows[candidate.name] = row
+    for stage in history.stages:
+        if not history.finished(stage):
             continue
-        entries, field = enter(race, stage, held, ending.judge, ending.n_repeats)
-        best = int(np.argmax(field.worth()))
-        for k, entry in enumerate(entries):
-            name = entry.contender.name
-            if race.last_stage(name) == stage:
-                rows[name] = _fill(rows[name], entry, field, k, best)
-                rows[name] = replace(rows[name], reason=_why(stage, entry, name in ending.waiting))
+        results, evaluation = evaluate_stage(
+            history, stage, held, context.evaluator, context.n_repeats
+        )
+        best = int(np.argmax(evaluation.relative_area()))
+        for k, result in enumerate(results):
+            name = result.candidate.name
+            if history.last_stage(name) == stage:
+                rows[name] = _fill(rows[name], result, evaluation, k, best)
+                rows[name] = replace(
+                    rows[name], reason=_why(stage, result, name in context.waiting)
+                )
     return rows
 
 
-def _fill(row: Standing, entry: Entry, field: Field, k: int, best: int) -> Standing:
-    interval = field.interval(k)
+def _fill(
+    row: LeaderboardRow, result: CandidateResult, evaluation: Evaluation, k: int, best: int
+) -> LeaderboardRow:
+    interval = evaluation.interval(k)
     return replace(
         row,
-        parameters=entry.parameters,
-        value=float(np.mean([one.values[entry.place] for one in entry.tried])),
-        auc=float(np.mean([one.aucs[entry.place] for one in entry.tried])),
-        rows=entry.tried[0].tryout.rows,
+        parameters=result.parameters,
+        value=float(np.mean([one.values[result.place] for one in result.tried])),
+        auc=float(np.mean([one.aucs[result.place] for one in result.tried])),
+        rows=result.tried[0].trial.rows,
         low=interval.low,
         high=interval.high,
-        p_value=None if k == best else field.p_value(k, best),
+        p_value=None if k == best else evaluation.p_value(k, best),
     )
 
 
-def _why(stage: str, entry: Entry, waiting: bool) -> str:
-    share = entry.tried[0].tryout.rows
+def _why(stage: str, result: CandidateResult, waiting: bool) -> str:
+    share = result.tried[0].trial.rows
     if waiting:
         return f"there was no time to try it beyond {stage}, with {share:.3g} of the rows"
-    if entry.contender.kind == BOOSTED:
+    if result.candidate.kind == BOOSTED:
         return "others were better"
     return (
         f"left after {stage}, with {share:.3g} of the rows: others, or two of its kind, were better"
     )
+
+
+def _estimate(
+    held: Sequence[HeldOut], scores: Scores, window: tuple[float, float], n_repeats: int
+) -> Areas:
+    """Evaluate one candidate on all splits."""
+    parts = [
+        estimate_areas(
+            check_rows(split.y, {"scores": scores[place]}, split.weight, split.group),
+            (WHOLE, window),
+        )
+        for place, split in enumerate(held)
+    ]
+    influence = None
+    pieces = [part.influence for part in parts if part.influence is not None]
+    if len(pieces) == len(parts):
+        influence = np.concatenate(pieces, axis=-1) * (math.sqrt(n_repeats) / len(parts))
+    values = np.mean([part.values for part in parts], axis=0)
+    positives, negatives = np.sum([part.effective for part in parts], axis=0).tolist()
+    return Areas(values, influence, (positives, negatives))
+
+
+def mean_rank(members: Sequence[Scores], weights: Sequence[float]) -> list[Floats]:
+    """Give the weighted mean rank of several candidates' scores, split by split."""
+    return [
+        np.average([_ranks(scores[place]) for scores in members], axis=0, weights=weights)
+        for place in range(len(members[0]))
+    ]
+
+
+def _ranks(scores: Floats) -> npt.NDArray[np.float64]:
+    """Mid-ranks as shares."""
+    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - 0.5 * count) / len(scores)
+    return np.asarray(ranks[place])

@@ -1,51 +1,205 @@
-"""A tryout carried out: one fit, judged along its path."""
+"""A trial: one fit on one inner split, evaluated on the rows held out, along a path where the algorithm has one.
+
+On a path one fit makes the rankers of all values of a parameter. Of a number of steps, the fit of the greatest holds
+all lesser ones. Of a weight, as C, one solver after the other makes them, each knowing what the one before has found
+out about the rows.
+"""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from core.errors import CoreError
 from core.ranker import Callback, Floats, Ranker, StopFit, ignore
 from core.registry import ALGORITHMS
 from core.table import CodedTable
 
-from .path import FollowingRanker, path_parameter, walk_path
-from .planning import GIVEN_UP, Tried, Tryout
+GIVEN_UP = "given up"
+"""How the reason begins of a trial that had nothing to keep when its limit came."""
 
 ROWS_A_ROUND = 4_000
 """A figure of more rows is found less often: it needs a sort."""
 
-LEAST_WORTH = 0.05
+LEAST_METRIC = 0.05
 """Below so much, a figure of the first round is too small to measure others by."""
 
+LEAST_RISE = 1e-9
+"""A candidate is better than one before it only if it is so by more than rounding."""
 
-class Worth(NamedTuple):
-    """What scores of the held-out rows are worth, by the objective and by the AUC."""
+
+@dataclass(frozen=True)
+class Trial:
+    """One fit on one inner split, and what is evaluated of it.
+
+    Attributes
+    ----------
+    algorithm : str
+        Name in `core.registry`.
+    parameters : mapping of str to Any
+        All that differ from the defaults, less the one along a path.
+    path : tuple
+        Values of the algorithm's path parameter, ascending, that this one fit is evaluated at; empty without a path.
+    rows : float in (0, 1]
+        Share of the inner training rows that it learns from; see `draw_rows`.
+    split : int
+        Number of the inner split.
+    keep_scores : bool
+        Whether the scores of the held-out rows are wanted.
+    limit : float or None
+        Seconds after which the fit ends with what it has, or is given up where it has nothing yet.
+    label : str
+        What the planner knows it by; of no meaning to others, who hand it back as it is.
+    patience : int or None
+        Boosted trees are evaluated as they grow, and end after so many rounds without a gain. None: they take all.
+    """
+
+    algorithm: str
+    parameters: Mapping[str, Any]
+    path: tuple[Any, ...] = ()
+    rows: float = 1.0
+    split: int = 0
+    keep_scores: bool = False
+    limit: float | None = None
+    label: str = ""
+    patience: int | None = None
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """What a trial gave.
+
+    Attributes
+    ----------
+    trial : Trial
+    values : tuple of float
+        By the objective on the held-out rows, higher is better: one per value of the path, or one. Empty if it failed.
+    aucs : tuple of float
+        The areas under the whole curves, likewise.
+    seconds : float
+        From the start of the fit to the end of the evaluation.
+    scores : tuple of ndarray of shape (n_held_out,), float64
+        Likewise, if they were to be kept.
+    failed : str or None
+        Why there is nothing to evaluate: such a candidate is out, the search goes on.
+    setup : float
+        Of the seconds those before the fit's first step and after its last: what does not grow with the steps.
+    steps : int
+        Rounds with the best value, where they were evaluated as they were added; 0 elsewhere.
+    fitted : int
+        Steps that the fit has taken; 0: not known.
+    skipped : bool
+        Not made, or broken off, since the search was to end early; `failed` says so in words.
+    """
+
+    trial: Trial
+    values: tuple[float, ...]
+    aucs: tuple[float, ...]
+    seconds: float
+    scores: tuple[Floats, ...] = ()
+    failed: str | None = None
+    setup: float = 0.0
+    steps: int = 0
+    fitted: int = 0
+    skipped: bool = False
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The held-out rows of an inner split, in the order in which they are scored.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_held_out,)
+        1 for positive, 0 for negative.
+    weight : ndarray of shape (n_held_out,), float64, or None
+    group : ndarray of shape (n_held_out,), or None
+        Rows with the same value belong together.
+    """
+
+    y: npt.NDArray[Any]
+    weight: Floats | None = None
+    group: npt.NDArray[Any] | None = None
+
+
+class Metrics(NamedTuple):
+    """What a metric gives for scores of the held-out rows: the objective, and the AUC."""
 
     value: float
     auc: float
 
 
-def try_out(
-    tryout: Tryout,
+class PathRanker(Protocol):
+    """A ranker whose steps add up: after k of them it is the ranker that k alone would make.
+
+    Attributes
+    ----------
+    path_parameter : str or None
+        The parameter that says how many steps are taken, such as n_rounds; None where a fit of
+        fewer steps is another ranker after all.
+    """
+
+    path_parameter: ClassVar[str | None]
+
+    def check_path_parameters(self) -> None:
+        """Raise InvalidParameter for parameters under which a fit holds no path."""
+
+    def decision_function(self, X: Any) -> Floats:
+        """Score rows after the last step."""
+
+    def staged_decision_function(self, X: Any) -> Iterator[Floats]:
+        """Score rows after each step."""
+
+
+@runtime_checkable
+class FollowingRanker(Protocol):
+    """A ranker whose fit follows the values that it is told beforehand.
+
+    Attributes
+    ----------
+    path_parameter : str or None
+        The parameter whose values it follows, such as C.
+    """
+
+    path_parameter: ClassVar[str | None]
+
+    def check_path_parameters(self) -> None:
+        """Raise InvalidParameter for parameters under which a fit follows no path."""
+
+    def follow(self, values: Sequence[float]) -> None:
+        """Have the next fit make the ranker of every value, rising."""
+
+    def path_rankers(self) -> Sequence[Any]:
+        """Give the rankers that the last fit has made, in the order of the values."""
+
+
+def path_parameter(algorithm: type) -> str | None:
+    """Name the parameter along which one fit of this class holds all rankers; None without one."""
+    name: str | None = getattr(algorithm, "path_parameter", None)
+    return name
+
+
+def run_trial(
+    trial: Trial,
     fit: Callable[[Ranker, Callback], object],
     held_out: Any,
-    judge: Callable[[Floats], Worth],
+    metric: Callable[[Floats], Metrics],
     callback: Callback = ignore,
     clock: Callable[[], float] = perf_counter,
-) -> Tried:
-    """Carry out one tryout.
+) -> TrialResult:
+    """Carry out one trial.
 
     Parameters
     ----------
-    tryout : Tryout
+    trial : Trial
     fit : callable (ranker, callback) -> object
-        Fits the ranker on the inner training rows of the tryout's split, on the share of them that it asks for.
+        Fits the ranker on the inner training rows of the trial's split, on the share of them that it asks for.
     held_out : array or table of shape (n_held_out, n_features)
-    judge : callable (scores) -> Worth
+    metric : callable (scores) -> Metrics
         Of scores of those rows.
     callback : callable (step, of, info) -> None, optional
         Told of the fit's steps. What it raises reaches the caller.
@@ -54,7 +208,7 @@ def try_out(
 
     Returns
     -------
-    Tried
+    TrialResult
         With `failed` set where the ranker refuses the rows or its parameters, where the numbers fail it, or
         where the limit comes before there is anything to keep. A limit is looked at after each of the fit's steps.
     """
@@ -67,71 +221,158 @@ def try_out(
         latest, fitted = clock(), done
         first = first if first > start else latest
         callback(done, of, info)
-        if tryout.limit is not None and done < of and latest - start > tryout.limit:
+        if trial.limit is not None and done < of and latest - start > trial.limit:
             raise StopFit
 
     kept: list[Floats] = []
     aucs: list[float] = []
 
-    def judge_and_keep(scores: Floats) -> float:
-        value, area = judge(scores)
+    def keep_and_value(scores: Floats) -> float:
+        value, area = metric(scores)
         aucs.append(area)
-        if tryout.keep_scores:
+        if trial.keep_scores:
             kept.append(scores.copy())
         return value
 
     steps = 0
     try:
-        if tryout.patience is None:
-            values = _fit_and_judge(tryout, fit, held_out, judge_and_keep, step)
+        if trial.patience is None:
+            values = _fit_and_evaluate(trial, fit, held_out, keep_and_value, step)
         else:
-            steps, scores = _fit_watched(tryout, fit, held_out, judge, step)
-            values = (judge_and_keep(scores),)
+            steps, scores = _fit_watched(trial, fit, held_out, metric, step)
+            values = (keep_and_value(scores),)
     except StopFit:
-        return _failure(tryout, clock() - start, f"{GIVEN_UP} after {clock() - start:.3g} s")
+        return _failure(trial, clock() - start, f"{GIVEN_UP} after {clock() - start:.3g} s")
     except (CoreError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
-        return _failure(tryout, clock() - start, str(error) or type(error).__name__)
-    n_values = (
-        len(tryout.path) or 1
-    )  # where the fit ended early, the last counts for all that follow
+        return _failure(trial, clock() - start, str(error) or type(error).__name__)
+    n_values = len(trial.path) or 1
+    # where the fit ended early, the last counts for all that follow
     values += values[-1:] * (n_values - len(values))
     aucs += aucs[-1:] * (n_values - len(aucs))
     kept += kept[-1:] * (n_values - len(kept))
     seconds = clock() - start
     setup = seconds - (latest - first)
     kept_scores, areas = tuple(kept), tuple(aucs)
-    return Tried(tryout, values, areas, seconds, kept_scores, None, setup, steps, fitted)
+    return TrialResult(trial, values, areas, seconds, kept_scores, None, setup, steps, fitted)
 
 
-def _fit_and_judge(
-    tryout: Tryout,
+def walk_path(
+    ranker: PathRanker | FollowingRanker,
+    X: Any,
+    values: Sequence[Any],
+    metric: Callable[[Floats], float],
+) -> list[float]:
+    """Evaluate the rankers that lie on the path of a fitted one.
+
+    Parameters
+    ----------
+    ranker : PathRanker or FollowingRanker
+        Fitted with the greatest of the values, having been told to follow them.
+    X : array or table of shape (n_samples, n_features)
+        Rows that it has not learnt from.
+    values : sequence of int or float
+        Distinct; numbers of steps are at least 1.
+    metric : callable (scores) -> float
+        Called with the scores of those rows, once for each ranker; higher is better.
+
+    Returns
+    -------
+    list of float
+        In ascending order of the values. Where the fit has ended before one of them, a fit of so many
+        steps would have ended there too, and the last step counts.
+
+    Notes
+    -----
+    One pass over the steps: O(n_steps · n_samples) for stumps.
+    """
+    wanted = sorted(values)
+    if isinstance(ranker, FollowingRanker):
+        # a fit that was stopped has followed the first of the values alone
+        return [
+            metric(one.decision_function(X))
+            for _, one in zip(wanted, ranker.path_rankers(), strict=False)
+        ]
+    found: list[float] = []
+    for step, scores in enumerate(ranker.staged_decision_function(X), start=1):
+        if step == wanted[len(found)]:
+            found.append(metric(scores))
+            if len(found) == len(wanted):
+                return found
+    last = metric(ranker.decision_function(X))
+    return found + [last] * (len(wanted) - len(found))
+
+
+def choose(values: Sequence[float]) -> int:
+    """Choose the place of the greatest value, the first among equals; the simpler candidates come before the others.
+
+    The greatest of several values is too good to be true: report the figures of other rows.
+    """
+    best = 0
+    for place, value in enumerate(values):
+        if value > values[best] + LEAST_RISE:
+            best = place
+    return best
+
+
+def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.intp]:
+    """Draw a share of the rows of each stratum; a greater share holds all rows of a lesser one.
+
+    Parameters
+    ----------
+    strata : ndarray of shape (n_rows,)
+        What each row counts as, such as its label.
+    share : float in (0, 1]
+        Of each stratum as much is drawn, rounded up; two rows at least where it has so many.
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (n_drawn,), intp
+        Ascending.
+
+    Notes
+    -----
+    O(n_rows log n_rows).
+    """
+    if share >= 1.0:
+        return np.arange(len(strata))
+    drawn = []
+    for place, value in enumerate(np.unique(strata)):
+        rows = np.flatnonzero(strata == value)
+        order = np.random.Generator(np.random.Philox(key=[seed % 2**64, place])).permutation(rows)
+        drawn.append(order[: max(int(np.ceil(share * len(rows))), 2)])
+    return np.sort(np.concatenate(drawn))
+
+
+def _fit_and_evaluate(
+    trial: Trial,
     fit: Callable[[Ranker, Callback], object],
     held_out: Any,
-    judge: Callable[[Floats], float],
+    metric: Callable[[Floats], float],
     callback: Callback,
 ) -> tuple[float, ...]:
-    algorithm = ALGORITHMS[tryout.algorithm]
-    along = path_parameter(algorithm) if tryout.path else None
-    longest = {} if along is None else {along: max(tryout.path)}
-    ranker: Any = algorithm(**{**tryout.parameters, **longest})
+    algorithm = ALGORITHMS[trial.algorithm]
+    along = path_parameter(algorithm) if trial.path else None
+    longest = {} if along is None else {along: max(trial.path)}
+    ranker: Any = algorithm(**{**trial.parameters, **longest})
     if along is not None and isinstance(ranker, FollowingRanker):
-        ranker.follow(tryout.path)
+        ranker.follow(trial.path)
     fit(ranker, callback)
     if along is None:
-        return (judge(ranker.decision_function(held_out)),)
-    return tuple(found.value for found in walk_path(ranker, held_out, tryout.path, judge))
+        return (metric(ranker.decision_function(held_out)),)
+    return tuple(walk_path(ranker, held_out, trial.path, metric))
 
 
 class _Watched:
-    """Boosted trees whose fit is judged as they grow, and keeps the best number of rounds."""
+    """Boosted trees whose fit is evaluated as they grow, and keeps the best number of rounds."""
 
-    def __init__(self, tryout: Tryout, held_out: Any, judge: Callable[[Floats], float]) -> None:
-        self.ranker: Any = ALGORITHMS[tryout.algorithm](**tryout.parameters)
+    def __init__(self, trial: Trial, held_out: Any, metric: Callable[[Floats], float]) -> None:
+        self.ranker: Any = ALGORITHMS[trial.algorithm](**trial.parameters)
         n_held = len(held_out.matrix if isinstance(held_out, CodedTable) else held_out)
         self._watch = {
             "X_valid": held_out,
-            "judge": judge,
-            "patience": tryout.patience,
+            "judge": metric,
+            "patience": trial.patience,
             "every": math.ceil(n_held / ROWS_A_ROUND),
         }
 
@@ -141,28 +382,28 @@ class _Watched:
 
 
 def _fit_watched(
-    tryout: Tryout,
+    trial: Trial,
     fit: Callable[[Any, Callback], object],
     held_out: Any,
-    judge: Callable[[Floats], Worth],
+    metric: Callable[[Floats], Metrics],
     callback: Callback,
 ) -> tuple[int, Floats]:
-    """Fit boosted trees, judged as they grow; give the best number of rounds, and the held-out rows' scores then.
+    """Fit boosted trees, evaluated as they grow; give the best number of rounds, and the held-out rows' scores then.
 
-    Rounds are judged by the objective and by the AUC, each as a share of what the first round had: a window alone is
+    Rounds are evaluated by the objective and by the AUC, each as a share of what the first round had: a window alone is
     too noisy to stop by.
     """
-    first: list[Worth] = []
+    first: list[Metrics] = []
 
-    def judge_both(scores: Floats) -> float:
-        worth = judge(scores)
-        first.append(worth)
-        return sum(now / max(then, LEAST_WORTH) for now, then in zip(worth, first[0], strict=True))
+    def relative(scores: Floats) -> float:
+        found = metric(scores)
+        first.append(found)
+        return sum(now / max(then, LEAST_METRIC) for now, then in zip(found, first[0], strict=True))
 
-    watched = _Watched(tryout, held_out, judge_both)
+    watched = _Watched(trial, held_out, relative)
     fit(watched, callback)
     return len(watched.ranker.rounds_), watched.ranker.decision_function(held_out)
 
 
-def _failure(tryout: Tryout, seconds: float, why: str) -> Tried:
-    return Tried(tryout, (), (), seconds, failed=why)
+def _failure(trial: Trial, seconds: float, why: str) -> TrialResult:
+    return TrialResult(trial, (), (), seconds, failed=why)

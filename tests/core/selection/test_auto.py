@@ -19,12 +19,12 @@ from core.selection import (
     Chosen,
     HeldOut,
     NothingFitted,
-    Tried,
+    TrialResult,
     auto_ranker,
     make_ranker,
     run_plan,
 )
-from core.selection.portfolio import LADDER, LOSSES, boosted, change, others
+from core.selection.candidates import LEAF_COUNTS, LOSSES, boosted, mutate, others
 
 FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"}
 RNG = np.random.default_rng(0)
@@ -40,7 +40,7 @@ class World:
     """Rankers with a given signal each, at a given price per row and round, on a clock of their own."""
 
     def __init__(
-        self, signal=lambda tryout: 2.0, n_rows=10_000, price=1e-7, fails=(), learning=10.0
+        self, signal=lambda trial: 2.0, n_rows=10_000, price=1e-7, fails=(), learning=10.0
     ):
         self.signal, self.n_rows, self.price, self.fails = signal, n_rows, price, fails
         self.learning = learning  # rounds times rate after which trees have learnt all they can
@@ -54,38 +54,38 @@ class World:
         size = (parameters.get("max_leaves", 8) + 20) / 50
         return self.price * share * self.n_rows * slow.get(algorithm, 1) * size
 
-    def fit(self, tryout, callback):
-        of = tryout.parameters
-        price = self.a_round(tryout.algorithm, of, tryout.rows)
+    def fit(self, trial, callback):
+        of = trial.parameters
+        price = self.a_round(trial.algorithm, of, trial.rows)
         grown = "learning_rate" in of
-        wanted = of.get("n_rounds", max(tryout.path, default=10)) if grown else 10
-        limit = np.inf if tryout.limit is None else tryout.limit
+        wanted = of.get("n_rounds", max(trial.path, default=10)) if grown else 10
+        limit = np.inf if trial.limit is None else trial.limit
         rounds = min(wanted, int(limit / price))
         self.now += rounds * price
         seconds = rounds * price
-        if tryout.algorithm in self.fails or "all" in self.fails:
-            return Tried(tryout, (), (), seconds, failed="it breaks")
+        if trial.algorithm in self.fails or "all" in self.fails:
+            return TrialResult(trial, (), (), seconds, failed="it breaks")
         if rounds < (1 if grown else wanted):
-            return Tried(tryout, (), (), seconds, failed="given up after a while")
+            return TrialResult(trial, (), (), seconds, failed="given up after a while")
         enough = round(self.learning / of["learning_rate"]) if grown else 1
-        if tryout.patience is not None:
+        if trial.patience is not None:
             rounds_judged = [min(rounds, enough)]
-            rounds = min(rounds, enough + tryout.patience)
+            rounds = min(rounds, enough + trial.patience)
         else:
-            rounds_judged = [min(k, rounds) for k in tryout.path] or [enough]
-        own = np.random.default_rng(crc32(tryout.label.split("/")[1].encode()))
+            rounds_judged = [min(k, rounds) for k in trial.path] or [enough]
+        own = np.random.default_rng(crc32(trial.label.split("/")[1].encode()))
         noise = own.normal(size=N_HELD) + SHARED
         scores = [
-            self.signal(tryout) * (1 - 0.5 ** (6 * k / enough)) * Y + noise for k in rounds_judged
+            self.signal(trial) * (1 - 0.5 ** (6 * k / enough)) * Y + noise for k in rounds_judged
         ]
-        return Tried(
-            tryout,
+        return TrialResult(
+            trial,
             tuple(partial_auc(Y, each, 0.0, 0.05) for each in scores),
             tuple(auc(Y, each) for each in scores),
             seconds,
             tuple(scores),
             setup=price,
-            steps=rounds_judged[0] if tryout.patience is not None else 0,
+            steps=rounds_judged[0] if trial.patience is not None else 0,
             fitted=rounds,
         )
 
@@ -108,55 +108,55 @@ def planner(budget=10.0, n_rows=12_500, n_rare=1250, **more):
     return Auto(n_rows=n_rows, n_rare=n_rare, budget_seconds=budget, window=(0.0, 0.05), **more)
 
 
-def stage_of(tryout):
-    return tryout.label.split("/")[0]
+def stage_of(trial):
+    return trial.label.split("/")[0]
 
 
 def full(tried, algorithms=("logitboost", "rankboost")):
-    """The tryouts on all rows of boosted trees."""
+    """The trials on all rows of boosted trees."""
     return [
         one
         for one in tried
-        if stage_of(one.tryout) == "full" and "learning_rate" in one.tryout.parameters
+        if stage_of(one.trial) == "full" and "learning_rate" in one.trial.parameters
     ]
 
 
 def test_the_portfolio_holds_every_family_with_its_window():
-    contenders = [*(boosted(loss, 31, 1000) for loss in LOSSES), *others((0.1, 0.2))]
-    assert {c.algorithm for c in contenders} == FAMILIES
-    assert len({c.name for c in contenders}) == len(contenders)
-    for contender in contenders:
-        ranker = ALGORITHMS[contender.algorithm](**contender.parameters)
+    candidates = [*(boosted(loss, 31, 1000) for loss in LOSSES), *others((0.1, 0.2))]
+    assert {c.algorithm for c in candidates} == FAMILIES
+    assert len({c.name for c in candidates}) == len(candidates)
+    for candidate in candidates:
+        ranker = ALGORITHMS[candidate.algorithm](**candidate.parameters)
         if "fpr_max" in ranker.get_params():
             assert (ranker.fpr_min, ranker.fpr_max) == (0.1, 0.2)
 
 
 def test_every_change_of_trees_is_one_that_can_be_fitted():
-    contender = boosted(next(iter(LOSSES)), 31, 10_000)
+    candidate = boosted(next(iter(LOSSES)), 31, 10_000)
     seen = set()
     for k in range(300):
-        contender = change(contender, np.random.default_rng(k), f"draw {k}")
-        assert contender.loss in LOSSES
-        assert contender.leaves in LADDER
-        ALGORITHMS[contender.algorithm](**contender.parameters)._check_parameters()
-        seen.add((contender.loss, contender.leaves))
+        candidate = mutate(candidate, np.random.default_rng(k), f"draw {k}")
+        assert candidate.loss in LOSSES
+        assert candidate.leaves in LEAF_COUNTS
+        ALGORITHMS[candidate.algorithm](**candidate.parameters)._check_parameters()
+        seen.add((candidate.loss, candidate.leaves))
     assert {loss for loss, _ in seen} == set(LOSSES)
-    assert {leaves for _, leaves in seen} == set(LADDER)
+    assert {leaves for _, leaves in seen} == set(LEAF_COUNTS)
 
 
 def test_trees_come_first_then_few_rows_of_the_others_and_more_leaves():
     world = World()
     chosen, tried = world.run(planner(budget=60.0))
-    stages = [stage_of(one.tryout) for one in tried]
+    stages = [stage_of(one.trial) for one in tried]
     assert list(dict.fromkeys(stages)) == ["probe", "full", "rung 1", "rung 2"]
-    assert tried[1].tryout.algorithm == "logitboost"
-    assert tried[1].tryout.rows == 1.0
-    first = [one.tryout for one in tried if stage_of(one.tryout) == "rung 1"]
-    second = [one.tryout for one in tried if stage_of(one.tryout) == "rung 2"]
+    assert tried[1].trial.algorithm == "logitboost"
+    assert tried[1].trial.rows == 1.0
+    first = [one.trial for one in tried if stage_of(one.trial) == "rung 1"]
+    second = [one.trial for one in tried if stage_of(one.trial) == "rung 2"]
     assert len(first) == len(others((0, 1)))
     assert 1 <= len(second) <= 6
     assert second[0].rows == pytest.approx(4 * first[0].rows)
-    assert {8, 31, 127} <= {one.tryout.parameters["max_leaves"] for one in full(tried)}
+    assert {8, 31, 127} <= {one.trial.parameters["max_leaves"] for one in full(tried)}
     assert {row.algorithm for row in chosen.candidates} == FAMILIES | {"rank_average"}
     assert len(chosen.members) > 1
 
@@ -173,9 +173,9 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
     auto = planner(budget, n_rare=n_rare, at_once=at_once)
     lanes = [0.0]
 
-    def fit(tryout, callback):  # of those that are asked for together some run at once
+    def fit(trial, callback):  # of those that are asked for together some run at once
         before = world.now
-        one = world.fit(tryout, callback)
+        one = world.fit(trial, callback)
         lanes.append(lanes[-1] + (world.now - before) / at_once)
         return one
 
@@ -188,7 +188,7 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
         assert member.algorithm == default.algorithm
         assert "too short" in chosen.notes[0]
         return
-    compared = {one.tryout.label for one in full(tried)}
+    compared = {one.trial.label for one in full(tried)}
     assert f"full/{default.name}" in compared
     world.now = 0.0
     world.fit_all(chosen)
@@ -198,9 +198,9 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
 def test_a_search_that_is_ended_ends_with_the_best_it_has():
     """Not with the quickest to fit, though no time is left."""
 
-    def signal(tryout):
-        leaves = tryout.parameters.get("max_leaves", 2)
-        return 0.3 * np.log2(leaves) if "learning_rate" in tryout.parameters else 0.3
+    def signal(trial):
+        leaves = trial.parameters.get("max_leaves", 2)
+        return 0.3 * np.log2(leaves) if "learning_rate" in trial.parameters else 0.3
 
     world = World(signal)
     _, tried = world.run(planner(60.0))
@@ -216,11 +216,11 @@ def test_a_search_that_is_ended_ends_with_the_best_it_has():
 
 def test_leaves_are_searched_upwards_and_downwards():
     def best_leaves(best):
-        def signal(tryout):
-            leaves = tryout.parameters.get("max_leaves", 8)
+        def signal(trial):
+            leaves = trial.parameters.get("max_leaves", 8)
             return (
                 3.0 - 0.4 * abs(np.log2(leaves / best))
-                if "learning_rate" in tryout.parameters
+                if "learning_rate" in trial.parameters
                 else 0.5
             )
 
@@ -233,8 +233,8 @@ def test_leaves_are_searched_upwards_and_downwards():
 
 
 def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on():
-    def trees(tryout):
-        return 2.0 if "learning_rate" in tryout.parameters else 0.5
+    def trees(trial):
+        return 2.0 if "learning_rate" in trial.parameters else 0.5
 
     def rate(budget):
         chosen, _ = World(trees, price=1e-6).run(planner(budget))
@@ -250,8 +250,8 @@ def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on():
 def test_what_none_beats_is_averaged_and_what_is_beaten_is_not():
     good = {"rankboost", "logitboost", "martirank"}
 
-    def signal(tryout):
-        return 2.0 if tryout.algorithm in good else 0.5
+    def signal(trial):
+        return 2.0 if trial.algorithm in good else 0.5
 
     chosen, _ = World(signal).run(planner(60.0))
     rows = {row.reason: row for row in chosen.candidates if row.state == "chosen"}
@@ -278,7 +278,7 @@ def test_one_that_is_far_ahead_is_alone():
 
 def test_an_average_that_the_best_alone_beats_is_not_taken(monkeypatch):
     monkeypatch.setattr("core.selection.leaderboard.MOST_BEHIND", 100.0)  # whatever is worse stays
-    monkeypatch.setattr("core.selection.leaderboard.Verdict.weight", lambda verdict, k: 1.0)
+    monkeypatch.setattr("core.selection.leaderboard.Decision.weight", lambda decision, k: 1.0)
     chosen, _ = World(lambda t: 1.5 if t.algorithm == "martirank" else 0.8, price=1e-9).run(
         planner(60.0)
     )
@@ -295,17 +295,17 @@ def test_few_rows_are_parted_into_folds_and_few_of_a_class_more_than_once():
     assert planner(60.0, n_rows=300, n_rare=120, can_repeat=False).n_repeats == 1
     assert (planner(60.0).n_splits, planner(60.0).n_repeats) == (1, 1)
     _, tried = World(n_rows=240).run(longer)
-    assert {one.tryout.rows for one in tried} == {1.0}
-    first = [one.tryout for one in tried if one.tryout.label == "full/logistic loss, 8"]
-    assert [tryout.split for tryout in first] == list(range(15))
-    assert len({tryout.path for tryout in first}) == 1  # all folds are judged after the same rounds
+    assert {one.trial.rows for one in tried} == {1.0}
+    first = [one.trial for one in tried if one.trial.label == "full/logistic loss, 8"]
+    assert [trial.split for trial in first] == list(range(15))
+    assert len({trial.path for trial in first}) == 1  # all folds are judged after the same rounds
 
 
 def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error():
     chosen, _ = World(fails={"logitboost", "komori_eguchi_boost"}).run(planner(60.0))
     failed = {row.algorithm: row.reason for row in chosen.candidates if row.state == "failed"}
     assert failed == {"logitboost": "it breaks", "komori_eguchi_boost": "it breaks"}
-    with pytest.raises(NothingFitted, match=r"none of the \d+ contenders .* the first: it breaks"):
+    with pytest.raises(NothingFitted, match=r"none of the \d+ candidates .* the first: it breaks"):
         World(fails={"all"}).run(planner(5.0))
 
 
@@ -318,7 +318,7 @@ def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it():
     again = planner(20.0)
     step = again.next(tried[:1], held, 0.0)
     assert not isinstance(step, Chosen)
-    assert [t.label for t in step] == [tried[1].tryout.label]
+    assert [t.label for t in step] == [tried[1].trial.label]
     slower = [replace(one, seconds=one.seconds * 1.01) for one in tried]
     members = auto.next(slower, held, world.now).members
     assert [m.algorithm for m in members] == [m.algorithm for m in chosen.members]
@@ -402,7 +402,7 @@ def test_time_that_is_left_goes_into_copies_of_other_seeds():
 def test_several_are_asked_for_together_where_they_run_at_once():
     auto = planner(20.0, at_once=2)
     probe = auto.next([], [HeldOut(Y)], 0.0)
-    tried = [World().fit(tryout, None) for tryout in probe]
+    tried = [World().fit(trial, None) for trial in probe]
     step = auto.next(tried, [HeldOut(Y)], 0.1)
     assert [t.label for t in step] == [
         "full/logistic loss, 31",

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
-from core.selection import Candidate, choose, path_parameter, walk_path
+from core.selection import choose, path_parameter, walk_path
 
 ROUNDS = [1, 4, 9, 25]
 ON_A_PATH = {name: it for name, it in ALGORITHMS.items() if path_parameter(it) == "n_rounds"}
@@ -48,13 +48,12 @@ def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name, spread):
     ranker.follow(sorted(COSTS))
     ranker.fit(X[learnt], y[learnt])
     found = walk_path(ranker, X[held], COSTS[::-1], judge)
-    assert [candidate.parameters for candidate in found] == [{"C": C} for C in COSTS]
     on_path = ranker.path_rankers()
-    for C, candidate, one in zip(COSTS, found, on_path, strict=True):
+    for C, value, one in zip(COSTS, found, on_path, strict=True):
         alone = algorithm(C=C).fit(X[learnt], y[learnt])
         scores = alone.decision_function(X[held])
         assert one.decision_function(X[held]) == pytest.approx(scores, abs=0.1 * np.ptp(scores))
-        assert candidate.value == pytest.approx(judge(scores), abs=0.02)
+        assert value == pytest.approx(judge(scores), abs=0.02)
         if hasattr(one, "collapsed_"):
             assert (one.collapsed_, one.C_) == (alone.collapsed_, alone.C_)
     if name == "pauc_svm":
@@ -85,11 +84,12 @@ def test_a_tree_pruned_by_every_penalty_is_grown_once(splitter):
     sizes = [one.tree_.n_leaves for one in ranker.path_rankers()]
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == 3
-    for candidate, one in zip(found, ranker.path_rankers(), strict=True):
-        alone = clone(plain).set_params(**candidate.parameters)
+    penalties = [0.0, 0.002, 0.02]
+    for penalty, value, one in zip(penalties, found, ranker.path_rankers(), strict=True):
+        alone = clone(plain).set_params(leaf_penalty=penalty)
         assert fit(alone) == grown  # so many splits, whatever the number of penalties
         assert (one.decision_function(X) == alone.decision_function(X)).all()
-        assert candidate.value == judge(alone.decision_function(X[held]))
+        assert value == judge(alone.decision_function(X[held]))
     assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []
 
 
@@ -128,10 +128,9 @@ def test_what_lies_on_the_path_is_what_so_many_rounds_fit(name):
 
     longest = algorithm(n_rounds=max(ROUNDS)).fit(X[learnt], y[learnt])
     found = walk_path(longest, X[held], ROUNDS[::-1], judge)
-    assert [candidate.parameters for candidate in found] == [{"n_rounds": k} for k in ROUNDS]
-    for k, candidate in zip(ROUNDS, found, strict=True):
+    for k, value in zip(ROUNDS, found, strict=True):
         alone = algorithm(n_rounds=k).fit(X[learnt], y[learnt])
-        assert candidate.value == pytest.approx(judge(alone.decision_function(X[held])), abs=1e-9)
+        assert value == pytest.approx(judge(alone.decision_function(X[held])), abs=1e-9)
 
 
 def test_a_fit_that_ends_early_is_worth_what_it_ended_with():
@@ -139,10 +138,10 @@ def test_a_fit_that_ends_early_is_worth_what_it_ended_with():
     perfect = ALGORITHMS["smooth_margin_rank"](n_rounds=50).fit(X, y)
     assert len(perfect.rounds_) < 20
     found = walk_path(perfect, X, [1, 20, 50], lambda scores: auc(y, scores))
-    assert [candidate.value for candidate in found] == [1.0, 1.0, 1.0]
+    assert found == [1.0, 1.0, 1.0]
     nothing = ALGORITHMS["rankboost"](n_rounds=5).fit(np.zeros((4, 1)), y)
     assert nothing.stop_reason_ == "no_edge"
-    assert [c.value for c in walk_path(nothing, X, [2, 5], lambda f: auc(y, f))] == [0.5, 0.5]
+    assert walk_path(nothing, X, [2, 5], lambda f: auc(y, f)) == [0.5, 0.5]
 
 
 def test_each_candidate_is_judged_once():
@@ -155,10 +154,8 @@ def test_each_candidate_is_judged_once():
 
 
 def test_the_first_of_the_best_is_chosen():
-    values = [0.7, 0.9, 0.9 + 1e-12, 0.8]
-    found = [Candidate({"n_rounds": k}, value) for k, value in enumerate(values, 1)]
-    assert choose(found).parameters == {"n_rounds": 2}
-    assert choose(found[:1]).parameters == {"n_rounds": 1}
+    assert choose([0.7, 0.9, 0.9 + 1e-12, 0.8]) == 1
+    assert choose([0.7]) == 0
 
 
 def test_early_stopping_leaves_no_path():

@@ -10,16 +10,16 @@ from core.selection import (
     GridSearch,
     HeldOut,
     InvalidSpace,
+    Metrics,
     NothingFitted,
     RandomSearch,
     SuccessiveHalving,
-    Tried,
-    Tryout,
-    Worth,
+    Trial,
+    TrialResult,
     draw_rows,
     run_plan,
+    run_trial,
     split_rows,
-    try_out,
 )
 
 TREES = {"weak_ranker": "tree"}
@@ -32,31 +32,31 @@ def noisy_table(n=240, seed=0):
     return X, y
 
 
-def worth(tryout, value_of, along="n_rounds"):
-    """What a tryout would give if a ranker were worth what `value_of` says of its parameters."""
-    steps = tryout.path or (None,)
-    full = [tryout.parameters | ({} if k is None else {along: k}) for k in steps]
-    values = tuple(float(value_of(parameters, tryout)) for parameters in full)
-    return Tried(tryout, values, values, seconds=1.0)
+def worth(trial, value_of, along="n_rounds"):
+    """What a trial would give if a ranker were worth what `value_of` says of its parameters."""
+    steps = trial.path or (None,)
+    full = [trial.parameters | ({} if k is None else {along: k}) for k in steps]
+    values = tuple(float(value_of(parameters, trial)) for parameters in full)
+    return TrialResult(trial, values, values, seconds=1.0)
 
 
 def run(planner, value_of):
     held = [HeldOut(np.array([0, 1]))] * planner.n_splits
-    chosen, tried = run_plan(planner, held, lambda tryout, _: worth(tryout, value_of))
-    return chosen, [one.tryout for one in tried]
+    chosen, tried = run_plan(planner, held, lambda trial, _: worth(trial, value_of))
+    return chosen, [one.trial for one in tried]
 
 
 def test_a_grid_tries_each_combination_once_and_a_path_for_nothing():
     space = {"n_rounds": [30, 10, 20], "learning_rate": [0.3, 0.1], "leaf": ["newton", "closed"]}
     planner = GridSearch("rankboost", space, TREES, n_splits=2)
-    chosen, tryouts = run(
+    chosen, trials = run(
         planner,
         lambda p, t: (p["n_rounds"] == 20) + (p["learning_rate"] == 0.1) + 0.1 * t.split,
     )
-    assert len(tryouts) == 2 * 2 * 2
-    assert {t.path for t in tryouts} == {(10, 20, 30)}
-    assert all("n_rounds" not in t.parameters and t.rows == 1.0 for t in tryouts)
-    assert [t.split for t in tryouts] == [0, 1] * 4
+    assert len(trials) == 2 * 2 * 2
+    assert {t.path for t in trials} == {(10, 20, 30)}
+    assert all("n_rounds" not in t.parameters and t.rows == 1.0 for t in trials)
+    assert [t.split for t in trials] == [0, 1] * 4
     (member,) = chosen.members
     # both leaves are worth the same: the first in the order of the list
     assert member.parameters == TREES | {"leaf": "newton", "learning_rate": 0.1, "n_rounds": 20}
@@ -83,16 +83,16 @@ def test_draws_are_the_seed_s_and_lie_in_their_ranges():
         "n_rounds": {"low": 10, "high": 100, "log": True, "integer": True},
     }
     planner = RandomSearch("rankboost", space, TREES, n_candidates=200, random_state=5)
-    _, tryouts = run(planner, lambda p, t: p["subsample"])
+    _, trials = run(planner, lambda p, t: p["subsample"])
     again = RandomSearch(
         "rankboost", dict(reversed(space.items())), TREES, n_candidates=200, random_state=5
     )
-    assert run(again, lambda p, t: 0.0)[1] == tryouts
+    assert run(again, lambda p, t: 0.0)[1] == trials
     assert (
         RandomSearch("rankboost", space, TREES, random_state=6).candidates[0]
         != (planner.candidates[0])
     )
-    drawn = {name: [t.parameters[name] for t in tryouts] for name in planner.space.dimensions}
+    drawn = {name: [t.parameters[name] for t in trials] for name in planner.space.dimensions}
     rates = np.array(drawn["learning_rate"])
     assert (rates >= 0.001).all()
     assert (rates <= 1).all()
@@ -102,7 +102,7 @@ def test_draws_are_the_seed_s_and_lie_in_their_ranges():
     assert counts.min() > 40
     assert all(type(v) is int for v in drawn["max_leaves"])
     assert set(drawn["leaf"]) == {"closed", "newton"}
-    path = tryouts[0].path
+    path = trials[0].path
     assert (path[0], path[-1], len(path)) == (10, 100, 10)
     assert all(type(v) is int for v in path)
 
@@ -119,10 +119,10 @@ def test_halving_on_rows_gives_the_best_third_three_times_as_much():
     space = {"learning_rate": {"low": 0.01, "high": 1.0}}
     planner = SuccessiveHalving("logitboost", space, n_candidates=27, n_splits=2)
     rates = [p["learning_rate"] for p in planner.candidates]
-    chosen, tryouts = run(planner, lambda p, t: p["learning_rate"])
-    shares = [round(27 * t.rows) for t in tryouts]
+    chosen, trials = run(planner, lambda p, t: p["learning_rate"])
+    shares = [round(27 * t.rows) for t in trials]
     assert shares == [1] * 54 + [3] * 18 + [9] * 6 + [27] * 2
-    third = {t.parameters["learning_rate"] for t in tryouts[54:72]}
+    third = {t.parameters["learning_rate"] for t in trials[54:72]}
     assert third == set(sorted(rates)[-9:])
     assert chosen.members[0].parameters == {"learning_rate": max(rates)}
     left = [row for row in chosen.candidates if row.state == "left"]
@@ -136,11 +136,11 @@ def test_halving_on_rounds_gives_fewer_rounds_first_and_the_path_at_last():
     planner = SuccessiveHalving(
         "rankboost", space, TREES, n_candidates=4, eta=2, resource="rounds", least_share=0.2
     )
-    chosen, tryouts = run(planner, lambda p, t: p["n_rounds"] - p["learning_rate"])
-    assert [(t.parameters.get("n_rounds"), t.path) for t in tryouts] == (
+    chosen, trials = run(planner, lambda p, t: p["n_rounds"] - p["learning_rate"])
+    assert [(t.parameters.get("n_rounds"), t.path) for t in trials] == (
         [(20, ())] * 4 + [(40, ())] * 2 + [(None, (20, 40, 80))]
     )
-    assert all(t.rows == 1.0 for t in tryouts)
+    assert all(t.rows == 1.0 for t in trials)
     assert chosen.members[0].parameters == TREES | {"learning_rate": 0.1, "n_rounds": 80}
 
 
@@ -149,10 +149,10 @@ def test_what_fails_is_out_of_the_race(resource):
     space = {"learning_rate": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]}
     planner = SuccessiveHalving("rankboost", space, TREES, n_candidates=9, resource=resource)
 
-    def fit(tryout, callback):
-        if tryout.parameters["learning_rate"] > 0.25:
-            return Tried(tryout, (), (), 0.5, failed="too fast")
-        return worth(tryout, lambda p, t: p["learning_rate"])
+    def fit(trial, callback):
+        if trial.parameters["learning_rate"] > 0.25:
+            return TrialResult(trial, (), (), 0.5, failed="too fast")
+        return worth(trial, lambda p, t: p["learning_rate"])
 
     chosen, tried = run_plan(planner, [HeldOut(np.array([0, 1]))], fit)
     assert len(tried) == 9 + 2 + 1
@@ -173,7 +173,7 @@ def test_what_fails_is_out_of_the_race(resource):
 def test_all_failing_is_an_error_that_says_why(planner):
     held = [HeldOut(np.array([0, 1]))] * planner.n_splits
     with pytest.raises(NothingFitted, match=r"none of the \d candidates .* the first: no rows"):
-        run_plan(planner, held, lambda t, _: Tried(t, (), (), 0.1, failed="no rows"))
+        run_plan(planner, held, lambda t, _: TrialResult(t, (), (), 0.1, failed="no rows"))
 
 
 BAD_SPACES = {
@@ -251,18 +251,18 @@ def rows():
     return X[~held], y[~held], X[held], y[held]
 
 
-def carry_out(rows, tryout, **options):
+def carry_out(rows, trial, **options):
     X, y, X_held, y_held = rows
 
     def fit(ranker, callback):
-        taken = draw_rows(y, tryout.rows, seed=0)
+        taken = draw_rows(y, trial.rows, seed=0)
         ranker.fit(X[taken], y[taken], callback=callback)
 
     def judge(scores):
         area = auc(y_held, scores)
-        return Worth(area / 2, area)
+        return Metrics(area / 2, area)
 
-    return try_out(tryout, fit, X_held, judge, **options)
+    return run_trial(trial, fit, X_held, judge, **options)
 
 
 @pytest.mark.parametrize(
@@ -271,37 +271,37 @@ def carry_out(rows, tryout, **options):
 )
 def test_a_tryout_judges_what_each_value_fits(rows, name, along, path):
     X, y, X_held, y_held = rows
-    tried = carry_out(rows, Tryout(name, {}, path, rows=0.5, keep_scores=True))
+    tried = carry_out(rows, Trial(name, {}, path, rows=0.5, keep_scores=True))
     taken = draw_rows(y, 0.5, seed=0)
     for k, value, area, scores in zip(path, tried.values, tried.aucs, tried.scores, strict=True):
         alone = ALGORITHMS[name](**{along: k}).fit(X[taken], y[taken]).decision_function(X_held)
         assert scores == pytest.approx(alone, abs=0.02 * np.ptp(alone))
         assert area == auc(y_held, scores)
         assert value == area / 2
-    assert carry_out(rows, Tryout(name, {}, path)).scores == ()
+    assert carry_out(rows, Trial(name, {}, path)).scores == ()
 
 
 def test_a_fit_that_ends_early_has_all_its_values(rows):
     X, _, X_held, _ = rows
     clear = X, (X[:, 0] > 0).astype(int), X_held, (X_held[:, 0] > 0).astype(int)
-    tried = carry_out(clear, Tryout("smooth_margin_rank", {}, (1, 50, 90), keep_scores=True))
+    tried = carry_out(clear, Trial("smooth_margin_rank", {}, (1, 50, 90), keep_scores=True))
     assert len(tried.values) == len(tried.aucs) == len(tried.scores) == 3
 
 
 def test_a_refusal_is_a_failure_that_says_why_and_a_limit_ends_the_fit(rows):
     X, y, X_held, y_held = rows
-    tried = carry_out((X[y == 1], y[y == 1], X_held, y_held), Tryout("greedy_pairs", {}))
+    tried = carry_out((X[y == 1], y[y == 1], X_held, y_held), Trial("greedy_pairs", {}))
     assert tried.values == ()
     assert "two classes" in (tried.failed or "")
-    tried = carry_out(rows, Tryout("rankboost", {"push": 2.0}))
+    tried = carry_out(rows, Trial("rankboost", {"push": 2.0}))
     assert "push must be 1 unless" in (tried.failed or "")
     ticks = iter(range(1000))
-    tried = carry_out(rows, Tryout("rankboost", {}, limit=5.5), clock=lambda: float(next(ticks)))
+    tried = carry_out(rows, Trial("rankboost", {}, limit=5.5), clock=lambda: float(next(ticks)))
     assert (tried.failed, tried.fitted) == (None, 6)  # a booster keeps the rounds so far
     ticks = iter(range(1000))
-    tried = carry_out(rows, Tryout("martirank", {}, limit=0.5), clock=lambda: float(next(ticks)))
+    tried = carry_out(rows, Trial("martirank", {}, limit=0.5), clock=lambda: float(next(ticks)))
     assert "given up after" in (tried.failed or "")
-    whole = carry_out(rows, Tryout("rankboost", {"n_rounds": 3}, limit=100.0))
+    whole = carry_out(rows, Trial("rankboost", {"n_rounds": 3}, limit=100.0))
     assert whole.failed is None
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.metrics import auc
-from core.selection import GridSearch, HeldOut, RandomSearch, Worth, run_plan, try_out
+from core.selection import GridSearch, HeldOut, Metrics, RandomSearch, run_plan, run_trial
 
 
 def ring(seed, n=400):
@@ -19,23 +19,23 @@ def search(planner):
 
     def judge(scores):
         area = auc(y_held, scores)
-        return Worth(area, area)
+        return Metrics(area, area)
 
-    def carry_out(tryout, _):
-        return try_out(tryout, lambda ranker, call: ranker.fit(X, y, callback=call), X_held, judge)
+    def carry_out(trial, _):
+        return run_trial(trial, lambda ranker, call: ranker.fit(X, y, callback=call), X_held, judge)
 
     chosen, tried = run_plan(planner, [HeldOut(y_held)], carry_out)
     assert all(one.failed is None for one in tried)
-    return chosen.members[0].parameters, [one.tryout for one in tried]
+    return chosen.members[0].parameters, [one.trial for one in tried]
 
 
 @pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
 def test_a_grid_over_map_bandwidth_and_cost():
     space = {"feature_map": [None, "fourier"], "bandwidth": [0.05, 1.0], "C": [0.1, 10.0]}
     fixed = {"fpr_max": 0.5, "n_components": 60}
-    parameters, tryouts = search(GridSearch("pauc_svm", space, fixed))
-    assert len(tryouts) == 4
-    assert {tryout.path for tryout in tryouts} == {(0.1, 10.0)}
+    parameters, trials = search(GridSearch("pauc_svm", space, fixed))
+    assert len(trials) == 4
+    assert {trial.path for trial in trials} == {(0.1, 10.0)}
     assert parameters["feature_map"] == "fourier"
     assert parameters["bandwidth"] == 1.0
 
@@ -43,9 +43,9 @@ def test_a_grid_over_map_bandwidth_and_cost():
 def test_bandwidths_from_a_range():
     space = {"bandwidth": {"low": 0.01, "high": 10.0, "log": True}}
     fixed = {"feature_map": "nystroem", "n_components": 40, "C": 10.0}
-    parameters, tryouts = search(
+    parameters, trials = search(
         RandomSearch("auc_svm", space, fixed, n_candidates=6, random_state=0)
     )
-    drawn = [tryout.parameters["bandwidth"] for tryout in tryouts]
+    drawn = [trial.parameters["bandwidth"] for trial in trials]
     assert len(set(drawn)) == 6
     assert 0.1 < parameters["bandwidth"] < 10.0

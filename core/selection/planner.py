@@ -1,0 +1,403 @@
+"""Planners: which fits a search asks for, round by round, and what it chooses in the end; and how one is carried out.
+
+A `Planner` decides and never fits. It is asked for its next trials with all that were tried before, so that
+whoever runs them may do so in one process or in many, and ask again after a crash. `run_plan` runs them in this
+process, `search_ranker` does all there is to do, from rows to a ranker.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.ensemble import RankAverage, count_at_once, fit_together
+from core.errors import CoreError, InvalidData
+from core.metrics import auc, partial_auc
+from core.metrics.groups import number_units
+from core.metrics.window import check_window
+from core.ranker import Callback, Floats, Ranker, ignore
+from core.registry import ALGORITHMS
+from core.table import Categories, CodedTable, is_table, to_matrix
+from core.target import check_labels, check_weights
+
+from .splits import split_rows
+from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial
+
+CHOOSE_NOW = 1e12
+"""More seconds than any budget has."""
+
+_SALT = 1_000_003  # between the seeds of repeats
+
+
+class NothingFitted(CoreError):
+    """Not one candidate of a search could be fitted and judged."""
+
+    code = "no_candidate"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A ranker that was chosen, to be fitted on all training rows.
+
+    Attributes
+    ----------
+    algorithm : str
+    parameters : mapping of str to Any
+    weight : float
+        What it counts for in a `RankAverage`.
+    """
+
+    algorithm: str
+    parameters: Mapping[str, Any]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """A candidate's row on the leaderboard.
+
+    Attributes
+    ----------
+    algorithm : str
+    parameters : mapping of str to Any
+    value, auc : float or None
+        Mean over the splits, of the last trial; None where it failed or was not tried.
+    low, high : float or None
+        Confidence interval of the value, where held-out scores were kept.
+    p_value : float or None
+        Two-sided, of no difference from the best single candidate on the same held-out rows.
+    rows : float
+        Share of the inner training rows that it learnt from last; 0 where it was not tried.
+    seconds : float
+        All its trials together.
+    state : str
+        "chosen", "left" (others were better), "failed", or "untried".
+    reason : str
+        Why it is where it is, in words.
+    """
+
+    algorithm: str
+    parameters: Mapping[str, Any]
+    value: float | None = None
+    auc: float | None = None
+    rows: float = 0.0
+    seconds: float = 0.0
+    state: str = "left"
+    reason: str = ""
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How a search ended.
+
+    Attributes
+    ----------
+    members : tuple of Member
+        One ranker, or those of a `RankAverage`; to be fitted on all training rows.
+    candidates : tuple of LeaderboardRow
+        The leaderboard; a search along one algorithm lists its candidates in the order in which they were given.
+    notes : tuple of str
+        What else a reader should know.
+    rows : float in (0, 1]
+        Share of the training rows that the members are fitted on; see `draw_rows`.
+    """
+
+    members: tuple[Member, ...]
+    candidates: tuple[LeaderboardRow, ...]
+    notes: tuple[str, ...] = ()
+    rows: float = 1.0
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows of weight above 0."""
+
+    matrix: Floats
+    names: tuple[str, ...] | None
+    categories: Categories
+    positive: npt.NDArray[np.bool_]
+    weight: Floats
+    group: npt.NDArray[np.uint64] | None
+
+    @property
+    def table(self) -> Any:
+        """The features as rankers take them."""
+        if self.names is None:
+            return self.matrix
+        return CodedTable(self.matrix, self.names, self.categories)
+
+    def take(self, rows: npt.NDArray[Any]) -> "Rows":
+        """Give some rows, by number or by a mask."""
+        return Rows(
+            self.matrix[rows],
+            self.names,
+            self.categories,
+            self.positive[rows],
+            self.weight[rows],
+            None if self.group is None else self.group[rows],
+        )
+
+
+class Planner(Protocol):
+    """Decides which fits a search makes.
+
+    Attributes
+    ----------
+    n_splits : int
+        Inner splits that it wants: 1 is a holdout, k are k folds.
+    n_repeats : int
+        How often the rows are parted anew into these folds. Splits are numbered repeat by repeat.
+    fraction : float
+        Of the rows, what a holdout keeps back.
+    """
+
+    @property
+    def n_splits(self) -> int: ...
+
+    @property
+    def n_repeats(self) -> int: ...
+
+    @property
+    def fraction(self) -> float: ...
+
+    def next(
+        self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
+    ) -> Sequence[Trial] | Chosen:
+        """Ask for more trials, at least one, or end the search.
+
+        Parameters
+        ----------
+        tried : sequence of TrialResult
+            All that were asked for so far, in the order in which they were.
+        held : sequence of HeldOut
+            One per split.
+        elapsed : float
+            Seconds since the search began. Nothing else comes from a clock. `CHOOSE_NOW`: the search ends, with one of
+            those that were tried; at least one was, and did not fail.
+
+        Returns
+        -------
+        sequence of Trial, or Chosen
+            The same for the same arguments.
+
+        Raises
+        ------
+        NothingFitted
+            All candidates failed.
+        """
+
+
+def run_plan(
+    planner: Planner,
+    held: Sequence[HeldOut],
+    fit: Callable[[Trial, Callback], TrialResult],
+    *,
+    at_once: int = 1,
+    callback: Callback = ignore,
+    clock: Callable[[], float] = perf_counter,
+) -> tuple[Chosen, list[TrialResult]]:
+    """Carry out a plan in this process.
+
+    Parameters
+    ----------
+    planner : Planner
+    held : sequence of HeldOut
+        One per split.
+    fit : callable (trial, callback) -> TrialResult
+        Such as one that calls `run_trial`.
+    at_once : int, default=1
+        Of the trials that are asked for together so many run at once, each in a thread.
+    callback : callable (step, of, info) -> None, optional
+        Told of the steps of each fit. What it raises ends the search.
+    clock : callable () -> float
+        Seconds.
+
+    Returns
+    -------
+    chosen : Chosen
+    tried : list of TrialResult
+    """
+    start = clock()
+    tried: list[TrialResult] = []
+
+    def tell(number: int, step: int, of: int, info: Mapping[str, float]) -> None:
+        callback(step, of, info)
+
+    def carry_out(trial: Trial) -> Callable[[Callback], TrialResult]:
+        return lambda told: fit(trial, told)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # of the fit that is served its owner will hear
+        while True:
+            step = planner.next(tried, held, clock() - start)
+            if isinstance(step, Chosen):
+                return step, tried
+            tried += fit_together([carry_out(trial) for trial in step], tell, at_once)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search gave.
+
+    Attributes
+    ----------
+    ranker : Ranker
+        Fitted on all rows.
+    chosen : Chosen
+        With the leaderboard. Its figures chose: for those of the ranker take other rows.
+    tried : list of TrialResult
+    """
+
+    ranker: Ranker
+    chosen: Chosen
+    tried: list[TrialResult]
+
+
+def search_ranker(
+    X: Any,
+    y: Any,
+    planner: Planner,
+    *,
+    sample_weight: Any = None,
+    group: Any = None,
+    fpr_min: float = 0.0,
+    fpr_max: float = 1.0,
+    random_state: int = 0,
+    callback: Callback = ignore,
+) -> Searched:
+    """Search as a planner says, and fit what it chooses on all rows.
+
+    Parameters
+    ----------
+    X : array or table of shape (n_samples, n_features)
+        As rankers take it.
+    y : array-like of shape (n_samples,)
+        Two distinct values; the greater one is positive.
+    planner : Planner
+        `GridSearch`, `RandomSearch`, `SuccessiveHalving` or `Auto`.
+    sample_weight : array-like of shape (n_samples,), optional
+    group : array-like of shape (n_samples,), optional
+        Rows of a group stay together in every split; without groups equal rows do.
+    fpr_min, fpr_max : float in [0, 1], default=0 and 1
+        The objective: the partial AUC on this window.
+    random_state : int, default=0
+        Of the splits and of the rows that a share has.
+    callback : callable (step, of, info) -> None, optional
+        Told of the steps of each fit, one after the other; what it raises ends the search.
+
+    Returns
+    -------
+    Searched
+
+    Raises
+    ------
+    InvalidData
+        X, y, sample_weight or group break a rule, or a class has too few rows to be split.
+    NothingFitted
+        All candidates failed.
+    """
+    rows = read_rows(X, y, sample_weight, group)
+    window = check_window(fpr_min, fpr_max)
+    chosen, tried = run_search(rows, planner, window, random_state, callback)
+    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=callback)
+    return Searched(ranker, chosen, tried)
+
+
+def run_search(
+    rows: Rows,
+    planner: Planner,
+    window: tuple[float, float],
+    random_state: int,
+    callback: Callback,
+) -> tuple[Chosen, list[TrialResult]]:
+    splits = [
+        split
+        for repeat in range(planner.n_repeats)
+        for split in split_rows(
+            rows.matrix,
+            rows.positive,
+            rows.weight,
+            planner.n_splits,
+            fraction=planner.fraction,
+            group=rows.group,
+            seed=random_state + _SALT * repeat,
+        )
+    ]
+
+    @cache
+    def part(split: int, share: float) -> Rows:
+        learnt = rows.take(~splits[split])
+        return learnt.take(draw_rows(learnt.positive, share, random_state))
+
+    held_out = [rows.take(held) for held in splits]
+
+    def fit(trial: Trial, told: Callback) -> TrialResult:
+        learnt, held = part(trial.split, trial.rows), held_out[trial.split]
+
+        def metric(scores: Floats) -> Metrics:
+            return Metrics(
+                partial_auc(held.positive, scores, *window, sample_weight=held.weight),
+                auc(held.positive, scores, held.weight),
+            )
+
+        return run_trial(
+            trial,
+            lambda ranker, told: ranker.fit(
+                learnt.table, learnt.positive, learnt.weight, callback=told
+            ),
+            held.table,
+            metric,
+            told,
+        )
+
+    held = [HeldOut(one.positive.astype(np.int8), one.weight, one.group) for one in held_out]
+    at_once = count_at_once(*rows.matrix.shape)
+    return run_plan(planner, held, fit, at_once=at_once, callback=callback)
+
+
+def make_ranker(chosen: Chosen) -> Ranker:
+    """Make the ranker that was chosen, not yet fitted.
+
+    Parameters
+    ----------
+    chosen : Chosen
+
+    Returns
+    -------
+    Ranker
+        Of the one member, or a `RankAverage` of several.
+    """
+    rankers = [ALGORITHMS[member.algorithm](**member.parameters) for member in chosen.members]
+    if len(rankers) == 1:
+        return rankers[0]
+    return RankAverage(members=rankers, weights=[member.weight for member in chosen.members])
+
+
+def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> Rows:
+    """Check the rows as a fit does, and leave out those of weight 0."""
+    import narwhals.stable.v2 as nw
+
+    names: tuple[str, ...] | None = None
+    categories: Categories = ()
+    if is_table(X):
+        matrix, categories = to_matrix(X)
+        columns = X.names if isinstance(X, CodedTable) else nw.from_native(X).columns
+        names = tuple(str(name) for name in columns)
+    else:
+        matrix = np.asarray(X, dtype=np.float64)
+        if matrix.ndim != 2:
+            raise InvalidData(f"X must have two dimensions, got {matrix.ndim}")
+    classes, positive = check_labels(y, len(matrix))
+    weight = check_weights(sample_weight, positive, classes)
+    unit = None if group is None else number_units("group", group, len(matrix)).astype(np.uint64)
+    return Rows(matrix, names, categories, positive, weight, unit).take(weight > 0)
