@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.stumps import make_data
 from core import MartiRank, SampledMartiRank
 from core.coding import fit_bins
-from core.martirank.stream import Demand
+from core.martirank.sampled import Demand
 from core.metrics import auc
 
 

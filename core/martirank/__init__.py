@@ -8,10 +8,8 @@
                 │ ╲│ ╲│ ╲
       ends      0  1  2  3        what a row reaches on average is its score
 
-`node` makes a node of a histogram, `growth` a program of layers, with `passes` over the rows;
-`program` is what remains, `walking` scores with it, and `drawing` shows it. `martirank` and `sampled`
-are the algorithms on the frame of `ranker`: nodes of `any_ranker` in the one, batches of a `stream` in
-the other, where `noise` guesses how often labels lie.
+`program` is the program: its nodes, its scores, its state; `growth` grows one from histograms; `any_ranker` is a
+program whose nodes are classifiers. `martirank` and `sampled` are the algorithms, and `drawing` shows a program.
 
 References
 ----------

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +16,23 @@ from core.ranker import Floats
 from core.state import Array, Index, Nested, Records, State, Totals
 from core.table import Categories
 
-from .node import (
+from .program import (
     LEAST_EDGE,
-    LEAST_SHARE,
+    NO_NOISE,
     NODE,
     RULES,
+    Integers,
     Mass,
+    Noise,
+    Output,
     alike,
     check_nodes,
+    cut_node,
     describe_node,
-    split,
+    n_nodes,
 )
-from .program import Output, n_nodes
 
 Positive = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 
 
 # Rows of which less than this share is at a node are left out of its fit: they weigh nothing.
@@ -213,33 +215,6 @@ def _walk(n_layers: int) -> Iterator[tuple[int, int, int]]:
             yield t, position, n_nodes(t) + position
 
 
-class Noise(NamedTuple):
-    """What `SampledMartiRank` takes into account.
-
-    Attributes
-    ----------
-    rate : float
-        η, the probability with which a label is flipped.
-    least_share : float
-        A node that no more than this share of either class reaches is frozen; 0 freezes none.
-    class_prior : float or None
-        True share of positives; None: that of the rows shown, noise taken out.
-    """
-
-    rate: float = 0.0
-    least_share: float = 0.0
-    class_prior: float | None = None
-
-    def total(self, shown: Mass) -> Mass:
-        """Give the true mass of each class among rows of such masses by their labels."""
-        if self.class_prior is None:
-            return shown.without_noise(self.rate)
-        both = shown.positive + shown.negative
-        return Mass(self.class_prior * both, (1.0 - self.class_prior) * both)
-
-
-NO_NOISE = Noise()
-
 Draw = Callable[[int], Integers]
 """Which rows a layer, counted from 0, is grown on."""
 
@@ -251,7 +226,7 @@ def grow(
     weight: Floats,
     n_layers: int,
     balance_classes: bool,
-    told: Callable[[int, npt.NDArray[np.void]], None],
+    report: Callable[[int, npt.NDArray[np.void]], None],
     noise: Noise = NO_NOISE,
     draw: Draw | None = None,
 ) -> AnyProgram:
@@ -267,7 +242,7 @@ def grow(
     n_layers : int
     balance_classes : bool
         Whether both classes weigh the same in each fit; else by their mass at the node, as in the paper (§5).
-    told : callable (layer, nodes of the layer) -> None
+    report : callable (layer, nodes of the layer) -> None
         Called after each layer, counted from 1.
     noise : Noise
     draw : callable, optional
@@ -305,7 +280,7 @@ def grow(
             mass[position + 1] += here * rises
             mass[position] -= here * rises
         if position == 0:
-            told(t + 1, nodes[n_nodes(t) : n_nodes(t + 1)])
+            report(t + 1, nodes[n_nodes(t) : n_nodes(t + 1)])
     return program
 
 
@@ -324,12 +299,9 @@ def _grow_node(
 ) -> tuple[npt.NDArray[np.void], bool]:
     """Make a node, with a weak ranker fitted to the rows that are there; say whether it has one."""
     labelled = _mass_of(positive, mass)
-    here = labelled.without_noise(noise.rate)
-    # A draw of few rows of a class may seem to hold none once noise is taken out.
-    share = Mass(*(h / t if t > 0.0 else 0.0 for h, t in zip(here, total, strict=True)))
-    if min(share) <= max(noise.least_share, LEAST_SHARE):
-        rise = 1.0 if share.positive > share.negative else 0.0
-        return alike(rise, share, frozen=noise.least_share > 0.0), False
+    share, end = noise.end(labelled, total)
+    if end is not None:
+        return end, False
     there = mass > LEAST_PRESENCE * mass.max()
     half = 0.5 * sum(labelled)
     balanced = mass[there] * half / np.where(positive[there], *labelled)
@@ -343,12 +315,9 @@ def _grow_node(
         rankers.drop()
         return alike(0.5, share), False
     p, n = labelled
-    sides = split(
-        Mass(p * (1.0 - cut.p_plus), n * cut.p_minus).without_noise(noise.rate),
-        Mass(p * cut.p_plus, n * (1.0 - cut.p_minus)).without_noise(noise.rate),
-    )
-    node = (0, cut.value, False, -1, sides.rise_above, sides.rise_below, *share, sides.error, False)
-    return np.array(node, dtype=NODE)[()], True
+    above = Mass(p * (1.0 - cut.p_plus), n * cut.p_minus)
+    below = Mass(p * cut.p_plus, n * (1.0 - cut.p_minus))
+    return cut_node((0, cut.value, False, -1), above, below, share, noise.rate), True
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,18 +1,193 @@
-"""Growing a program layer by layer from histograms of its nodes."""
+"""Growing a program layer by layer from histograms of its nodes.
 
+A row is in several nodes of a layer, with a probability in each. Its *masses* are those probabilities times its weight.
+They lie in blocks of four neighbouring positions, as (n_blocks, n_rows, 4): one addition of four numbers serves four
+nodes, so that a layer of t nodes costs t/4 passes over the codes, not t.
+"""
+
+from typing import Any, NamedTuple
+
+import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
+import numba
 import numpy as np
 import numpy.typing as npt
+from numba.extending import intrinsic
 
-from core.coding import MISSING, N_CODES, Bins, Criterion, Peak, Spread, Team, find_peak
+from core.coding import (
+    MISSING,
+    N_CODES,
+    Bins,
+    Codes,
+    Criterion,
+    Peak,
+    Spread,
+    Team,
+    count_rows,
+    find_peak,
+    fit_bins,
+)
 from core.coding.category_sets import categories_above, pack
+from core.holdout import scramble_keys
+from core.kernel import kernel
+from core.ranker import Floats
 
-from .node import LEAST_EDGE, LEAST_SHARE, NODE, Mass, alike, split
-from .passes import POSITIONS, ROWS, add_layer, n_blocks, take_step
-from .program import Program, layer, n_nodes
+from .program import (
+    LEAST_EDGE,
+    NO_NOISE,
+    NODE,
+    Integers,
+    Mass,
+    Noise,
+    Program,
+    alike,
+    cut_node,
+    layer,
+    n_nodes,
+)
 
-Codes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+POSITIONS = 4  # in a block: the doubles of a vector register
+ROWS = 1 << 13  # whose masses, one block of them, stay in a core's own cache
+
+
+def n_blocks(n_positions: int) -> int:
+    """Blocks that hold so many positions."""
+    return -(-n_positions // POSITIONS)
+
+
+@intrinsic
+def add_four(typing_context, sums, to, terms, at):  # type: ignore[no-untyped-def]
+    """Add terms[at : at + 4] to sums[to : to + 4] in one vector addition.
+
+    The compiler sees four additions and leaves them four; numba's switch for joining them is global.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        vector = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), POSITIONS).as_pointer()
+
+        def find(array: int, index: int) -> Any:
+            data = context.make_array(signature.args[array])(
+                context, builder, arguments[array]
+            ).data
+            return builder.bitcast(builder.gep(data, [arguments[index]]), vector)
+
+        target = find(0, 1)
+        added = builder.fadd(builder.load(target, align=8), builder.load(find(2, 3), align=8))
+        builder.store(added, target, align=8)
+        return context.get_dummy_value()
+
+    return numba.types.void(sums, numba.types.uint64, terms, numba.types.uint64), generate
+
+
+@numba.njit(inline="always")
+def _add(column, masses, start, stop, histogram):  # type: ignore[no-untyped-def]
+    """Add the masses of rows[start:stop] to histogram[code * 4 + position]."""
+    for i in range(start, stop):
+        row = np.uint64(i)
+        four = np.uint64(POSITIONS)
+        add_four(histogram, np.uint64(column[row]) * four, masses, row * four)
+
+
+@kernel(
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.uint8[:, ::1],
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.float64[:, :, :, ::1],
+    )
+)
+def add_layer(first, step, n_features, codes, masses, n_positives, histograms):  # type: ignore[no-untyped-def]
+    """Add up both classes' mass per node, feature and code, of every step-th feature.
+
+    codes : (n_features, n_rows), positives first.
+    masses : (n_blocks, 4 * n_rows).
+    histograms : (n_blocks, n_features, 2, n_codes * 4), added to.
+    """
+    n_rows = codes.shape[1]
+    for block in range(len(masses)):
+        for start in range(0, n_rows, ROWS):
+            stop = min(start + ROWS, n_rows)
+            middle = min(max(n_positives, start), stop)
+            for j in range(first, n_features, step):
+                _add(codes[j], masses[block], start, middle, histograms[block, j, 0])
+                _add(codes[j], masses[block], middle, stop, histograms[block, j, 1])
+
+
+@kernel(
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.uint8[:, ::1],
+        numba.int64[::1],
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
+    )
+)
+def take_step(first, step, n_pieces, codes, features, rises, masses):  # type: ignore[no-untyped-def]
+    """Move the masses of every step-th run of rows to the next layer.
+
+    features : (n_nodes,), the column that each node of the layer looks at.
+    rises : (n_nodes, n_codes), the share that goes one position up, by code.
+    masses : (n_blocks, 4 * n_rows), changed in place; one position more is in use afterwards.
+    """
+    n_rows = codes.shape[1]
+    for piece in range(first, n_pieces, step):
+        start, stop = piece * ROWS, min(piece * ROWS + ROWS, n_rows)
+        # From the highest position down: what rises joins rows that have been moved already.
+        for position in range(len(features) - 1, -1, -1):
+            column, rise = codes[features[position]], rises[position]
+            here, k = masses[position // POSITIONS], position % POSITIONS
+            up, u = masses[(position + 1) // POSITIONS], (position + 1) % POSITIONS
+            for i in range(start, stop):
+                at = np.uint64(i) * np.uint64(POSITIONS)
+                moved = here[at + np.uint64(k)] * rise[np.uint64(column[np.uint64(i)])]
+                up[at + np.uint64(u)] += moved
+                here[at + np.uint64(k)] -= moved
+
+
+class CodedRows(NamedTuple):
+    """Coded rows, positives first: shares of all weight, for how many rows each counts, and its place in the table."""
+
+    bins: Bins
+    codes: Codes
+    shares: Floats
+    n_positives: int
+    counts: Floats
+    rows: Integers
+
+    @property
+    def mass(self) -> Mass:
+        """Weight of each class, as labelled."""
+        return Mass.of(self.shares, self.n_positives)
+
+
+def draw_rows(
+    keys: npt.NDArray[np.uint64], n_positives: int, subsample: float, seed: int
+) -> tuple[Integers, int]:
+    """Draw a share of the rows of each class, positives first, equal keys together; say how many are positive."""
+    drawn = scramble_keys(keys, seed)
+    rows = []
+    for first, of_class in ((0, drawn[:n_positives]), (n_positives, drawn[n_positives:])):
+        most = max(np.uint64(subsample * (2.0**64 - 2.0**11)), of_class.min())  # at least one
+        rows.append(first + np.flatnonzero(of_class <= most))
+    return np.concatenate(rows), len(rows[0])
+
+
+def code_rows(
+    X: Floats,
+    positive: npt.NDArray[np.bool_],
+    weight: Floats,
+    max_bins: int,
+    n_categories: Integers,
+) -> CodedRows:
+    """Learn the bins of every column, and code the rows with them, positives first."""
+    rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+    bins, codes = fit_bins(X, rows, weight[rows], max_bins, n_categories)
+    shares = weight[rows] / weight.sum()
+    return CodedRows(bins, codes, shares, int(positive.sum()), count_rows(weight[rows]), rows)
 
 
 class Growth:
@@ -28,12 +203,7 @@ class Growth:
     bins : Bins
     n_layers : int
         T.
-    noise_rate : float
-        η, the probability with which a label is flipped.
-    least_share : float
-        A node that no more than this share of either class reaches is frozen; 0 freezes none.
-    class_prior : float, optional
-        True share of positives; else that of the rows shown, noise taken out.
+    noise : Noise
     """
 
     _shown: Mass
@@ -43,17 +213,13 @@ class Growth:
         self,
         bins: Bins,
         n_layers: int,
-        noise_rate: float = 0.0,
-        least_share: float = 0.0,
-        class_prior: float | None = None,
+        noise: Noise = NO_NOISE,
     ) -> None:
         self.nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
         self.n_closed = 0
         self._bins = bins
         self._n_layers = n_layers
-        self._noise_rate = noise_rate
-        self._least_share = least_share
-        self._class_prior = class_prior
+        self._noise = noise
         self._rises = np.zeros((n_nodes(n_layers), N_CODES))
         self._words = np.empty(0, dtype=np.uint64)
         self._start_layer()
@@ -132,12 +298,13 @@ class Growth:
         """
         if self._shown.positive + self._shown.negative >= most:
             return True
-        total = self._total()
+        total = self._noise.total(self._shown)
         for position in range(self.n_closed + 1):
             labelled = Mass(*self._histogram(position)[0].sum(axis=1))
-            here = labelled.without_noise(self._noise_rate)
-            frozen = any(h <= self._least_share * t for h, t in zip(here, total, strict=True))
-            if min(here) < least and not (frozen and min(total) > least / self._least_share):
+            here = labelled.without_noise(self._noise.rate)
+            least_share = self._noise.least_share
+            frozen = any(h <= least_share * t for h, t in zip(here, total, strict=True))
+            if min(here) < least and not (frozen and min(total) > least / least_share):
                 return False
         return True
 
@@ -150,7 +317,7 @@ class Growth:
         """
         t = self.n_closed
         first = n_nodes(t)
-        total = self._total()
+        total = self._noise.total(self._shown)
         for position in range(t + 1):
             self.nodes[first + position], self._rises[first + position] = self._grow(
                 self._histogram(position), total, self._squares[position]
@@ -170,13 +337,6 @@ class Growth:
         self._squares = np.zeros((self.n_closed + 1, 2))
         self._shown = Mass(0.0, 0.0)
 
-    def _total(self) -> Mass:
-        """Give the true mass of each class among the rows shown, frozen ones too."""
-        if self._class_prior is None:
-            return self._shown.without_noise(self._noise_rate)
-        both = self._shown.positive + self._shown.negative
-        return Mass(self._class_prior * both, (1.0 - self._class_prior) * both)
-
     def _histogram(self, position: int) -> Floats:
         """Give the mass per feature, class and code of a node: (n_features, 2, 256)."""
         block = self._histograms[position // POSITIONS]
@@ -186,14 +346,10 @@ class Growth:
         self, histogram: Floats, total: Mass, squares: Floats
     ) -> tuple[npt.NDArray[np.void], Floats]:
         """Make a node of its histogram; give it with the probability of rising, by code."""
-        labelled = histogram[0].sum(axis=1)
-        here = Mass(*labelled).without_noise(self._noise_rate)
-        # A draw of few rows of a class may seem to hold none once noise is taken out.
-        share = Mass(*(h / t if t > 0.0 else 0.0 for h, t in zip(here, total, strict=True)))
-        least = max(self._least_share, LEAST_SHARE)
-        if min(share) <= least:
-            rise = 1.0 if share.positive > share.negative else 0.0
-            return alike(rise, share, frozen=self._least_share > 0.0), np.full(N_CODES, rise)
+        labelled = Mass(*histogram[0].sum(axis=1))
+        share, end = self._noise.end(labelled, total)
+        if end is not None:
+            return end, np.full(N_CODES, end["rise_below"])
         bins = self._bins
         peak = find_peak(
             histogram,
@@ -201,32 +357,21 @@ class Growth:
             bins.has_missing,
             Criterion.YOUDEN,
             is_categorical=bins.is_categorical,
-            spread=Spread(*(squares / labelled**2)),
+            spread=Spread(*(squares / np.square(labelled))),
         )
         if peak.feature < 0 or peak.gain < LEAST_EDGE:
             return alike(0.5, share), np.full(N_CODES, 0.5)
         above = codes_above(peak)
         positive, negative = histogram[peak.feature]
-        sides = split(
-            Mass(positive[above].sum(), negative[above].sum()).without_noise(self._noise_rate),
-            Mass(positive[~above].sum(), negative[~above].sum()).without_noise(self._noise_rate),
-        )
         threshold, word = self._note_cut(peak)
-        node = np.array(
-            (
-                peak.feature,
-                threshold,
-                peak.missing_above,
-                word,
-                sides.rise_above,
-                sides.rise_below,
-                *share,
-                sides.error,
-                False,
-            ),
-            dtype=NODE,
-        )[()]
-        return node, np.where(above, sides.rise_above, sides.rise_below)
+        node = cut_node(
+            (peak.feature, threshold, peak.missing_above, word),
+            Mass(positive[above].sum(), negative[above].sum()),
+            Mass(positive[~above].sum(), negative[~above].sum()),
+            share,
+            self._noise.rate,
+        )
+        return node, np.where(above, node["rise_above"], node["rise_below"])
 
     def _note_cut(self, peak: Peak) -> tuple[float, int]:
         """Give a cut's threshold and its set's first word, which is put down; -1 without a set."""

@@ -1,25 +1,203 @@
-"""MartiRank (Long & Servedio 2007, Section 4): boosting the AUC although labels lie."""
+"""MartiRank (Long & Servedio 2007, Section 4): boosting the AUC although labels lie; the base of both its forms."""
 
-from collections.abc import Callable
-from typing import Annotated
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
+from sklearn.base import BaseEstimator
 
-from core.coding import count_rows, fit_bins
+from core.classifiers import STACKS, ClassifierName
+from core.coding import youden_threshold
 from core.coding.options import MaxNarrowBins
-from core.ranker import Callback, Floats
+from core.errors import InvalidParameter
+from core.ranker import Callback, Floats, Ranker
+from core.state import Array, Nested, Value
 
-from .any_ranker import AnyProgram
+from . import drawing
+from .any_ranker import AnyProgram, AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
 from .any_ranker import grow as grow_any
-from .growth import Growth
-from .node import Mass, mean_error
-from .program import Program
-from .ranker import BalanceClasses, NLayers, OutputOption, ProgramRanker, WeakRankerOption
+from .growth import Growth, code_rows
+from .program import Output, Program, Programs, mean_error, n_nodes
 
-Told = Callable[[int, npt.NDArray[np.void]], None]
+# Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
+BLOCK_ROWS = 1 << 16
+
+NLayers = Annotated[
+    int,
+    Ge(1),
+    Le(200),
+    Doc("T, the layers of the program: layer t has t nodes, each a weak ranker with its cut."),
+]
+WeakRankerOption = Annotated[
+    Literal["stump"] | ClassifierName | BaseEstimator,
+    Doc(
+        "What a node is: a stump, which is a threshold on one feature or a set of its "
+        "categories; a classifier by name, each fitted to the rows at its node; or in Python "
+        "any scikit-learn estimator that takes sample weights."
+    ),
+]
+BalanceClasses = Annotated[
+    bool,
+    Doc(
+        "Whether both classes weigh the same where a classifier or an estimator is fitted to the rows at a node; "
+        "else each row weighs what of it is there: the theory needs no balance. Stumps are the same either way."
+    ),
+]
+OutputOption = Annotated[
+    Output,
+    Doc(
+        "What a row scores: 'position', its expected position after the last layer over T; or "
+        "'vote', the probability that the position is at least T/2, the paper's majority vote."
+    ),
+]
+
+
+class ProgramRanker(Ranker):
+    """Rows are walked through layered branching programs; what they reach on average is the score.
+
+    Attributes
+    ----------
+    nodes_ : structured ndarray of shape (n_programs · T(T+1)/2,)
+        Program by program, layer by layer, by position; see `program.NODE`.
+    intercept_ : float
+        What every score holds alike: less the score that best parts the training classes (greatest
+        TPR - FPR), where `predict` cuts.
+    """
+
+    n_rounds: int
+    weak_ranker: Any  # as in `WeakRankerOption`
+    balance_classes: bool
+    output: Output
+    random_state: int
+
+    nodes_: npt.NDArray[np.void]
+    intercept_: Annotated[float, Value(), Ge(-1.0), Le(0.0)]
+    loss_: Annotated[Floats, Array("n_losses"), Ge(0.0), Le(1.0)]
+    _programs: Sequence[Any]  # of `Program`, or of what answers alike
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Score rows without any check; see `Ranker.score_rows`."""
+        return self._mean_output(X) + self.intercept_
+
+    def expected_position(self, X: Any) -> Floats:
+        """Give E[j]/T of each row, or with output='vote' P(j >= T/2).
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            In [0, 1]; decision_function(X) - intercept_.
+        """
+        return self._mean_output(self._checked_rows(X))
+
+    def structure(self) -> dict[str, Any]:
+        """Describe the programs: layers of nodes, each a rule in words with its masses and error."""
+        return {
+            "type": "branching_programs",
+            "layers": self.n_rounds,
+            "output": self.output,
+            "intercept": self.intercept_,
+            "programs": [
+                program.describe(self._feature_name, self.categories_) for program in self._programs
+            ],
+        }
+
+    def to_svg(self, title: str = "Branching program") -> str:
+        """Draw the first program; see `drawing.to_svg`."""
+        first = self._programs[0].describe(self._feature_name, self.categories_)
+        return drawing.to_svg(first, title)
+
+    def takes_categories(self) -> bool:
+        """Whether its weak rankers can be fitted on categorical columns."""
+        return isinstance(self.weak_ranker, str)
+
+    def _check_parameters(self) -> None:
+        weak = self.weak_ranker
+        if not isinstance(weak, str) and not any(
+            hasattr(weak, method) for method in ("decision_function", "predict_proba")
+        ):
+            raise InvalidParameter(
+                "weak_ranker must have decision_function or predict_proba, "
+                f"{type(weak).__name__} has neither"
+            )
+
+    def _weak_rankers(self) -> WeakRankers:
+        """Give what fits the weak rankers of programs whose nodes are no stumps."""
+        if isinstance(self.weak_ranker, str):
+            name = cast(ClassifierName, self.weak_ranker)
+            return NamedRankers(name, self._n_categories(), self.random_state)
+        return EstimatorRankers(self.weak_ranker)
+
+    def _mean_output(self, X: Floats) -> Floats:
+        total = np.zeros(len(X))
+        for program in self._programs:
+            total += program.score(X, self.output)
+        return total / len(self._programs)
+
+    @property
+    @abstractmethod
+    def _n_programs(self) -> int:
+        """How many programs a fit makes."""
+
+    @property
+    @abstractmethod
+    def _n_losses(self) -> int:
+        """How many losses a fit tells."""
+
+    def _take(self, programs: Sequence[Any], intercept: float, loss: Floats) -> None:
+        self._programs = programs
+        self.loss_ = loss
+        self.nodes_ = np.concatenate([program.nodes for program in programs])
+        self.intercept_ = intercept
+
+    def _find_cut(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> float:
+        """Find the score of greatest TPR - FPR on the training rows."""
+        scores = np.concatenate(
+            [
+                self._mean_output(np.ascontiguousarray(X[start : start + BLOCK_ROWS]))
+                for start in range(0, len(X), BLOCK_ROWS)
+            ]
+        )
+        cut = youden_threshold(scores, positive, weight)
+        return 0.0 if cut is None else cut.value
+
+    @property
+    def _kept(self) -> Annotated[Programs | AnyPrograms, Nested()]:
+        """The programs, as they are kept."""
+        if self.weak_ranker == "stump":
+            return Programs.join(self._programs, self._n_categories())
+        return AnyPrograms.join(self._programs)
+
+    @_kept.setter
+    def _kept(self, kept: Programs | AnyPrograms) -> None:
+        if isinstance(kept, Programs):
+            self._programs = kept.split()
+        else:
+            self._programs = kept.split(self.n_rounds, self.weak_ranker)
+
+    def _known(self) -> dict[str, Any]:
+        is_stump = self.weak_ranker == "stump"
+        return super()._known() | {
+            "n_programs": self._n_programs,
+            "n_losses": self._n_losses,
+            "n_rounds": self.n_rounds,
+            "n_nodes": self._n_programs * n_nodes(self.n_rounds),
+            "_kept": Programs if is_stump else AnyPrograms,
+            "stack": None if is_stump else STACKS[self.weak_ranker],
+        }
+
+    def _restore(self) -> None:
+        self._take(self._programs, self.intercept_, self.loss_)
+
+
+Report = Callable[[int, npt.NDArray[np.void]], None]
 
 
 class MartiRank(ProgramRanker):
@@ -35,9 +213,9 @@ class MartiRank(ProgramRanker):
     Attributes
     ----------
     nodes_ : structured ndarray of shape (T(T+1)/2,)
-        Layer by layer, by position within each; see `node.NODE`.
+        Layer by layer, by position within each; see `program.NODE`.
     loss_ : ndarray of shape (T,), float64
-        Each layer's mean error; see `node.mean_error`.
+        Each layer's mean error; see `program.mean_error`.
     intercept_ : float
         What every score holds alike: less the score that best parts the training classes (greatest
         TPR - FPR), where `predict` cuts.
@@ -84,38 +262,33 @@ class MartiRank(ProgramRanker):
         grow = self._grow_stumps if self.weak_ranker == "stump" else self._grow_any
         losses: list[float] = []
 
-        def told(t: int, nodes: npt.NDArray[np.void]) -> None:
+        def report(t: int, nodes: npt.NDArray[np.void]) -> None:
             losses.append(mean_error(nodes))
             callback(t, self.n_rounds, {"loss": losses[-1]})
 
-        program = grow(X, positive, weight, told)
+        program = grow(X, positive, weight, report)
         self._take([program], 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(X, positive, weight)
 
     def _grow_stumps(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, told: Told
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, report: Report
     ) -> Program:
-        rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
-        n_positives = int(positive.sum())
-        bins, codes = fit_bins(X, rows, weight[rows], self.max_bins, self._n_categories())
-        shares = weight[rows] / weight.sum()
-        mass = Mass(float(shares[:n_positives].sum()), float(shares[n_positives:].sum()))
-        stands_for = count_rows(weight[rows])
-        growth = Growth(bins, self.n_rounds)
-        masses = growth.start(shares)
+        table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
+        growth = Growth(table.bins, self.n_rounds)
+        masses = growth.start(table.shares)
         for t in range(self.n_rounds):
             if t > 0:
-                growth.take_step(codes, masses)
-            growth.add(codes, masses, n_positives, stands_for)
-            growth.count(mass)
-            told(t + 1, growth.close_layer())
+                growth.take_step(table.codes, masses)
+            growth.add(table.codes, masses, table.n_positives, table.counts)
+            growth.count(table.mass)
+            report(t + 1, growth.close_layer())
         return growth.program()
 
     def _grow_any(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, told: Told
+        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, report: Report
     ) -> AnyProgram:
         rankers = self._weak_rankers()
-        return grow_any(rankers, X, positive, weight, self.n_rounds, self.balance_classes, told)
+        return grow_any(rankers, X, positive, weight, self.n_rounds, self.balance_classes, report)
 
     @property
     def _n_losses(self) -> int:

@@ -1,25 +1,238 @@
-"""The layered branching program: its nodes, its scores, and its state."""
+"""The layered branching program: its nodes by Lemma 4, its scores in expectation over its coins, and its state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
+import numba
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le, Lt
 
+from core.coding import two_sided
 from core.coding.category_sets import count_words, unpack
 from core.errors import ArtifactError
+from core.kernel import kernel
 from core.ranker import Floats
 from core.state import Array, Index, Records, State, Totals, pieces
 from core.table import Categories
 
-from .node import NODE, RULES, check_nodes, describe_node
-from .walking import Nodes, walk
+Integers = npt.NDArray[np.int64]
+
+NODE = np.dtype(
+    [
+        ("feature", np.int64),
+        ("threshold", np.float64),
+        ("missing_above", np.bool_),
+        ("word", np.int64),
+        ("rise_above", np.float64),
+        ("rise_below", np.float64),
+        ("positive", np.float64),
+        ("negative", np.float64),
+        ("error", np.float64),
+        ("frozen", np.bool_),
+    ]
+)
+"""One node of a program.
+
+feature: what it looks at; -1 where every row is treated alike. threshold, missing_above: a row lies
+above if x > threshold. word: -1, or the first word of the set of categories that lie above; threshold is
+then the number of categories.
+rise_above, rise_below: probability of going one position up. positive, negative: share of the class
+that gets here, as estimated at fit. error: of the two-sided classifier, on either class; NaN where
+there is none. frozen: rows end here; rise_below tells with which label, 0 or 1."""
+
+RULES: dict[str, Any] = {
+    "feature": Index("n_features", least=-1),
+    "threshold": Lt(np.inf),
+    "word": Ge(-1),
+    "rise_above": (Ge(0.0), Le(1.0)),
+    "rise_below": (Ge(0.0), Le(1.0)),
+    "positive": (Ge(0.0), Le(1e9)),
+    "negative": (Ge(0.0), Le(1e9)),
+}
+"""What a node's fields may be in an artifact; see `core.state.Records`."""
+
+# A node that no more of a class than this reaches is taken to hold the other class alone.
+LEAST_SHARE = 1e-9
+
+LEAST_EDGE = 1e-12  # below this, TPR - FPR is rounding, not knowledge
+
+
+class Mass(NamedTuple):
+    """Mass of the positives and of the negatives."""
+
+    positive: float
+    negative: float
+
+    @classmethod
+    def of(cls, weight: Floats, n_positives: int) -> "Mass":
+        """Sum the weight of rows, positives first."""
+        return cls(float(weight[:n_positives].sum()), float(weight[n_positives:].sum()))
+
+    def without_noise(self, noise_rate: float) -> "Mass":
+        """Undo labels flipped with some probability: (M_b - η M)/(1 - 2η), 0 where that is negative.
+
+        Source: Long & Servedio 2007, Section 5, the estimate of p^b_{i,t}.
+        """
+        flipped = noise_rate * (self.positive + self.negative)
+        kept = 1.0 - 2.0 * noise_rate
+        return Mass(
+            max((self.positive - flipped) / kept, 0.0), max((self.negative - flipped) / kept, 0.0)
+        )
+
+    def plus(self, other: "Mass") -> "Mass":
+        """Add masses class by class: `+` would put tuples one after the other."""
+        return Mass(self.positive + other.positive, self.negative + other.negative)
+
+
+class Sides(NamedTuple):
+    """Probabilities of rising on both sides of a cut, and the error on either class."""
+
+    rise_above: float
+    rise_below: float
+    error: float
+
+
+def split(above: Mass, below: Mass) -> Sides:
+    """Make a two-sided classifier of a cut, whichever side the positives prefer.
+
+    Parameters
+    ----------
+    above, below : Mass
+        Noise taken out; each class has some.
+
+    Returns
+    -------
+    Sides
+
+    References
+    ----------
+    P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Lemma 4.
+    """
+    total = above.plus(below)
+    above_p, above_n = above.positive / total.positive, above.negative / total.negative
+    below_p, below_n = below.positive / total.positive, below.negative / total.negative
+    if above_p >= above_n:
+        h = two_sided(below_p, above_n)
+        return Sides(_rise(h.above), _rise(h.below), h.error)
+    h = two_sided(above_p, below_n)
+    return Sides(_rise(h.below), _rise(h.above), h.error)
+
+
+def _rise(said: float) -> float:
+    """Give the probability of 1 from the expected value of what is 1 or -1."""
+    return 0.5 * (1.0 + said)
+
+
+def alike(rise: float, mass: Mass, frozen: bool = False) -> npt.NDArray[np.void]:
+    """Make a node that treats every row alike."""
+    return np.array(
+        (-1, 0.0, False, -1, rise, rise, mass.positive, mass.negative, np.nan, frozen), dtype=NODE
+    )[()]
+
+
+class Noise(NamedTuple):
+    """What `SampledMartiRank` takes into account.
+
+    Attributes
+    ----------
+    rate : float
+        η, the probability with which a label is flipped.
+    least_share : float
+        A node that no more than this share of either class reaches is frozen; 0 freezes none.
+    class_prior : float or None
+        True share of positives; None: that of the rows shown, noise taken out.
+    """
+
+    rate: float = 0.0
+    least_share: float = 0.0
+    class_prior: float | None = None
+
+    def total(self, shown: Mass) -> Mass:
+        """Give the true mass of each class among rows of such masses by their labels."""
+        if self.class_prior is None:
+            return shown.without_noise(self.rate)
+        both = shown.positive + shown.negative
+        return Mass(self.class_prior * both, (1.0 - self.class_prior) * both)
+
+    def end(self, labelled: Mass, total: Mass) -> tuple[Mass, npt.NDArray[np.void] | None]:
+        """Give the share of each class that is at a node; and the node, where hardly any of one class is there.
+
+        Parameters
+        ----------
+        labelled : Mass
+            What is at the node, by the labels.
+        total : Mass
+            What is in all.
+        """
+        here = labelled.without_noise(self.rate)
+        # A draw of few rows of a class may seem to hold none once noise is taken out.
+        share = Mass(*(h / t if t > 0.0 else 0.0 for h, t in zip(here, total, strict=True)))
+        if min(share) > max(self.least_share, LEAST_SHARE):
+            return share, None
+        rise = 1.0 if share.positive > share.negative else 0.0
+        return share, alike(rise, share, frozen=self.least_share > 0.0)
+
+
+NO_NOISE = Noise()
+
+
+def cut_node(
+    cut: tuple[int, float, bool, int], above: Mass, below: Mass, share: Mass, noise_rate: float
+) -> npt.NDArray[np.void]:
+    """Make a node of a cut: its feature, threshold, missing_above and word; and what lies above and below it."""
+    sides = split(above.without_noise(noise_rate), below.without_noise(noise_rate))
+    return np.array(
+        (*cut, sides.rise_above, sides.rise_below, *share, sides.error, False), dtype=NODE
+    )[()]
+
+
+def mean_error(nodes: npt.NDArray[np.void]) -> float:
+    """Give the error of a layer's nodes on either class, by the share of the classes that they see.
+
+    A node without a cut errs on half of what it sees; below ½, the layer parts the classes.
+    """
+    share = nodes["positive"] + nodes["negative"]
+    error = np.where(np.isnan(nodes["error"]), 0.5, nodes["error"])
+    return float(np.average(error, weights=share)) if share.sum() > 0.0 else 0.5
+
+
+def describe_node(
+    node: npt.NDArray[np.void], condition: str | None, layers_left: int
+) -> dict[str, Any]:
+    """Describe a node, ready for JSON; the condition is that of its upper side."""
+    described: dict[str, Any] = {
+        "positive": float(node["positive"]),
+        "negative": float(node["negative"]),
+    }
+    if node["frozen"]:
+        steps = layers_left * int(node["rise_below"])
+        return described | {"rule": f"ends here, as if it rose {steps} more of {layers_left}"}
+    if condition is None:
+        return described | {"rule": f"rises with probability {node['rise_below']:.3g}"}
+    above, below = float(node["rise_above"]), float(node["rise_below"])
+    return described | {
+        "rule": f"rises with probability {above:.3g} if {condition}, else {below:.3g}",
+        "condition": condition,
+        "rise_above": above,
+        "rise_below": below,
+        "error": float(node["error"]),
+    }
+
+
+def check_nodes(nodes: npt.NDArray[np.void]) -> None:
+    """Refuse nodes whose fields contradict each other with ArtifactError; those of `RULES` are checked."""
+    cuts = nodes["feature"] >= 0
+    if not ((nodes["error"][cuts] >= 0.0) & (nodes["error"][cuts] <= 1.0)).all():
+        raise ArtifactError("error must be from 0 to 1 where a node cuts")
+    frozen = nodes["frozen"]
+    if (cuts & frozen).any() or not np.isin(nodes["rise_below"][frozen], (0.0, 1.0)).all():
+        raise ArtifactError("a frozen node must look at no feature and hold a label, 0 or 1")
+
 
 Output = Literal["position", "vote"]
 
-Integers = npt.NDArray[np.int64]
 Count = TypeVar("Count", int, Integers)
 
 
@@ -33,6 +246,136 @@ def layer(t: int) -> slice:
     return slice(n_nodes(t), n_nodes(t + 1))
 
 
+ROWS = 64  # walk together: their masses at all positions stay in the first-level cache
+
+
+def _array(dtype: Any, n_dimensions: int = 1) -> Any:
+    return numba.types.Array(dtype, n_dimensions, "C", readonly=True)
+
+
+_NODES = _array(numba.from_dtype(NODE))
+
+
+@kernel(
+    numba.void(
+        numba.float64[::1],
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        numba.float64[::1],
+    ),
+    inner=True,
+)
+def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-untyped-def]
+    """Write each row's probability of rising at a cut of numbers."""
+    for r in range(len(rises)):  # selections, not branches: the compiler takes rows by vectors
+        known = above if x[r] > threshold else below
+        rises[r] = known if x[r] == x[r] else missing
+
+
+@kernel(
+    numba.void(
+        numba.float64[::1],
+        _array(numba.uint64),
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        numba.float64[::1],
+    ),
+    inner=True,
+)
+def _look_up(x, words, n_categories, above, below, missing, rises):  # type: ignore[no-untyped-def]
+    """Write each row's probability of rising at a set of categories; what is none of them counts as missing."""
+    for r in range(len(rises)):
+        rises[r] = missing
+        if 0.0 <= x[r] < n_categories:
+            category = np.uint64(x[r])
+            word = words[np.int64(category >> np.uint64(6))]
+            above_it = (word >> (category & np.uint64(63))) & np.uint64(1) == np.uint64(1)
+            rises[r] = above if above_it else below
+
+
+@kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]), inner=True)
+def _move(here, up, rises):  # type: ignore[no-untyped-def]
+    """Move each row's share of its mass one position up."""
+    for r in range(len(rises)):
+        moved = here[r] * rises[r]
+        up[r] += moved
+        here[r] -= moved
+
+
+@numba.njit(inline="always")
+def _walk_block(nodes, words, n_layers, by_vote, columns, mass, rises, ends):  # type: ignore[no-untyped-def]
+    """Write each row's expected end.
+
+    columns: (n_features, n_rows). mass: (n_layers + 1, n_rows), by position. The mass of a layer is
+    moved to the next in place, from the highest position down: what rises joins mass that has been
+    moved already.
+    """
+    mass[:] = 0.0
+    mass[0] = 1.0
+    ends[:] = 0.0
+    for t in range(n_layers):
+        first = t * (t + 1) // 2
+        for position in range(t, -1, -1):
+            node = first + position
+            here, up = mass[position], mass[position + 1]
+            if nodes[node].frozen:
+                label = nodes[node].rise_below
+                end = label if by_vote else (position + (n_layers - t) * label) / n_layers
+                for r in range(len(ends)):
+                    ends[r] += here[r] * end
+                    here[r] = 0.0
+                continue
+            if nodes[node].feature < 0:
+                rises[:] = nodes[node].rise_below
+            else:
+                x = columns[nodes[node].feature]
+                above, below = nodes[node].rise_above, nodes[node].rise_below
+                missing = above if nodes[node].missing_above else below
+                threshold, word = nodes[node].threshold, nodes[node].word
+                if word < 0:
+                    _compare(x, threshold, above, below, missing, rises)
+                else:
+                    _look_up(x, words[word:], threshold, above, below, missing, rises)
+            _move(here, up, rises)
+    for position in range(1, n_layers + 1):
+        end = position / n_layers
+        if by_vote:
+            end = 1.0 if 2 * position >= n_layers else 0.0
+        for r in range(len(ends)):
+            ends[r] += mass[position, r] * end
+
+
+@kernel(
+    numba.void(
+        _array(numba.float64, 2),
+        _NODES,
+        _array(numba.uint64),
+        numba.int64,
+        numba.boolean,
+        numba.float64[::1],
+    )
+)
+def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyped-def]
+    """Write each row's expected position over T, or its expected vote."""
+    n_rows, n_features = X.shape
+    size = min(ROWS, n_rows)
+    columns = np.empty((n_features, size))
+    mass = np.empty((n_layers + 1, size))
+    rises, ends = np.empty(size), np.empty(size)
+    for start in range(0, n_rows, size):
+        n = min(size, n_rows - start)
+        for r in range(n):  # the last block walks with rows of the one before it to fill it up
+            for j in range(n_features):
+                columns[j, r] = X[start + r, j]
+        _walk_block(nodes, words, n_layers, by_vote, columns, mass, rises, ends)
+        for r in range(n):
+            scores[start + r] = ends[r]
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """T layers of nodes; node (i, t), at position i of layer t, leads to (i, t+1) and (i+1, t+1).
@@ -42,7 +385,7 @@ class Program:
     n_layers : int
         T.
     nodes : structured ndarray of shape (T(T+1)/2,)
-        Layer by layer, by position within each; see `node.NODE`.
+        Layer by layer, by position within each; see `NODE`.
     words : ndarray of shape (n_words,), uint64
         Sets of categories: bit c % 64 of word c // 64 tells whether category c lies above.
     """
@@ -50,16 +393,6 @@ class Program:
     n_layers: int
     nodes: npt.NDArray[np.void]
     words: npt.NDArray[np.uint64]
-
-    def __reduce__(self) -> tuple[type["Program"], tuple[Any, ...]]:
-        return Program, (self.n_layers, self.nodes, self.words)  # not what is cached: see below
-
-    @cached_property
-    def _columns(self) -> Nodes:
-        columns = [self.nodes[name].copy() for name in Nodes._fields[:-1]]
-        for array in (*columns, words := self.words.copy()):
-            array.flags.writeable = False  # shared by threads, and what the kernel was compiled for
-        return Nodes._make([*columns, words])
 
     def score(self, X: Floats, output: Output) -> Floats:
         """Walk rows through the program, in expectation over its coins, unchecked.
@@ -82,7 +415,7 @@ class Program:
         O(n_rows · T²).
         """
         scores = np.empty(len(X))
-        walk(X, self._columns, self.n_layers, output == "vote", scores)
+        _score(X, self.nodes, self.words, self.n_layers, output == "vote", scores)
         return scores
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:
@@ -127,7 +460,7 @@ class Programs(State):
     Attributes
     ----------
     n_layers, n_words : ndarray of shape (n_programs,), int64
-    nodes : structured ndarray, `node.NODE`
+    nodes : structured ndarray, `NODE`
     words : ndarray, uint64
         A node's `word` counts from its program's first.
     """

@@ -1,5 +1,6 @@
-"""SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed."""
+"""SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed; draws, streams."""
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,26 +12,207 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
-from core.coding import Bins, fit_bins
+from core.coding import Bins, Codes, count_rows, fit_bins
+from core.coding.bins import code_columns
 from core.coding.options import MaxNarrowBins
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.holdout import hold_out, row_keys
-from core.metrics import auc
+from core.metrics import auc, wilson_interval
 from core.parameters import check_values
 from core.ranker import Callback, Floats
 from core.state import Value
 from core.target import check_weights
 
-from .any_ranker import AnyProgram, Noise, WeakRankers
+from .any_ranker import AnyProgram, WeakRankers
 from .any_ranker import grow as grow_any
-from .coded_rows import CodedRows, code_rows, draw_rows
-from .growth import Growth
-from .node import Mass, mean_error
-from .noise import GUESSES, least_noisy_share
-from .passes import POSITIONS
-from .program import Program
-from .ranker import BalanceClasses, NLayers, OutputOption, ProgramRanker, WeakRankerOption
-from .stream import Demand, Stream
+from .growth import POSITIONS, CodedRows, Growth, code_rows, draw_rows
+from .martirank import BalanceClasses, NLayers, OutputOption, ProgramRanker, WeakRankerOption
+from .program import Mass, Noise, Program, mean_error
+
+GUESSES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
+
+# Of the held-out rows, how many at each end of the ranking are looked at, and the least of them.
+END_SHARE = 0.1
+LEAST_ROWS = 20
+
+
+class NoiseBound(NamedTuple):
+    """The share of the rarer label where labels are purest, and its 95 % upper limit."""
+
+    share: float
+    upper: float
+
+
+def least_noisy_share(
+    scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats
+) -> NoiseBound:
+    """Bound the noise rate by the end of a ranking whose labels agree most.
+
+    If labels are flipped at rate η, every set of rows holds at least a share η of the rarer label,
+    and just η only if one class has it to itself. So the purest set bounds η from above, and where
+    the classes overlap everywhere nothing more can be known.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,), float64
+        Of rows that the ranking was not fitted on.
+    positive : ndarray of shape (n_rows,), bool
+        Their labels as they are, noise and all.
+    weight : ndarray of shape (n_rows,), float64
+
+    Returns
+    -------
+    NoiseBound
+        Wilson's upper limit, at most ½.
+    """
+    order = np.argsort(scores, kind="stable")
+    n = min(max(int(END_SHARE * len(order)), LEAST_ROWS), len(order))
+    ends = []
+    for rows, odd in ((order[:n], positive), (order[-n:], ~positive)):
+        share = float(np.average(odd[rows], weights=weight[rows]))
+        ends.append(NoiseBound(min(share, 0.5), min(wilson_interval(share, n).high, 0.5)))
+    return min(ends, key=lambda end: end.upper)
+
+
+SLICE_ROWS = 1 << 14  # that are coded and walked together: memory does not grow with a batch
+
+
+class Demand(NamedTuple):
+    """When a layer has been shown enough rows.
+
+    Attributes
+    ----------
+    least_examples : float
+        m_A: rows of either true class that a node needs for its weak ranker.
+    confidence : float
+        1 - δ, the probability that `draws_needed` are enough at all nodes.
+    layer_rows : float
+        Mass of rows after which a layer has seen enough in any case: the theorem's number, which
+        looks after nodes that next to nothing reaches, is large.
+    """
+
+    least_examples: float = 100.0
+    confidence: float = 0.95
+    layer_rows: float = 100_000.0
+
+
+def draws_needed(
+    n_layers: int, epsilon: float, class_prior: float, noise_rate: float, demand: Demand
+) -> float:
+    """Bound the rows that a layer must be shown, as Theorem 10 counts.
+
+    A node that is not frozen is reached by a share ε/(4T(T+1)) of each class at least, so that a row
+    is one of the rarer class's at that node with probability q = p ε/(4T(T+1)). By Chernoff's bound
+    (2/q)(m_A + ln(T(T+1)/δ)) rows hold m_A of them at every node with probability 1 - δ. One draw
+    serves all nodes of a layer, which the paper's T(T+1)/2 separate ones do not: T layers take
+    O(T³ m_A/(εp)) rows rather than O(T⁴ m_A/(εp)). To tell classes apart under noise takes
+    1/(1 - 2η)² as many.
+
+    Parameters
+    ----------
+    n_layers : int
+        T.
+    epsilon : float
+    class_prior : float
+        Share of positives; p is that of the rarer class.
+    noise_rate : float
+        η.
+    demand : Demand
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Theorem 10.
+    """
+    n_nodes = n_layers * (n_layers + 1)
+    rarer = guess_and_halve(min(class_prior, 1.0 - class_prior))
+    q = rarer * epsilon / (4 * n_nodes) * (1.0 - 2.0 * noise_rate) ** 2
+    return 2.0 / q * (demand.least_examples + math.log(n_nodes / (1.0 - demand.confidence)))
+
+
+def guess_and_halve(share: float) -> float:
+    """Give a guess of a class's share that is within a factor of two: ½, ¼, ... not above it."""
+    guess = 0.5
+    while guess > share and guess > 2.0**-40:
+        guess /= 2.0
+    return guess
+
+
+class Stream:
+    """Programs under construction, fed by turns: no row is asked twice, by any node of any program.
+
+    Parameters
+    ----------
+    bins : Bins
+        Learnt from the first batch.
+    growths : list of Growth
+        One per program.
+    n_layers : int
+    epsilon : float
+    noise_rate : float
+    demand : Demand
+    """
+
+    def __init__(
+        self,
+        bins: Bins,
+        growths: list[Growth],
+        n_layers: int,
+        epsilon: float,
+        noise_rate: float,
+        demand: Demand,
+    ) -> None:
+        self._bins = bins
+        self._growths = growths
+        self._n_layers = n_layers
+        self._epsilon = epsilon
+        self._noise_rate = noise_rate
+        self._demand = demand
+        self._turn = 0
+        self.seen = Mass(0.0, 0.0)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all programs have all their layers."""
+        return all(growth.n_closed == self._n_layers for growth in self._growths)
+
+    def programs(self) -> list[Program]:
+        """Give the programs of the layers closed so far."""
+        return [growth.program() for growth in self._growths]
+
+    def feed(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
+        """Show rows to the programs that still want some."""
+        for start in range(0, len(X), SLICE_ROWS):
+            growing = [g for g in self._growths if g.n_closed < self._n_layers]
+            if not growing:
+                return
+            rows = np.arange(start, min(start + SLICE_ROWS, len(X)))
+            rows = np.concatenate([rows[positive[rows]], rows[~positive[rows]]])
+            growth = growing[self._turn % len(growing)]
+            self._turn += 1
+            n_positives = int(positive[rows].sum())
+            codes = code_columns(X, rows, self._bins)
+            self._show(growth, codes, weight[rows], n_positives)
+
+    def _show(self, growth: Growth, codes: Codes, weight: Floats, n_positives: int) -> None:
+        masses = growth.start(weight)
+        growth.walk(codes, masses)
+        growth.add(codes, masses, n_positives, count_rows(weight))
+        mass = Mass.of(weight, n_positives)
+        growth.count(mass)
+        self.seen = self.seen.plus(mass)
+        true = self.seen.without_noise(self._noise_rate)
+        if min(true) <= 0.0:
+            return
+        prior = true.positive / (true.positive + true.negative)
+        most = draws_needed(self._n_layers, self._epsilon, prior, self._noise_rate, self._demand)
+        most = min(most, self._demand.layer_rows)
+        if growth.is_satisfied(self._demand.least_examples, most):
+            growth.close_layer()
+
 
 # Held out of each class while noise rates are guessed.
 CHECKED_SHARE = 0.25
@@ -52,11 +234,11 @@ class SampledMartiRank(ProgramRanker):
     Attributes
     ----------
     nodes_ : structured ndarray of shape (n_bags · T(T+1)/2,)
-        Program by program, layer by layer, by position; see `node.NODE`.
+        Program by program, layer by layer, by position; see `program.NODE`.
     intercept_ : float
         See `MartiRank`.
     loss_ : ndarray of shape (n_bags,), float64
-        Each program's mean error of its nodes; see `node.mean_error`.
+        Each program's mean error of its nodes; see `program.mean_error`.
     noise_rate_ : float
         η as given, or as guessed.
     noise_rate_range_ : tuple of float
@@ -352,6 +534,9 @@ class SampledMartiRank(ProgramRanker):
         """The share of either class below which a node is frozen."""
         return self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
 
+    def _noise(self, rate: float) -> Noise:
+        return Noise(rate, self._least_share, self.class_prior)
+
     def _draw_seed(self, bag: int, t: int) -> int:
         return self.random_state * MOST_DRAWS + bag * self.n_rounds + t
 
@@ -359,12 +544,12 @@ class SampledMartiRank(ProgramRanker):
         """Give what grows programs on rows."""
         if self.weak_ranker == "stump":
             table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
-            return _Grower(table.mass, partial(self._grow, table))
+            keys = row_keys(X, positive, weight)[table.rows]
+            return _Grower(table.mass, partial(self._grow, table, keys))
         rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
         keys = row_keys(X, positive, weight)[rows]
         given = X[rows], positive[rows], weight[rows] / weight.sum()
-        m = int(positive.sum())
-        mass = Mass(float(given[2][:m].sum()), float(given[2][m:].sum()))
+        mass = Mass.of(given[2], int(positive.sum()))
         return _Grower(mass, partial(self._grow_any, given, keys, self._weak_rankers()))
 
     def _grow_any(
@@ -381,27 +566,30 @@ class SampledMartiRank(ProgramRanker):
         def draw(t: int) -> npt.NDArray[np.int64]:
             return draw_rows(keys, n_positives, self.subsample, self._draw_seed(bag, t))[0]
 
-        noise = Noise(noise_rate, self._least_share, self.class_prior)
+        noise = self._noise(noise_rate)
         return grow_any(
             rankers, *given, self.n_rounds, self.balance_classes, _tell_nobody, noise, draw
         )
 
     def _start_growth(self, bins: Bins, noise_rate: float) -> Growth:
-        return Growth(bins, self.n_rounds, noise_rate, self._least_share, self.class_prior)
+        return Growth(bins, self.n_rounds, self._noise(noise_rate))
 
-    def _grow(self, table: CodedRows, noise_rate: float, bag: int) -> Program:
+    def _grow(
+        self, table: CodedRows, keys: npt.NDArray[np.uint64], noise_rate: float, bag: int
+    ) -> Program:
         """Grow one program, each layer on rows drawn anew."""
         growth = self._start_growth(table.bins, noise_rate)
         masses = growth.start(table.shares)
         for t in range(self.n_rounds):
             if t > 0:
                 growth.take_step(table.codes, masses)
-            rows, n_positives = table.draw(self.subsample, self._draw_seed(bag, t))
+            rows, n_positives = draw_rows(
+                keys, table.n_positives, self.subsample, self._draw_seed(bag, t)
+            )
             drawn = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
             codes = np.ascontiguousarray(table.codes[:, rows])
-            growth.add(codes, drawn, n_positives, table.stands_for[rows])
-            shares = table.shares[rows]
-            growth.count(Mass(float(shares[:n_positives].sum()), float(shares[n_positives:].sum())))
+            growth.add(codes, drawn, n_positives, table.counts[rows])
+            growth.count(Mass.of(table.shares[rows], n_positives))
             growth.close_layer()
         return growth.program()
 

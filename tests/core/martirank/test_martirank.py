@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from core import MartiRank, load, save
-from core.martirank.node import Mass, split
-from core.martirank.passes import POSITIONS, add_layer, n_blocks, take_step
+from core.martirank.growth import POSITIONS, add_layer, n_blocks, take_step
+from core.martirank.program import Mass, split
 from core.metrics import auc
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from core import SampledMartiRank, load, save
 from core.errors import InvalidData
-from core.martirank.stream import Demand, draws_needed, guess_and_halve
+from core.martirank.sampled import Demand, draws_needed, guess_and_halve
 from core.metrics import auc
 
 

@@ -6,8 +6,8 @@ import pytest
 from core import load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.martirank import SampledMartiRank
-from core.martirank.node import Mass, split
-from core.martirank.noise import least_noisy_share
+from core.martirank.program import Mass, split
+from core.martirank.sampled import least_noisy_share
 from core.metrics import auc
 
 
