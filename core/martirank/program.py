@@ -157,7 +157,7 @@ class Noise(NamedTuple):
         return Mass(self.class_prior * both, (1.0 - self.class_prior) * both)
 
     def end(self, labelled: Mass, total: Mass) -> tuple[Mass, npt.NDArray[np.void] | None]:
-        """Give each class's share that is at a node; and the node, where it is frozen (eq. 2) or one class has it to itself.
+        """Give each class's share at a node; and the node, where it is frozen (eq. 2) or one class has it to itself.
 
         Parameters
         ----------
