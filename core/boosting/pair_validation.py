@@ -11,6 +11,7 @@ from core.errors import InvalidData
 from core.metrics import pair_order
 from core.pairs import Pairs
 from core.ranker import Floats
+from core.splits import draw_share
 
 from . import validation
 from .pairs import ItemPairs, number_items
@@ -125,7 +126,7 @@ def _ends(listed: ItemPairs) -> npt.NDArray[np.int64]:
 
 def _draw(n: int, fraction: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     held = np.zeros(n, dtype=np.bool_)
-    held[rng.permutation(n)[: min(max(round(fraction * n), 1), n - 1)]] = True
+    held[draw_share(np.arange(n), fraction, rng)] = True
     return held
 
 

@@ -12,6 +12,7 @@ from core.checkpoint import Resumable
 from core.errors import InvalidData
 from core.metrics import auc
 from core.ranker import Callback, Floats, StopFit, ignore, warn_stopped
+from core.splits import draw_part
 
 from .ensemble import Ensemble
 from .loop import Found, Path, SoFar, StopReason
@@ -117,15 +118,11 @@ def split_off(part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
     InvalidData
         A class has one row only, or a part would have no row of one.
     """
-    rng = np.random.Generator(np.random.Philox(seed))
-    held = np.zeros(len(part.positive), dtype=np.bool_)
-    for rows in _strata(part):
-        if len(rows) < 2:
-            raise InvalidData(
-                "early stopping needs at least 2 rows of positive weight in each class, got 1"
-            )
-        n_held = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
-        held[rng.permutation(rows)[:n_held]] = True
+    held = draw_part(part.positive, fraction, seed)
+    if held is None:
+        raise InvalidData(
+            "early stopping needs at least 2 rows of positive weight in each class, got 1"
+        )
     parts = _take(part, ~held), _take(part, held)
     if any(p.positive.all() or not p.positive.any() for p in parts):
         raise InvalidData(

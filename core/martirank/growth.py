@@ -27,9 +27,9 @@ from core.coding import (
     fit_bins,
 )
 from core.coding.category_sets import categories_above, pack
-from core.holdout import scramble_keys
 from core.kernel import kernel
 from core.ranker import Floats
+from core.splits import scramble_keys
 
 from .program import (
     LEAST_EDGE,

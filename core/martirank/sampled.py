@@ -16,10 +16,10 @@ from core.coding import Bins, Codes, count_rows, fit_bins
 from core.coding.bins import code_columns
 from core.coding.options import MaxNarrowBins
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.holdout import hold_out, row_keys
 from core.metrics import auc, wilson_interval
 from core.parameters import check_values
 from core.ranker import Callback, Floats
+from core.splits import hold_out, row_keys
 from core.state import Value
 from core.target import check_weights
 

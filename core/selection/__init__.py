@@ -8,6 +8,8 @@ A `Planner` (`planner`) decides which trials a search makes: `GridSearch`, `Rand
 plan in one process, and `search_ranker` and `auto_ranker` do all there is to do, from rows to a ranker.
 """
 
+from core.splits import split_rows
+
 from .auto import Auto, auto_ranker
 from .planner import (
     CHOOSE_NOW,
@@ -22,7 +24,6 @@ from .planner import (
     search_ranker,
 )
 from .search import GridSearch, InvalidSpace, RandomSearch, Range, SuccessiveHalving, read_space
-from .splits import split_rows
 from .trial import (
     FollowingRanker,
     HeldOut,

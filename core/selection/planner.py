@@ -22,10 +22,10 @@ from core.metrics.groups import number_units
 from core.metrics.window import check_window
 from core.ranker import Callback, Floats, Ranker, ignore
 from core.registry import ALGORITHMS
+from core.splits import split_rows
 from core.table import Categories, CodedTable, is_table, to_matrix
 from core.target import check_labels, check_weights
 
-from .splits import split_rows
 from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial
 
 CHOOSE_NOW = 1e12

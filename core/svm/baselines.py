@@ -16,7 +16,6 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from core.holdout import hold_out
 from core.linear.design import Sample, TableRows, lay_out
 from core.linear.newton import (
     MOST_STEPS,
@@ -31,6 +30,7 @@ from core.linear.newton import (
 from core.linear.ranker import LinearRanker, check_count, check_figure
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
+from core.splits import hold_out
 
 from .parameters import Cost, HeldFraction, Seed, Standardize
 from .selection import LEAST_RISE, PLAIN_COST

@@ -28,7 +28,6 @@ from scipy import sparse
 
 from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData
-from core.holdout import column_keys, row_keys, scramble_keys
 from core.kernel import kernel
 from core.linear.design import (
     FARTHEST,
@@ -39,6 +38,7 @@ from core.linear.design import (
     store_plain,
 )
 from core.ranker import Arrays, Floats
+from core.splits import column_keys, row_keys, scramble_keys
 
 from .feature_maps import Columns, DenseMap, DenseMapRows, MappedRows, lay_dense
 

@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.holdout import hold_out
 from core.linear.blas import one_blas_thread
 from core.linear.design import Ints, Rows, Sample, lay_out, learn_coordinates
 from core.linear.ranker import (
@@ -25,6 +24,7 @@ from core.linear.ranker import (
     find_intercept,
 )
 from core.ranker import Arrays, Callback, Floats
+from core.splits import hold_out
 
 from .feature_maps import BinnedMap, Columns, FeatureMap, MappedRows, fit_binned
 from .gaussian_maps import FourierMap, NystroemMap, TrainingRows, fit_fourier, fit_nystroem

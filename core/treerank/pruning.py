@@ -18,6 +18,7 @@ from core.classifiers.design import count_columns
 from core.errors import InvalidData, InvalidParameter
 from core.kernel import kernel
 from core.ranker import Floats
+from core.splits import draw_folds, draw_part
 
 from .grid import GridRules
 from .growth import Sample
@@ -217,27 +218,6 @@ def validation_auc(chosen: Chosen) -> float:
     return round(float(areas.max()), 9) if np.isfinite(areas).all() else 0.0
 
 
-def split_rows(positive: Booleans, n_parts: int, seed: int) -> Integers:
-    """Deal the rows of each class out to parts of equal size, at random.
-
-    Parameters
-    ----------
-    positive : ndarray of shape (n_rows,), bool
-    n_parts : int
-    seed : int
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), int64
-        The part of each row.
-    """
-    rng = np.random.Generator(np.random.Philox(seed))
-    part = np.empty(len(positive), dtype=np.int64)
-    for rows in (np.flatnonzero(positive), np.flatnonzero(~positive)):
-        part[rng.permutation(rows)] = np.arange(len(rows)) % n_parts
-    return part
-
-
 def choose_by_folds(sample: Sample, grow: Grow, n_folds: int, seed: int) -> Chosen:
     """Prune by the penalty per leaf that is best over folds (§4.1).
 
@@ -273,7 +253,7 @@ def choose_by_folds(sample: Sample, grow: Grow, n_folds: int, seed: int) -> Chos
     critical = critical_penalties(tree)
     path = trace_path(tree, critical)
     penalties = middles(path.penalty)
-    part = split_rows(sample.positive, n_folds, seed)
+    part = draw_folds(sample.positive, n_folds, seed)
     folds, means = [], np.zeros(len(penalties))
     for k in range(n_folds):
         grown = grow(np.flatnonzero(part != k), k + 1)
@@ -312,15 +292,11 @@ def choose_on_held_out(sample: Sample, grow: Grow, fraction: float, seed: int) -
     InvalidData
         A class has one row only.
     """
-    rng = np.random.Generator(np.random.Philox(seed))
-    held = np.zeros(len(sample.positive), dtype=np.bool_)
-    for rows in (np.flatnonzero(sample.positive), np.flatnonzero(~sample.positive)):
-        if len(rows) < 2:
-            raise InvalidData(
-                "pruning='holdout' needs at least 2 rows of positive weight in each class, got 1"
-            )
-        n_held = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
-        held[rng.permutation(rows)[:n_held]] = True
+    held = draw_part(sample.positive, fraction, seed)
+    if held is None:
+        raise InvalidData(
+            "pruning='holdout' needs at least 2 rows of positive weight in each class, got 1"
+        )
     tree = grow(np.flatnonzero(~held), 0)
     return choose_on(tree, weigh_anew(tree, sample.take(np.flatnonzero(held))))
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.ranker import Floats
+from core.splits import draw_folds
 
 from .layout import Integers
 
@@ -96,7 +97,7 @@ def encode(
     if not len(many):
         return Encoded(X, n_categories, feature, numbers)
     weight = weight / min(float(weight.mean()), 1.0)  # a weight of 2 is two rows
-    fold = _draw_folds(positive, seed)
+    fold = draw_folds(positive, N_FOLDS, seed)
     encoded = np.empty((len(X), n_features + len(many)), order="F")
     encoded[:, :n_features] = X
     mean = float(weight[positive].sum() / weight.sum())
@@ -124,12 +125,3 @@ def encode(
 def _share(hits: Floats, mass: Floats, mean: float) -> Floats:
     share: Floats = (hits + PRIOR_ROWS * mean) / (mass + PRIOR_ROWS)
     return share
-
-
-def _draw_folds(positive: npt.NDArray[np.bool_], seed: int) -> Integers:
-    """Give each row a fold, each class spread evenly."""
-    rng = np.random.Generator(np.random.Philox(seed))
-    fold = np.empty(len(positive), dtype=np.int64)
-    for rows in (np.flatnonzero(positive), np.flatnonzero(~positive)):
-        fold[rng.permutation(rows)] = np.arange(len(rows)) % N_FOLDS
-    return fold

@@ -11,11 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from core import AsymmetricSVM, Logistic, load, save
 from core.errors import ArtifactError, InvalidParameter
-from core.holdout import hold_out
 from core.linear.design import lay_out
 from core.linear.newton import logistic_loss, squared_hinge_loss
 from core.metrics import partial_auc
 from core.ranker import StopFit
+from core.splits import hold_out
 from core.svm.baselines import ASYMMETRIES, COSTS
 from core.table import to_matrix
 

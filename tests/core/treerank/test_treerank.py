@@ -9,6 +9,7 @@ from core import TreeRank, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, roc_curve
 from core.ranker import StopFit
+from core.splits import draw_folds
 from core.treerank import pruning
 from core.treerank.growth import Sample
 
@@ -105,7 +106,7 @@ def test_folds_by_hand():
     X, y = make_gaussians(300, 0)
     ranker = TreeRank(pruning="cv", n_folds=3, min_samples_leaf=5.0).fit(X, y)
     path = ranker.pruning_path_
-    part = pruning.split_rows(y, 3, 0)
+    part = draw_folds(y, 3, 0)
     for k, penalty in enumerate(pruning.middles(path.penalty)):
         aucs = []
         for fold in range(3):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from core import RankBoost, load, save
 from core.boosting import LogitBoost
 from core.metrics import auc
-from core.trees.target_encoding import N_FOLDS, PRIOR_ROWS, _draw_folds, encode
+from core.splits import draw_folds
+from core.trees.target_encoding import N_FOLDS, PRIOR_ROWS, encode
 
 BOOSTERS = {
     "ranking": lambda **options: RankBoost(weak_ranker="tree", **options),
@@ -50,7 +51,7 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed):
             weight[rows].sum() + PRIOR_ROWS
         )
 
-    fold = _draw_folds(positive, seed)
+    fold = draw_folds(positive, N_FOLDS, seed)
     for i in range(n):
         if np.isnan(X[i, 1]):
             assert np.isnan(encoded.X[i, 1:]).all()
@@ -74,7 +75,7 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed):
 
 def test_each_class_is_spread_over_the_folds():
     positive = np.arange(103) < 13
-    fold = _draw_folds(positive, 7)
+    fold = draw_folds(positive, N_FOLDS, 7)
     for rows in (positive, ~positive):
         counts = np.bincount(fold[rows], minlength=N_FOLDS)
         assert counts.max() - counts.min() <= 1

@@ -1,9 +1,9 @@
-"""Holding rows out by their values."""
+"""Parts and folds: by the values of rows, or at random."""
 
 import numpy as np
 import pytest
 
-from core.holdout import hold_out
+from core.splits import draw_folds, draw_part, hold_out
 
 
 @pytest.mark.parametrize("n_values", [2, 3, 5, 40])
@@ -33,3 +33,17 @@ def test_as_much_of_each_class_is_held_out_as_was_asked_for():
     shares = [held[own].mean() for own in (positive, ~positive)]
     assert max(shares) <= 0.25
     assert min(shares) > 0.22
+
+
+def test_folds_and_parts_at_random_are_drawn_from_each_class():
+    positive = np.arange(23) < 7
+    fold = draw_folds(positive, 3, 5)
+    for own in (positive, ~positive):
+        sizes = np.bincount(fold[own], minlength=3)
+        assert sizes.max() - sizes.min() <= 1
+    for fraction, expected in ((0.25, (2, 4)), (0.001, (1, 1)), (0.999, (6, 15))):
+        part = draw_part(positive, fraction, 5)
+        assert (part[positive].sum(), part[~positive].sum()) == expected
+    assert (draw_part(positive, 0.25, 5) != draw_part(positive, 0.25, 6)).any()
+    assert draw_part(np.arange(9) < 1, 0.5, 0) is None
+    assert draw_part(np.zeros((8, 2), dtype=bool), 0.25, 0).sum() == 2
