@@ -1,26 +1,18 @@
 """Splits by any classifier: each node asks one that was fitted to its rows, at a cost of the node's own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from core.classifiers import (
-    ClassifierName,
-    ForestStack,
-    LinearStack,
-    Stack,
-    fit_classifier,
-    fit_estimator,
-)
+from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
 from core.coding.categories import count_rows
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import Nested, Value
 
 from .growth import Cell, Sample, Split
 from .tree import Booleans, Integers, Rules, Tree
@@ -88,11 +80,10 @@ class ClassifierSplitter:
 
     def collect(self, rules: Sequence[Any]) -> "ClassifierRules":
         """Put the fitted classifiers one after the other."""
-        rules_class = CLASSIFIER_RULES[self._name]
-        return rules_class(rules_class.stack_class.join(rules, self._sample.n_categories))
+        return ClassifierRules(STACKS[self._name].join(rules, self._sample.n_categories))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassifierRules(Rules):
     """A classifier's positive rows go to the top.
 
@@ -103,9 +94,8 @@ class ClassifierRules(Rules):
     """
 
     kind: ClassVar[str] = "classifier"
-    stack_class: ClassVar[type[Stack]]
 
-    stack: Stack
+    stack: Annotated[Stack, Nested(n_classifiers="n_rules")]
 
     def __len__(self) -> int:
         """Number of rules."""
@@ -136,35 +126,6 @@ class ClassifierRules(Rules):
         return {"kind": self.kind, "format": self.stack.format} | self.stack.describe(
             rule, names.__getitem__
         )
-
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        return self.stack.arrays()
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
-    ) -> Self:
-        """Rebuild rules from `arrays()`; see `Rules.from_arrays`."""
-        return cls(cls.stack_class.read(arrays, n_rules, n_categories))
-
-
-class LinearRules(ClassifierRules):
-    """By linear classifiers."""
-
-    stack_class = LinearStack
-
-
-class ForestRules(ClassifierRules):
-    """By forests."""
-
-    stack_class = ForestStack
-
-
-CLASSIFIER_RULES: MappingProxyType[ClassifierName, type[ClassifierRules]] = MappingProxyType(
-    {"linear_svm": LinearRules, "logistic": LinearRules, "random_forest": ForestRules}
-)
-"""By the splitter's name: what its rules are kept in."""
 
 
 class EstimatorSplitter:
@@ -206,7 +167,7 @@ def _takes(estimator: Any, X: Floats) -> Booleans:
     return np.asarray(estimator.predict(X) == 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EstimatorRules(Rules):
     """Rows that a scikit-learn classifier takes for positive go to the top.
 
@@ -246,16 +207,10 @@ class EstimatorRules(Rules):
         """Name the class: what is inside is the caller's."""
         return {"kind": self.kind, "words": f"{self.class_name} says so", "class": self.class_name}
 
-    def arrays(self) -> Arrays:
+    @property
+    def _kept(self) -> Annotated[None, Value()]:
         """Refuse: an artifact holds no foreign code."""
         raise ArtifactError(
             "only splitters named by a text can be saved, got an object of class "
-            f"{self.class_name}; {', '.join(CLASSIFIER_RULES)} are classifiers with formats of our own"
+            f"{self.class_name}; {', '.join(STACKS)} are classifiers with formats of our own"
         )
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
-    ) -> Self:
-        """Refuse: an artifact holds no foreign code."""
-        raise ArtifactError("an artifact cannot hold estimators")

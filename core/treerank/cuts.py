@@ -8,52 +8,48 @@ of a set; a missing x goes where the cut says.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le, Lt
 
-from core.arrays import check_array
 from core.coding.category_sets import count_words, unpack
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_category, in_words
 from core.ranker import Arrays, Floats
+from core.state import Array, Index, Totals, pieces
 from core.trees import walking
 from core.trees.walking import Nodes
 
 from .tree import GREATEST_MASS, Booleans, Integers, Rules, Tree, are_trees, link, sum_up
 
-# What each cut node has, beside the words of sets: see `CutRules`.
-_DTYPES: dict[str, Any] = {
-    "feature": np.int64,
-    "threshold": np.float64,
-    "missing_above": np.bool_,
-    "speaks_of_missing": np.bool_,
-    "n_words": np.int64,
-    "to_top": np.bool_,
-    "leaf_positive": np.float64,
-    "leaf_negative": np.float64,
-}
-
-
-# What each cut that is no part of its tree has.
-_MERGED_DTYPES: dict[str, Any] = {
-    "merged_rule": np.int64,
-    "merged_feature": np.int64,
-    "merged_gain": np.float64,
-}
-
-
 # What a way through a cut tree lets through of the features that are asked on it.
 Way = dict[int, Condition]
 
 
-@dataclass(frozen=True)
+def _cut(name: str, size: str = "n_cut_nodes") -> Array:
+    return Array(size, name=f"cut_{name}")
+
+
+_MASS = Ge(0), Le(GREATEST_MASS)
+
+# Of an artifact from when cuts whose leaves went to one side were not kept.
+_NOTHING_MERGED: Arrays = {
+    "cut_merged_rule": np.empty(0, dtype=np.int64),
+    "cut_merged_feature": np.empty(0, dtype=np.int64),
+    "cut_merged_gain": np.empty(0),
+}
+
+
+@dataclass(frozen=True, eq=False)
 class CutRules(Rules):
     """Rules by cut trees.
 
     Attributes
     ----------
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
     n_leaves : ndarray of shape (n_rules,), int64
         Of each cut tree; a single cut has 2.
     feature : ndarray of shape (n_cut_nodes,), int64
@@ -80,19 +76,26 @@ class CutRules(Rules):
 
     kind: ClassVar[str] = "cuts"
 
-    n_leaves: Integers
-    feature: Integers
-    threshold: Floats
-    missing_above: Booleans
-    speaks_of_missing: Booleans
-    n_words: Integers
-    to_top: Booleans
-    leaf_positive: Floats
-    leaf_negative: Floats
-    words: npt.NDArray[np.uint64]
-    merged_rule: Integers
-    merged_feature: Integers
-    merged_gain: Floats
+    n_categories: Integers
+    n_leaves: Annotated[
+        Integers,
+        _cut("n_leaves", "n_rules"),
+        Ge(2),
+        Totals("n_cut_leaves"),
+        Totals("n_cut_nodes", lambda n_leaves: 2 * n_leaves - 1),
+    ]
+    feature: Annotated[Integers, _cut("feature"), Index("n_features", least=-1)]
+    threshold: Annotated[Floats, _cut("threshold"), Lt(np.inf)]
+    missing_above: Annotated[Booleans, _cut("missing_above")]
+    speaks_of_missing: Annotated[Booleans, _cut("speaks_of_missing")]
+    n_words: Annotated[Integers, _cut("n_words"), Totals("n_all_words")]
+    to_top: Annotated[Booleans, _cut("to_top")]
+    leaf_positive: Annotated[Floats, _cut("leaf_positive", "n_cut_leaves"), *_MASS]
+    leaf_negative: Annotated[Floats, _cut("leaf_negative", "n_cut_leaves"), *_MASS]
+    words: Annotated[npt.NDArray[np.uint64], _cut("words", "n_all_words")]
+    merged_rule: Annotated[Integers, _cut("merged_rule", "n_merged"), Index("n_rules")]
+    merged_feature: Annotated[Integers, _cut("merged_feature", "n_merged"), Index("n_features")]
+    merged_gain: Annotated[Floats, _cut("merged_gain", "n_merged"), Ge(0), Le(GREATEST_MASS**2)]
 
     def __len__(self) -> int:
         return len(self.n_leaves)
@@ -169,35 +172,35 @@ class CutRules(Rules):
         leaves = (np.cumsum(self.feature < 0) - 1)[nodes[self.feature[nodes] < 0]]
         first = np.cumsum(self.n_words) - self.n_words
         words = _ranges(first[nodes], (first + self.n_words)[nodes])
-        kept = {
-            name: getattr(self, name)[leaves if name.startswith("leaf") else nodes]
-            for name in _DTYPES
-        }
         place = np.full(len(self), -1)
         place[rules] = np.arange(len(rules))
-        order = np.argsort(place[self.merged_rule], kind="stable")
-        order = order[place[self.merged_rule[order]] >= 0]
+        merged = np.argsort(place[self.merged_rule], kind="stable")
+        merged = merged[place[self.merged_rule[merged]] >= 0]
         return CutRules(
+            self.n_categories,
             self.n_leaves[rules],
-            **kept,
-            words=self.words[words],
-            merged_rule=place[self.merged_rule[order]],
-            merged_feature=self.merged_feature[order],
-            merged_gain=self.merged_gain[order],
+            self.feature[nodes],
+            self.threshold[nodes],
+            self.missing_above[nodes],
+            self.speaks_of_missing[nodes],
+            self.n_words[nodes],
+            self.to_top[nodes],
+            self.leaf_positive[leaves],
+            self.leaf_negative[leaves],
+            self.words[words],
+            place[self.merged_rule[merged]],
+            self.merged_feature[merged],
+            self.merged_gain[merged],
         )
 
     @classmethod
     def join(cls, parts: Sequence["CutRules"]) -> "CutRules":
-        """Put rules one after the other."""
-        dtypes = {"n_leaves": np.int64, **_DTYPES, "words": np.uint64, **_MERGED_DTYPES}
-        empty = {name: np.empty(0, dtype=dtype) for name, dtype in dtypes.items()}
-        joined = {
-            name: np.concatenate([none, *(getattr(part, name) for part in parts)])
-            for name, none in empty.items()
-        }
-        before = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+        """Put rules one after the other; at least one part."""
+        names = [field.name for field in fields(cls)[1:]]
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        before = np.cumsum([0, *map(len, parts)])[:-1]
         joined["merged_rule"] += np.repeat(before, [len(part.merged_rule) for part in parts])
-        return cls(**joined)
+        return cls(parts[0].n_categories, **joined)
 
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
@@ -272,67 +275,29 @@ class CutRules(Rules):
         said = not held.missing or feature not in self._with_missing or words.endswith("is missing")
         return words if said else f"{words} (or missing)"
 
-    def arrays(self) -> Arrays:
-        """Give the state as arrays; see `Rules.arrays`."""
-        return {f"cut_{field.name}": getattr(self, field.name) for field in fields(self)}
-
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
-    ) -> "CutRules":
-        """Rebuild rules from `arrays()`; see `Rules.from_arrays`."""
-        n_leaves = _checked(arrays, "n_leaves", np.int64, n_rules)
-        n_nodes = arrays["cut_feature"].size
-        if not ((n_leaves >= 2) & (n_leaves <= n_nodes)).all():
-            raise ArtifactError("cut_n_leaves must be at least 2")
-        if int((2 * n_leaves - 1).sum()) != n_nodes:
-            raise ArtifactError("cut_feature must hold a value per node of the cut trees")
-        n_cut_leaves = int(n_leaves.sum())
-        read = {
-            name: _checked(
-                arrays, name, dtype, n_cut_leaves if name.startswith("leaf") else n_nodes
-            )
-            for name, dtype in _DTYPES.items()
-        }
-        words = _checked(arrays, "words", np.uint64, arrays["cut_words"].size)
-        merged = {name: np.empty(0, dtype=dtype) for name, dtype in _MERGED_DTYPES.items()}
-        if any(f"cut_{name}" in arrays for name in merged):
-            n_merged = arrays["cut_merged_rule"].size
-            for name, dtype in _MERGED_DTYPES.items():
-                merged[name] = _checked(arrays, name, dtype, n_merged)
-        rules = cls(n_leaves, **read, words=words, **merged)
-        rules._check(n_categories)
-        return rules
+        cls,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        known: Mapping[str, Any],
+        meta: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Read rules, of older artifacts, too; see `State.from_arrays`."""
+        return super().from_arrays({**_NOTHING_MERGED, **arrays}, known, meta)
 
-    def _check(self, n_categories: Integers) -> None:
+    def check(self) -> None:
+        """See that each rule is a tree, and that sets are where features are categorical; see `State.check`."""
         is_leaf = self.feature < 0
-        for rule in range(len(self)):
-            flags = is_leaf[self.start[rule] : self.start[rule + 1]]
+        for flags in pieces(is_leaf, 2 * self.n_leaves - 1):
             if not are_trees(flags) or 2 * flags.sum() != len(flags) + 1:
                 raise ArtifactError("cut_feature must describe a tree in preorder for each rule")
-        asked = self.feature[~is_leaf]
-        if (self.feature < -1).any() or (asked >= len(n_categories)).any():
-            raise ArtifactError(f"cut_feature must be from -1 to {len(n_categories) - 1}")
-        if not (self.threshold < np.inf).all():
-            raise ArtifactError("cut_threshold must be a number below infinity")
-        n_words = np.zeros(len(is_leaf), dtype=np.int64)
-        n_words[~is_leaf] = count_words(n_categories[asked])
-        if (self.n_words != n_words).any():
+        n_categories = np.where(is_leaf, 0, self.n_categories[self.feature])
+        if (self.n_words != count_words(n_categories)).any():
             raise ArtifactError("cut_n_words must be what each feature's categories need")
-        sets = n_words > 0  # their numbers of categories: 0 in an artifact of before there was one
-        self.threshold[sets] = n_categories[self.feature[sets]]
-        if len(self.words) != self.n_words.sum():
-            raise ArtifactError(f"cut_words must hold {self.n_words.sum()} words")
-        for mass in (self.leaf_positive, self.leaf_negative):
-            if not ((mass >= 0) & (mass <= GREATEST_MASS)).all():
-                raise ArtifactError("masses of cut leaves must be finite and not negative")
-        owner, asked = self.merged_rule, self.merged_feature
-        if ((owner < 0) | (owner >= len(self))).any() or (np.diff(owner) < 0).any():
-            raise ArtifactError(f"cut_merged_rule must rise from 0 to {len(self) - 1} at most")
-        if ((asked < 0) | (asked >= len(n_categories))).any():
-            raise ArtifactError(f"cut_merged_feature must be from 0 to {len(n_categories) - 1}")
-        if not ((self.merged_gain >= 0) & (self.merged_gain <= GREATEST_MASS**2)).all():
-            raise ArtifactError("cut_merged_gain must be finite and not negative")
+        # 0 in an artifact of before sets had their number of categories there
+        self.threshold[n_categories > 0] = n_categories[n_categories > 0]
+        if (np.diff(self.merged_rule) < 0).any():
+            raise ArtifactError("cut_merged_rule must rise")
 
 
 def link_all(trees: Sequence[Tree]) -> Nodes:
@@ -444,11 +409,3 @@ def _ranges(starts: Integers, stops: Integers) -> Integers:
     lengths = stops - starts
     before = np.cumsum(lengths) - lengths
     return np.asarray(np.arange(lengths.sum()) + np.repeat(starts - before, lengths))
-
-
-def _checked(
-    arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: Any, length: int
-) -> npt.NDArray[Any]:
-    array = arrays[f"cut_{name}"]
-    check_array(f"cut_{name}", array, dtype, (length,))
-    return array.copy()

@@ -1,7 +1,7 @@
 """A forest of ranking trees: each on rows drawn anew, its nodes on features drawn anew; ranks are averaged."""
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from annotated_types import Ge, Gt, Le
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from core.arrays import check_array
 from core.coding import youden_threshold
 from core.coding.categories import count_rows
 from core.coding.options import MaxNarrowBins
 from core.coding.team import PARALLEL_CELLS, Team
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
-from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, ignore, warn_stopped
+from core.ranker import Callback, Floats, Ranker, StopFit, ignore, warn_stopped
 from core.sealed import identify_fit
 from core.shares import read_shares, write_share
+from core.state import Array, Nested, State, Totals, Value, pieces
 from core.trees import walking
 from core.trees.walking import Nodes
 
@@ -33,7 +33,7 @@ from . import options
 from .cuts import CutRules, link_all, mean_values, sum_gains
 from .growth import Limits, Sample, grow
 from .leafrank import CodedTable, FeatureDraw, LeafRank, Shape, code
-from .tree import Integers, Tree, read_nodes
+from .tree import GREATEST_MASS, Booleans, Integers, Tree
 
 MOST_TREES = 10_000
 
@@ -142,62 +142,76 @@ def rank_leaves(tree: Tree, order: str) -> Floats:
     return ranks
 
 
-def write_trees(trees: Sequence[Tree]) -> Arrays:
-    """Give trees as arrays: those of `Tree.arrays`, one after the other."""
-    rules = CutRules.join([tree.rules for tree in trees if isinstance(tree.rules, CutRules)])
-    return {
-        "n_nodes": np.array([tree.n_nodes for tree in trees]),
-        "is_leaf": np.concatenate([tree.rule < 0 for tree in trees]),
-        "leaf_positive": np.concatenate([tree.leaf_positive for tree in trees]),
-        "leaf_negative": np.concatenate([tree.leaf_negative for tree in trees]),
-    } | rules.arrays()
+@dataclass(frozen=True, eq=False)
+class Trees(State):
+    """Trees one after the other, as they are kept.
 
+    Attributes
+    ----------
+    n_nodes : ndarray of shape (n_trees,), int64
+    is_leaf, leaf_positive, leaf_negative, rules
+        Of all trees; see `Tree`.
+    """
 
-def write_share_of_trees(grown: Sequence[Grown]) -> Arrays:
-    """Give trees as `write_trees` does, and the leaves of the rows that each did not see."""
-    leaf = np.concatenate([each.leaf for each in grown])
-    small = max(each.tree.n_leaves for each in grown) <= 1 << 16
-    return write_trees([each.tree for each in grown]) | {
-        "leaf": leaf.astype(np.uint16 if small else np.uint32),
-        "n_unseen": np.array([len(each.leaf) for each in grown]),
-    }
+    n_nodes: Annotated[Integers, Array("n_trees"), Ge(1), Totals("n_all_nodes")]
+    is_leaf: Annotated[Booleans, Array("n_all_nodes"), Totals("n_leaves")]
+    leaf_positive: Annotated[Floats, Array("n_leaves"), Ge(0), Le(GREATEST_MASS)]
+    leaf_negative: Annotated[Floats, Array("n_leaves"), Ge(0), Le(GREATEST_MASS)]
+    rules: Annotated[CutRules, Nested(n_rules="n_all_nodes - n_leaves")]
 
-
-def read_share_of_trees(
-    arrays: Mapping[str, npt.NDArray[Any]], n_categories: Integers
-) -> list[tuple[Tree, Integers]]:
-    """Rebuild what `write_share_of_trees` gave: each tree with its leaves."""
-    trees = read_trees(arrays, n_categories)
-    leaf, n_unseen = arrays["leaf"], arrays["n_unseen"]
-    check_array("n_unseen", n_unseen, np.int64, (len(trees),))
-    check_array("leaf", leaf, np.uint16 if leaf.dtype == np.uint16 else np.uint32, (leaf.size,))
-    if not ((n_unseen >= 0) & (n_unseen <= leaf.size)).all() or n_unseen.sum() != leaf.size:
-        raise ArtifactError("n_unseen must share out leaf")
-    ends = np.cumsum(n_unseen)
-    return [
-        (tree, leaf[last - n : last].astype(np.int64))
-        for tree, n, last in zip(trees, n_unseen, ends, strict=True)
-    ]
-
-
-def read_trees(arrays: Mapping[str, npt.NDArray[Any]], n_categories: Integers) -> tuple[Tree, ...]:
-    """Rebuild trees from `write_trees`."""
-    n_nodes = arrays["n_nodes"]
-    check_array("n_nodes", n_nodes, np.int64, (n_nodes.size,))
-    is_leaf, positive, negative = read_nodes(arrays)
-    if not ((n_nodes >= 1) & (n_nodes <= len(is_leaf))).all() or n_nodes.sum() != len(is_leaf):
-        raise ArtifactError("n_nodes must share out the nodes of is_leaf")
-    rules = CutRules.from_arrays(arrays, int((~is_leaf).sum()), n_categories)
-    ends = np.cumsum(n_nodes)
-    leaves_before = np.concatenate([[0], np.cumsum(is_leaf)])
-    trees = []
-    for first, last in zip(ends - n_nodes, ends, strict=True):
-        leaves = slice(leaves_before[first], leaves_before[last])
-        own = np.arange(first - leaves.start, last - leaves.stop)
-        trees.append(
-            Tree.of(is_leaf[first:last], positive[leaves], negative[leaves], rules.take(own))
+    @classmethod
+    def join(cls, trees: Sequence[Tree]) -> "Trees":
+        """Put trees one after the other."""
+        return cls(
+            np.array([tree.n_nodes for tree in trees]),
+            np.concatenate([tree.is_leaf for tree in trees]),
+            np.concatenate([tree.leaf_positive for tree in trees]),
+            np.concatenate([tree.leaf_negative for tree in trees]),
+            CutRules.join([tree.rules for tree in trees if isinstance(tree.rules, CutRules)]),
         )
-    return tuple(trees)
+
+    def split(self) -> tuple[Tree, ...]:
+        """Give each tree, checked."""
+        flags = pieces(self.is_leaf, self.n_nodes)
+        n_leaves = np.array([each.sum() for each in flags], dtype=np.int64)
+        positive = pieces(self.leaf_positive, n_leaves)
+        negative = pieces(self.leaf_negative, n_leaves)
+        rules = pieces(np.arange(len(self.rules)), self.n_nodes - n_leaves)
+        trees = []
+        for t, own in enumerate(rules):
+            trees.append(Tree(flags[t], positive[t], negative[t], self.rules.take(own)))
+            trees[-1].check()
+        return tuple(trees)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeShare(State):
+    """Trees of one share of a fit, and the leaves of the rows that each did not see.
+
+    Attributes
+    ----------
+    trees : Trees
+    n_unseen : ndarray of shape (n_trees,), int64
+    leaf : ndarray of shape (Σ n_unseen,), uint32
+    """
+
+    trees: Annotated[Trees, Nested(n_trees="n_trees")]
+    n_unseen: Annotated[Integers, Array("n_trees"), Totals("n_all_unseen")]
+    leaf: Annotated[npt.NDArray[np.uint32], Array("n_all_unseen")]
+
+    @classmethod
+    def join(cls, grown: Sequence[Grown]) -> "TreeShare":
+        """Put trees together."""
+        return cls(
+            Trees.join([each.tree for each in grown]),
+            np.array([len(each.leaf) for each in grown]),
+            np.concatenate([each.leaf for each in grown]).astype(np.uint32),
+        )
+
+    def split(self) -> list[tuple[Tree, Integers]]:
+        """Give each tree with its leaves."""
+        leaves = pieces(self.leaf.astype(np.int64), self.n_unseen)
+        return list(zip(self.trees.split(), leaves, strict=True))
 
 
 class TreeRankForest(Ranker):
@@ -243,8 +257,8 @@ class TreeRankForest(Ranker):
     keeps_when_stopped = True
 
     trees_: tuple[Tree, ...]
-    oob_auc_: float
-    intercept_: float
+    oob_auc_: Annotated[float, Value(nan_as_null=True), Ge(0.0), Le(1.0)]
+    intercept_: Annotated[float, Value(), Ge(-1.0), Le(0.0)]
     _grove: "_Grove"
 
     def __init__(
@@ -392,7 +406,7 @@ class TreeRankForest(Ranker):
         for each in own._grow(sample, range(first, last)):
             grown.append(each)
             (callback or ignore)(len(grown), last - first, {})
-        arrays = write_share_of_trees(grown)
+        arrays = TreeShare.join(grown).arrays()
         return write_share(identify_fit(self, *sample[:3]), first, last, arrays)
 
     def join_shares(
@@ -419,10 +433,7 @@ class TreeRankForest(Ranker):
         sample = self._sample(*self._take_rows(X, y, sample_weight))
         trees: list[tuple[Tree, Integers]] = []
         for n_trees, arrays in read_shares(shares, identify_fit(self, *sample[:3]), self.n_trees):
-            own = read_share_of_trees(arrays, sample.n_categories)
-            if len(own) != n_trees:
-                raise ArtifactError(f"n_nodes must hold {n_trees} trees, got {len(own)}")
-            trees += own
+            trees += TreeShare.from_arrays(arrays, self._known() | {"n_trees": n_trees}).split()
         self._gather(sample, self._bag(sample).recall(trees), ignore)
         return self
 
@@ -477,21 +488,21 @@ class TreeRankForest(Ranker):
         self.trees_, self.intercept_ = trees, intercept
         self._grove = _Grove(trees, self.order)
 
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        oob_auc = None if math.isnan(self.oob_auc_) else self.oob_auc_
-        return write_trees(self.trees_), {"oob_auc": oob_auc, "intercept": self.intercept_}
+    @property
+    def _kept(self) -> Annotated[Trees, Nested()]:
+        """The trees, as they are kept."""
+        return Trees.join(self.trees_)
 
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        trees = read_trees(arrays, self._n_categories())
-        if not 1 <= len(trees) <= self.n_trees:
-            raise ArtifactError(f"n_nodes must hold 1 to {self.n_trees} trees, got {len(trees)}")
-        oob_auc, intercept = meta["oob_auc"], meta["intercept"]
-        if oob_auc is not None and not (isinstance(oob_auc, float) and 0.0 <= oob_auc <= 1.0):
-            raise ArtifactError(f"oob_auc must be from 0 to 1 or null, got {oob_auc!r}")
-        if not isinstance(intercept, float) or not -1.0 <= intercept <= 0.0:
-            raise ArtifactError(f"intercept must be from -1 to 0, got {intercept!r}")
-        self.oob_auc_ = math.nan if oob_auc is None else oob_auc
-        self._take(trees, intercept)
+    @_kept.setter
+    def _kept(self, kept: Trees) -> None:
+        self.trees_ = kept.split()
+
+    def _restore(self) -> None:
+        if not 1 <= len(self.trees_) <= self.n_trees:
+            raise ArtifactError(
+                f"n_nodes must hold 1 to {self.n_trees} trees, got {len(self.trees_)}"
+            )
+        self._take(self.trees_, self.intercept_)
 
 
 @dataclass(frozen=True)

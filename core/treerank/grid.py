@@ -1,16 +1,17 @@
 """Splits by dyadic cubes: each node takes the best union of the cubes of one fixed grid."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
-from core.arrays import check_array
 from core.errors import ArtifactError
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import FINITE, Array, Index, Nested, State
 
 from .growth import Cell, Sample, Split
 from .tree import Booleans, Integers, Rules, Tree
@@ -25,8 +26,8 @@ CUBES_NAMED = 5
 Cubes = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True)
-class Grid:
+@dataclass(frozen=True, eq=False)
+class Grid(State):
     """2**resolution equal slices of each numeric feature between its least and greatest value.
 
     A slice holds its lower end, not its upper one, but the last one holds both. Values beyond the
@@ -34,17 +35,27 @@ class Grid:
 
     Attributes
     ----------
-    resolution : int
+    level : ndarray of shape (1,), int64
         J of the paper: cubes have sides of 2**-J of the rescaled features.
     low, high : ndarray of shape (n_features,), float64
         Ends of the range that is sliced; 0 for a categorical feature.
     n_categories : ndarray of shape (n_features,), int64
     """
 
-    resolution: int
-    low: Floats
-    high: Floats
+    level: Annotated[Integers, Array(1, name="grid_resolution"), Ge(1), Le(MAX_RESOLUTION)]
+    low: Annotated[Floats, Array("n_features", name="grid_low"), FINITE]
+    high: Annotated[Floats, Array("n_features", name="grid_high"), FINITE]
     n_categories: Integers
+
+    @property
+    def resolution(self) -> int:
+        """J."""
+        return int(self.level[0])
+
+    def check(self) -> None:
+        """See that ranges have their ends in order; see `State.check`."""
+        if (self.low > self.high).any():
+            raise ArtifactError("grid_low must not exceed grid_high")
 
     @classmethod
     def of(cls, sample: Sample, resolution: int) -> "Grid":
@@ -54,7 +65,7 @@ class Grid:
             present = column[~np.isnan(column)]
             if len(present) and not sample.n_categories[j]:
                 low[j], high[j] = present.min(), present.max()
-        return cls(resolution, low, high, sample.n_categories)
+        return cls(np.array([resolution]), low, high, sample.n_categories)
 
     @property
     def n_slices(self) -> Integers:
@@ -202,7 +213,7 @@ class GridSplitter:
         return GridRules(self._grid, self._cubes, start, top)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GridRules(Rules):
     """Which cubes go to the top. A cube without training rows in the node goes to the bottom.
 
@@ -218,10 +229,10 @@ class GridRules(Rules):
 
     kind: ClassVar[str] = "grid"
 
-    grid: Grid
-    cubes: Cubes
-    start: Integers
-    top: Integers
+    grid: Annotated[Grid, Nested()]
+    cubes: Annotated[Cubes, Array("n_cubes", "n_features", name="grid_cubes")]
+    start: Annotated[Integers, Array("n_rules + 1", name="grid_start")]
+    top: Annotated[Integers, Array("n_top", name="grid_top"), Index("n_cubes")]
 
     def __len__(self) -> int:
         """Number of rules."""
@@ -294,55 +305,19 @@ class GridRules(Rules):
             return f">= {ends[-1]:.6g}"
         return f"in [{ends[number - 1]:.6g}, {ends[number]:.6g})"
 
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        return {
-            "grid_resolution": np.array([self.grid.resolution]),
-            "grid_low": self.grid.low,
-            "grid_high": self.grid.high,
-            "grid_cubes": self.cubes,
-            "grid_start": self.start,
-            "grid_top": self.top,
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
-    ) -> "GridRules":
-        """Rebuild rules from `arrays()`; see `Rules.from_arrays`."""
-        n_features = len(n_categories)
-        check_array("grid_resolution", arrays["grid_resolution"], np.int64, (1,))
-        resolution = int(arrays["grid_resolution"][0])
-        if not 1 <= resolution <= MAX_RESOLUTION:
-            raise ArtifactError(
-                f"grid_resolution must be from 1 to {MAX_RESOLUTION}, got {resolution}"
-            )
-        low, high = arrays["grid_low"], arrays["grid_high"]
-        for name, ends in (("grid_low", low), ("grid_high", high)):
-            check_array(name, ends, np.float64, (n_features,))
-            if not np.isfinite(ends).all():
-                raise ArtifactError(f"{name} must be finite")
-        if (low > high).any():
-            raise ArtifactError("grid_low must not exceed grid_high")
-        grid = Grid(resolution, low, high, n_categories)
-        cubes = arrays["grid_cubes"]
-        check_array("grid_cubes", cubes, np.uint32, (len(cubes), n_features))
-        if not ((cubes < grid.n_slices) | (cubes == MISSING_SLICE)).all():
+    def check(self) -> None:
+        """See that cubes and the numbers of each rule's are in order; see `State.check`."""
+        if not ((self.cubes < self.grid.n_slices) | (self.cubes == MISSING_SLICE)).all():
             raise ArtifactError("grid_cubes must hold slices of the grid")
-        keys = _keys(cubes)
-        if not len(cubes) or not (keys[1:] > keys[:-1]).all():
+        keys = self._sorted_keys
+        if not len(keys) or not (keys[1:] > keys[:-1]).all():
             raise ArtifactError("grid_cubes must hold at least one cube, in order, without repeats")
-        start, top = arrays["grid_start"], arrays["grid_top"]
-        check_array("grid_start", start, np.int64, (n_rules + 1,))
-        check_array("grid_top", top, np.int64, (top.size,))
+        start, top = self.start, self.top
         if start[0] != 0 or start[-1] != len(top) or (np.diff(start) < 1).any():
             raise ArtifactError(
                 f"grid_start must rise from 0 to {len(top)}, the length of grid_top"
             )
-        if ((top < 0) | (top >= len(cubes))).any():
-            raise ArtifactError(f"grid_top must hold numbers of cubes, 0 to {len(cubes) - 1}")
         rises = np.diff(top) > 0
         rises[start[1:-1] - 1] = True  # from one rule to the next it may fall
         if not rises.all():
             raise ArtifactError("grid_top must rise within each rule")
-        return cls(grid, cubes, start, top)

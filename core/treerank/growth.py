@@ -306,13 +306,12 @@ def _flatten(root: _Node[C], division: Division[C]) -> Tree:
         node = waiting.pop()
         nodes.append(node)
         waiting += reversed(node.children)
-    inside = np.array([bool(node.children) for node in nodes])
     leaves = [node.cell for node in nodes if not node.children]
     rules: list[Any] = [
         node.divided.rule for node in nodes if node.children and node.divided is not None
     ]
     return Tree(
-        np.where(inside, np.cumsum(inside) - 1, -1),
+        np.array([not node.children for node in nodes]),
         np.array([leaf.positive for leaf in leaves]),
         np.array([leaf.negative for leaf in leaves]),
         division.collect(rules),

@@ -165,23 +165,25 @@ class CutTree(NamedTuple):
     merged: Floats
 
 
+NO_CUT_TREE = CutTree(
+    np.empty((0, N_NODE_COLUMNS), dtype=np.int64), np.empty((0, 2)), NO_CODES, np.empty((0, 2))
+)
+
+
 def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
-    """Put cut trees into flat arrays."""
-    if not trees:
-        return CutRules.join([])
-    nodes = np.concatenate([tree.nodes for tree in trees])
-    masses = np.concatenate([tree.masses for tree in trees])
+    """Put cut trees into flat arrays; codes become values and categories."""
+    nodes, masses, above, merged = map(np.concatenate, zip(NO_CUT_TREE, *trees, strict=True))
     feature, is_leaf = nodes[:, ASKED].copy(), nodes[:, ASKED] < 0
-    merged = np.concatenate([tree.merged for tree in trees])
     by_category = ~is_leaf & table.bins.is_categorical[feature]
-    sets = _sets(trees, nodes[by_category], table)
+    sets = _sets(nodes[by_category], above, table)
     n_words = np.zeros(len(nodes), dtype=np.int64)
     n_words[by_category] = [len(words) for words in sets]
     threshold = _thresholds(nodes, is_leaf | by_category, table)
-    n_categories = [0 if bins is None else len(bins) for bins in table.bins.category_bins]
-    threshold[by_category] = np.array(n_categories)[feature[by_category]]
+    threshold[by_category] = table.n_categories[feature[by_category]]
+    n_merged = np.array([len(tree.merged) for tree in trees], dtype=np.int64)
     return CutRules(
-        n_leaves=np.array([len(tree.masses) for tree in trees]),
+        n_categories=table.n_categories,
+        n_leaves=np.array([len(tree.masses) for tree in trees], dtype=np.int64),
         feature=feature,
         threshold=threshold,
         missing_above=nodes[:, MISSING_SIDE] != 0,
@@ -191,7 +193,7 @@ def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
         leaf_positive=masses[:, 0].copy(),
         leaf_negative=masses[:, 1].copy(),
         words=np.concatenate([np.empty(0, dtype=np.uint64), *sets]),
-        merged_rule=np.repeat(np.arange(len(trees)), [len(tree.merged) for tree in trees]),
+        merged_rule=np.repeat(np.arange(len(trees)), n_merged),
         merged_feature=merged[:, 0].astype(np.int64),
         merged_gain=merged[:, 1].copy(),
     )
@@ -209,10 +211,9 @@ def _thresholds(nodes: Integers, has_none: npt.NDArray[np.bool_], table: CodedTa
 
 
 def _sets(
-    trees: Sequence[CutTree], nodes: Integers, table: CodedTable
+    nodes: Integers, above: npt.NDArray[np.uint8], table: CodedTable
 ) -> list[npt.NDArray[np.uint64]]:
     """Give the words of the set of each cut by category; one that no row has goes with the missing."""
-    above = np.concatenate([tree.above for tree in trees])
     sets = []
     for node, codes in zip(nodes, above, strict=True):
         bins = table.bins.category_bins[node[ASKED]]

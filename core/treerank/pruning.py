@@ -8,21 +8,31 @@ on it is a leaf. λ is given, or chosen by folds (§4.1); rows held out choose a
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
+from annotated_types import Ge, Le
 
 from core.classifiers.design import count_columns
-from core.errors import InvalidData, InvalidParameter
+from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.kernel import kernel
 from core.ranker import Floats
 from core.splits import draw_folds, draw_part
+from core.state import Array, Rule, read_state
 
 from .grid import GridRules
 from .growth import Sample
 from .tree import Booleans, Integers, LeafOrder, Tree
+
+
+def _along(name: str) -> Array:
+    return Array("n_subtrees", name=f"pruning_{name}")
+
+
+_RATE = Rule("a rate, or NaN", lambda values: ~((values < -1.0) | (values > 2.0)))
 
 
 class PruningPath(NamedTuple):
@@ -39,10 +49,23 @@ class PruningPath(NamedTuple):
         Mean over the folds by which λ was chosen; NaN where none were used.
     """
 
-    penalty: Floats
-    n_leaves: Integers
-    auc: Floats
-    validation_auc: Floats
+    penalty: Annotated[Floats, _along("penalty"), Ge(0), Le(1)]
+    n_leaves: Annotated[Integers, _along("n_leaves"), Ge(1)]
+    auc: Annotated[Floats, _along("auc"), _RATE]
+    validation_auc: Annotated[Floats, _along("validation_auc"), _RATE]
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        known: Mapping[str, Any],
+        meta: Mapping[str, Any],
+    ) -> "PruningPath":
+        """Read a path; see `State.from_arrays`."""
+        path = cls(**read_state(cls, arrays, meta, known))
+        if not len(path.penalty):
+            raise ArtifactError("pruning_penalty must hold at least one value")
+        return path
 
 
 _LINKS = numba.types.Array(numba.int64, 1, "C", readonly=True)
@@ -150,7 +173,7 @@ def weigh_anew(tree: Tree, sample: Sample) -> Tree:
         np.asarray(np.bincount(leaf, sample.weight * of_class, tree.n_leaves), np.float64)
         for of_class in (sample.positive, ~sample.positive)
     )
-    return Tree(tree.rule, positive, negative, tree.rules)
+    return Tree(tree.is_leaf, positive, negative, tree.rules)
 
 
 def best_subtree(tree: Tree, gain: Floats) -> Booleans:

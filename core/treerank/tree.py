@@ -11,19 +11,20 @@ their children's, so that no tree can contradict itself.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
-from core.arrays import check_array
 from core.errors import ArtifactError
 from core.kernel import kernel
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import Array, Nested, State, Totals
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -110,15 +111,15 @@ def _sum_up(second, mass):  # type: ignore[no-untyped-def]
             mass[node] = mass[node + 1] + mass[second[node]]
 
 
-class Rules(ABC):
+class Rules(State, ABC):
     """What the inside nodes of a tree ask: a node names its rule by its index in here.
 
     A ranker splits by one kind of rule, so a tree has one of these. A subclass holds all its rules
-    in flat arrays.
+    in flat arrays, named after the kind in artifacts: "cut_feature", "grid_cubes", ...
     """
 
     kind: ClassVar[str]
-    """Of what kind these are, in artifacts and JSON: "cuts", "grid", "classifier"."""
+    """Of what kind these are, in JSON: "cuts", "grid", "classifier"."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -141,36 +142,19 @@ class Rules(ABC):
         `name` gives a feature's name, `categories` the texts of each categorical feature.
         """
 
-    @abstractmethod
-    def arrays(self) -> Arrays:
-        """Give the state as arrays, named after the kind: "cut_feature", "grid_cells", ..."""
-
-    @classmethod
-    @abstractmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rules: int, n_categories: Integers
-    ) -> Self:
-        """Rebuild rules from `arrays()`; n_categories has a number per feature, 0 where numeric.
-
-        Raises
-        ------
-        ArtifactError
-            An array is of another type or length, or its values describe no rules.
-        """
-
     def link(self, tree: "Tree") -> Any:
         """Make, once for a tree, what `find_leaves` wants as `tree.linked`; by default nothing."""
         return None
 
 
-@dataclass(frozen=True)
-class Tree:
+@dataclass(frozen=True, eq=False)
+class Tree(State):
     """A ranking tree, oriented: of two siblings the top one ranks higher.
 
     Attributes
     ----------
-    rule : ndarray of shape (n_nodes,), int64
-        By node, in preorder: the index in `rules` of what it asks; -1 where it is terminal.
+    is_leaf : ndarray of shape (n_nodes,), bool
+        By node, in preorder.
     leaf_positive, leaf_negative : ndarray of shape (n_leaves,), float64
         Mass (sum of sample weight) of each class of the training rows in each leaf, from the top.
     rules : Rules
@@ -181,19 +165,34 @@ class Tree:
     All other attributes are derived, once, when first asked for.
     """
 
-    rule: Integers
-    leaf_positive: Floats
-    leaf_negative: Floats
-    rules: Rules
+    is_leaf: Annotated[Booleans, Array("n_nodes"), Totals("n_leaves")]
+    leaf_positive: Annotated[Floats, Array("n_leaves"), Ge(0), Le(GREATEST_MASS)]
+    leaf_negative: Annotated[Floats, Array("n_leaves"), Ge(0), Le(GREATEST_MASS)]
+    rules: Annotated[Rules, Nested(n_rules="n_nodes - n_leaves")]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what is derived out of copies and pickles."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def check(self) -> None:
+        """Refuse with ArtifactError what is no tree, or has a class without mass; see `State.check`."""
+        if not are_trees(self.is_leaf) or 2 * self.is_leaf.sum() != len(self.is_leaf) + 1:
+            raise ArtifactError("is_leaf must describe one tree in preorder")
+        if self.depth.max() > MAX_DEPTH:
+            raise ArtifactError(f"a tree must be at most {MAX_DEPTH} deep, got {self.depth.max()}")
+        for name in ("leaf_positive", "leaf_negative"):
+            if not getattr(self, name).any():
+                raise ArtifactError(f"{name} must not be all 0")
+
+    @cached_property
+    def rule(self) -> Integers:
+        """By node: the index in `rules` of what it asks; -1 where it is a leaf."""
+        return np.where(self.is_leaf, -1, np.cumsum(~self.is_leaf) - 1)
+
     @property
     def n_nodes(self) -> int:
         """Number of nodes, leaves included."""
-        return len(self.rule)
+        return len(self.is_leaf)
 
     @property
     def n_leaves(self) -> int:
@@ -202,7 +201,7 @@ class Tree:
 
     @cached_property
     def _links(self) -> Links:
-        return link(self.rule < 0)
+        return link(self.is_leaf)
 
     @property
     def parent(self) -> Integers:
@@ -212,7 +211,7 @@ class Tree:
     @cached_property
     def top(self) -> Integers:
         """By node: the child that ranks higher; -1 for a leaf."""
-        return np.where(self.rule >= 0, np.arange(1, self.n_nodes + 1), -1)
+        return np.where(self.is_leaf, -1, np.arange(1, self.n_nodes + 1))
 
     @property
     def bottom(self) -> Integers:
@@ -232,12 +231,12 @@ class Tree:
     @cached_property
     def leaves(self) -> Integers:
         """The nodes that are leaves, from the top."""
-        return np.flatnonzero(self.rule < 0)
+        return np.flatnonzero(self.is_leaf)
 
     @cached_property
     def leaf_number(self) -> Integers:
         """By node: of a leaf its number from the top; of another node that of its first leaf."""
-        return np.cumsum(self.rule < 0) - (self.rule < 0)
+        return np.cumsum(self.is_leaf) - self.is_leaf
 
     @cached_property
     def positive(self) -> Floats:
@@ -262,7 +261,7 @@ class Tree:
     @cached_property
     def gain(self) -> Floats:
         """By node: Λ = α(C) β(C') - β(C) α(C'), C' the top child; 0 for a leaf. ΔAUC is Λ/2."""
-        inside = np.flatnonzero(self.rule >= 0)
+        inside = np.flatnonzero(~self.is_leaf)
         gain = np.zeros(self.n_nodes)
         top = inside + 1
         gain[inside] = self.alpha[inside] * self.beta[top] - self.beta[inside] * self.alpha[top]
@@ -369,76 +368,7 @@ class Tree:
         kept = np.ones(self.n_nodes, dtype=np.bool_)
         for node, parent in enumerate(self.parent[1:].tolist(), start=1):
             kept[node] = kept[parent] and not nodes[parent]
-        inside = kept & ~nodes & (self.rule >= 0)
+        inside = kept & ~nodes & ~self.is_leaf
         terminal = kept & ~inside
-        rule = np.full(self.n_nodes, -1)
-        rule[inside] = np.arange(inside.sum())
-        return Tree(
-            rule[kept],
-            self.positive[terminal],
-            self.negative[terminal],
-            self.rules.take(self.rule[inside]),
-        )
-
-    def arrays(self) -> Arrays:
-        """Give the state as arrays, the rules' included."""
-        return {
-            "is_leaf": self.rule < 0,
-            "leaf_positive": self.leaf_positive,
-            "leaf_negative": self.leaf_negative,
-        } | self.rules.arrays()
-
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, npt.NDArray[Any]],
-        rules_class: type[Rules],
-        n_categories: Integers,
-    ) -> "Tree":
-        """Rebuild a tree from `arrays()`.
-
-        Raises
-        ------
-        ArtifactError
-            An array is of another type or length, or its values describe no tree.
-        """
-        is_leaf, positive, negative = read_nodes(arrays)
-        _check_one_tree(is_leaf)
-        rules = rules_class.from_arrays(arrays, int((~is_leaf).sum()), n_categories)
-        return cls.of(is_leaf, positive, negative, rules)
-
-    @classmethod
-    def of(
-        cls, is_leaf: Booleans, leaf_positive: Floats, leaf_negative: Floats, rules: Rules
-    ) -> "Tree":
-        """Make a tree of what an artifact holds.
-
-        Raises
-        ------
-        ArtifactError
-            The values describe no tree.
-        """
-        _check_one_tree(is_leaf)
-        for name, mass in (("leaf_positive", leaf_positive), ("leaf_negative", leaf_negative)):
-            if not ((mass >= 0) & (mass <= GREATEST_MASS)).all() or not mass.sum() > 0:
-                raise ArtifactError(f"{name} must be finite, not negative, and not all 0")
-        rule = np.where(is_leaf, -1, np.cumsum(~is_leaf) - 1)
-        tree = cls(rule, leaf_positive.copy(), leaf_negative.copy(), rules)
-        if tree.depth.max() > MAX_DEPTH:
-            raise ArtifactError(f"a tree must be at most {MAX_DEPTH} deep, got {tree.depth.max()}")
-        return tree
-
-
-def read_nodes(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Booleans, Floats, Floats]:
-    """Read which nodes are leaves, and the leaves' masses, of one tree or of several."""
-    is_leaf = arrays["is_leaf"]
-    check_array("is_leaf", is_leaf, np.bool_, (is_leaf.size,))
-    n_leaves = int(is_leaf.sum())
-    for name in ("leaf_positive", "leaf_negative"):
-        check_array(name, arrays[name], np.float64, (n_leaves,))
-    return is_leaf, arrays["leaf_positive"], arrays["leaf_negative"]
-
-
-def _check_one_tree(is_leaf: Booleans) -> None:
-    if not are_trees(is_leaf) or 2 * is_leaf.sum() != len(is_leaf) + 1:
-        raise ArtifactError("is_leaf must describe one tree in preorder")
+        rules = self.rules.take(self.rule[inside])
+        return Tree(terminal[kept], self.positive[terminal], self.negative[terminal], rules)

@@ -2,24 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from core.arrays import check_array
+from core.classifiers import STACKS
 from core.coding import youden_threshold
 from core.coding.options import MaxNarrowBins
-from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.errors import InvalidData, InvalidParameter
 from core.explain import PartialDependence, partial_dependence
 from core.following import FollowingFit
-from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
+from core.ranker import Callback, Floats, StopFit, warn_stopped
+from core.state import Nested, Value
 from core.target import check_labels, check_weights
 from core.trees import walking
 
 from . import description, options, pruning
-from .classifiers import CLASSIFIER_RULES, ClassifierSplitter, EstimatorRules, EstimatorSplitter
+from .classifiers import ClassifierRules, ClassifierSplitter, EstimatorRules, EstimatorSplitter
 from .cuts import CutRules, FeatureGains, mean_values, sum_gains
 from .grid import GridRules, GridSplitter
 from .growth import Grower, Limits, Sample, SplitterGrower
@@ -70,9 +71,9 @@ class TreeRank(FollowingFit):
 
     path_parameter = "leaf_penalty"
 
-    tree_: Tree
-    order_: LeafOrder
-    pruning_path_: PruningPath
+    tree_: Annotated[Tree, Nested()]
+    order_: Annotated[LeafOrder, Value()]
+    pruning_path_: Annotated[PruningPath, Nested()]
     _leaf_scores: Floats
 
     def __init__(
@@ -390,20 +391,24 @@ class TreeRank(FollowingFit):
             return CutGrower.of(sample, self.max_bins, self._shape(sample))
         if splitter == "grid":
             return SplitterGrower(sample, partial(GridSplitter, resolution=self.grid_resolution))
-        if splitter in CLASSIFIER_RULES:
+        if splitter in STACKS:
             make = partial(ClassifierSplitter, splitter, seed=self.random_state)
             return SplitterGrower(sample, make)
         return SplitterGrower(sample, partial(EstimatorSplitter, splitter))
 
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        path = {f"pruning_{name}": array for name, array in self.pruning_path_._asdict().items()}
-        return self.tree_.arrays() | path, {"order": self.order_}
+    def _known(self) -> dict[str, Any]:
+        splitter: Any = self.splitter
+        rules: type[Rules] = EstimatorRules
+        if splitter in ("axis", "leafrank"):
+            rules = CutRules
+        elif splitter == "grid":
+            rules = GridRules
+        elif splitter in STACKS:
+            rules = ClassifierRules
+        return super()._known() | {"rules": rules, "stack": STACKS.get(splitter)}
 
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        tree = Tree.from_arrays(arrays, _rules_class(self.splitter), self._n_categories())
-        if meta["order"] not in get_args(LeafOrder):
-            raise ArtifactError(f"order is unknown: {meta['order']!r}")
-        self._take(tree, _read_path(arrays), meta["order"])
+    def _restore(self) -> None:
+        self._take(self.tree_, self.pruning_path_, self.order_)
 
 
 def _unpruned(tree: Tree) -> Chosen:
@@ -418,27 +423,3 @@ def _cut(rank: Floats, tree: Tree) -> float:
     if threshold is None:  # one leaf: the class with more mass
         return 0.0 if tree.leaf_positive[0] > tree.leaf_negative[0] else 1.0
     return threshold.value
-
-
-def _read_path(arrays: Mapping[str, npt.NDArray[Any]]) -> PruningPath:
-    penalty = arrays["pruning_penalty"]
-    shape = (penalty.size,)
-    check_array("pruning_penalty", penalty, np.float64, shape)
-    n_leaves = arrays["pruning_n_leaves"]
-    check_array("pruning_n_leaves", n_leaves, np.int64, shape)
-    if not penalty.size or not ((penalty >= 0) & (penalty <= 1)).all() or (n_leaves < 1).any():
-        raise ArtifactError("pruning_penalty must be from 0 to 1, pruning_n_leaves at least 1")
-    curves = [arrays["pruning_auc"], arrays["pruning_validation_auc"]]
-    for name, curve in zip(("auc", "validation_auc"), curves, strict=True):
-        check_array(f"pruning_{name}", curve, np.float64, shape)
-        if (curve < -1).any() or (curve > 2).any():
-            raise ArtifactError(f"pruning_{name} must be rates or missing")
-    return PruningPath(penalty.copy(), n_leaves.copy(), *(curve.copy() for curve in curves))
-
-
-def _rules_class(splitter: Any) -> type[Rules]:
-    if splitter in ("axis", "leafrank"):
-        return CutRules
-    if splitter == "grid":
-        return GridRules
-    return CLASSIFIER_RULES.get(splitter, EstimatorRules)

@@ -10,6 +10,8 @@ from core.treerank.grid import MISSING_SLICE, Grid, GridRules, GridSplitter, bes
 from core.treerank.growth import Cell, Sample
 from core.treerank.tree import Tree
 
+KNOWN = {"rules": GridRules, "n_features": 3, "n_categories": np.array([0, 0, 3])}
+
 
 def test_the_check_value():
     masses = np.array([(3, 1), (0, 2), (0, 0), (2, 0), (2, 3), (1, 4)], dtype=float)
@@ -80,7 +82,7 @@ def whole(sample):
 
 def test_slices_hold_their_lower_end():
     X = np.array([[0.0], [0.24], [0.25], [0.5], [0.99], [1.0], [-7.0], [8.0], [np.nan]])
-    grid = Grid(2, np.zeros(1), np.ones(1), np.zeros(1, dtype=np.int64))
+    grid = Grid(np.array([2]), np.zeros(1), np.ones(1), np.zeros(1, dtype=np.int64))
     assert grid.locate(X).ravel().tolist() == [0, 0, 1, 2, 3, 3, 0, 3, MISSING_SLICE]
 
 
@@ -150,7 +152,7 @@ def grown():
     leaf = np.where(root.top, 0, 2)
     leaf[rows[second.top]] = 1
     masses = (np.bincount(leaf, weights=some.astype(float)) for some in (positive, ~positive))
-    return Tree(np.array([0, -1, 1, -1, -1]), *masses, rules), X, leaf
+    return Tree(np.array([False, True, False, True, True]), *masses, rules), X, leaf
 
 
 def test_rows_end_where_training_put_them():
@@ -177,7 +179,7 @@ def test_a_cube_without_training_rows_goes_to_the_bottom():
 
 def test_the_state_makes_the_same_rules():
     tree, X, leaf = grown()
-    again = Tree.from_arrays(tree.arrays(), GridRules, np.array([0, 0, 3]))
+    again = Tree.from_arrays(tree.arrays(), KNOWN)
     assert np.array_equal(again.find_leaves(X), leaf)
     for name, array in tree.arrays().items():
         assert np.array_equal(array, again.arrays()[name])
@@ -204,15 +206,15 @@ def test_the_words_name_the_cubes():
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("grid_resolution", lambda a: np.array([0]), "from 1 to 16, got 0"),
-        ("grid_resolution", lambda a: np.array([17]), "from 1 to 16, got 17"),
+        ("grid_resolution", lambda a: np.array([0]), "at least 1 and at most 16, got 0"),
+        ("grid_resolution", lambda a: np.array([17]), "at least 1 and at most 16, got 17"),
         ("grid_resolution", lambda a: np.array([2.0]), "must be int64"),
         ("grid_low", lambda a: a[:2], "shape"),
         ("grid_low", lambda a: np.array([np.nan, 0, 0]), "must be finite"),
         ("grid_low", lambda a: a + 1e9, "must not exceed"),
         ("grid_cubes", lambda a: a[::-1].copy(), "in order"),
         ("grid_cubes", lambda a: np.repeat(a, 2, axis=0), "without repeats"),
-        ("grid_cubes", lambda a: a[:0], "at least one cube"),
+        ("grid_cubes", lambda a: a[:0], "grid_top must be from 0 to -1"),
         ("grid_cubes", lambda a: a + np.uint32(3), "slices of the grid"),
         ("grid_cubes", lambda a: a.astype(np.int64), "must be uint32"),
         ("grid_start", lambda a: a[:-1], "shape"),
@@ -220,12 +222,12 @@ def test_the_words_name_the_cubes():
         ("grid_start", lambda a: np.array([0, a[-1], a[-1]]), "must rise"),
         ("grid_start", lambda a: np.array([0, -1, a[-1]]), "must rise"),
         ("grid_top", lambda a: a[::-1].copy(), "must rise within"),
-        ("grid_top", lambda a: a - 1, "numbers of cubes"),
-        ("grid_top", lambda a: a + 1000, "numbers of cubes"),
+        ("grid_top", lambda a: a - 1, "grid_top must be from 0 to"),
+        ("grid_top", lambda a: a + 1000, "grid_top must be from 0 to"),
     ],
 )
 def test_other_states_are_refused(name, change, message):
     tree, _, _ = grown()
     arrays = tree.arrays()
     with pytest.raises(ArtifactError, match=message):
-        Tree.from_arrays(arrays | {name: change(arrays[name])}, GridRules, np.array([0, 0, 3]))
+        Tree.from_arrays(arrays | {name: change(arrays[name])}, KNOWN)

@@ -24,6 +24,7 @@ def make_tree(shape, seed=0, whole=True):
     feature = np.tile([0, -1, -1], n_rules)
     cut_masses = np.ones(2 * n_rules)
     rules = CutRules(
+        np.zeros(1, np.int64),
         np.full(n_rules, 2),
         feature,
         np.repeat(rng.normal(size=n_rules), 3) * (feature >= 0),
@@ -38,7 +39,7 @@ def make_tree(shape, seed=0, whole=True):
         np.zeros(min(n_rules, 1), np.int64),
         np.ones(min(n_rules, 1)),
     )
-    return Tree(np.where(is_leaf, -1, np.cumsum(~is_leaf) - 1), positive, negative, rules)
+    return Tree(is_leaf, positive, negative, rules)
 
 
 def random_shape(n_inside, seed):
@@ -50,6 +51,8 @@ def random_shape(n_inside, seed):
         shape = shape[:k] + "ill" + shape[k + 1 :]
     return shape
 
+
+KNOWN = {"rules": CutRules, "n_features": 1, "n_categories": np.zeros(1, np.int64)}
 
 SHAPES = ["l", "ill", "iilll", "ilill", "iillill"] + [random_shape(n, n) for n in (5, 9, 14)]
 
@@ -106,7 +109,7 @@ def rising(tree):
     """The same tree with what growth guarantees: each split gains."""
     share = np.linspace(0.95, 0.05, tree.n_leaves)
     mass = tree.leaf_positive + tree.leaf_negative + 1.0
-    return Tree(tree.rule, mass * share, mass * (1 - share), tree.rules)
+    return Tree(tree.is_leaf, mass * share, mass * (1 - share), tree.rules)
 
 
 @pytest.mark.parametrize("shape", SHAPES[:-1])
@@ -166,8 +169,8 @@ def test_flags_that_are_no_tree(flags):
     is_leaf = np.array([flag == "l" for flag in flags], dtype=bool)
     masses = np.ones(int(is_leaf.sum()))
     arrays = tree.arrays() | {"leaf_positive": masses, "leaf_negative": masses}
-    with pytest.raises(ArtifactError, match="one tree in preorder"):
-        Tree.from_arrays(arrays | {"is_leaf": is_leaf}, CutRules, np.zeros(1, np.int64))
+    with pytest.raises(ArtifactError, match=r"one tree in preorder|cut_n_leaves must be"):
+        Tree.from_arrays(arrays | {"is_leaf": is_leaf}, KNOWN)
 
 
 def test_several_trees_follow_one_another():
@@ -179,22 +182,23 @@ def test_a_tree_too_deep_is_refused():
     shape = "i" * 63 + "l" * 64
     tree = make_tree(shape)
     with pytest.raises(ArtifactError, match="at most 62 deep, got 63"):
-        Tree.from_arrays(tree.arrays(), CutRules, np.zeros(1, np.int64))
+        Tree.from_arrays(tree.arrays(), KNOWN)
 
 
 BAD = {
     "is_leaf": (lambda a: a.astype(int), "is_leaf must be bool"),
-    "leaf_positive": (lambda a: a * np.nan, "leaf_positive must be finite"),
-    "leaf_negative": (lambda a: a * 0, "leaf_negative must be finite, not negative, and not all 0"),
+    "leaf_positive": (lambda a: a * np.nan, "leaf_positive must be at least 0"),
+    "leaf_negative": (lambda a: a * 0, "leaf_negative must not be all 0"),
     "cut_feature": (lambda a: a + (a >= 0), "cut_feature must be from -1 to 0"),
-    "cut_threshold": (lambda a: a + np.inf, "cut_threshold must be a number below infinity"),
-    "cut_n_words": (lambda a: a + 1, "cut_n_words must be what"),
-    "cut_words": (lambda a: np.zeros(1, np.uint64), "cut_words must hold 0 words"),
+    "cut_threshold": (lambda a: a + np.inf, "cut_threshold must be below inf"),
+    "cut_n_words": (lambda a: np.array([-1, 1, *a[2:]]), "cut_n_words must be a count"),
+    "cut_to_top": (lambda a: a[1:], "cut_to_top must be bool of shape"),
+    "cut_words": (lambda a: np.zeros(1, np.uint64), "cut_words must be uint64 of shape"),
     "cut_n_leaves": (lambda a: a - 1, "cut_n_leaves must be at least 2"),
-    "cut_leaf_positive": (lambda a: -a, "masses of cut leaves"),
-    "cut_merged_rule": (lambda a: a + 3, "cut_merged_rule must rise from 0 to 2"),
+    "cut_leaf_positive": (lambda a: -a, "cut_leaf_positive must be at least 0"),
+    "cut_merged_rule": (lambda a: a + 3, "cut_merged_rule must be from 0 to 2"),
     "cut_merged_feature": (lambda a: a - 1, "cut_merged_feature must be from 0 to 0"),
-    "cut_merged_gain": (lambda a: a * np.nan, "cut_merged_gain must be finite and not negative"),
+    "cut_merged_gain": (lambda a: a * np.nan, "cut_merged_gain must be at least 0"),
 }
 
 
@@ -203,11 +207,23 @@ def test_bad_arrays_are_refused_by_name(name):
     break_, message = BAD[name]
     arrays = make_tree("iillill").arrays()
     with pytest.raises(ArtifactError, match=message):
-        Tree.from_arrays(arrays | {name: break_(arrays[name])}, CutRules, np.zeros(1, np.int64))
+        Tree.from_arrays(arrays | {name: break_(arrays[name])}, KNOWN)
+
+
+def test_sets_must_be_where_features_are_categorical():
+    arrays = make_tree("iillill").arrays()
+    known = KNOWN | {"n_categories": np.array([70])}
+    with pytest.raises(ArtifactError, match="cut_n_words must be what each feature's"):
+        Tree.from_arrays(arrays, known)
+    arrays["cut_n_words"] = 2 * (arrays["cut_feature"] >= 0)
+    with pytest.raises(ArtifactError, match="cut_words must be uint64 of shape"):
+        Tree.from_arrays(arrays, known)
+    arrays["cut_words"] = np.zeros(6, np.uint64)
+    assert (Tree.from_arrays(arrays, known).rules.threshold[[0, 3, 6]] == 70).all()
 
 
 def test_arrays_round_trip():
     tree = make_tree("iillill")
-    again = Tree.from_arrays(tree.arrays(), CutRules, np.zeros(1, np.int64))
+    again = Tree.from_arrays(tree.arrays(), KNOWN)
     X = np.random.default_rng(0).normal(size=(50, 1))
     assert (again.find_leaves(X) == tree.find_leaves(X)).all()

@@ -58,8 +58,7 @@ def random_tree(n_inside, seed):
     inside = np.array(shape)
     share = np.sort(rng.random(n_inside + 1))[::-1]  # so that every split gains
     mass = rng.random(n_inside + 1) + 0.1
-    rule = np.where(inside, np.cumsum(inside) - 1, -1)
-    return Tree(rule, mass * share, mass * (1 - share), rules=None)
+    return Tree(~inside, mass * share, mass * (1 - share), rules=None)
 
 
 def all_subtrees(tree):

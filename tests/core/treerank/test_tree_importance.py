@@ -136,7 +136,10 @@ def test_a_tree_that_was_saved_without_merged_cuts_is_read():
     arrays, _ = ranker.get_state()
     kept = {name: array for name, array in arrays.items() if not name.startswith("cut_merged")}
     assert len(kept) == len(arrays) - 3
-    rules = type(ranker.tree_.rules).from_arrays(kept, len(ranker.tree_.rules), np.zeros(4, int))
+    rules = type(ranker.tree_.rules).from_arrays(
+        kept,
+        {"n_rules": len(ranker.tree_.rules), "n_features": 4, "n_categories": np.zeros(4, int)},
+    )
     assert len(rules.merged_rule) == 0
     assert rules.feature.tolist() == ranker.tree_.rules.feature.tolist()
 

@@ -130,9 +130,9 @@ def test_bad_states_are_refused_by_name():
     arrays, meta = forest.get_state()
     n_nodes = arrays["n_nodes"]
     for broken, message in (
-        ({"n_nodes": n_nodes[:-1]}, "n_nodes must share out"),
+        ({"n_nodes": n_nodes[:-1]}, "is_leaf must be bool of shape"),
         ({"n_nodes": n_nodes + np.array([1, -1, 0, 0])}, "one tree in preorder"),
-        ({"n_nodes": n_nodes - n_nodes}, "n_nodes must share out"),
+        ({"n_nodes": n_nodes - n_nodes}, "n_nodes must be at least 1"),
         ({"is_leaf": ~arrays["is_leaf"]}, "leaf_positive must be"),
     ):
         with pytest.raises(ArtifactError, match=message):
