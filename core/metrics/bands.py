@@ -91,10 +91,8 @@ def roc_band(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite; higher means more likely positive.
+    y, scores
+        As `auc`.
     fpr : array_like of float in [0, 1], shape (n,)
         Where the band is wanted.
     kind : {"pointwise", "simultaneous"}
@@ -113,7 +111,7 @@ def roc_band(
     Raises
     ------
     InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
+        As `auc`.
     InvalidParameter
         If a rate, the kind or the level is out of range.
 

@@ -54,24 +54,11 @@ def survey_column(
     *,
     scratch: npt.NDArray[np.float64] | None = None,
 ) -> ColumnSurvey:
-    """Survey one column of numbers.
+    """Survey one column of float64; NaN is missing, infinite values are not allowed.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,), float64
-        NaN is missing; infinite values are not allowed.
-    positive : ndarray of shape (n_samples,), bool, or None
-        Which rows are positive; None where there is no label.
-    scratch : ndarray of shape (n_samples,), float64, optional
-        Overwritten; who surveys many columns need not allocate for each.
-
-    Returns
-    -------
-    ColumnSurvey
-
-    Notes
-    -----
-    O(n log n), two sorts and a merge. Weights have no part in it: it describes the rows as they are.
+    `positive` says which rows are; None where there is no label. `scratch`, float64 of the column's length, is
+    overwritten: who surveys many columns need not allocate for each. O(n log n): two sorts and a merge. Weights have no
+    part in it: it describes the rows as they are.
     """
     scratch = np.empty(len(values)) if scratch is None else scratch
     known = ~np.isnan(values)
@@ -95,25 +82,11 @@ def survey_column(
 
 
 def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: int) -> Interval:
-    """The AUC of a score of two values, from how many rows of each class have the higher one.
+    """The AUC of a score of two values, as `ColumnSurvey.auc`.
 
-    Parameters
-    ----------
-    positives, negatives : int
-        Rows with the higher score.
-    of_positives, of_negatives : int
-        Rows of the class, at least 1.
-
-    Returns
-    -------
-    Interval
-        As `ColumnSurvey.auc`.
-
-    Notes
-    -----
-    With shares a and b the curve has one corner, (b, a), so its area is (1 + a - b) / 2. A positive's placement value
-    is ½ higher with the higher score, and so is a negative's height lower: the variances are those of two shares,
-    over 4.
+    `positives` and `negatives` are the rows with the higher score, of at least one row of either class in all. With
+    shares a and b the curve has one corner, (b, a), so its area is (1 + a - b) / 2. A positive's placement value is ½
+    higher with the higher score, and so is a negative's height lower: the variances are those of two shares, over 4.
     """
     a, b = positives / of_positives, negatives / of_negatives
     value = (1.0 + a - b) / 2.0

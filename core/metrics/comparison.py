@@ -505,9 +505,9 @@ def judge(
     error = difference_error(areas, *pair, j)
     if error is None or error <= NOTHING:
         trials = least_trials(areas.effective, window)
-        return one_sided_table(value, trials, level), _two_sided(math.sqrt(trials * abs(value)))
+        return one_sided_table(value, trials, level), two_sided(math.sqrt(trials * abs(value)))
     reach = quantile(level, areas.degrees) * error
-    p_value = _two_sided(value / error, areas.degrees)
+    p_value = two_sided(value / error, areas.degrees)
     return Interval(value, max(-1.0, value - reach), min(1.0, value + reach)), p_value
 
 
@@ -521,11 +521,12 @@ def one_sided_table(value: float, trials: float, level: float) -> Interval:
     return Interval(value, low, high) if value >= 0.0 else Interval(value, -high, -low)
 
 
-def _two_sided(z: float, degrees: float = math.inf) -> float:
-    from scipy.special import stdtr
-
+def two_sided(z: float, degrees: float = math.inf) -> float:
+    """The p-value of an estimate over its standard error, by the normal distribution or Student's."""
     if math.isinf(degrees):
         return math.erfc(abs(z) / math.sqrt(2.0))
+    from scipy.special import stdtr
+
     return float(2.0 * stdtr(degrees, -abs(z)))
 
 
@@ -561,7 +562,7 @@ def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> flo
     statistic = float((along[kept] ** 2 / roots[kept]).sum())
     rank = int(np.count_nonzero(kept))
     if rank == 1:
-        return _two_sided(math.sqrt(statistic), areas.degrees)
+        return two_sided(math.sqrt(statistic), areas.degrees)
     degrees = min(areas.effective) - 1.0
     return least if degrees < 2.0 * rank else _hotelling(statistic, rank, degrees)
 
@@ -696,18 +697,7 @@ class ScoreSample(NamedTuple):
 
 
 def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
-    """Compare two estimates that stem from independent samples.
-
-    Parameters
-    ----------
-    before, after : Interval
-        Estimates of the same thing, each with its interval at `level`.
-    level : float in (0, 1)
-        Of these intervals, and of that of the change.
-
-    Returns
-    -------
-    Change
+    """Compare two estimates of one thing from independent samples, each with its interval at `level`, in (0, 1).
 
     Raises
     ------
@@ -730,29 +720,17 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
         p_value = 0.0
     else:
         z = abs(value) / towards_nothing * normal_quantile(level)
-        p_value = math.erfc(z / math.sqrt(2.0))
+        p_value = two_sided(z)
     return Change(value, value - down, value + up, p_value)
 
 
 def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
-    """Compare the scores of two independent samples.
-
-    Parameters
-    ----------
-    before, after : ScoreSample
-
-    Returns
-    -------
-    ScoreShift
+    """Compare the scores of two independent samples; O(n log n) in the number of points.
 
     Raises
     ------
     InvalidData
-        If a sample is not one.
-
-    Notes
-    -----
-    O(n log n) in the number of points.
+        If thresholds or shares are not those of a sample.
     """
     from scipy.special import kolmogorov
 

@@ -253,16 +253,12 @@ def roc_curve(
     *,
     drop_collinear: bool = False,
 ) -> RocCurve:
-    """The ROC curve of scores.
+    """The ROC curve of scores, one point per distinct score after (0, 0).
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite; higher means more likely positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative; a weight k counts as k rows.
+    y, scores, sample_weight
+        As `auc`.
     drop_collinear : bool
         Leave out the points inside straight stretches. The line is the same, but `RocCurve.locate` can then find
         only the thresholds that are left.
@@ -270,12 +266,11 @@ def roc_curve(
     Returns
     -------
     RocCurve
-        One point per distinct score, after (0, 0).
 
     Raises
     ------
     InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
+        As `auc`.
 
     Notes
     -----
@@ -449,10 +444,8 @@ def partial_auc(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite; higher means more likely positive.
+    y, scores
+        As `auc`.
     fpr_min, fpr_max : float in [0, 1]
         The window, fpr_min < fpr_max.
     definition : {"interpolated", "empirical"}
@@ -462,10 +455,10 @@ def partial_auc(
     standardize : bool
         Rescale so that the chance diagonal gives ½ and the perfect curve 1 (McClish). Under the empirical
         definition the window is the one that the ranks span.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative; a weight k counts as k rows. Under the empirical definition, if the negatives' weights are not all
-        whole numbers, the window's ends are the masses n·fpr_min and n·fpr_max themselves, with no rounding to ranks,
-        which fractions of rows do not have.
+    sample_weight
+        As `auc`. Under the empirical definition, if the negatives' weights are not all whole numbers, the window's
+        ends are the masses n·fpr_min and n·fpr_max themselves, with no rounding to ranks, which fractions of rows do
+        not have.
 
     Returns
     -------
@@ -475,7 +468,7 @@ def partial_auc(
     Raises
     ------
     InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
+        As `auc`.
     InvalidParameter
         If the window is empty or leaves [0, 1], or the definition is unknown.
 
@@ -620,24 +613,12 @@ def _evenly_spaced(length: FloatArray, n_points: int) -> NDArray[np.intp]:
 
 
 def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
-    """Indices of the vertices of the least concave chain over rising points.
+    """Indices, increasing, of the vertices of the least concave chain over two or more points that rise in [0, 1].
 
-    Parameters
-    ----------
-    x, y : ndarray of float64, shape (n_points,)
-        Both non-decreasing, in [0, 1]; at least two points.
-
-    Returns
-    -------
-    ndarray of intp, shape (n_vertices,)
-        Increasing; the first and the last point are vertices; points inside a straight stretch are not.
-
-    Notes
-    -----
-    A point on or under the line between any two others is no vertex. So whole passes over the array drop the
-    points that are so between their neighbours, while that pays, and one walk with a stack ends the work. Only the walk
-    forgives rounding: two neighbours that a pass dropped for being almost straight could be a corner together.
-    O(n_points).
+    The first and the last point are vertices; points inside a straight stretch are not. A point on or under the line
+    between any two others is no vertex. So whole passes over the array drop the points that are so between their
+    neighbours, while that pays, and one walk with a stack ends the work. Only the walk forgives rounding: two
+    neighbours that a pass dropped for being almost straight could be a corner together. O(n_points).
 
     References
     ----------
@@ -712,20 +693,9 @@ class GuideTable:
         return cls(np.ascontiguousarray(points), float(low), float(scale), starts)
 
     def find(self, values: FloatArray) -> NDArray[np.int64]:
-        """Count the points at or below each value: `np.searchsorted(points, values, side="right")`.
+        """Count the points at or below each value, none NaN: `np.searchsorted(points, values, side="right")`.
 
-        Parameters
-        ----------
-        values : ndarray of shape (n,), float64, C-contiguous
-            Without NaN.
-
-        Returns
-        -------
-        ndarray of shape (n,), int64
-
-        Notes
-        -----
-        O(n) where points are spread evenly, O(n · log n_points) at worst.
+        O(n) for n values where points are spread evenly, O(n · log n_points) at worst.
         """
         found: NDArray[np.int64] = _find(self.points, values, self.low, self.scale, self.starts)
         return found

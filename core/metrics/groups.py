@@ -140,30 +140,15 @@ def inner(left: FloatArray, right: FloatArray) -> float:
 def group_by_score(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> ScoreGroups:
-    """Check the input of a metric and sort it once.
+    """Check the input of a metric and sort it once. O(n log n) time, O(n) memory.
 
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
-    scores : array_like of float, shape (n_samples,)
-        Higher means more likely positive. Compared as float64. Infinite scores are refused: a curve starts at
-        the threshold +inf, "flag nothing", which a row scored +inf would contradict.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        0, or between 1e-100 and 1e100. Rows of weight 0 are left out.
-
-    Returns
-    -------
-    ScoreGroups
+    Scores are compared as float64. Infinite ones are refused: a curve starts at the threshold +inf, "flag nothing",
+    which a row scored +inf would contradict. A weight is 0, or between 1e-100 and 1e100; rows of weight 0 are left out.
 
     Raises
     ------
     InvalidData
         If lengths differ, a value is not finite, or a class is empty or without weight.
-
-    Notes
-    -----
-    O(n log n) time, O(n) memory.
     """
     return tie_groups(check_rows(y, {"scores": scores}, sample_weight))
 
@@ -174,16 +159,9 @@ def check_rows(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> Rows:
-    """Check the input of a metric of one or several scorers; leave out rows of weight 0.
+    """Check the input of a metric of one or several scorers, named as errors shall name them; leave out weight 0.
 
-    Parameters
-    ----------
-    y, sample_weight
-        As `group_by_score`.
-    scores : mapping of str to array_like of float, shape (n_samples,)
-        The scores of each scorer, by the name that an error gives them.
-    group : array_like, shape (n_samples,), optional
-        Numbers, booleans or text: rows of one value belong to one unit.
+    Rows of one value of `group`, of numbers, booleans or text, belong to one unit.
 
     Raises
     ------
@@ -274,10 +252,7 @@ def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
 def number_units(name: str, labels: ArrayLike, length: int) -> NDArray[np.intp]:
     """Number the distinct labels from 0, in their order: which unit each row belongs to.
 
-    Raises
-    ------
-    InvalidData
-        If there is not one label a row, or they are not whole numbers, booleans or text.
+    InvalidData, if there is not one label a row, or they are not whole numbers, booleans or text.
     """
     vector = _vector(name, labels)
     if vector.size != length:

@@ -192,18 +192,10 @@ def summarise(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite; higher means more likely positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative.
+    y, scores, sample_weight, level, group
+        As `auc_interval`.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates for partial AUCs.
-    level : float in (0, 1)
-        Level of the intervals.
-    group : array_like, shape (n_samples,), optional
-        Rows of one value were drawn together, such as those of a patient: the intervals allow for that.
 
     Returns
     -------
@@ -211,10 +203,8 @@ def summarise(
 
     Raises
     ------
-    InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
-    InvalidParameter
-        If a window or the level is out of range.
+    InvalidData, InvalidParameter
+        As `partial_auc_interval`.
 
     Notes
     -----
@@ -393,8 +383,6 @@ def bootstrap_areas(
 def estimate_areas(rows: Rows, windows: Sequence[Window]) -> Areas:
     """Areas and influences of every scorer over every window.
 
-    Notes
-    -----
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
     """
     values, influence = row_influences(rows, windows)
@@ -455,17 +443,7 @@ def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatAr
 def influences(
     groups: ScoreGroups, fpr_min: float, fpr_max: float
 ) -> tuple[FloatArray, FloatArray]:
-    """What a row of each tie group is to the area over the window (not divided by its width).
-
-    Returns
-    -------
-    placement, height : ndarray of shape (n_groups,), float64
-        V of a positive and h of a negative; see the module.
-
-    Notes
-    -----
-    O(n_groups).
-    """
+    """V of a positive and h of a negative of each tie group over the window (not divided by its width); O(n_groups)."""
     placement, height = np.empty((2, groups.scores.size))
     negative, positive = groups.flagged_negative, groups.flagged_positive
     ends = [_middle_height(negative, positive, fpr) for fpr in (fpr_min, fpr_max)]
@@ -564,12 +542,7 @@ def logit_interval(
 
 
 def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float | None:
-    """Variance of the partial AUC (divided by the window's width); None if a class has the weight of one row.
-
-    Notes
-    -----
-    O(n_groups).
-    """
+    """Variance of the partial AUC (divided by the window's width); None if a class has the weight of one row."""
     placement, height = influences(groups, fpr_min, fpr_max)
     positive = mean_variance(placement, groups.positive, groups.positive_squares)
     negative = mean_variance(height, groups.negative, groups.negative_squares)

@@ -112,20 +112,9 @@ def margin_distribution(
 def listed_margin_distribution(
     margins: ArrayLike, weight: ArrayLike | None = None, n_thetas: int = MARGINS_KEPT
 ) -> MarginDistribution:
-    """Spread of the margins of a list of pairs.
+    """Spread of the margins of a list of pairs; see `margin_distribution`. O(n_pairs log n_pairs).
 
-    Parameters
-    ----------
-    margins : array_like of float, shape (n_pairs,)
-        Finite, at least one.
-    weight : array_like of float, shape (n_pairs,), optional
-        Above 0.
-    n_thetas : int
-        As in `margin_distribution`.
-
-    Returns
-    -------
-    MarginDistribution
+    `margins`, shape (n_pairs,), are finite and at least one; weights are above 0.
 
     Raises
     ------
@@ -133,10 +122,6 @@ def listed_margin_distribution(
         If there are no pairs, or a margin is not finite.
     InvalidParameter
         If n_thetas is below 2.
-
-    Notes
-    -----
-    O(n_pairs log n_pairs).
     """
     values = np.asarray(margins, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
@@ -152,16 +137,8 @@ def listed_margin_distribution(
 def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> float:
     """ln F̃ of a list of pairs, the least weight scaled to 1; see `log_pair_loss`.
 
-    Parameters
-    ----------
-    differences : array_like of float, shape (n_pairs,)
-        Score of the better less score of the worse, not divided by ‖λ‖₁.
-    weight : array_like of float, shape (n_pairs,), optional
-        Above 0.
-
-    Returns
-    -------
-    float
+    `differences`, shape (n_pairs,), are scores of the better less scores of the worse, not divided by ‖λ‖₁; weights are
+    above 0.
     """
     exponents = -np.asarray(differences, dtype=np.float64)
     if weight is not None:
@@ -175,12 +152,8 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
-    scores : array_like of float, shape (n_samples,)
-        Not divided by ‖λ‖₁.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Rows of weight 0 are left out.
+    y, scores, sample_weight
+        As `auc`; scores are not divided by ‖λ‖₁.
 
     Returns
     -------
@@ -190,7 +163,7 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
     Raises
     ------
     InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
+        As `auc`.
 
     Notes
     -----
@@ -208,27 +181,9 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
 
 
 def smooth_margin(log_loss: float, l1_norm: float) -> float:
-    """G̃ = -ln F̃/‖λ‖₁: a smooth margin, below the margin μ and nearer to it the greater ‖λ‖₁ is.
+    """G̃ = -ln F̃/‖λ‖₁, of `log_pair_loss`: a smooth margin, below the margin μ and nearer to it the greater ‖λ‖₁ is.
 
-    Parameters
-    ----------
-    log_loss : float
-        ln F̃; see `log_pair_loss`.
-    l1_norm : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InvalidParameter
-        If l1_norm is not finite and above 0.
-
-    References
-    ----------
-    Rudin & Schapire (2009), §4.2, eq. 6.
+    Rudin & Schapire (2009), §4.2, eq. 6. InvalidParameter, if l1_norm is not finite and above 0.
     """
     _check_norm(l1_norm)
     return -log_loss / l1_norm
@@ -237,19 +192,7 @@ def smooth_margin(log_loss: float, l1_norm: float) -> float:
 def most_tied_mass(edge: ArrayLike) -> FloatArray:
     """Bound of Theorem 7 on d0, the mass of the pairs that a weak ranker ties: ⅔(1 - r)(1 - r²).
 
-    Parameters
-    ----------
-    edge : array_like of float, shape (n_rounds,)
-        r = d+ - d- of each round.
-
-    Returns
-    -------
-    ndarray of shape (n_rounds,), float64
-        d0 must be below it.
-
-    References
-    ----------
-    Rudin & Schapire (2009), Theorem 7.
+    `edge` is r = d+ - d- of each round, shape (n_rounds,); d0 must be below the bound. Rudin & Schapire (2009).
     """
     r = np.asarray(edge, dtype=np.float64)
     return np.asarray(2 / 3 * (1 - r) * (1 - r**2))

@@ -113,21 +113,9 @@ def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | Non
 def pair_misrank_fraction(
     scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | None = None
 ) -> float:
-    """The weighted share of pairs that the scores do not put in order, ties counted whole.
+    """The weighted share of pairs that the scores do not put in order, ties counted whole, in [0, 1].
 
-    Parameters
-    ----------
-    scores, pairs, pair_weight
-        As `pair_order`.
-
-    Returns
-    -------
-    float in [0, 1]
-
-    Raises
-    ------
-    InvalidData
-        As `pair_order`.
+    Parameters and errors as `pair_order`.
     """
     listed, right, _ = _outcomes(scores, pairs, pair_weight)
     return float(listed.weight @ ~right) / float(listed.weight.sum())
@@ -176,19 +164,7 @@ def summarise_pairs(
 ) -> PairSummary:
     """Share in order with its interval, misranks, ties and counts, at once.
 
-    Parameters
-    ----------
-    scores, pairs, pair_weight, level
-        As `pair_order_interval`.
-
-    Returns
-    -------
-    PairSummary
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As `pair_order_interval`.
+    Parameters and errors as `pair_order_interval`.
     """
     level = check_level(level)
     listed, right, tied = _outcomes(scores, pairs, pair_weight)

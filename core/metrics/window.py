@@ -23,13 +23,7 @@ LEAST_WIDTH = 1e-9
 
 
 def check_rate(name: str, value: float) -> float:
-    """`value` as a float in [0, 1].
-
-    Raises
-    ------
-    InvalidParameter
-        If it is not a real number in [0, 1].
-    """
+    """`value` as a float in [0, 1]; InvalidParameter, if it is not a real number there."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidParameter(f"{name} must be a number in [0, 1], got {value!r}")
     rate = float(value)
@@ -41,10 +35,7 @@ def check_rate(name: str, value: float) -> float:
 def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
     """The window as floats, 0 ≤ fpr_min < fpr_max ≤ 1.
 
-    Raises
-    ------
-    InvalidParameter
-        If a rate lies outside [0, 1], or the window is empty or narrower than 1e-9.
+    InvalidParameter, if a rate lies outside [0, 1], or the window is empty or narrower than 1e-9.
     """
     low, high = check_rate("fpr_min", fpr_min), check_rate("fpr_max", fpr_max)
     if low >= high:
@@ -57,13 +48,7 @@ def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
 
 
 def check_level(level: float) -> float:
-    """A confidence level, strictly between 0 and 1.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is not.
-    """
+    """A confidence level, strictly between 0 and 1; InvalidParameter, if it is not."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
         raise InvalidParameter(f"level must lie strictly between 0 and 1, got {level!r}")
     return float(level)

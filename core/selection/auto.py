@@ -226,7 +226,7 @@ class Auto:
         self._most_categories = most_categories
         self._many_categories = most_categories > TARGET_ENCODING
         self._others = others(window)
-        self.rungs = plan_rungs(n_rows * learnt, n_rare * learnt)
+        self.rungs = screening_shares(n_rows * learnt, n_rare * learnt)
         self._others_share = OTHERS_SHARE_FEW if self.rungs == [1.0] else OTHERS_SHARE
 
     def next(
@@ -605,12 +605,12 @@ def auto_ranker(
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
-    """Find a ranker within a time; see `Auto` and `search_ranker`.
+    """Find a ranker within a time; see `Auto`.
 
     Parameters
     ----------
     X, y, sample_weight, group, fpr_min, fpr_max, random_state, callback
-        See `search_ranker`.
+        As `search_ranker`.
     budget_seconds : float, default=60
         By the clock, the fits on all rows included.
 
@@ -665,19 +665,11 @@ def _key(candidate: Candidate) -> str:
     return repr((candidate.algorithm, sorted(candidate.parameters.items())))
 
 
-def plan_rungs(n_rows: float, n_rare: float) -> list[float]:
-    """Plan the shares of rows that the screening has.
+def screening_shares(n_rows: float, n_rare: float) -> list[float]:
+    """Plan the shares of rows that the screening has, given the inner training rows and those of the rarer class.
 
-    Parameters
-    ----------
-    n_rows, n_rare : float
-        Inner training rows, and those of the rarer class.
-
-    Returns
-    -------
-    list of float
-        From a few hundred rows with 50 of the rarer class on, times 4, up to less than half; 1 alone where there are
-        no more rows than that.
+    From a few hundred rows with 50 of the rarer class on, times 4, up to less than half; 1 alone where there are no
+    more rows than that.
     """
     share = max(FIRST_ROWS / n_rows, FIRST_RARE / n_rare)
     rungs = []

@@ -119,12 +119,8 @@ class FitCost(NamedTuple):
 class TrialHistory:
     """The trials so far, by stage and candidate.
 
-    Parameters
-    ----------
-    tried : sequence of TrialResult
-        Whose labels are "stage/candidate": the probe, the rungs, and all rows.
-    others : sequence of Candidate
-        Those that are not boosted trees.
+    Their labels are "stage/candidate": the probe, the rungs, and all rows. `others` are the candidates that are not
+    boosted trees.
     """
 
     def __init__(self, tried: Sequence[TrialResult], others: Sequence[Candidate]) -> None:
@@ -225,13 +221,7 @@ class TrialHistory:
     def learning(self, leaves: int, further: float, unknown: float) -> float:
         """Say how much learning, rounds times rate, trees of a size are foreseen to want.
 
-        Parameters
-        ----------
-        leaves : int
-        further : float
-            So many times what it had, where a fit was ended while it still gained.
-        unknown : float
-            Where nothing is known.
+        Where a fit was ended while it still gained, `further` times what it had; `unknown` where none were tried.
         """
         known = [
             (abs(math.log(candidate.leaves / leaves)), candidate)
@@ -259,17 +249,9 @@ class TrialHistory:
 
 
 def boosted(loss: str, leaves: int, n_rows: float, *, encoded: bool = True) -> Candidate:
-    """Give boosted trees of a size.
+    """Give boosted trees by a loss of `LOSSES`, of a number of leaves; where rows are few, a leaf has fewer.
 
-    Parameters
-    ----------
-    loss : str
-        Of `LOSSES`.
-    leaves : int
-    n_rows : float
-        That it learns from; where they are few, a leaf may have fewer.
-    encoded : bool, default=True
-        Whether features of many categories are asked by numbers (`target_encoding`), not by sets.
+    With `encoded` features of many categories are asked by numbers (`target_encoding`), not by sets.
     """
     algorithm, own = LOSSES[loss]
     least = 5.0 if leaves <= 8 or n_rows < 3_000 else 20.0
@@ -282,11 +264,7 @@ def boosted(loss: str, leaves: int, n_rows: float, *, encoded: bool = True) -> C
 def neighbours(of: Candidate, *, most_categories: int) -> Iterator[Candidate]:
     """Give boosted trees that differ in one parameter, the changes that tell most first.
 
-    Parameters
-    ----------
-    of : Candidate
-    most_categories : int
-        Of a feature; 0 where there are only numbers.
+    A feature has `most_categories` at most; 0 where there are only numbers.
     """
     least = of.parameters["min_samples_leaf"]
     steps: list[tuple[str, float]] = []
@@ -306,15 +284,7 @@ def neighbours(of: Candidate, *, most_categories: int) -> Iterator[Candidate]:
 
 
 def mutate(of: Candidate, draw: np.random.Generator, name: str) -> Candidate:
-    """Draw a change of some of the parameters of boosted trees.
-
-    Parameters
-    ----------
-    of : Candidate
-    draw : Generator
-    name : str
-        Of the new one.
-    """
+    """Draw a change of some of the parameters of boosted trees, under a new name."""
     parameters = dict(of.parameters)
     algorithm = of.algorithm
     if draw.random() < 0.3:
@@ -342,13 +312,7 @@ def mutate(of: Candidate, draw: np.random.Generator, name: str) -> Candidate:
 
 
 def others(window: tuple[float, float]) -> list[Candidate]:
-    """Give the other families, with the window where an algorithm has one.
-
-    Parameters
-    ----------
-    window : (float, float)
-        Least and greatest false positive rate.
-    """
+    """Give the other families, with the window of false positive rates where an algorithm has one."""
     found = []
     for kind, algorithm, parameters, path in _OTHERS:
         own = ALGORITHMS[algorithm]().get_params(deep=False)
@@ -384,18 +348,10 @@ def is_cut(tried: Sequence[TrialResult]) -> bool:
 
 
 def place_on_path(tried: Sequence[TrialResult]) -> int:
-    """Choose the value of the path: the best by value and AUC together, smoothed over its neighbours.
+    """Choose the value of the path: the first of the best by value and AUC together, smoothed over its neighbours.
 
-    Parameters
-    ----------
-    tried : sequence of TrialResult
-        One per split, none failed.
-
-    Returns
-    -------
-    int
-        The first of the best. Value and AUC are shares of the greatest of each on the path: the window alone
-        is too noisy to stop by.
+    Of trials one per split, none failed. Value and AUC are shares of the greatest of each on the path: the window alone
+    is too noisy to stop by.
     """
     merit = sum(
         np.array(one.values) / max(*one.values, 1e-12, 0.0)

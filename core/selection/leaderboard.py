@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from core.metrics import partial_auc
+from core.metrics.comparison import difference_error, two_sided
 from core.metrics.groups import check_rows
 from core.metrics.intervals import Areas, Interval, area_interval, estimate_areas
 from core.ranker import Floats
@@ -76,15 +76,13 @@ class Evaluation:
 
     def p_value(self, candidate: int, other: int) -> float:
         """Give the two-sided p-value of no difference over the window."""
-        return math.erfc(abs(self._behind(candidate, other, 1)) / math.sqrt(2.0))
+        return two_sided(self._behind(candidate, other, 1))
 
     def _behind(self, candidate: int, other: int, j: int) -> float:
         gap = float(self.areas.values[other, j] - self.areas.values[candidate, j])
-        influence = self.areas.influence
-        if influence is None:
-            return gap  # a class of one unit: as if the error were 1, as much as it can be
-        error = math.sqrt(float(np.square(influence[other, j] - influence[candidate, j]).sum()))
-        return gap / max(error, 1e-9)
+        error = difference_error(self.areas, other, candidate, j)
+        # of a class of one unit none is known: as if it were 1, as much as it can be
+        return gap if error is None else gap / max(error, 1e-9)
 
 
 class Evaluator:
@@ -232,10 +230,7 @@ def finish(
 ) -> tuple[Chosen, list[CandidateResult]]:
     """End the search: give what is chosen, and the results of its members in their order, copies left out.
 
-    Raises
-    ------
-    NothingFitted
-        No trial succeeded.
+    NothingFitted, if no trial succeeded.
     """
     stage = next((s for s in reversed(history.stages) if history.finished(s)), None)
     if stage is None:
@@ -533,15 +528,11 @@ def _estimate(
 
 
 def mean_rank(members: Sequence[Scores], weights: Sequence[float]) -> list[Floats]:
-    """Give the weighted mean rank of several candidates' scores, split by split."""
-    return [
-        np.average([_ranks(scores[place]) for scores in members], axis=0, weights=weights)
-        for place in range(len(members[0]))
-    ]
+    """Give the weighted mean rank of several candidates' scores, as a share of the rows, split by split."""
+    from scipy.stats import rankdata
 
-
-def _ranks(scores: Floats) -> npt.NDArray[np.float64]:
-    """Mid-ranks as shares."""
-    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - 0.5 * count) / len(scores)
-    return np.asarray(ranks[place])
+    means = []
+    for scores in zip(*members, strict=True):
+        ranks = (rankdata(scores, axis=1) - 0.5) / len(scores[0])  # ties share their middle rank
+        means.append(np.average(ranks, axis=0, weights=weights))
+    return means

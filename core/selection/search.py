@@ -224,12 +224,10 @@ class RandomSearch(CandidateSearch):
 
     Parameters
     ----------
-    algorithm : str
-        Name in `core.registry`.
+    algorithm, parameters
+        As `GridSearch`.
     space : mapping of str to list or mapping
         By parameter a list of values, or a range; see `read_space`.
-    parameters : mapping of str to Any, optional
-        The same in all candidates.
     n_candidates : int, default=20
     n_splits : int, default=1
     random_state : int, default=0
@@ -437,18 +435,7 @@ def read_space(
 
 
 def plan_rungs(n_candidates: int, eta: int, least_share: float) -> list[Rung]:
-    """Plan as many rungs as leave one candidate, or more where the first would have too little.
-
-    Parameters
-    ----------
-    n_candidates, eta : int
-    least_share : float
-
-    Returns
-    -------
-    list of Rung
-        Shares rise to 1 by factors of eta.
-    """
+    """Plan as many rungs as leave one candidate, or more where the first would have too little; shares rise to 1."""
     most = math.floor(math.log(n_candidates, eta) + 1e-9)
     steps = min(most, math.floor(math.log(1.0 / least_share, eta) + 1e-9))
     return [
@@ -463,22 +450,9 @@ def conclude(
     seconds: Sequence[float],
     left: Mapping[int, str] | None = None,
 ) -> Chosen:
-    """Choose the best candidate, and list all.
+    """Choose the best candidate by its last trials, one per split, and list all.
 
-    Parameters
-    ----------
-    space : Space
-    candidates : sequence of mapping
-    last : sequence of sequence of TrialResult
-        Of each candidate the last trials, one per split.
-    seconds : sequence of float
-        Of each candidate, all its trials together.
-    left : mapping of int to str, optional
-        Candidates that left before the end, and why.
-
-    Returns
-    -------
-    Chosen
+    `seconds` are those of all trials of each candidate; `left` says which candidates left before the end, and why.
 
     Raises
     ------
