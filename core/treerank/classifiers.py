@@ -14,7 +14,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.ranker import Floats
 from core.state import Nested, Value
 
-from .growth import Cell, Sample, Split
+from .growth import Cell, Sample, Split, Splitter
 from .tree import Booleans, Integers, Rules, Tree
 
 
@@ -47,7 +47,7 @@ def row_weights(sample: Sample, cell: Cell, count: Floats) -> Floats:
     return np.asarray(cost * (count[cell.rows].sum() / cost.sum()))
 
 
-class ClassifierSplitter:
+class ClassifierSplitter(Splitter):
     """Weighted ERM by a classifier that is kept in a format of our own.
 
     Parameters
@@ -59,8 +59,8 @@ class ClassifierSplitter:
     """
 
     def __init__(self, name: ClassifierName, sample: Sample, seed: int) -> None:
+        super().__init__(sample)
         self._name: ClassifierName = name
-        self._sample = sample
         self._count = count_rows(sample.weight)
         self._seed = seed
 
@@ -70,17 +70,17 @@ class ClassifierSplitter:
         draw = np.random.SeedSequence([self._seed, int(rows[0]), len(rows)])
         fitted = fit_classifier(
             self._name,
-            self._sample.X[rows],
-            self._sample.positive[rows],
-            row_weights(self._sample, cell, self._count),
-            self._sample.n_categories,
+            self.sample.X[rows],
+            self.sample.positive[rows],
+            row_weights(self.sample, cell, self._count),
+            self.sample.n_categories,
             int(draw.generate_state(1)[0]),
         )
-        return Split(fitted.score(0, self._sample.X[rows]) > 0, fitted)
+        return Split(fitted.score(0, self.sample.X[rows]) > 0, fitted)
 
     def collect(self, rules: Sequence[Any]) -> "ClassifierRules":
         """Put the fitted classifiers one after the other."""
-        return ClassifierRules(STACKS[self._name].join(rules, self._sample.n_categories))
+        return ClassifierRules(STACKS[self._name].join(rules, self.sample.n_categories))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class ClassifierRules(Rules):
         )
 
 
-class EstimatorSplitter:
+class EstimatorSplitter(Splitter):
     """Weighted ERM by a scikit-learn classifier that the caller brought.
 
     Parameters
@@ -147,14 +147,14 @@ class EstimatorSplitter:
             )
         if sample.n_categories.any():
             raise InvalidData(f"the splitter {name} takes numeric columns only")
+        super().__init__(sample)
         self._template = template
-        self._sample = sample
         self._count = count_rows(sample.weight)
 
     def split(self, cell: Cell) -> Split | None:
         """Fit a clone to the cell; its rule is the fitted one."""
-        X, positive = self._sample.X[cell.rows], self._sample.positive[cell.rows]
-        weight = row_weights(self._sample, cell, self._count)
+        X, positive = self.sample.X[cell.rows], self.sample.positive[cell.rows]
+        weight = row_weights(self.sample, cell, self._count)
         estimator = fit_estimator(self._template, X, positive, weight, "splitter")
         return Split(_takes(estimator, X), estimator)
 

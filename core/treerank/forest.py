@@ -47,13 +47,7 @@ class Grown(NamedTuple):
 
 
 class Bag:
-    """Grows trees and looks at them again.
-
-    Parameters
-    ----------
-    sample : Sample
-    seed : int
-    """
+    """Grows trees on rows drawn with replacement, and looks at them again."""
 
     def __init__(self, sample: Sample, seed: int) -> None:
         self._X = np.ascontiguousarray(sample.X)

@@ -13,7 +13,7 @@ from core.errors import ArtifactError
 from core.ranker import Floats
 from core.state import FINITE, Array, Index, Nested, State
 
-from .growth import Cell, Sample, Split
+from .growth import Cell, Sample, Split, Splitter
 from .tree import Booleans, Integers, Rules, Tree
 
 MAX_RESOLUTION = 16
@@ -163,7 +163,7 @@ def best_union(positive: Floats, negative: Floats) -> Union:
     return Union(order, n_top, float(gain))
 
 
-class GridSplitter:
+class GridSplitter(Splitter):
     """The partition-based splitting rule on the cubes of a dyadic grid.
 
     Parameters
@@ -185,6 +185,7 @@ class GridSplitter:
     """
 
     def __init__(self, sample: Sample, resolution: int) -> None:
+        super().__init__(sample)
         self._grid = Grid.of(sample, resolution)
         cubes = self._grid.locate(sample.X)
         _, first, self._cube = np.unique(_keys(cubes), return_index=True, return_inverse=True)

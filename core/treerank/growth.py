@@ -4,10 +4,11 @@ What divides cells is a `Division`: LeafRank's own, or any `Splitter`, asked abo
 """
 
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,113 +49,101 @@ class Cell(NamedTuple):
 
     Attributes
     ----------
-    rows : ndarray of shape (n_rows,), int64
-        Its rows in the sample, ascending.
+    rows : Any
+        Its rows, as whoever divides it knows them: of a `Splitter` numbers of rows of the sample, ascending.
     positive, negative : float
-        Mass of each class; both above 0, as a pure cell is never asked about.
+        Mass of each class.
     """
 
-    rows: Integers
+    rows: Any
     positive: float
     negative: float
 
 
+class Divided(NamedTuple):
+    """A cell, divided.
+
+    Attributes
+    ----------
+    top, bottom : Cell
+    rule : Any
+        What it was divided by, for `Division.collect`.
+    """
+
+    top: Cell
+    bottom: Cell
+    rule: Any
+
+
+class Division(Protocol):
+    """What growth stands on: cells of one sample, and a way to divide them."""
+
+    @property
+    def root(self) -> Cell:
+        """The cell of all rows."""
+
+    def divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
+        """Divide cells, none of them pure, so that Λ = α(C) β(C') - β(C) α(C') is great; None for no way."""
+
+    def collect(self, rules: Sequence[Any]) -> Rules:
+        """Put the rules that were taken, in the order of the nodes, into flat arrays."""
+
+
 class Split(NamedTuple):
-    """How to split a cell.
+    """How a splitting rule splits a cell.
 
     Attributes
     ----------
     top : ndarray of shape (n_rows,), bool
         Which of the cell's rows go to the top child, that of the greater β/α.
     rule : Any
-        What to ask of new rows: of the splitter's own making, for `Splitter.collect`.
+        What to ask of new rows.
     """
 
     top: Booleans
     rule: Any
 
 
-class Splitter(Protocol):
-    """A splitting rule, made for one sample.
+class Splitter(ABC):
+    """Divides cells by a splitting rule, one cell after the other.
 
-    Growth keeps the books: it sums up masses, drops a split without gain or with a child too small,
-    and orders nodes.
-    """
+    Growth keeps the books: it drops a split without gain or with a child too small, and orders nodes.
 
-    def split(self, cell: Cell) -> Split | None:
-        """Split a cell so that Λ = α(C) β(C') - β(C) α(C') is as great as can be; None for no way."""
-
-    def collect(self, rules: Sequence[Any]) -> Rules:
-        """Put the rules of the splits that were taken, in the order of the nodes, into flat arrays."""
-
-
-class Massive(Protocol):
-    """Whatever a division knows of a cell: growth asks for its masses only."""
-
-    @property
-    def positive(self) -> float:
-        """Mass of positives."""
-
-    @property
-    def negative(self) -> float:
-        """Mass of negatives."""
-
-
-C = TypeVar("C", bound=Massive)
-
-
-class Divided(NamedTuple, Generic[C]):
-    """A cell, divided.
-
-    Attributes
+    Parameters
     ----------
-    top, bottom : cells
-    rule : Any
-        What it was divided by, for `Division.collect`.
+    sample : Sample
     """
 
-    top: C
-    bottom: C
-    rule: Any
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
 
+    @property
+    def root(self) -> Cell:
+        """See `Division`."""
+        return self._cell(np.arange(len(self.sample.positive)))
 
-class Division(Protocol[C]):
-    """What growth stands on: cells of one sample, and a way to divide them."""
-
-    root: C
-
-    def divide(self, cells: Sequence[C]) -> list[Divided[C] | None]:
-        """Divide cells, none of them pure, so that each gains most; None where there is no way."""
-
-    def collect(self, rules: Sequence[Any]) -> Rules:
-        """Put the rules that were taken, in the order of the nodes, into flat arrays."""
-
-
-class RowDivision:
-    """Divides cells by a `Splitter`, which is asked about one after the other."""
-
-    def __init__(self, sample: Sample, splitter: Splitter) -> None:
-        self._sample = sample
-        self._splitter = splitter
-        self.root = self._cell(np.arange(len(sample.positive)))
-
-    def divide(self, cells: Sequence[Cell]) -> list[Divided[Cell] | None]:
+    def divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
         """Divide cells; see `Division`."""
-        return [self._divide(cell) for cell in cells]
+        divided: list[Divided | None] = []
+        for cell in cells:
+            split = self.split(cell)
+            if split is None:
+                divided.append(None)
+            else:
+                top, bottom = self._cell(cell.rows[split.top]), self._cell(cell.rows[~split.top])
+                divided.append(Divided(top, bottom, split.rule))
+        return divided
 
+    @abstractmethod
+    def split(self, cell: Cell) -> Split | None:
+        """Split a cell; None where there is no way."""
+
+    @abstractmethod
     def collect(self, rules: Sequence[Any]) -> Rules:
         """Put rules into flat arrays; see `Division`."""
-        return self._splitter.collect(rules)
-
-    def _divide(self, cell: Cell) -> Divided[Cell] | None:
-        split = self._splitter.split(cell)
-        if split is None:
-            return None
-        top, bottom = self._cell(cell.rows[split.top]), self._cell(cell.rows[~split.top])
-        return Divided(top, bottom, split.rule)
 
     def _cell(self, rows: Integers) -> Cell:
-        weight, positive = self._sample.weight[rows], self._sample.positive[rows]
+        weight, positive = self.sample.weight[rows], self.sample.positive[rows]
         return Cell(rows, float(weight[positive].sum()), float(weight[~positive].sum()))
 
 
@@ -176,25 +165,25 @@ class Limits(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Node(Generic[C]):
+class _Node:
     """A node while the tree grows."""
 
-    cell: C
+    cell: Cell
     depth: int
-    divided: Divided[C] | None = None  # how it may be split
+    divided: Divided | None = None  # how it may be split
     gain: float = 0.0  # Λ of that, in masses
-    children: list["_Node[C]"] = field(default_factory=list)
+    children: list["_Node"] = field(default_factory=list)
 
 
-class _Growth(Generic[C]):
-    def __init__(self, division: Division[C], limits: Limits) -> None:
+class _Growth:
+    def __init__(self, division: Division, limits: Limits) -> None:
         self._division = division
         self._limits = limits
         self.root = _Node(division.root, 0)
         self.n_leaves = 1
         self.gain = 0.0  # Σ Λ, in masses
 
-    def look(self, nodes: Sequence[_Node[C]]) -> list[_Node[C]]:
+    def look(self, nodes: Sequence[_Node]) -> list[_Node]:
         """Find how nodes may be split; give those that may."""
         limits = self._limits
         asked = [
@@ -210,14 +199,14 @@ class _Growth(Generic[C]):
                 node.divided = divided
         return [node for node in asked if node.divided is not None]
 
-    def _gains(self, node: _Node[C], divided: Divided[C]) -> bool:
+    def _gains(self, node: _Node, divided: Divided) -> bool:
         whole, top, bottom = node.cell, divided.top, divided.bottom
         node.gain = whole.negative * top.positive - whole.positive * top.negative
         least = min(top.positive + top.negative, bottom.positive + bottom.negative)
         enough = least >= self._limits.least_mass and least > 0.0
         return enough and node.gain > TIE * whole.positive * whole.negative
 
-    def split(self, node: _Node[C]) -> list[_Node[C]]:
+    def split(self, node: _Node) -> list[_Node]:
         """Split a node; give its children."""
         assert node.divided is not None
         node.children = [
@@ -233,7 +222,7 @@ class _Growth(Generic[C]):
         return {"leaves": float(self.n_leaves), "training_auc": 0.5 + 0.5 * self.gain / pairs}
 
 
-def grow(division: Division[C], limits: Limits, callback: Callback) -> Tree:
+def grow(division: Division, limits: Limits, callback: Callback) -> Tree:
     """Grow a ranking tree.
 
     Parameters
@@ -269,7 +258,7 @@ def grow(division: Division[C], limits: Limits, callback: Callback) -> Tree:
     return _flatten(growth.root, division)
 
 
-def _grow_by_level(growth: _Growth[C], max_depth: int, callback: Callback) -> None:
+def _grow_by_level(growth: _Growth, max_depth: int, callback: Callback) -> None:
     nodes = [growth.root]
     for level in range(1, max_depth + 1):
         nodes = [child for node in growth.look(nodes) for child in growth.split(node)]
@@ -280,10 +269,9 @@ def _grow_by_level(growth: _Growth[C], max_depth: int, callback: Callback) -> No
         callback(max_depth, max_depth, growth.report())
 
 
-def _grow_best_first(growth: _Growth[C], max_leaves: int, callback: Callback) -> None:
-    waiting: list[
-        tuple[float, int, _Node[C]]
-    ] = []  # a heap; the second figure is the order of finding
+def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> None:
+    # a heap, in which the second figure is the order of finding
+    waiting: list[tuple[float, int, _Node]] = []
     new = [growth.root]
     n_found = 0
     while growth.n_leaves < max_leaves:
@@ -298,9 +286,9 @@ def _grow_best_first(growth: _Growth[C], max_leaves: int, callback: Callback) ->
         callback(max_leaves - 1, max_leaves - 1, growth.report())
 
 
-def _flatten(root: _Node[C], division: Division[C]) -> Tree:
+def _flatten(root: _Node, division: Division) -> Tree:
     """Put the nodes in preorder."""
-    nodes: list[_Node[C]] = []
+    nodes: list[_Node] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -334,5 +322,4 @@ class SplitterGrower:
 
     def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
         """Grow a tree; see `Grower`."""
-        part = self.sample.take(rows)
-        return grow(RowDivision(part, self.make(part)), limits, callback)
+        return grow(self.make(self.sample.take(rows)), limits, callback)

@@ -53,7 +53,7 @@ from .grower import (
     TO_TOP,
     Work,
 )
-from .growth import Divided, Limits, Sample, grow
+from .growth import Cell, Divided, Limits, Sample, grow
 from .tree import Booleans, Integers, Tree
 
 HISTOGRAM_BYTES = 1 << 23  # that cells looked at together may take: more would leave the cache
@@ -250,44 +250,18 @@ class Shape(NamedTuple):
         return cls(depth, min(max_leaves or most, most), least_mass)
 
 
-class Rows(NamedTuple):
-    """A cell: where its rows are.
-
-    Attributes
-    ----------
-    start, middle, stop : int
-        Of its positives and its negatives in the order of rows.
-    positive, negative : float
-        Mass of each class.
-    """
-
-    start: int
-    middle: int
-    stop: int
-    positive: float
-    negative: float
-
-
+@dataclass(frozen=True)
 class FeatureDraw:
-    """Draws the features that a cell may ask.
+    """Draws the features that a cell may ask, n_drawn of n_features."""
 
-    Parameters
-    ----------
-    n_features : int
-        Of the table.
-    n_drawn : int
-    generator : numpy.random.Generator
-    """
-
-    def __init__(self, n_features: int, n_drawn: int, generator: np.random.Generator) -> None:
-        self._n_features = n_features
-        self._n_drawn = n_drawn
-        self._generator = generator
+    n_features: int
+    n_drawn: int
+    generator: np.random.Generator
 
     def draw(self, allowed: Booleans) -> None:
         """Write which columns each cell draws; `allowed` is of shape (n_cells, n_blocks, 32)."""
-        every = np.tile(np.arange(self._n_features), (len(allowed), 1))
-        drawn = self._generator.permuted(every, axis=1)[:, : self._n_drawn]
+        every = np.tile(np.arange(self.n_features), (len(allowed), 1))
+        drawn = self.generator.permuted(every, axis=1)[:, : self.n_drawn]
         columns = allowed.reshape(len(allowed), -1)
         columns[:] = False
         np.put_along_axis(columns, drawn, True, axis=1)
@@ -336,7 +310,7 @@ class LeafRank:
         n_runs = 2 * (n_rows // RUN_ROWS + n_leaves) + 2
         middle = int(np.searchsorted(rows, table.n_positives))
         masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
-        self.root = Rows(0, middle, n_rows, *masses)
+        self.root = Cell((0, middle, n_rows), *masses)
         self._has_categories = bool(table.bins.is_categorical.any())
         spread = NO_SPREAD  # of categories alone
         if self._has_categories:
@@ -369,9 +343,9 @@ class LeafRank:
         )
         self._work.allowed.reshape(n_cells, -1)[:, : table.n_features] = True
 
-    def divide(self, cells: Sequence[Rows]) -> list[Divided[Rows] | None]:
-        """Find the best way to divide each cell; None where none gains. See `splitting.Division`."""
-        divided: list[Divided[Rows] | None] = []
+    def divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
+        """Find the best way to divide each cell; None where none gains. See `growth.Division`."""
+        divided: list[Divided | None] = []
         for first in range(0, len(cells), self.n_cells):
             divided += self._divide(cells[first : first + self.n_cells])
         return divided
@@ -380,17 +354,17 @@ class LeafRank:
         """Put cut trees into flat arrays."""
         return join(trees, self._table)
 
-    def _divide(self, cells: Sequence[Rows]) -> list[Divided[Rows] | None]:
+    def _divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
         self._grow(cells)
         self._run(SETTLE, len(cells))
         work = self._work
         gains, bounds = work.gains[: len(cells)].tolist(), work.cells[: len(cells)].tolist()
-        divided: list[Divided[Rows] | None] = []
+        divided: list[Divided | None] = []
         for c, ((gain, *masses), cell) in enumerate(zip(gains, bounds, strict=True)):
             if gain == 0.0:
                 divided.append(None)
                 continue
-            top, bottom = Rows(*cell[:3], *masses[:2]), Rows(*cell[3:6], *masses[2:])
+            top, bottom = Cell(cell[:3], *masses[:2]), Cell(cell[3:6], *masses[2:])
             divided.append(
                 Divided(top, bottom, self._cut_tree(c, cell[N_CUT_LEAVES], cell[N_MERGED]))
             )
@@ -410,7 +384,7 @@ class LeafRank:
     def _run(self, phase: int, n_pieces: int) -> None:
         self._team.run(grower.do_pieces, n_pieces, phase, self._shape.least_mass, self._work)
 
-    def _grow(self, cells: Sequence[Rows]) -> None:
+    def _grow(self, cells: Sequence[Cell]) -> None:
         """Grow the cut tree of each cell."""
         work, shape = self._work, self._shape
         self._start(cells)
@@ -427,20 +401,19 @@ class LeafRank:
             self._run(GATHER, n_runs)
             grower.prepare(CHILDREN, limits, work)
 
-    def _start(self, cells: Sequence[Rows]) -> None:
+    def _start(self, cells: Sequence[Cell]) -> None:
         """Make each cell the first leaf of its cut tree."""
         work, n = self._work, len(cells)
         if self._features is not None:
             self._features.draw(work.allowed[:n])
         numbers = np.arange(n)
-        figures = np.array(cells)
         leaves = work.leaves[:n]
-        leaves[:, START : STOP + 1] = figures[:, :3]
+        leaves[:, START : STOP + 1] = [cell.rows for cell in cells]
         leaves[:, PLACE] = numbers * self._n_places
         leaves[:, DEPTH] = 0
         leaves[:, CELL] = numbers
         leaves[:, OPEN] = 1
-        work.masses[:n] = figures[:, 3:]
+        work.masses[:n] = [(cell.positive, cell.negative) for cell in cells]
         work.found[:n, -1, 0] = -1.0
         work.cells[:n, LAST_PLACE] = numbers * self._n_places + 1
         work.pairs[:n, ADDED] = numbers

@@ -123,19 +123,8 @@ def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untype
 
 
 def trace_path(tree: Tree, critical: Floats) -> PruningPath:
-    """List the subtrees of a tree that are best for some penalty.
-
-    Parameters
-    ----------
-    tree : Tree
-    critical : ndarray of shape (n_nodes,), float64
-        See `critical_penalties`.
-
-    Returns
-    -------
-    PruningPath
-    """
-    inside = tree.rule >= 0
+    """List the subtrees of a tree that are best for some penalty, by its `critical_penalties`."""
+    inside = ~tree.is_leaf
     penalty = np.unique(np.concatenate([[0.0], critical[inside]]))
     n_inside = sum_above(critical, np.where(inside, 1.0, 0.0), penalty)
     auc = auc_along(critical, tree.gain, penalty)
@@ -144,17 +133,9 @@ def trace_path(tree: Tree, critical: Floats) -> PruningPath:
 
 
 def keep_best(tree: Tree, penalty: float) -> Tree:
-    """Prune a tree to the smallest subtree of greatest AUC - penalty · n_leaves (eq. 13).
+    """Prune a tree to the smallest subtree of greatest AUC - penalty · n_leaves (eq. 13), on its own rows.
 
-    Parameters
-    ----------
-    tree : Tree
-    penalty : float
-        λ, in AUC on the rows that the tree was grown on; 0 keeps all, splits that gain nothing too.
-
-    Returns
-    -------
-    Tree
+    0 keeps all, splits that gain nothing, too.
     """
     return tree.collapse(critical_penalties(tree) <= penalty) if penalty else tree
 
@@ -179,26 +160,14 @@ def weigh_anew(tree: Tree, sample: Sample) -> Tree:
 def best_subtree(tree: Tree, gain: Floats) -> Booleans:
     """Find the subtree of greatest AUC on a pruning sample; the smallest of several (eqs. 11, 12).
 
-    Parameters
-    ----------
-    tree : Tree
-    gain : ndarray of shape (n_nodes,), float64
-        Λ of each node on that sample; see `weigh_anew`.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,), bool
-        The nodes to collapse.
-
-    Notes
-    -----
-    O(n_nodes): what a node's subtree adds is Λ and what its children's add, or nothing.
+    Takes Λ of each node on that sample (see `weigh_anew`), gives which nodes to collapse. What a node's subtree adds
+    is Λ and what its children's add, or nothing: O(n_nodes).
     """
     adds = np.zeros(tree.n_nodes)
-    for node in np.flatnonzero(tree.rule >= 0)[::-1].tolist():  # children before parents
+    for node in np.flatnonzero(~tree.is_leaf)[::-1].tolist():  # children before parents
         below = adds[node + 1] + adds[tree.bottom[node]]
         adds[node] = max(gain[node] + below, 0.0)
-    return np.asarray((tree.rule >= 0) & (adds == 0.0))
+    return np.asarray((~tree.is_leaf) & (adds == 0.0))
 
 
 def middles(penalties: Floats) -> Floats:
@@ -242,29 +211,11 @@ def validation_auc(chosen: Chosen) -> float:
 
 
 def choose_by_folds(sample: Sample, grow: Grow, n_folds: int, seed: int) -> Chosen:
-    """Prune by the penalty per leaf that is best over folds (§4.1).
+    """Prune by the penalty per leaf that is best over folds (§4.1): n_folds + 1 trees.
 
-    Parameters
-    ----------
-    sample : Sample
-    grow : callable (rows, number) -> Tree
-    n_folds : int
-        Fewer where a class has fewer rows.
-    seed : int
-
-    Returns
-    -------
-    Chosen
-
-    Raises
-    ------
-    InvalidData
-        A class has one row only.
-
-    Notes
-    -----
-    n_folds + 1 trees. Penalties are tried at the geometric means of neighbours on the whole tree's
-    path, as in CART; of equal AUC the greatest wins, so the smallest tree.
+    There are fewer folds where a class has fewer rows; InvalidData where it has one row only. Penalties are tried
+    at the geometric means of neighbours on the whole tree's path, as in CART; of equal AUC the
+    greatest wins, so the smallest tree.
     """
     n_rows = len(sample.positive)
     n_folds = min(n_folds, *np.bincount(sample.positive, minlength=2).tolist())
@@ -297,23 +248,8 @@ def choose_by_folds(sample: Sample, grow: Grow, n_folds: int, seed: int) -> Chos
 def choose_on_held_out(sample: Sample, grow: Grow, fraction: float, seed: int) -> Chosen:
     """Prune to the subtree that ranks a part held out best (eq. 12, Remark 10).
 
-    Parameters
-    ----------
-    sample : Sample
-    grow : callable (rows, number) -> Tree
-    fraction : float
-        Share of the rows of each class to hold out; at least one row, and not all.
-    seed : int
-
-    Returns
-    -------
-    Chosen
-        Grown on the other rows alone.
-
-    Raises
-    ------
-    InvalidData
-        A class has one row only.
+    `fraction` of the rows of each class are held out, at least one row and not all; InvalidData where a class has
+    one row only. The tree is grown on the others alone.
     """
     held = draw_part(sample.positive, fraction, seed)
     if held is None:
@@ -338,10 +274,7 @@ def choose_on(tree: Tree, held: Tree) -> Chosen:
 def better_order(trees: Sequence[tuple[Tree, Tree]]) -> LeafOrder:
     """Say which order of the leaves ranks better on average; the tree's own if they are equal.
 
-    Parameters
-    ----------
-    trees : sequence of (grown, held)
-        A tree, and the same with the masses of rows held out.
+    Takes pairs: a tree, and the same with the masses of rows held out.
     """
     rise = 0.0
     for grown, held in trees:
@@ -439,24 +372,9 @@ def penalty_of_cubes(n_leaves: Integers, mass: float, share: float, n_cubes: int
 
 
 def choose_subtree(path: PruningPath, penalty: Floats, scale: float) -> int:
-    """Find the subtree of greatest AUC - scale · penalty; the smallest of several.
+    """Find the subtree of a path with the greatest AUC - scale · penalty, by its number; the smallest of several.
 
-    Parameters
-    ----------
-    path : PruningPath
-    penalty : ndarray of shape (n_subtrees,), float64
-        Of each subtree of the path.
-    scale : float
-        1 for the printed penalty.
-
-    Returns
-    -------
-    int
-        Its number on the path.
-
-    Notes
-    -----
-    Among all subtrees, not only those of the path: the penalties are concave in K, and the path
+    It is so among all subtrees, not only those of the path: the penalties are concave in K, and the path
     holds the corners of the concave hull of the best AUC for each K. Along each side of the hull,
     hull - penalty is convex, so greatest at a corner.
     """
@@ -468,28 +386,10 @@ def choose_subtree(path: PruningPath, penalty: Floats, scale: float) -> int:
 def choose_by_penalty(
     tree: Tree, scale: float, splitter: object, max_cuts: int, n_categories: Integers
 ) -> Chosen:
-    """Prune a tree by structural AUC maximisation (§4.2).
+    """Prune a tree by structural AUC maximisation (§4.2), the printed penalty times a scale.
 
-    Parameters
-    ----------
-    tree : Tree
-    scale : float
-        Times the printed penalty.
-    splitter : object
-        By which the tree was grown, which decides what there was to choose from.
-    max_cuts : int
-        κ: most cuts in a node, where it splits by cuts.
-    n_categories : ndarray of shape (n_features,), int64
-
-    Returns
-    -------
-    Chosen
-        No rows were held out: the order is the tree's own.
-
-    Raises
-    ------
-    InvalidParameter
-        There is no penalty for the splitter: nothing bounds what a forest or a foreign classifier can say.
+    The splitter by which the tree was grown decides what there was to choose from; max_cuts is κ. No rows are held
+    out: the order is the tree's own.
     """
     check_splitter(splitter)
     critical = critical_penalties(tree)
@@ -509,7 +409,7 @@ def choose_by_penalty(
 
 
 def check_splitter(splitter: object) -> None:
-    """Raise InvalidParameter for a splitter that there is no penalty for."""
+    """Raise InvalidParameter for a splitter without a penalty: nothing bounds what forests and estimators can say."""
     if splitter not in PENALISED:
         shown = repr(splitter) if isinstance(splitter, str) else type(splitter).__name__
         raise InvalidParameter(
