@@ -28,8 +28,8 @@ from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
 from core.ranker import Arrays, Ranker
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
-from core.version import LIBRARY_VERSION
 
+LIBRARY_VERSION = "0.1.0"
 FORMAT = "rankwright-ranker"
 SCHEMA_VERSION = 1
 

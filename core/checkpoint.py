@@ -11,34 +11,128 @@ Whoever may have to stop a fit runs it within `Checkpoints`, and asks for one fr
         ranker.fit(X, y, callback=callback)
 
 A checkpoint holds what the steps so far have changed: the weights of the rows, the rounds, the scores that are
-followed. Bins and codes are laid out anew, which gives the same ones. It is sealed (`core.sealed`) with a hash of the
+followed. Bins and codes are laid out anew, which gives the same ones. It is sealed with a hash of the
 algorithm, its parameters, the rows, the processor, the versions of the libraries and the text of this one: any other
 fit, any other code, and another kind of machine, whose sums round otherwise, pays it no heed and begins at the
 beginning. Fits that make none (see `offered`) run as if there were no
 `Checkpoints`.
 
 Without `Checkpoints` a fit does nothing for any of this, and with them nothing until one is asked for.
+
+Shares: where a fit is many independent pieces (the trees of a forest), a ranker may offer it in *shares* of consecutive
+pieces. Whoever has the same rows fits any share alone; whoever has them all joins them:
+
+    ranker = TreeRankForest(n_trees=100)
+    shares = [ranker.fit_share(X, y, first=first, last=first + 25) for first in (0, 25, 50, 75)]
+    ranker.join_shares(shares, X, y)
+
+That is `ranker.fit(X, y)`, bit for bit, whatever the division, as far as the machines are of one kind (processor,
+libraries): sums of others may round otherwise, and so may a cut be another.
+
+Both are sealed files of arrays: a seal of 32 bytes, then a safetensors file. The seal is a hash of the file and of the
+*fit*: the algorithm, its parameters, and the rows with all that is learnt from them. So a file that is damaged, or of
+another fit, is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from core.errors import ArtifactError
-from core.state import Arrays, put_under, take_from
-from core.version import LIBRARY_VERSION
+from core.ranker import Callback, Floats, Ranker
+from core.state import Arrays, check_array, put_under, take_from
 
 Identify = Callable[[], bytes]
+
+_SEAL_BYTES = hashlib.sha256().digest_size
+_ROWS = 1 << 16
+
+
+def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes:
+    """Hash what determines a fit: algorithm, parameters, rows, and what is known of them.
+
+    Parameters
+    ----------
+    ranker : Ranker
+    X : ndarray of shape (n_rows, n_features), float64
+    *columns : ndarray
+        Classes and weights; pairs. The same number, of the same types, for every fit of an algorithm.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ArtifactError
+        A parameter is no JSON value, such as an estimator.
+
+    Notes
+    -----
+    O(n_rows · n_features), whatever the layout of X in memory.
+    """
+    named = [type(ranker).__name__, ranker.get_params(deep=False), X.shape]
+    found = hashlib.sha256(json.dumps(named, sort_keys=True, default=_plain).encode())
+    for start in range(0, len(X), _ROWS):
+        found.update(np.ascontiguousarray(X[start : start + _ROWS]).data)
+    for column in columns:
+        found.update(np.ascontiguousarray(column).data)
+    return found.digest()
+
+
+def seal(fit: bytes, arrays: Arrays) -> bytes:
+    """Write arrays of booleans or numbers as a file of this fit."""
+    from safetensors.numpy import save as save_arrays
+
+    # safetensors writes an array's memory as it lies, whatever its strides.
+    dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    for name, array in dense.items():
+        if array.dtype.kind not in "biuf":
+            raise ArtifactError(f"array {name} must be boolean or a number, got {array.dtype}")
+    file: bytes = save_arrays(dense)
+    return _hash(fit, file) + file
+
+
+def unseal(what: str, data: bytes, fit: bytes) -> Arrays:
+    """Read a file of this fit; refuse any other with ArtifactError, which calls it `what`."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as load_arrays
+
+    file = data[_SEAL_BYTES:]
+    if data[:_SEAL_BYTES] != _hash(fit, file):
+        raise ArtifactError(
+            f"{what} must be whole and of this very fit: "
+            "the same algorithm, parameters, rows, classes and weights"
+        )
+    try:
+        arrays: Arrays = load_arrays(file)
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise ArtifactError(f"{what} is not readable: {error!r}") from error
+    return arrays
+
+
+def _hash(fit: bytes, file: bytes) -> bytes:
+    return hashlib.sha256(fit + file).digest()
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise ArtifactError(
+        f"a fit is known by parameters that are JSON values, got {type(value).__name__}"
+    )
 
 
 class Resumable:
@@ -151,8 +245,6 @@ class Checkpoints:
         A hash of the training rows, and copies of what the checkpoint holds: for boosting 8 to 24 bytes a row and some
         hundred a round.
         """
-        from core.sealed import seal
-
         if self._offer is None:
             return None
         fit, identify = self._offer
@@ -166,8 +258,6 @@ class Checkpoints:
 
     def resume(self, fit: Resumable, identify: Identify) -> None:
         """Let a fit that is about to begin go on from the checkpoint, if it is its own."""
-        from core.sealed import unseal
-
         if self._resume is None:
             return
         try:
@@ -199,7 +289,7 @@ def offered(fit: Resumable, identify: Identify) -> Iterator[bool]:
         At its start; where a checkpoint of it is at hand, it is brought to where that was taken. Whenever the callback
         is called, its state must be such that the next step can be taken from it.
     identify : callable () -> bytes
-        Hashes what determines the fit; see `core.sealed.identify_fit`.
+        Hashes what determines the fit; see `identify_fit`.
 
     Yields
     ------
@@ -247,10 +337,107 @@ def identify_machine() -> bytes:
 
 def _identify_code() -> bytes:
     """Hash what else the bits of a fit depend on: this library's text."""
-    found = hashlib.sha256(LIBRARY_VERSION.encode())
+    found = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes())
     return found.digest()
+
+
+@runtime_checkable
+class SharedRanker(Protocol):
+    """A ranker whose fit can be divided into shares."""
+
+    @property
+    def n_pieces(self) -> int:
+        """How many pieces shares divide among them, with these parameters."""
+
+    def fit_share(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        first: int,
+        last: int,
+        callback: Callback | None = None,
+    ) -> bytes:
+        """Fit the pieces from number `first` up to, without, `last`; the ranker itself stays as it was.
+
+        Raises
+        ------
+        InvalidParameter
+            0 ≤ first < last ≤ n_pieces does not hold.
+        InvalidData
+            As by `fit`.
+        """
+
+    def join_shares(
+        self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
+    ) -> Self:
+        """Become what `fit` would have made on the same rows.
+
+        Parameters
+        ----------
+        shares : sequence of bytes
+            From `fit_share`, in any order; each piece in one of them.
+
+        Raises
+        ------
+        ArtifactError
+            A share is damaged or of another fit, or a piece is missing or there twice.
+        """
+
+
+def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:
+    """Seal the arrays that were fitted of the pieces from `first` up to, without, `last`."""
+    return seal(fit, arrays | {"pieces": np.array([first, last])})
+
+
+def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tuple[int, Arrays]]:
+    """Open shares that together are all pieces of one fit.
+
+    Parameters
+    ----------
+    shares : sequence of bytes
+        In any order.
+    fit : bytes
+        From `identify_fit`.
+    n_pieces : int
+
+    Returns
+    -------
+    list of (int, dict of str to ndarray)
+        Of each share, in the order of the pieces, how many it holds, and its arrays.
+
+    Raises
+    ------
+    ArtifactError
+        A share is damaged or of another fit, or a piece is missing or there twice.
+    """
+    opened = sorted((_open(share, fit) for share in shares), key=lambda share: share[:2])
+    expected = 0
+    for first, last, _ in opened:
+        if first != expected:
+            there = "missing" if first > expected else "there twice"
+            piece = min(first, expected)
+            raise ArtifactError(f"shares must hold each piece once, {piece} is {there}")
+        expected = last
+    if expected != n_pieces:
+        raise ArtifactError(f"shares must hold {n_pieces} pieces, got {expected}")
+    return [(last - first, arrays) for first, last, arrays in opened]
+
+
+def _open(share: bytes, fit: bytes) -> tuple[int, int, Arrays]:
+    """Give a share's first piece, the one after its last, and its arrays."""
+    arrays = unseal("a share", share, fit)
+    if "pieces" not in arrays:
+        raise ArtifactError("a share must name its pieces")
+    pieces = arrays.pop("pieces")
+    check_array("pieces", pieces, np.int64, (2,))
+    first, last = pieces.tolist()
+    if not 0 <= first < last:
+        raise ArtifactError(f"pieces must be a range of one at least, got {first} to {last}")
+    return first, last, arrays
 
 
 # Now, and not when it is asked for: an upgrade may replace the files under a process that runs.

@@ -21,7 +21,7 @@ FORBIDDEN_IMPORTS = {
     "marshal",
 }
 # Machine code that this program compiled, in folders that nobody else may write to (docs/security.md).
-UNPICKLES = ROOT / "core" / "kernel_cache.py"
+UNPICKLES = ROOT / "core" / "kernel.py"
 FORBIDDEN_CALLS = {"eval", "exec", "__import__"}
 
 

@@ -56,10 +56,10 @@ def main(arguments: list[str]) -> int:
         return _compile_each(given)
     target = given.level or _target()
     if given.level:
-        from core.kernel_cache import use_cpu_level
+        os.environ.pop(CPU, None)  # `core.kernel` would choose by this machine
+        from core.kernel import use_cpu_level
 
         use_cpu_level(given.level, must_run=False)
-        os.environ.pop(CPU, None)  # `core.kernel` would choose by this machine
     if given.background:
         die_with_parent(given.background)
         os.nice(NICE)

@@ -38,12 +38,12 @@ from app.services.trials.bipartite import BipartiteTrial
 from app.services.trials.inner import Inner
 from app.services.yardstick import YARDSTICK_FILE, mark
 from core import artifact
+from core.checkpoint import SharedRanker
 from core.ensemble import count_at_once
 from core.errors import CoreError
 from core.ranker import Floats, Ranker, StopFit
 from core.registry import ALGORITHMS
 from core.selection import Chosen, HeldOut, Member, Metrics, make_ranker, path_parameter, run_trial
-from core.shares import SharedRanker
 
 ARTIFACT_FILE = "ranker.safetensors"
 MOST_CATEGORIES_SHOWN = 100

@@ -1,6 +1,6 @@
 """Shares of one fit: where the ranker that is served is one large fit of many pieces, it is divided among workers.
 
-A forest grows its trees one by one, and what each draws depends on its number alone (`core.shares`). So the parts
+A forest grows its trees one by one, and what each draws depends on its number alone (`core.checkpoint`). So the parts
 `share` of a stage may grow some trees each, and the part `fit` after it joins them: bit for bit the forest of one fit.
 """
 
@@ -27,7 +27,7 @@ def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> lis
     `members` are what is to be fitted: several make a rank average, which is not divided. A share has at least
     `least_pieces`, such that it is worth a job of its own.
     """
-    from core.shares import SharedRanker
+    from core.checkpoint import SharedRanker
 
     (member, *others) = members
     algorithm = ALGORITHMS.get(member["algorithm"])

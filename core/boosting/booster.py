@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import check_array
-from core.checkpoint import offered
+from core.checkpoint import identify_fit, offered
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Arrays, Callback, Combination, Floats, Ranker, ignore
-from core.sealed import identify_fit
 from core.trees.options import MAX_DEPTH
 from core.trees.workspace import MAX_LEAVES
 

@@ -10,12 +10,11 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from core.arrays import check_array
-from core.checkpoint import Resumable, offered
+from core.checkpoint import Resumable, identify_fit, offered
 from core.coding import youden_threshold
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
-from core.sealed import identify_fit
 from core.state import put_under, take_from
 
 from .ensemble import join_fields, split_fields

@@ -7,13 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from core.checkpoint import offered
+from core.checkpoint import identify_fit, offered
 from core.errors import InvalidParameter
-from core.pairs import check_pairs
 from core.parameters import check_values
 from core.ranker import Callback, Floats, ignore
-from core.sealed import identify_fit
 from core.table import keep_present
+from core.target import check_pairs
 
 from .booster import USUAL_ROUNDS, Booster
 from .kinds import CollectingLearner

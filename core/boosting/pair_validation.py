@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from core.errors import InvalidData
 from core.metrics import pair_order
-from core.pairs import Pairs
 from core.ranker import Floats
 from core.splits import draw_share
+from core.target import Pairs
 
 from . import validation
 from .pairs import ItemPairs, number_items

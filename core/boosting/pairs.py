@@ -15,8 +15,8 @@ import numpy.typing as npt
 from core.checkpoint import Resumable
 from core.coding import Bins, Codes, Criterion, Peak, fit_bins
 from core.coding.peak import TIE, bins_after
-from core.pairs import Pairs
 from core.ranker import Floats
+from core.target import Pairs
 
 from .kernels import divide
 from .loop import LEAST_EDGE, Path

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from core.arrays import check_array
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData
-from core.following import FollowingFit
-from core.ranker import Arrays, Floats
+from core.ranker import Arrays, Floats, FollowingFit
 
 from .design import (
     Coefficients,

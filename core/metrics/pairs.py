@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.metrics.groups import FloatArray, finite_vector
 from core.metrics.intervals import NOTHING, Interval, logit_interval, wilson_interval
 from core.metrics.window import check_level
-from core.pairs import Pairs, check_pairs
+from core.target import Pairs, check_pairs
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from annotated_types import Ge, Gt, Le
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from core.checkpoint import identify_fit, read_shares, write_share
 from core.coding import youden_threshold
 from core.coding.categories import count_rows
 from core.coding.options import MaxNarrowBins
@@ -23,8 +24,6 @@ from core.coding.team import PARALLEL_CELLS, Team
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.ranker import Callback, Floats, Ranker, StopFit, ignore, warn_stopped
-from core.sealed import identify_fit
-from core.shares import read_shares, write_share
 from core.state import Array, Nested, State, Totals, Value, pieces
 from core.trees import walking
 from core.trees.walking import Nodes
@@ -238,7 +237,7 @@ class TreeRankForest(Ranker):
 
     Trees are grown in as many threads as numba is set to use, each tree by one; what each draws
     depends on the seed and its number alone, so the forest does not depend on the threads, nor on
-    how it is divided into shares (`fit_share`, `join_shares`; see `core.shares`).
+    how it is divided into shares (`fit_share`, `join_shares`; see `core.checkpoint`).
 
     O(n_trees) times a tree's work, on one coded table.
 
@@ -367,7 +366,7 @@ class TreeRankForest(Ranker):
         last: int,
         callback: Callback | None = None,
     ) -> bytes:
-        """Grow the trees from number `first` up to, without, `last`; see `core.shares`.
+        """Grow the trees from number `first` up to, without, `last`; see `core.checkpoint`.
 
         Parameters
         ----------

@@ -13,8 +13,7 @@ from core.coding import youden_threshold
 from core.coding.options import MaxNarrowBins
 from core.errors import InvalidData, InvalidParameter
 from core.explain import PartialDependence, partial_dependence
-from core.following import FollowingFit
-from core.ranker import Callback, Floats, StopFit, warn_stopped
+from core.ranker import Callback, Floats, FollowingFit, StopFit, warn_stopped
 from core.state import Nested, Value
 from core.target import check_labels, check_weights
 from core.trees import walking

@@ -146,7 +146,7 @@ def test_of_two_processes_one_compiles_and_the_other_waits(run: Run, tmp_path: P
 import os, subprocess, sys, time
 from core.kernel import when_compiling
 from house.caller import shifted
-from core.kernel_cache import KernelCache
+from core.kernel import KernelCache
 save, second = KernelCache.save_overload, []
 
 def save_late(self, *arguments):
@@ -162,7 +162,7 @@ shifted(3.0)
 print(second[0].stdout.read().decode())
 """
     asks = """
-from core.kernel_cache import KernelCache
+from core.kernel import KernelCache
 from house.caller import shifted
 compiled = []
 load = KernelCache.load_overload
@@ -211,7 +211,7 @@ def test_a_processor_below_the_level_compiles_for_itself(run: Run) -> None:
 
 
 def test_a_level_that_is_none_is_refused() -> None:
-    from core.kernel_cache import use_cpu_level
+    from core.kernel import use_cpu_level
 
     with pytest.raises(ValueError, match=r"must be of x86-64-v2, .*, got 'i386'"):
         use_cpu_level("i386")

@@ -18,7 +18,7 @@ from compose_file import Service
 from dockerfile import Image
 from servers import eventually
 
-from core.kernel_cache import SUFFIX
+from core.kernel import SUFFIX
 from core.kernel_folders import FOLDERS, folders
 
 SECONDS_TO_START = 120.0

@@ -21,7 +21,7 @@ from containers import Container, DeploymentFailed, Host
 from servers import eventually
 from stack import Caller, Stack, deploy, table
 
-from core.kernel_cache import SUFFIX
+from core.kernel import SUFFIX
 from core.kernel_folders import CPU, FOLDERS
 
 ROOT = Path(__file__).parents[2]

@@ -23,10 +23,10 @@ from app.services.trials.inner import Inner
 from app.services.trials.scores import score
 
 if TYPE_CHECKING:
+    from core.checkpoint import SharedRanker
     from core.metrics import RocCurve, Summary
     from core.ranker import Callback, Floats, Ranker
     from core.selection import HeldOut
-    from core.shares import SharedRanker
 
 
 DEFAULT_WINDOW = (0.0, 0.05)

@@ -10,7 +10,7 @@ from core.boosting.pair_validation import split_off_pairs
 from core.boosting.pairs import number_items
 from core.errors import InvalidData
 from core.metrics import pair_order
-from core.pairs import check_pairs
+from core.target import check_pairs
 
 ALGORITHMS = pytest.mark.parametrize(
     "algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank]

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from core import TreeRankForest, load, save
+from core.checkpoint import SharedRanker
 from core.errors import ArtifactError, InvalidParameter
-from core.shares import SharedRanker
 
 
 @pytest.fixture(scope="module")
