@@ -11,20 +11,23 @@ enormous value by a plainer loop. Which of them a row takes follows from the row
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 from scipy import sparse
 
 from core.errors import ArtifactError
 from core.kernel import kernel
 from core.metrics import partial_auc
 from core.ranker import Floats
+from core.state import Array, State
+from core.table import Categories
 
 Ints = npt.NDArray[np.int64]
 
@@ -85,8 +88,66 @@ class Coefficients(NamedTuple):
     table: Floats
 
 
+class Columns(NamedTuple):
+    """What a description calls columns and their values.
+
+    Attributes
+    ----------
+    names : tuple of str, one per column
+    categories : tuple, one entry per column
+        None for a column of numbers.
+    """
+
+    names: tuple[str, ...]
+    categories: Categories
+
+    def value(self, j: int, x: float) -> float | str | None:
+        """Give a value as it was in the table; None where it is missing."""
+        if np.isnan(x):
+            return None
+        own = self.categories[j]
+        return x if own is None else own[int(x)]
+
+
+class FeatureMap(State, ABC):
+    """Turns rows into the coordinates of w, of single columns or of the row as a whole; learnt at fit."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of coordinates."""
+
+    @abstractmethod
+    def place(self, X: Any) -> "Rows":
+        """Give rows as points with coordinates, to be passed over once.
+
+        Parameters
+        ----------
+        X : ndarray or scipy.sparse CSR of shape (n, p), float64
+            NaN is missing; a category is its position.
+        """
+
+    @abstractmethod
+    def terms(
+        self, w: Floats, means: Floats, columns: Columns, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """Count what the coordinates add to a score, and list the weightiest; `means` are those of `sums`."""
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the map is, ready for JSON."""
+        return {}
+
+    def sums(self, parts: Floats) -> Floats:
+        """Sum up what coordinates add: by the column that they come from, or all where they are of whole rows."""
+        return np.asarray(parts.sum(keepdims=True))
+
+    def split(self, X: Floats, w: Floats) -> Floats | None:
+        """Give what each column adds to each row's score, an array of X's shape; None where rows are taken whole."""
+        return None
+
+
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class Coordinates(FeatureMap):
     """What the columns of a table are as coordinates of w; learnt at fit.
 
     Attributes
@@ -99,10 +160,16 @@ class Coordinates:
         0 for a column of numbers.
     """
 
-    center: Floats
-    unit: Floats
-    has_missing: npt.NDArray[np.bool_]
     n_categories: Ints
+    center: Annotated[Floats, Array("n_features"), Ge(-1.7e308), Le(1.7e308)]
+    unit: Annotated[Floats, Array("n_features"), Ge(0.0), Le(1e200)]
+    has_missing: Annotated[npt.NDArray[np.bool_], Array("n_features")]
+
+    def check(self) -> None:
+        """Refuse numbers where a feature is categorical."""
+        categorical = self.n_categories > 0
+        if self.unit[categorical].any() or self.center[categorical].any():
+            raise ArtifactError("unit and center must be 0 where a feature is categorical")
 
     @cached_property
     def first(self) -> Ints:
@@ -123,7 +190,11 @@ class Coordinates:
         missing[self.has_missing] = w[p : p + n_missing]
         return Coefficients(w[:p] * self.unit, missing, w[p + n_missing :].copy())
 
-    def by_column(self, parts: Floats) -> Floats:
+    def place(self, X: Any) -> "TableRows":
+        """Give the rows of a table as points; see `FeatureMap.place`."""
+        return store_sparse(X, self) if sparse.issparse(X) else DenseRows(X, self)
+
+    def sums(self, parts: Floats) -> Floats:
         """Sum up coordinates by the column they come from."""
         p = len(self.unit)
         n_missing = int(self.has_missing.sum())
@@ -131,6 +202,41 @@ class Coordinates:
         sums[self.has_missing] += parts[p : p + n_missing]
         owner = np.repeat(np.arange(p), self.n_categories)
         return np.asarray(sums + np.bincount(owner, parts[p + n_missing :], p))
+
+    def split(self, X: Floats, w: Floats) -> Floats:
+        """Give what each value of some rows adds to its row's score; see `FeatureMap.split`."""
+        effects = self.unfold(w)
+        most = reach(effects, self.n_categories)
+        parts = np.clip(X - self.center, -most, most) * effects.slope
+        known = ~np.isnan(X)
+        for j in np.flatnonzero(self.first >= 0):
+            x = X[:, j]
+            known[:, j] = (x >= 0.0) & (x < most[j])
+            category = np.where(known[:, j], x, 0.0).astype(np.int64)
+            parts[:, j] = effects.table[self.first[j] + category]
+        return np.where(known, parts, effects.missing)
+
+    def terms(
+        self, w: Floats, means: Floats, columns: Columns, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """List what is added: per unit of a feature, and `standardized`: per standard deviation, or for being there."""
+        terms: list[dict[str, Any]] = []
+        slope, missing, table = self.unfold(w)
+        for j, (feature, names) in enumerate(zip(*columns, strict=True)):
+            if names is None and w[j] != 0.0:
+                term = {"feature": feature, "weight": float(slope[j])}
+                terms.append({**term, "standardized": float(w[j])})
+            values: list[tuple[str | None, Any]] = [
+                (name, table[self.first[j] + k]) for k, name in enumerate(names or ())
+            ]
+            if self.has_missing[j]:
+                values.append((None, missing[j]))
+            for value, effect in values:
+                weight = float(effect)
+                term = {"feature": feature, "is": value, "weight": weight}
+                terms.append({**term, "standardized": weight})
+        terms.sort(key=lambda term: -abs(term["standardized"]))
+        return len(terms), terms[:limit]
 
     def fold(self, sums: Floats, absent: Floats, table: Floats) -> Floats:
         """Put together the sum of rows, coordinate by coordinate."""
@@ -166,6 +272,18 @@ class Rows(ABC):
     @abstractmethod
     def take(self, rows: Ints) -> "StoredRows":
         """Take some rows, and store them."""
+
+    def finish(self, w: Floats, mean: Floats) -> Floats:
+        """Give the coefficients of the map's own coordinates.
+
+        Parameters
+        ----------
+        w : ndarray of shape (size,), float64
+            Of these rows' coordinates.
+        mean : ndarray of shape (size,), float64
+            Of the training rows' coordinates.
+        """
+        return w
 
 
 class TableRows(Rows):
@@ -412,7 +530,7 @@ def store_plain(points: Any) -> StoredRows:
 def plain_coordinates(n_columns: int) -> Coordinates:
     """Give the coordinates of columns that are coordinates as they are."""
     zeros, none = np.zeros(n_columns), np.zeros(n_columns, np.int64)
-    return Coordinates(zeros, np.ones(n_columns), none > 0, none)
+    return Coordinates(none, zeros, np.ones(n_columns), none > 0)
 
 
 def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
@@ -428,19 +546,6 @@ def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
         row = np.repeat(np.arange(n), np.diff(X.indptr))[gone]
         points = points + sparse.csr_array((np.ones(len(row)), (row, missing)), points.shape)
     return StoredRows(points, shift, c)
-
-
-def split_scores(X: Floats, coordinates: Coordinates, effects: Coefficients) -> Floats:
-    """Give what each value of some rows adds to its row's score, in an array of X's shape."""
-    most = reach(effects, coordinates.n_categories)
-    parts = np.clip(X - coordinates.center, -most, most) * effects.slope
-    known = ~np.isnan(X)
-    for j in np.flatnonzero(coordinates.first >= 0):
-        x = X[:, j]
-        known[:, j] = (x >= 0.0) & (x < most[j])
-        category = np.where(known[:, j], x, 0.0).astype(np.int64)
-        parts[:, j] = effects.table[coordinates.first[j] + category]
-    return np.where(known, parts, effects.missing)
 
 
 def reach(effects: Coefficients, n_categories: Ints) -> Floats:
@@ -500,7 +605,7 @@ def _learn(
     kept = numeric & (m.low < m.high) & (m.deviation > LEAST_DEVIATION)
     unit, span = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     unit[kept] = 1.0 / m.deviation[kept] if standardize else 1.0
-    coordinates = Coordinates(np.where(numeric, m.mean, 0.0), unit, m.absent > 0, n_categories)
+    coordinates = Coordinates(n_categories, np.where(numeric, m.mean, 0.0), unit, m.absent > 0)
     span[kept] = np.maximum(abs(m.low[kept]), abs(m.high[kept])) * unit[kept]
     return coordinates, span
 
@@ -566,23 +671,6 @@ def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:
     with np.errstate(over="ignore"):
         z = (X / 2 - center / 2) / (scale / 2)
     return np.clip(z, -FARTHEST_DEVIATION, FARTHEST_DEVIATION)
-
-
-def place(X: Any, coordinates: Coordinates) -> TableRows:
-    """Give the rows of a table as points with coordinates that are known, to be passed over once."""
-    return store_sparse(X, coordinates) if sparse.issparse(X) else DenseRows(X, coordinates)
-
-
-def check_coordinates(arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints) -> None:
-    """Refuse a center and a unit that no fit can leave with ArtifactError."""
-    for name, most in {"center": 1.7e308, "unit": 1e200}.items():
-        if not (abs(arrays[name]) <= most).all():
-            raise ArtifactError(f"{name} must be finite, at most {most:g} in size")
-    if (arrays["unit"] < 0).any():
-        raise ArtifactError("unit must not be negative")
-    categorical = n_categories > 0
-    if arrays["unit"][categorical].any() or arrays["center"][categorical].any():
-        raise ArtifactError("unit and center must be 0 where a feature is categorical")
 
 
 def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:

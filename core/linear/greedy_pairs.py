@@ -1,21 +1,19 @@
 """The greedy pairwise heuristic: a linear combination for the partial AUC, two by two."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 
-from core.arrays import check_array
 from core.coding import youden_threshold
-from core.errors import ArtifactError
 from core.metrics import partial_auc
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Arrays, Callback, Floats, Ranker
+from core.ranker import Callback, Floats, Ranker
+from core.state import FINITE, Array, Value
 from core.target import LEAST_WEIGHT
 
 from .design import column_scales, standardise
@@ -82,12 +80,12 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
     the ROC curve": appendix B.2.
     """
 
-    coef_: Floats
-    mean_: Floats
-    scale_: Floats
-    pauc_: Floats
+    coef_: Annotated[Floats, Array("n_features"), Ge(-1e100), Le(1e100)]
+    mean_: Annotated[Floats, Array("n_features"), FINITE]
+    scale_: Annotated[Floats, Array("n_features"), Gt(0.0), FINITE]
+    pauc_: Annotated[Floats, Array("n_features"), Ge(0.0), Le(1.0)]
     loss_: Floats
-    offset_: float
+    offset_: Annotated[float, Value(), Ge(-1e200), Le(1e200)]
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -164,7 +162,7 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
             areas.append(best)
             callback(step, len(Z), {"loss": 1.0 - best, "pauc": best})
         self.pauc_ = np.array(areas)
-        self.loss_ = 1.0 - self.pauc_
+        self._restore()
         self._cut(X, positive, weight)
 
     def _join(self, top: "_Top", score: Floats, z: Floats, best: float) -> tuple[float, float]:
@@ -183,28 +181,8 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         cut = youden_threshold(self._combine(X), positive, weight)
         self.offset_ = 0.0 if cut is None else -cut.value
 
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays = {"coef": self.coef_, "mean": self.mean_, "scale": self.scale_, "pauc": self.pauc_}
-        return arrays, {"offset": self.offset_}
-
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        for name in ("coef", "mean", "scale", "pauc"):
-            check_array(name, arrays[name], np.float64, (self.n_features_in_,))
-            if not np.isfinite(arrays[name]).all():
-                raise ArtifactError(f"{name} must be finite")
-        if not (arrays["scale"] > 0.0).all():
-            raise ArtifactError("scale must be above 0")
-        if not (np.abs(arrays["coef"]) <= 1e100).all():
-            raise ArtifactError("coef must be from -1e100 to 1e100")
-        if not ((arrays["pauc"] >= 0.0) & (arrays["pauc"] <= 1.0)).all():
-            raise ArtifactError("pauc must be from 0 to 1")
-        offset = meta["offset"]
-        if type(offset) is not float or not abs(offset) <= 1e200:
-            raise ArtifactError(f"offset must be a finite number, got {offset!r}")
-        self.coef_, self.mean_, self.scale_ = (arrays[k] for k in ("coef", "mean", "scale"))
-        self.pauc_ = arrays["pauc"]
+    def _restore(self) -> None:
         self.loss_ = 1.0 - self.pauc_
-        self.offset_ = offset
 
 
 def _standard(X: Floats, mean: Floats, scale: Floats) -> Floats:

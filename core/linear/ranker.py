@@ -1,53 +1,47 @@
-"""Linear rankers: the fitted state, scores, contributions and words that all SVMs share."""
+"""Linear rankers: the fitted state, scores, contributions and descriptions that all linear machines share."""
 
-import math
-from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from core.arrays import check_array
 from core.coding import youden_threshold
-from core.errors import ArtifactError, InvalidData
-from core.ranker import Arrays, Floats, FollowingFit
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.ranker import Floats, FollowingFit
+from core.state import FINITE, Array, Nested, Value, declared_fields
 
-from .design import (
-    Coefficients,
-    Coordinates,
-    Sample,
-    TableRows,
-    check_coordinates,
-    place,
-    split_scores,
-)
+from .design import Columns, Coordinates, FeatureMap, Rows, Sample, lay_out
 
 MOST_TERMS = 1000
 
+Figure = Annotated[float, Value(), Ge(0.0), FINITE]
+"""A number of a fit that artifacts hold, not negative."""
+
 
 class LinearRanker(FollowingFit):
-    """Scores as a sum over features: a slope per number, a worth per category and per missing value.
+    """Scores linear in coordinates: those of the columns, or what a feature map makes of rows.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one.
+        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
     intercept_ : float
         `predict` cuts at 0: at the Youden point of the training rows.
     offset_ : float
         The mean score of the training rows, weighted: what contributions are counted from.
     """
 
-    intercept_: float
+    intercept_: Annotated[float, Value(), Ge(-1e290), Le(1e290)]
     coef_: Floats
     offset_: float
-    _coordinates: Coordinates
-    _w: Floats
-    _means: Floats
-    _effects: Coefficients
+    standardize: bool
+    _map: Annotated[FeatureMap, Nested()]
+    _w: Annotated[Floats, Array("n_weights"), Ge(-1e80), Le(1e80)]
+    _means: Annotated[Floats, Array("n_means"), Ge(-1e290), Le(1e290)]
 
     path_parameter: ClassVar[str | None] = "C"  # what one solver knows of the rows serves the next
 
@@ -98,9 +92,9 @@ class LinearRanker(FollowingFit):
         check_is_fitted(self)
         return self.score_rows(self._matrix(X, reset=False))
 
-    def score_rows(self, X: Floats) -> Floats:
+    def score_rows(self, X: Any) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
-        return place(X, self._coordinates).scores(self._w) + self.intercept_
+        return self._map.place(X).scores(self._w) + self.intercept_
 
     def contributions(self, X: Any) -> Floats:
         """Say how each row differs from the average training row, feature by feature.
@@ -113,69 +107,71 @@ class LinearRanker(FollowingFit):
         -------
         ndarray of shape (n_samples, n_features), float64
             decision_function(X) is offset_, the mean training score, plus the sum of each row.
+
+        Raises
+        ------
+        InvalidParameter
+            The features of the map are of rows as a whole.
         """
-        parts = split_scores(self._checked_rows(X), self._coordinates, self._effects)
+        parts = self._map.split(self._checked_rows(X), self._w)
+        if parts is None:
+            raise InvalidParameter(
+                f"contributions need feature_map None or 'bins', got {self._map.describe()['map']!r}: "
+                "scores are not sums of parts per feature"
+            )
         return np.asarray(parts - self._means)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the sum: what a unit, a category and a missing value are worth, the weightiest first."""
-        terms = sorted(self._terms(), key=lambda term: -abs(term["standardized"]))
+        """Describe the sum: what a unit, a category and a missing value add, or each feature; the weightiest first."""
+        names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
+        columns = Columns(names, self.categories_)
+        n_terms, terms = self._map.terms(self._w, self._means, columns, MOST_TERMS)
         return {
             "type": "linear",
+            **self._map.describe(),
             "intercept": self.intercept_,
             "offset": self.offset_,
-            "n_terms": len(terms),
-            "terms": terms[:MOST_TERMS],
+            "n_terms": n_terms,
+            "terms": terms,
             **self._figures(),
         }
 
-    def _terms(self) -> list[dict[str, Any]]:
-        """List what is added: per unit of a feature, and `standardized`: per standard deviation, or for being there."""
-        terms: list[dict[str, Any]] = []
-        slope, missing, table = self._effects
-        for j, names in enumerate(self.categories_):
-            feature = self._feature_name(j)
-            if names is None and self._w[j] != 0.0:
-                terms.append(
-                    {
-                        "feature": feature,
-                        "weight": float(slope[j]),
-                        "standardized": float(self._w[j]),
-                    }
-                )
-            for k, category in enumerate(names or ()):
-                worth = float(table[self._coordinates.first[j] + k])
-                terms.append(
-                    {"feature": feature, "is": category, "weight": worth, "standardized": worth}
-                )
-            if self._coordinates.has_missing[j]:
-                worth = float(missing[j])
-                terms.append(
-                    {"feature": feature, "is": None, "weight": worth, "standardized": worth}
-                )
-        return terms
-
-    @abstractmethod
     def _figures(self) -> dict[str, Any]:
-        """Give what else there is to tell of the fit, ready for JSON."""
+        """Give what else there is to tell of the fit: the numbers that it declares."""
+        return {
+            declared.name: getattr(self, declared.attribute)
+            for declared in declared_fields(type(self))
+            if isinstance(declared.field, Value) and declared.name != "intercept"
+        }
 
-    def _take(self, coordinates: Coordinates, w: Floats, intercept: float, means: Floats) -> None:
-        self._coordinates, self._w, self._means = coordinates, w, means
-        self._effects = coordinates.unfold(w)
-        self.coef_ = self._effects.slope
-        self.intercept_ = intercept
-        self.offset_ = intercept + float(means.sum())
+    def _lay_out(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
+        """Learn what the coordinates of rows are, and give the training rows."""
+        rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
+        self._map = rows.coordinates
+        return rows
 
-    def _take_fit(self, sample: Sample, w: Floats) -> None:
-        """Take the coefficients; find the intercept and the mean part of each feature."""
-        self._take_line(sample, w, find_intercept(sample, w))
+    def _take_fit(self, sample: Sample, w: Floats, intercept: float | None = None) -> None:
+        """Take the coefficients of a sample of all rows; find the intercept, unless it is known."""
+        mean = sample.mean()
+        self.intercept_ = find_intercept(sample, w) if intercept is None else intercept
+        self._means = self._map.sums(mean * w)
+        self._w = sample.rows.finish(w, mean)
+        self._restore()
 
-    def _take_line(self, sample: Sample, w: Floats, intercept: float) -> None:
-        """Take coefficients and intercept; find the mean part of each feature."""
-        rows = sample.rows
-        assert isinstance(rows, TableRows)
-        means = rows.coordinates.by_column(sample.mean() * w)
-        self._take(rows.coordinates, w, intercept, means)
+    def _known(self) -> dict[str, Any]:
+        return super()._known() | {"_map": Coordinates}
+
+    def _restore(self) -> None:
+        n_means = len(self._map.sums(np.zeros(self._map.size)))
+        for name, array, length in (
+            ("w", self._w, self._map.size),
+            ("means", self._means, n_means),
+        ):
+            if len(array) != length:
+                raise ArtifactError(f"{name} must have {length} values, got {len(array)}")
+        self.offset_ = self.intercept_ + float(self._means.sum())
+        if isinstance(self._map, Coordinates):
+            self.coef_ = self._map.unfold(self._w).slope
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """Check X; a sparse matrix stays one."""
@@ -200,31 +196,6 @@ class LinearRanker(FollowingFit):
             )
         return matrix
 
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        c = self._coordinates
-        arrays = {
-            "center": c.center,
-            "unit": c.unit,
-            "has_missing": c.has_missing,
-            "w": self._w,
-            "means": self._means,
-        }
-        return arrays, {"intercept": self.intercept_}
-
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        p = self.n_features_in_
-        for name in ("center", "unit", "means"):
-            check_array(name, arrays[name], np.float64, (p,))
-        check_array("has_missing", arrays["has_missing"], np.bool_, (p,))
-        center, unit, has_missing, w, means = (
-            arrays[name] for name in ("center", "unit", "has_missing", "w", "means")
-        )
-        n_categories = self._n_categories()
-        coordinates = Coordinates(center, unit, has_missing, n_categories)
-        check_array("w", w, np.float64, (coordinates.size,))
-        check_state(arrays, n_categories, meta["intercept"])
-        self._take(coordinates, w, meta["intercept"], means)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -242,32 +213,3 @@ def find_intercept(sample: Sample, w: Floats) -> float:
         return -0.0
     # halfway to the next score: no row stands on the cut, where rounding would decide
     return -float(0.5 * (cut.value + scores[scores > cut.value].min()))
-
-
-def check_state(
-    arrays: Mapping[str, npt.NDArray[Any]], n_categories: npt.NDArray[np.int64], intercept: Any
-) -> None:
-    """Refuse coefficients that no fit can leave with ArtifactError."""
-    check_coordinates(arrays, n_categories)
-    for name, most in {"w": 1e80, "means": 1e290}.items():
-        if not (abs(arrays[name]) <= most).all():
-            raise ArtifactError(f"{name} must be finite, at most {most:g} in size")
-    check_intercept(intercept)
-
-
-def check_intercept(intercept: Any) -> None:
-    """Refuse what is no finite number with ArtifactError."""
-    if type(intercept) is not float or not abs(intercept) <= 1e290:
-        raise ArtifactError(f"intercept must be a finite number, got {intercept!r}")
-
-
-def check_figure(name: str, value: Any) -> None:
-    """Refuse what is no finite number, or negative, with ArtifactError."""
-    if type(value) is not float or not 0.0 <= value < math.inf:
-        raise ArtifactError(f"{name} must be a finite number, not negative, got {value!r}")
-
-
-def check_count(name: str, value: Any, most: int) -> None:
-    """Refuse what is no whole number from 0 to `most` with ArtifactError."""
-    if type(value) is not int or not 0 <= value <= most:
-        raise ArtifactError(f"{name} must be an integer from 0 to {most}, got {value!r}")

@@ -5,18 +5,18 @@ Each is a loss of margins with a ridge penalty, minimised by `core.linear.newton
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from core.linear.design import Sample, TableRows, lay_out
+from core.linear.design import Sample, TableRows
 from core.linear.newton import (
     MOST_STEPS,
     NO_GRADIENT,
@@ -27,10 +27,11 @@ from core.linear.newton import (
     logistic_loss,
     squared_hinge_loss,
 )
-from core.linear.ranker import LinearRanker, check_count, check_figure
+from core.linear.ranker import Figure, LinearRanker
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Arrays, Callback, Floats, StopFit, warn_stopped
+from core.ranker import Callback, Floats, StopFit, warn_stopped
 from core.splits import hold_out
+from core.state import Value
 
 from .parameters import Cost, HeldFraction, Seed, Standardize
 from .selection import LEAST_RISE, PLAIN_COST
@@ -61,18 +62,13 @@ class LinearClassifier(LinearRanker):
 
     keeps_when_stopped = True
 
-    figures: ClassVar[tuple[str, ...]] = ("objective",)
-    """Fitted numbers, none negative, that artifacts hold beside the steps."""
-
-    standardize: bool
-
-    objective_: float
-    n_iter_: int
+    objective_: Figure
+    n_iter_: Annotated[int, Value("iterations"), Ge(0), Le(MOST_STEPS)]
 
     def _fit(
         self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
+        rows = self._lay_out(X, positive, weight)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
         self._fit_sample(X, sample, positive, callback)
 
@@ -81,22 +77,6 @@ class LinearClassifier(LinearRanker):
         self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
     ) -> None:
         """Fit on a sample of all rows."""
-
-    def _figures(self) -> dict[str, Any]:
-        figures = {name: getattr(self, f"{name}_") for name in self.figures}
-        return figures | {"iterations": self.n_iter_}
-
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays, meta = super()._get_state()
-        return arrays, meta | self._figures()
-
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        super()._set_state(arrays, meta)
-        for name in self.figures:
-            check_figure(name, meta[name])
-            setattr(self, f"{name}_", meta[name])
-        check_count("iterations", meta["iterations"], MOST_STEPS)
-        self.n_iter_ = meta["iterations"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -180,7 +160,7 @@ class Logistic(LogisticParameters, LinearClassifier):
             lambda step, objective, gradient: report(step, scale * objective, scale * gradient),
         )
         self.objective_, self.n_iter_ = scale * found.objective, found.n_iter
-        self._take_line(sample, *found.score)
+        self._take_fit(sample, *found.score)
         return found
 
 
@@ -235,10 +215,8 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
 
     path_parameter = None  # C and the asymmetry are chosen together
 
-    figures = ("C", "asymmetry", "objective")
-
-    C_: float
-    asymmetry_: float
+    C_: Figure
+    asymmetry_: Figure
 
     def _check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)

@@ -7,24 +7,34 @@ column. The ones are never laid out: rows are kept as codes, a byte per column, 
 sparse matrix would take.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Lt
 from scipy import sparse
 
-from core.arrays import check_array
 from core.coding import Bins, Codes, fit_bins
-from core.coding.bins import encode, encode_categories, gather_columns, missing_code
+from core.coding.bins import code_columns
 from core.errors import ArtifactError
 from core.kernel import kernel
-from core.linear.design import DenseRows, Ints, Rows, StoredRows, plain_coordinates, store_plain
-from core.ranker import Arrays, Floats
-from core.table import Categories
+from core.linear.design import (
+    Columns,
+    DenseRows,
+    FeatureMap,
+    Ints,
+    Rows,
+    StoredRows,
+    plain_coordinates,
+    store_plain,
+)
+from core.ranker import Floats
+from core.state import FINITE, Array, Totals, pieces
 
 # Features of all rows are kept in memory up to so many bytes; beyond, they are made anew for each product.
 MOST_BYTES = 2**29
@@ -32,6 +42,8 @@ MOST_BYTES = 2**29
 # Rows whose features are made at a time, and the most numbers in such a block.
 MOST_ROWS = 4096
 MOST_NUMBERS = 2**22
+
+MapName = Literal["fourier", "nystroem", "bins"]
 
 MAX_BINS = 255  # codes are of one byte
 
@@ -42,85 +54,6 @@ _CODES = numba.types.Array(numba.uint8, 2, "C", readonly=True)
 # what a caller gives may be read-only
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _INTS = numba.types.Array(numba.int64, 1, "C", readonly=True)
-
-
-class Columns(NamedTuple):
-    """What a description calls columns and their values.
-
-    Attributes
-    ----------
-    names : tuple of str, one per column
-    categories : tuple, one entry per column
-        None for a column of numbers.
-    """
-
-    names: tuple[str, ...]
-    categories: Categories
-
-    def value(self, j: int, x: float) -> float | str | None:
-        """Give a value as it was in the table; None where it is missing."""
-        if np.isnan(x):
-            return None
-        own = self.categories[j]
-        return x if own is None else own[int(x)]
-
-
-class MappedRows(Rows):
-    """Rows as a feature map places them."""
-
-    @abstractmethod
-    def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Give the coefficients of the map's own features.
-
-        Parameters
-        ----------
-        w : ndarray of shape (size,), float64
-            Of these rows' coordinates.
-        mean : ndarray of shape (size,), float64
-            Of the training rows' coordinates.
-        """
-
-
-class FeatureMap(ABC):
-    """Turns rows into features of the row as a whole, or of single columns; learnt at fit."""
-
-    @abstractmethod
-    def place(self, X: Any) -> MappedRows:
-        """Give rows with the map's features as coordinates.
-
-        Parameters
-        ----------
-        X : ndarray or scipy.sparse CSR of shape (n, p), float64
-            NaN is missing; a category is its position.
-        """
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Number of features."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Say what the map is, ready for JSON."""
-
-    @abstractmethod
-    def terms(self, w: Floats, columns: Columns, limit: int) -> list[dict[str, Any]]:
-        """List what the features add to a score, the weightiest first."""
-
-    @abstractmethod
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-
-    @classmethod
-    @abstractmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints) -> Self:
-        """Rebuild a map from `arrays()`.
-
-        Raises
-        ------
-        ArtifactError
-            An array is of another type or shape, or its values are of no map.
-        """
 
 
 class DenseMap(FeatureMap):
@@ -152,12 +85,12 @@ class DenseMap(FeatureMap):
         for start in range(0, X.shape[0], step):
             yield slice(start, min(start + step, X.shape[0]))
 
-    def place(self, X: Any) -> MappedRows:
+    def place(self, X: Any) -> Rows:
         """Give rows whose features are made when they are asked for."""
         return DenseMapRows(self, X, keep=False)
 
 
-class DenseMapRows(MappedRows):
+class DenseMapRows(Rows):
     """Rows by features that are kept where memory allows, or else made block by block for each product.
 
     Parameters
@@ -196,10 +129,6 @@ class DenseMapRows(MappedRows):
         some = self._map.features(self._X[rows]) if kept is None else kept[rows]
         return store_plain(sparse.csr_array(some))
 
-    def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Give w: these are the map's own features."""
-        return w
-
     def _blocks(self, share: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
         """Give the rows in blocks; those of which all have a share of 0 are left out."""
         for rows in self._map.blocks(self._X):
@@ -216,18 +145,66 @@ def lay_dense(X: Any, rows: slice) -> Floats:
     return np.ascontiguousarray(block)
 
 
+@dataclass(frozen=True, eq=False)
 class BinnedMap(FeatureMap):
     """1[x in bin] for each bin of each column, and one more for the missing.
 
     A missing value in a column where none was at fit adds the column's mean.
 
-    Parameters
+    Attributes
     ----------
-    bins : Bins
+    n_categories : ndarray of shape (p,), int64
+        0 for a column of numbers.
+    edges : ndarray of shape (n_edges.sum(),), float64
+        Between the bins, rising within each column.
+    n_edges : ndarray of shape (p,), int64
+    category_bins : ndarray of shape (n_categories.sum(),), int64
+        The bin of each category, one column after the other.
+    has_missing : ndarray of shape (p,), bool
+        Whether a value was missing at fit.
     """
 
-    def __init__(self, bins: Bins) -> None:
-        self.bins = bins
+    n_categories: Ints
+    n_edges: Annotated[Ints, Array("n_features"), Ge(0), Lt(MAX_BINS), Totals("n_all_edges")]
+    edges: Annotated[Floats, Array("n_all_edges"), FINITE]
+    category_bins: Annotated[Ints, Array("n_all_categories"), Ge(0), Lt(MAX_BINS)]
+    has_missing: Annotated[npt.NDArray[np.bool_], Array("n_features")]
+
+    def check(self) -> None:
+        """Refuse edges that do not rise, and of categories."""
+        if self.n_edges[self.n_categories > 0].any():
+            raise ArtifactError("n_edges must be 0 where a feature is categorical")
+        if len(self.category_bins) != self.n_categories.sum():
+            raise ArtifactError(f"category_bins must have {self.n_categories.sum()} values")
+        owner = np.repeat(np.arange(len(self.n_edges)), self.n_edges)
+        rising = (self.edges[1:] > self.edges[:-1]) | (owner[1:] != owner[:-1])
+        if not rising.all():
+            raise ArtifactError("edges must rise within each feature")
+
+    @classmethod
+    def of(cls, bins: Bins, n_categories: Ints) -> Self:
+        """Take bins that were learnt."""
+        own = [each for each in bins.category_bins if each is not None]
+        return cls(
+            n_categories,
+            np.array([len(edges) for edges in bins.edges], dtype=np.int64),
+            np.concatenate([np.empty(0), *bins.edges]),
+            np.concatenate([np.empty(0, dtype=np.int64), *own]),
+            bins.has_missing,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the fields: a reader may map arrays to memory that is read-only."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def bins(self) -> Bins:
+        """The bins, column by column; their edges are a copy that can be written to, as kernels take them."""
+        edges = pieces(self.edges.copy(), self.n_edges)
+        categories = pieces(self.category_bins, self.n_categories)
+        known = self.n_categories.tolist()
+        own = tuple(each if n else None for each, n in zip(categories, known, strict=True))
+        return Bins(tuple(edges), self.has_missing, own, np.dtype(np.uint8))
 
     @cached_property
     def n_bins(self) -> Ints:
@@ -247,23 +224,13 @@ class BinnedMap(FeatureMap):
 
     def place(self, X: Any) -> "BinnedRows":
         """Give rows by the codes of their values."""
-        codes = np.empty((X.shape[1], len(X)), dtype=np.uint8)
-        column, everyone = np.empty((1, len(X))), np.arange(len(X), dtype=np.uint32)
-        missing = missing_code(np.uint8)
-        for j, edges in enumerate(self.bins.edges):
-            gather_columns(X, everyone, j, column)
-            own = self.bins.category_bins[j]
-            if own is None:
-                encode(column[0], edges.copy(), missing, codes[j])  # copies: not read-only
-            else:
-                encode_categories(column[0], own, missing, codes[j])
-        return BinnedRows(self, codes)
+        return BinnedRows(self, code_columns(X, np.arange(len(X)), self.bins))
 
     def split(self, X: Floats, w: Floats) -> Floats:
         """Give what each column adds to each row's score, an array of X's shape."""
         return self.place(X).split(w)
 
-    def by_column(self, parts: Floats) -> Floats:
+    def sums(self, parts: Floats) -> Floats:
         """Sum up what features add by the column that they come from."""
         return np.add.reduceat(parts, self.first)
 
@@ -271,24 +238,28 @@ class BinnedMap(FeatureMap):
         """Say what the map is."""
         return {"map": "bins", "n_components": self.size}
 
-    def terms(self, w: Floats, columns: Columns, limit: int) -> list[dict[str, Any]]:
+    def terms(
+        self, w: Floats, means: Floats, columns: Columns, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
         """List the bins by what they add beside the column's mean: numbers above one edge up to the next."""
         terms = []
-        for k in np.argsort(-abs(w), kind="stable")[:limit].tolist():
+        bins = self.bins
+        beside = w - np.repeat(means, self.n_bins + 1)
+        for k in np.argsort(-abs(beside), kind="stable")[:limit].tolist():
             j = int(np.searchsorted(self.first, k, side="right")) - 1
-            where, words = self._bin(j, k - int(self.first[j]), columns)
-            weight = float(w[k])
+            where, words = self._bin(bins, j, k - int(self.first[j]), columns)
+            weight = float(beside[k])
             if weight != 0.0:
                 said = f"{words} adds {weight:.4g}"
                 terms.append(
                     {"feature": columns.names[j], **where, "weight": weight, "words": said}
                 )
-        return terms
+        return self.size, terms
 
-    def _bin(self, j: int, code: int, columns: Columns) -> tuple[dict[str, Any], str]:
+    def _bin(self, bins: Bins, j: int, code: int, columns: Columns) -> tuple[dict[str, Any], str]:
         """Say which values have a code, for JSON and in words."""
-        name, edges = columns.names[j], self.bins.edges[j]
-        categories, known = self.bins.category_bins[j], columns.categories[j]
+        name, edges = columns.names[j], bins.edges[j]
+        categories, known = bins.category_bins[j], columns.categories[j]
         if code == self.n_bins[j]:
             return {"is": None}, f"{name} missing"
         if categories is not None and known is not None:
@@ -303,46 +274,8 @@ class BinnedMap(FeatureMap):
             return where, f"{name} > {low:.6g}"
         return where, f"{name} in ({low:.6g}, {high:.6g}]"
 
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        none = np.empty(0, dtype=np.int64)
-        own = [none if bins is None else bins for bins in self.bins.category_bins]
-        return {
-            "edges": np.concatenate([np.empty(0), *self.bins.edges]),
-            "n_edges": np.array([len(edges) for edges in self.bins.edges], dtype=np.int64),
-            "category_bins": np.concatenate([none, *own]),
-            "has_missing": self.bins.has_missing,
-        }
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints) -> Self:
-        """Rebuild a map; see `FeatureMap.from_arrays`."""
-        p, categorical = len(n_categories), n_categories > 0
-        n_edges, edges = arrays["n_edges"], arrays["edges"]
-        check_array("n_edges", n_edges, np.int64, (p,))
-        check_array("has_missing", arrays["has_missing"], np.bool_, (p,))
-        check_array("edges", edges, np.float64, (edges.size,))
-        if ((n_edges < 0) | (n_edges >= MAX_BINS)).any() or n_edges.sum() != edges.size:
-            raise ArtifactError(
-                f"n_edges must be from 0 to {MAX_BINS - 1} and sum to {edges.size}, the number of edges"
-            )
-        if n_edges[categorical].any():
-            raise ArtifactError("n_edges must be 0 where a feature is categorical")
-        owner = np.repeat(np.arange(p), n_edges)
-        rising = (edges[1:] > edges[:-1]) | (owner[1:] != owner[:-1])
-        if not np.isfinite(edges).all() or not rising.all():
-            raise ArtifactError("edges must be finite, and rise within each feature")
-        category_bins = arrays["category_bins"]
-        check_array("category_bins", category_bins, np.int64, (int(n_categories.sum()),))
-        if ((category_bins < 0) | (category_bins >= MAX_BINS)).any():
-            raise ArtifactError(f"category_bins must be from 0 to {MAX_BINS - 1}")
-        by_column = np.split(category_bins, np.cumsum(n_categories)[:-1])
-        own = tuple(bins if of else None for bins, of in zip(by_column, categorical, strict=True))
-        split = tuple(np.split(edges, np.cumsum(n_edges)[:-1]))
-        return cls(Bins(split, arrays["has_missing"], own, np.dtype(np.uint8)))
-
-
-class BinnedRows(MappedRows):
+class BinnedRows(Rows):
     """Rows by their codes.
 
     Parameters
@@ -387,8 +320,8 @@ class BinnedRows(MappedRows):
         """Give w, and the mean of a column where it misses a value but missed none at fit."""
         effects = w.copy()
         missing = self._map.first + self._map.n_bins
-        absent = ~self._map.bins.has_missing
-        effects[missing[absent]] = self._map.by_column(mean * w)[absent]
+        absent = ~self._map.has_missing
+        effects[missing[absent]] = self._map.sums(mean * w)[absent]
         return effects
 
 
@@ -412,7 +345,7 @@ def fit_binned(
         The training rows.
     """
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
-    found = BinnedMap(bins)
+    found = BinnedMap.of(bins, n_categories)
     return found, BinnedRows(found, codes)
 
 

@@ -18,29 +18,32 @@ C. K. I. Williams and M. Seeger, "Using the Nyström method to speed up kernel m
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 from scipy import sparse
 
-from core.arrays import check_array
 from core.errors import ArtifactError, InvalidData
 from core.kernel import kernel
 from core.linear.design import (
     FARTHEST,
+    Columns,
     Coordinates,
     Ints,
+    Rows,
     StoredRows,
-    check_coordinates,
     store_plain,
 )
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
 from core.splits import column_keys, row_keys, scramble_keys
+from core.state import NOT_INFINITE, Array, Nested
 
-from .feature_maps import Columns, DenseMap, DenseMapRows, MappedRows, lay_dense
+from .feature_maps import DenseMap, DenseMapRows, MapName, lay_dense
 
 # Rows whose distances the bandwidth is the median of.
 SAMPLE = 500
@@ -168,56 +171,66 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
     return min(max(median, LEAST_BANDWIDTH), GREATEST_BANDWIDTH)
 
 
-def coordinate_arrays(coordinates: Coordinates, bandwidth: float) -> Arrays:
-    """Give what the kernel stands on as arrays."""
-    return {
-        "center": coordinates.center,
-        "unit": coordinates.unit,
-        "has_missing": coordinates.has_missing,
-        "bandwidth": np.array([bandwidth]),
-    }
+@dataclass(frozen=True, eq=False)
+class GaussianMap(DenseMap):
+    """A map for the Gaussian kernel.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+        Of the columns, on which the kernel stands.
+    h : ndarray of shape (1,), float64
+        The bandwidth.
+    """
+
+    name: ClassVar[MapName]
+
+    coordinates: Annotated[Coordinates, Nested()]
+    h: Annotated[Floats, Array(1, name="bandwidth"), Ge(LEAST_BANDWIDTH), Le(GREATEST_BANDWIDTH)]
+
+    @property
+    def bandwidth(self) -> float:
+        """h of the kernel."""
+        return float(self.h[0])
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the map is."""
+        return {"map": self.name, "bandwidth": self.bandwidth, "n_components": self.size}
 
 
-def read_coordinates(
-    arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints
-) -> tuple[Coordinates, float]:
-    """Read what `coordinate_arrays` gave; refuse what no fit can leave with ArtifactError."""
-    p = len(n_categories)
-    for name in ("center", "unit"):
-        check_array(name, arrays[name], np.float64, (p,))
-    check_array("has_missing", arrays["has_missing"], np.bool_, (p,))
-    check_array("bandwidth", arrays["bandwidth"], np.float64, (1,))
-    check_coordinates(arrays, n_categories)
-    bandwidth = float(arrays["bandwidth"][0])
-    if not LEAST_BANDWIDTH <= bandwidth <= GREATEST_BANDWIDTH:
-        raise ArtifactError(
-            f"bandwidth must be from {LEAST_BANDWIDTH:g} to {GREATEST_BANDWIDTH:g}, got {bandwidth}"
-        )
-    center, unit, has_missing = (arrays[name] for name in ("center", "unit", "has_missing"))
-    return Coordinates(center, unit, has_missing, n_categories), bandwidth
-
-
-class FourierMap(DenseMap):
+@dataclass(frozen=True, eq=False)
+class FourierMap(GaussianMap):
     """φ(x) = √(1/K) (cos ω_1·x, ..., cos ω_K·x, sin ω_1·x, ..., sin ω_K·x), the ω drawn from N(0, 1/h²).
 
     φ(x)·φ(x') is exp(-‖x - x'‖²/2h²) on average, exact at x = x', with a deviation of at most 1/√(2K).
 
-    Parameters
+    Attributes
     ----------
-    coordinates : Coordinates
-    bandwidth : float
-        h.
     frequencies : ndarray of shape (n_coordinates, K), float64
     """
 
-    def __init__(self, coordinates: Coordinates, bandwidth: float, frequencies: Floats) -> None:
-        self.coordinates, self.bandwidth, self.frequencies = coordinates, bandwidth, frequencies
-        p, n_missing = len(coordinates.unit), int(coordinates.has_missing.sum())
-        numbered = p + np.cumsum(coordinates.has_missing) - 1
-        self._gap = np.where(coordinates.has_missing, numbered, -1)
-        known = coordinates.first
-        self._first = np.where(known >= 0, known + p + n_missing, -1)
-        self._unit = np.where(known >= 0, coordinates.n_categories, coordinates.unit)
+    name = "fourier"
+
+    frequencies: Annotated[Floats, Array("n_coordinates", "n_waves"), Ge(-FAR), Le(FAR)]
+
+    def check(self) -> None:
+        """Refuse frequencies that are not of the coordinates."""
+        size, n_waves = self.frequencies.shape
+        if size != self.coordinates.size or not n_waves:
+            raise ArtifactError(
+                f"frequencies must have {self.coordinates.size} rows and some columns, "
+                f"got shape ({size}, {n_waves})"
+            )
+
+    @cached_property
+    def _places(self) -> tuple[Floats, Ints, Ints]:
+        """What `fill_waves` takes for unit, first and gap."""
+        c = self.coordinates
+        p, n_missing = len(c.unit), int(c.has_missing.sum())
+        numbered = p + np.cumsum(c.has_missing) - 1
+        first = np.where(c.first >= 0, c.first + p + n_missing, -1)
+        unit = np.where(c.first >= 0, c.n_categories, c.unit)
+        return unit, first, np.where(c.has_missing, numbered, -1)
 
     @property
     def size(self) -> int:
@@ -226,21 +239,18 @@ class FourierMap(DenseMap):
 
     def fill(self, X: Floats, out: Floats) -> None:
         """Write the features of rows."""
-        c = self.coordinates
-        fill_waves(X, c.center, self._unit, self._first, self._gap, self.frequencies, out)
+        fill_waves(X, self.coordinates.center, *self._places, self.frequencies, out)
 
-    def describe(self) -> dict[str, Any]:
-        """Say what the map is."""
-        return {"map": "fourier", "bandwidth": self.bandwidth, "n_components": self.size}
-
-    def terms(self, w: Floats, columns: Columns, limit: int) -> list[dict[str, Any]]:
+    def terms(
+        self, w: Floats, means: Floats, columns: Columns, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
         """List the waves, each amplitude · cos(ω·x - phase), with the columns along which it runs most."""
         n_waves = self.frequencies.shape[1]
         cosine, sine = w[:n_waves], w[n_waves:]
         amplitude = np.hypot(cosine, sine) / np.sqrt(n_waves)
         terms = []
         for k in np.argsort(-amplitude, kind="stable")[:limit].tolist():
-            along = self.coordinates.by_column(abs(self.frequencies[:, k]))
+            along = self.coordinates.sums(abs(self.frequencies[:, k]))
             most = np.argsort(-along, kind="stable")[:WAVE_COLUMNS].tolist()
             terms.append(
                 {
@@ -250,36 +260,12 @@ class FourierMap(DenseMap):
                     "features": {columns.names[j]: float(along[j]) for j in most if along[j] > 0.0},
                 }
             )
-        return terms
-
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        return coordinate_arrays(self.coordinates, self.bandwidth) | {
-            "frequencies": self.frequencies
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints) -> Self:
-        """Rebuild a map; see `FeatureMap.from_arrays`."""
-        coordinates, bandwidth = read_coordinates(arrays, n_categories)
-        frequencies = arrays["frequencies"]
-        if frequencies.dtype != np.float64 or frequencies.ndim != 2 or not frequencies.shape[1]:
-            raise ArtifactError(
-                "frequencies must be float64 of two dimensions, "
-                f"got {frequencies.dtype} of shape {frequencies.shape}"
-            )
-        if len(frequencies) != coordinates.size:
-            raise ArtifactError(
-                f"frequencies must have {coordinates.size} rows, got {len(frequencies)}"
-            )
-        if not (abs(frequencies) <= FAR).all():
-            raise ArtifactError(f"frequencies must be finite, at most {FAR:g} in size")
-        return cls(coordinates, bandwidth, np.ascontiguousarray(frequencies))
+        return self.size, terms
 
 
 def fit_fourier(
     rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
-) -> tuple[FourierMap, MappedRows]:
+) -> tuple[FourierMap, Rows]:
     """Draw the frequencies.
 
     A column's are drawn by Philox from its key, which follows from its values, and the seed: the same whatever the
@@ -295,7 +281,7 @@ def fit_fourier(
     Returns
     -------
     FourierMap
-    MappedRows
+    Rows
         The training rows under it.
     """
     c, n_waves = rows.coordinates, -(-n_components // 2)
@@ -316,23 +302,37 @@ def fit_fourier(
         if c.n_categories[j]:
             start = p + n_missing + first[j]
             frequencies[start : start + c.n_categories[j]] = draw((c.n_categories[j], n_waves))
-    found = FourierMap(c, h, np.clip(frequencies / h, -FAR, FAR))
+    found = FourierMap(c, np.array([h]), np.clip(frequencies / h, -FAR, FAR))
     return found, DenseMapRows(found, rows.X, keep=True)
 
 
-class NystroemMap(DenseMap):
+@dataclass(frozen=True, eq=False)
+class NystroemMap(GaussianMap):
     """k(x) = (exp(-‖x - l‖²/2h²)) for each landmark l.
 
-    Parameters
+    Attributes
     ----------
-    landmarks : Points
-    bandwidth : float
-        h.
+    landmarks : ndarray of shape (D, p), float64
+        As in the table: numbers in their units, categories by position, NaN where missing.
     """
 
-    def __init__(self, landmarks: Points, bandwidth: float) -> None:
-        self.landmarks, self.bandwidth = landmarks, bandwidth
-        self.coordinates = landmarks.coordinates
+    name = "nystroem"
+
+    landmarks: Annotated[Floats, Array("n_landmarks", "n_features"), NOT_INFINITE]
+
+    def check(self) -> None:
+        """Refuse landmarks that are no rows of the table."""
+        if not len(self.landmarks):
+            raise ArtifactError("landmarks must have some rows, got none")
+        n_categories = self.coordinates.n_categories
+        categorical = n_categories > 0
+        codes = np.nan_to_num(self.landmarks[:, categorical], nan=0.0)
+        if ((codes < 0) | (codes >= n_categories[categorical]) | (codes % 1 != 0)).any():
+            raise ArtifactError("landmarks must hold positions of categories")
+
+    @cached_property
+    def _points(self) -> Points:
+        return Points(self.landmarks, self.coordinates)
 
     @property
     def size(self) -> int:
@@ -341,56 +341,30 @@ class NystroemMap(DenseMap):
 
     def fill(self, X: Floats, out: Floats) -> None:
         """Write the kernel of rows and landmarks."""
-        self.landmarks.kernel(X, self.bandwidth, out)
+        self._points.kernel(X, self.bandwidth, out)
 
-    def describe(self) -> dict[str, Any]:
-        """Say what the map is."""
-        return {"map": "nystroem", "bandwidth": self.bandwidth, "n_components": self.size}
-
-    def terms(self, w: Floats, columns: Columns, limit: int) -> list[dict[str, Any]]:
+    def terms(
+        self, w: Floats, means: Floats, columns: Columns, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
         """List the landmarks, each with its weight and its values."""
-        rows = self.landmarks.rows
         terms = []
         for k in np.argsort(-abs(w), kind="stable")[:limit].tolist():
-            values = rows[k, :LANDMARK_COLUMNS].tolist()
+            values = self.landmarks[k, :LANDMARK_COLUMNS].tolist()
             near = {columns.names[j]: columns.value(j, x) for j, x in enumerate(values)}
             terms.append({"landmark": k, "weight": float(w[k]), "near": near})
-        return terms
-
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        return coordinate_arrays(self.coordinates, self.bandwidth) | {
-            "landmarks": self.landmarks.rows
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], n_categories: Ints) -> Self:
-        """Rebuild a map; see `FeatureMap.from_arrays`."""
-        coordinates, bandwidth = read_coordinates(arrays, n_categories)
-        rows, p = arrays["landmarks"], len(n_categories)
-        if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != p or not len(rows):
-            raise ArtifactError(
-                f"landmarks must be float64 with {p} columns, got {rows.dtype} of shape {rows.shape}"
-            )
-        if np.isinf(rows).any():
-            raise ArtifactError("landmarks must be finite or NaN")
-        categorical = n_categories > 0
-        codes = np.nan_to_num(rows[:, categorical], nan=0.0)
-        if ((codes < 0) | (codes >= n_categories[categorical]) | (codes % 1 != 0)).any():
-            raise ArtifactError("landmarks must hold positions of categories")
-        return cls(Points(rows, coordinates), bandwidth)
+        return self.size, terms
 
 
-class MixedRows(MappedRows):
+class MixedRows(Rows):
     """Rows whose coordinates are mixtures of a map's features: mix.T times the features.
 
     Parameters
     ----------
-    rows : MappedRows
+    rows : Rows
     mix : ndarray of shape (n_features, size), float64
     """
 
-    def __init__(self, rows: MappedRows, mix: Floats) -> None:
+    def __init__(self, rows: Rows, mix: Floats) -> None:
         self.size, self.n_rows = mix.shape[1], rows.n_rows
         self._rows, self._mix = rows, mix
 
@@ -419,7 +393,7 @@ class MixedRows(MappedRows):
 
 def fit_nystroem(
     rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
-) -> tuple[NystroemMap, MappedRows]:
+) -> tuple[NystroemMap, Rows]:
     """Draw the landmarks among the distinct rows, by the rows' values and the seed.
 
     Parameters
@@ -432,7 +406,7 @@ def fit_nystroem(
     Returns
     -------
     NystroemMap
-    MappedRows
+    Rows
         The training rows, in as many coordinates as the landmarks' kernel has eigenvalues that count.
 
     Notes
@@ -444,8 +418,8 @@ def fit_nystroem(
     c = rows.coordinates
     rows.check_size("nystroem", rows.X.shape[1], min(n_components, rows.X.shape[0]))
     h = choose_bandwidth(rows, bandwidth)
-    found = NystroemMap(Points(rows.draw(n_components), c), h)
-    products = found.features(found.landmarks.rows)
+    found = NystroemMap(c, np.array([h]), rows.draw(n_components))
+    products = found.features(found.landmarks)
     values, vectors = eigh(products)
     kept = values > LEAST_EIGENVALUE * values[-1]
     mix = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))

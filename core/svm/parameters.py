@@ -6,9 +6,7 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
-from .feature_maps import MAX_BINS
-
-MapName = Literal["fourier", "nystroem", "bins"]
+from .feature_maps import MAX_BINS, MapName
 
 Cost = Annotated[
     Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],

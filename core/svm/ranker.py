@@ -4,37 +4,33 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from core.arrays import check_array
-from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.errors import ArtifactError, InvalidData
 from core.linear.blas import one_blas_thread
-from core.linear.design import Ints, Rows, Sample, lay_out, learn_coordinates
-from core.linear.ranker import (
-    MOST_TERMS,
-    LinearRanker,
-    check_count,
-    check_figure,
-    check_intercept,
-    find_intercept,
-)
-from core.ranker import Arrays, Callback, Floats
+from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
+from core.linear.ranker import Figure, LinearRanker
+from core.ranker import Callback, Floats
 from core.splits import hold_out
+from core.state import FINITE, Value
 
-from .feature_maps import BinnedMap, Columns, FeatureMap, MappedRows, fit_binned
+from .feature_maps import BinnedMap, MapName, fit_binned
 from .gaussian_maps import FourierMap, NystroemMap, TrainingRows, fit_fourier, fit_nystroem
-from .parameters import MapName, SupportVectorParameters
+from .parameters import SupportVectorParameters
 from .selection import PATH, PLAIN_COST, Fitted, Objective, Selection
 from .solvers import ConvexSolver, Limits, Progress, Solver
 
-MAPS: Mapping[MapName, type[FeatureMap]] = MappingProxyType(
-    {"fourier": FourierMap, "nystroem": NystroemMap, "bins": BinnedMap}
+MAPS: Mapping[MapName | None, type[FeatureMap]] = MappingProxyType(
+    {None: Coordinates, "fourier": FourierMap, "nystroem": NystroemMap, "bins": BinnedMap}
 )
+
+OptionalFigure = Annotated[float | None, Value(), Ge(0.0), FINITE]
 
 # Programs that are solved only to choose C by the rows held out may end so many times further from their minimum, and
 # after so many iterations in any case.
@@ -81,63 +77,13 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     """The C that are tried where C is "auto"."""
 
     bandwidth_: float | None
-    C_: float
-    anchor_cost_: float | None
-    objective_: float
-    gap_: float | None
-    n_iter_: int
-    collapsed_: bool
-    critical_fpr_: float | None
-    _map: FeatureMap
-
-    def score_rows(self, X: Any) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
-        if self.feature_map is None:
-            return super().score_rows(X)
-        return self._map.place(X).scores(self._w) + self.intercept_
-
-    def contributions(self, X: Any) -> Floats:
-        """Say how each row differs from the average training row, feature by feature.
-
-        Parameters
-        ----------
-        X : array or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_, the mean training score, plus the sum of each row.
-
-        Raises
-        ------
-        InvalidParameter
-            The features of the map are of rows as a whole.
-        """
-        if self.feature_map is None:
-            return super().contributions(X)
-        rows = self._checked_rows(X)
-        if not isinstance(self._map, BinnedMap):
-            raise InvalidParameter(
-                f"contributions need feature_map None or 'bins', got {self.feature_map!r}: "
-                "scores are not sums of parts per feature"
-            )
-        return np.asarray(self._map.split(rows, self._w) - self._means)
-
-    def structure(self) -> dict[str, Any]:
-        """Describe the sum: the features of the map and what each is worth, the weightiest first."""
-        if self.feature_map is None:
-            return super().structure()
-        names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
-        terms = self._map.terms(self._shown_weights(), Columns(names, self.categories_), MOST_TERMS)
-        return {
-            "type": "linear",
-            **self._map.describe(),
-            "intercept": self.intercept_,
-            "offset": self.offset_,
-            "n_terms": self._map.size,
-            "terms": terms,
-            **self._figures(),
-        }
+    C_: Figure
+    anchor_cost_: OptionalFigure
+    objective_: Figure
+    gap_: OptionalFigure
+    n_iter_: Annotated[int, Value("iterations"), Ge(0)]
+    collapsed_: Annotated[bool, Value()]
+    critical_fpr_: OptionalFigure
 
     @abstractmethod
     def _window(self) -> tuple[float, float]:
@@ -272,88 +218,25 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             f"the machine for the whole AUC (C = {self.anchor_cost_:g})"
         )
 
-    def _figures(self) -> dict[str, Any]:
-        return {
-            "C": self.C_,
-            "anchor_cost": self.anchor_cost_,
-            "objective": self.objective_,
-            "gap": self.gap_,
-            "iterations": self.n_iter_,
-            "collapsed": self.collapsed_,
-            "critical_fpr": self.critical_fpr_,
-        }
-
-    def _shown_weights(self) -> Floats:
-        """Give what features add; of bins beside the column's mean, as contributions do."""
-        if not isinstance(self._map, BinnedMap):
-            return self._w
-        return np.asarray(self._w - np.repeat(self._means, self._map.n_bins + 1))
-
     def _lay_out(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
-        """Learn what the coordinates of rows are, and give the training rows."""
-        n_categories = self._n_categories()
         if self.feature_map is None:
-            self.bandwidth_ = None
-            return lay_out(X, weight, n_categories, standardize=self.standardize)
-        self._map, rows = fit_map(self, X, positive, weight, n_categories)
+            return super()._lay_out(X, positive, weight)
+        self._map, rows = fit_map(self, X, positive, weight, self._n_categories())
         return rows
 
-    def _take_fit(self, sample: Sample, w: Floats) -> None:
-        rows = sample.rows
-        if not isinstance(rows, MappedRows):
-            super()._take_fit(sample, w)
-            return
-        mean = sample.mean()
-        parts = mean * w
-        own = self._map
-        means = own.by_column(parts) if isinstance(own, BinnedMap) else parts.sum(keepdims=True)
-        self._take_mapped(rows.finish(w, mean), find_intercept(sample, w), means)
+    def _known(self) -> dict[str, Any]:
+        return super()._known() | {"_map": MAPS[self.feature_map]}
 
-    def _take_mapped(self, w: Floats, intercept: float, means: Floats) -> None:
-        self._w, self._means, self.intercept_ = w, means, intercept
-        self.offset_ = intercept + float(means.sum())
+    def _restore(self) -> None:
+        super()._restore()
         self.bandwidth_ = getattr(self._map, "bandwidth", None)
 
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        if self.feature_map is None:
-            arrays, meta = super()._get_state()
-        else:
-            arrays = self._map.arrays() | {"w": self._w, "means": self._means}
-            meta = {"intercept": self.intercept_}
-        return arrays, meta | self._figures()
-
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        if self.feature_map is None:
-            self.bandwidth_ = None
-            super()._set_state(arrays, meta)
-        else:
-            self._set_mapped(self.feature_map, arrays, meta["intercept"])
-        for name in ("C", "objective"):
-            check_figure(name, meta[name])
-        if (meta["gap"] is not None) != self._has_gap():
-            raise ArtifactError(f"gap must be None where none is known, got {meta['gap']!r}")
-        for name in ("gap", "anchor_cost", "critical_fpr"):
-            if meta[name] is not None:
-                check_figure(name, meta[name])
-        check_count("iterations", meta["iterations"], self.max_iter)
-        if type(meta["collapsed"]) is not bool:
-            raise ArtifactError(f"collapsed must be true or false, got {meta['collapsed']!r}")
-        self.C_, self.anchor_cost_ = meta["C"], meta["anchor_cost"]
-        self.objective_, self.gap_ = meta["objective"], meta["gap"]
-        self.n_iter_ = meta["iterations"]
-        self.collapsed_, self.critical_fpr_ = meta["collapsed"], meta["critical_fpr"]
-
-    def _set_mapped(
-        self, name: MapName, arrays: Mapping[str, npt.NDArray[Any]], intercept: Any
-    ) -> None:
-        self._map = MAPS[name].from_arrays(arrays, self._n_categories())
-        n_means = self.n_features_in_ if isinstance(self._map, BinnedMap) else 1
-        for part, length in {"w": self._map.size, "means": n_means}.items():
-            check_array(part, arrays[part], np.float64, (length,))
-            if not (abs(arrays[part]) <= 1e80).all():
-                raise ArtifactError(f"{part} must be finite, at most 1e80 in size")
-        check_intercept(intercept)
-        self._take_mapped(arrays["w"], intercept, arrays["means"])
+        super()._set_state(arrays, meta)
+        if (self.gap_ is not None) != self._has_gap():
+            raise ArtifactError(f"gap must be None where none is known, got {self.gap_!r}")
+        if self.n_iter_ > self.max_iter:
+            raise ArtifactError(f"iterations must be at most max_iter, got {self.n_iter_!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -373,7 +256,7 @@ def fit_map(
     positive: npt.NDArray[np.bool_],
     weight: Floats,
     n_categories: Ints,
-) -> tuple[FeatureMap, MappedRows]:
+) -> tuple[FeatureMap, Rows]:
     """Learn the feature map that parameters ask for.
 
     Parameters
@@ -392,7 +275,7 @@ def fit_map(
     Returns
     -------
     FeatureMap
-    MappedRows
+    Rows
         The training rows under it, as their features are to be weighed: products are the kernel's.
 
     Raises

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from core import AUCSVM, PAUCSVM
 from core.errors import InvalidData
-from core.linear.design import lay_out, place
+from core.linear.design import lay_out
 from core.svm import feature_maps, gaussian_maps
 from core.svm.feature_maps import fit_binned
 from core.svm.parameters import SupportVectorParameters
@@ -45,7 +45,7 @@ def test_distances_are_those_of_the_coordinates():
     X[1] = np.nan
     found = np.empty((60, 60))
     gaussian_maps.Points(X, laid.coordinates).kernel(X, 2.0, found)
-    at = points(place(X, laid.coordinates))
+    at = points(laid.coordinates.place(X))
     expected = np.exp(-cdist(at[1:], at[1:], "sqeuclidean") / 8)
     assert found[1:, 1:] == pytest.approx(expected, abs=1e-12)
     assert (found == found.T).all()
@@ -61,7 +61,7 @@ def test_missing_values_without_a_coordinate_of_their_own():
     new[::2, :2] = np.nan
     found = np.empty((60, 60))
     gaussian_maps.Points(X, laid.coordinates).kernel(new, 2.0, found)
-    squares = cdist(points(place(new, laid.coordinates)), points(laid), "sqeuclidean")
+    squares = cdist(points(laid.coordinates.place(new)), points(laid), "sqeuclidean")
     assert found == pytest.approx(np.exp(-squares / 8), abs=1e-12)
 
 
@@ -92,8 +92,8 @@ def test_few_landmarks_give_the_kernel_between_themselves():
     X, positive, weight = mixed_table()
     K = exact_kernel(X, weight, 2.0)
     found, rows = fit_map(settings("nystroem", 10), X, positive, weight, N_CATEGORIES)
-    own = [np.flatnonzero((np.nan_to_num(X) == np.nan_to_num(r)).all(axis=1))[0] for r in
-           found.landmarks.rows]  # fmt: skip
+    known = np.nan_to_num(X)
+    own = [np.flatnonzero((known == row).all(axis=1))[0] for row in np.nan_to_num(found.landmarks)]
     assert len(set(own)) == 10
     Z = points(rows)
     assert Z[own] @ Z[own].T == pytest.approx(K[np.ix_(own, own)], abs=1e-6)

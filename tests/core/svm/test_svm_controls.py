@@ -259,11 +259,11 @@ def test_bad_parameters(algorithm, parameters, message):
 @pytest.mark.parametrize(
     ("algorithm", "change", "message"),
     [
-        (Logistic, {"objective": float("nan")}, "objective must be a finite number"),
-        (Logistic, {"iterations": -1}, "iterations must be an integer from 0 to 100, got -1"),
-        (AsymmetricSVM, {"C": "auto"}, "C must be a finite number"),
-        (AsymmetricSVM, {"asymmetry": -1.0}, "asymmetry must be a finite number, not negative"),
-        (AsymmetricSVM, {"iterations": True}, "iterations must be an integer"),
+        (Logistic, {"objective": float("nan")}, "objective must be at least 0 and finite, got nan"),
+        (Logistic, {"iterations": -1}, "iterations must be at least 0 and at most 100, got -1"),
+        (AsymmetricSVM, {"C": "auto"}, "C must be float, got 'auto'"),
+        (AsymmetricSVM, {"asymmetry": -1.0}, "asymmetry must be at least 0 and finite, got -1.0"),
+        (AsymmetricSVM, {"iterations": True}, "iterations must be int, got True"),
     ],
 )
 def test_a_state_that_no_fit_leaves_is_refused(algorithm, change, message):
