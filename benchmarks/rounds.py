@@ -36,18 +36,18 @@ def record_in_fit_process() -> None:
 
 def record(path: Path) -> None:
     """From now on append two times to the file after every round of this process: before it is told of, and after."""
-    from core.boosting.validation import Watch  # late: every process of a service imports this file
+    from core.boosting.loop import Monitor  # late: every process of a service imports this file
 
-    tell = Watch.__call__
+    tell = Monitor.__call__
     file = path.open("ab", buffering=0)
 
-    def timed(watch: Watch, *arguments: Any) -> bool:
+    def timed(watch: Monitor, *arguments: Any) -> bool:
         started = time.monotonic()
         ended = tell(watch, *arguments)
         file.write(struct.pack("dd", started, time.monotonic()))
         return ended
 
-    Watch.__call__ = timed
+    Monitor.__call__ = timed
 
 
 def read(path: Path, since: float) -> np.ndarray:

@@ -1,16 +1,14 @@
 """AdaBoost (Freund & Schapire 1997), which Rudin & Schapire 2009 show to be a ranker too."""
 
-import math
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from annotated_doc import Doc
 
 from core.coding import Criterion
 from core.coding.options import MaxBins
-from core.ranker import Floats
 
 from .booster import Booster
-from .loop import Found, SoFar
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -19,10 +17,11 @@ from .options import (
     StumpOnly,
     ValidationFraction,
 )
-from .rules import CutRule, Verdict, log_ratio
+from .rules import Hypothesis, RowLossRule, StumpRule
 from .weights import Masses
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoost(Booster):
     """Boost ±1 classifiers on the weights of rows; with the constant one it ranks like RankBoost.
 
@@ -33,7 +32,7 @@ class AdaBoost(Booster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `stump_sum.ROUND`; h is 1 or -1. A constant weak classifier has feature -1.
+        See `stumps.ROUND`; h is 1 or -1. A constant weak classifier has feature -1.
     loss_ : ndarray of shape (n_taken,), float64
         F after each round.
     f_skew_ : ndarray of shape (n_taken,), float64
@@ -61,65 +60,45 @@ class AdaBoost(Booster):
     RankBoost", JMLR 10, 2009: Section 5, Theorems 10, 12 and 14, Corollary 11.
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NRounds = 100,
-        weak_ranker: StumpOnly = "stump",
-        include_constant: Annotated[
-            bool,
-            Doc("Whether the constant classifier is among the weak ones; the theorems need it."),
-        ] = True,
-        learning_rate: LearningRate = 1.0,
-        max_bins: MaxBins = 255,
-        early_stopping_rounds: EarlyStoppingRounds = None,
-        validation_fraction: ValidationFraction = 0.2,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.include_constant = include_constant
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_rounds: NRounds = 100
+    weak_ranker: StumpOnly = "stump"
+    include_constant: Annotated[
+        bool,
+        Doc("Whether the constant classifier is among the weak ones; the theorems need it."),
+    ] = True
+    learning_rate: LearningRate = 1.0
+    max_bins: MaxBins = 255
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
 
     def _rule(self) -> "ClassifyingRule":
-        return ClassifyingRule(self.learning_rate, include_constant=self.include_constant)
+        return ClassifyingRule(
+            learning_rate=self.learning_rate, include_constant=self.include_constant
+        )
 
 
-class ClassifyingRule(CutRule):
-    """Weak rankers in {-1, 1}, judged by the rows that they classify."""
+@dataclass(kw_only=True)
+class ClassifyingRule(RowLossRule, StumpRule):
+    """Weak rankers in {-1, 1}, judged by the rows that they classify.
 
-    criterion = Criterion.EDGE
+    The step ½ ln(d+/d-) is ½ ln((1 + r)/(1 - r)), r the edge; the constant classifier is an intercept already.
+    """
 
-    def __init__(self, learning_rate: float, *, include_constant: bool) -> None:
-        self.learning_rate = learning_rate
-        self.include_constant = include_constant
+    include_constant: bool
+    criterion: ClassVar[Criterion] = Criterion.EDGE
 
-    def judge(self, masses: Masses, share_p: float) -> Verdict:
+    def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
         """Take of a stump and its reverse the one that is right on more weight."""
         share_n = 1.0 - share_p
         right = share_p * masses.above_p + share_n * masses.below_n
         wrong = share_p * masses.below_p + share_n * masses.above_n
-        return Verdict(1 if right >= wrong else -1, 1.0, -1.0, max(right, wrong), min(right, wrong))
+        sign = 1 if right >= wrong else -1
+        return Hypothesis(sign, 1.0, -1.0, max(right, wrong), min(right, wrong))
 
-    def judge_constant(self, share_p: float) -> Verdict | None:
+    def constant_hypothesis(self, share_p: float) -> Hypothesis | None:
         """Say the heavier class everywhere."""
         if not self.include_constant:
             return None
         value = 1.0 if share_p >= 0.5 else -1.0
-        return Verdict(1, value, value, max(share_p, 1.0 - share_p), min(share_p, 1.0 - share_p))
-
-    def step(self, found: Found, so_far: SoFar) -> float:
-        """Step by ½ ln((1 + r)/(1 - r)), r the edge."""
-        return self.learning_rate * log_ratio(found.d_plus, found.d_minus)
-
-    def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give F = F₊ + F₋."""
-        return math.exp(log_f[0]) + math.exp(log_f[1])
-
-    def intercept(self, log_f: Floats) -> float:
-        """Give 0: the constant classifier is an intercept already."""
-        return 0.0
+        return Hypothesis(1, value, value, max(share_p, 1.0 - share_p), min(share_p, 1.0 - share_p))

@@ -1,9 +1,12 @@
 """AUCBoost (Long & Servedio 2007, Section 3): any weak ranker, boosted by AdaBoost."""
 
 import math
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 from annotated_doc import Doc
 
 from core.classifiers import ClassifierName
@@ -11,11 +14,8 @@ from core.coding import Criterion, two_sided
 from core.coding.options import MaxBins
 from core.ranker import Floats
 
-from .booster import Booster
-from .classifiers import CLASSIFIER_KINDS
-from .estimators import ESTIMATORS, WeakEstimator
-from .kinds import KINDS, Kind
-from .loop import Found, SoFar
+from .booster import WEAK_LEARNERS, Booster
+from .classifiers import ClassifierLearner, ClassifierSum, EstimatorLearner, WeakEstimator
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -23,10 +23,12 @@ from .options import (
     RandomState,
     ValidationFraction,
 )
-from .rules import CutRule, Verdict, log_ratio
+from .rules import Hypothesis, StumpRule
+from .weak_learner import Ensemble, WeakLearner
 from .weights import Masses
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AUCBoost(Booster):
     """Boost any weak ranker: each is cut into a two-sided classifier, and AdaBoost adds those up.
 
@@ -38,7 +40,7 @@ class AUCBoost(Booster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        d_minus is the error of the two-sided classifier. For stumps see `stump_sum.ROUND`.
+        d_minus is the error of the two-sided classifier. For stumps see `stumps.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         ∏ Z_s up to each round, the mean of e^{-y f} with half the weight on each class; its square
         bounds 1 - AUC on the rows trained on.
@@ -70,31 +72,20 @@ class AUCBoost(Booster):
     Lemma 4.
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NRounds = 100,
-        weak_ranker: Annotated[
-            Literal["stump"] | ClassifierName | WeakEstimator,
-            Doc(
-                "What a round adds: a stump; a classifier, 'logistic', 'linear_svm' or "
-                "'random_forest'; or in Python any scikit-learn estimator that takes sample weights "
-                "and has decision_function or predict_proba."
-            ),
-        ] = "stump",
-        learning_rate: LearningRate = 1.0,
-        max_bins: MaxBins = 255,
-        early_stopping_rounds: EarlyStoppingRounds = None,
-        validation_fraction: ValidationFraction = 0.2,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_rounds: NRounds = 100
+    weak_ranker: Annotated[
+        Literal["stump"] | ClassifierName | WeakEstimator,
+        Doc(
+            "What a round adds: a stump; a classifier, 'logistic', 'linear_svm' or "
+            "'random_forest'; or in Python any scikit-learn estimator that takes sample weights "
+            "and has decision_function or predict_proba."
+        ),
+    ] = "stump"
+    learning_rate: LearningRate = 1.0
+    max_bins: MaxBins = 255
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
 
     @property
     def z_(self) -> Floats:
@@ -102,41 +93,34 @@ class AUCBoost(Booster):
         loss = np.concatenate([[1.0], self.loss_])
         return np.asarray(loss[1:] / loss[:-1])
 
-    def _kind(self) -> Kind:
+    def _weak_learner(self) -> type[WeakLearner]:
         if self.weak_ranker == "stump":
-            return KINDS["stump"]
-        if isinstance(self.weak_ranker, str):
-            return CLASSIFIER_KINDS[self.weak_ranker]
-        return ESTIMATORS
+            return WEAK_LEARNERS["stump"]
+        return ClassifierLearner if isinstance(self.weak_ranker, str) else EstimatorLearner
+
+    def _read(self, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int) -> Ensemble:
+        if self._weak_learner() is ClassifierLearner:
+            name: Any = self.weak_ranker
+            return ClassifierSum.of_name(name, arrays, n_rounds, self._n_categories())
+        return super()._read(arrays, n_rounds)
 
     def _rule(self) -> "BalancedRule":
-        return BalancedRule(self.learning_rate)
+        return BalancedRule(learning_rate=self.learning_rate)
 
 
-class BalancedRule(CutRule):
-    """Cuts made two-sided by Lemma 4, judged with half the weight on each class."""
+class BalancedRule(StumpRule):
+    """Cuts made two-sided by Lemma 4, judged with half the weight on each class; the step is ½ ln((1 - ε)/ε)."""
 
-    criterion = Criterion.YOUDEN
+    criterion: ClassVar[Criterion] = Criterion.YOUDEN
 
-    def __init__(self, learning_rate: float) -> None:
-        self.learning_rate = learning_rate
-
-    def judge(self, masses: Masses, share_p: float) -> Verdict:
+    def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
         """Toss Lemma 4's coin on one side of the cut."""
         if masses.above_p >= masses.above_n:
             sign, h = 1, two_sided(masses.below_p, masses.above_n)
         else:
             sign, h = -1, two_sided(masses.above_p, masses.below_n)
-        return Verdict(sign, h.above, h.below, 1.0 - h.error, h.error)
-
-    def step(self, found: Found, so_far: SoFar) -> float:
-        """Step by ½ ln((1 - ε)/ε)."""
-        return self.learning_rate * log_ratio(found.d_plus, found.d_minus)
+        return Hypothesis(sign, h.above, h.below, 1.0 - h.error, h.error)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give ½ F₊/W₊ + ½ F₋/W₋, W the classes' weights at the start."""
+        """Give ½ F₊/W₊ + ½ F₋/W₋, W the classes' weights at the start; the classes are balanced from there."""
         return 0.5 * (math.exp(log_f[0] - start[0]) + math.exp(log_f[1] - start[1]))
-
-    def intercept(self, log_f: Floats) -> float:
-        """Give 0: the classes are balanced from the start."""
-        return 0.0

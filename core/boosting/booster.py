@@ -3,24 +3,41 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import check_array
 from core.checkpoint import identify_fit, offered
 from core.errors import ArtifactError, InvalidParameter
+from core.parameters import check_values
 from core.ranker import Arrays, Callback, Combination, Floats, Ranker, ignore
+from core.state import check_array
+from core.table import keep_present
+from core.target import check_pairs
 from core.trees.options import MAX_DEPTH
 from core.trees.workspace import MAX_LEAVES
 
-from .ensemble import Ensemble
-from .kinds import KINDS, Kind
-from .loop import Path, SoFar, StopReason
+from .columns import ColumnLearner, PairColumnLearner
+from .data import Evaluation, ListedPairs, Rows
+from .loop import Boosting, Monitor
+from .pairs import PairStumpLearner, PairTreeLearner
 from .rules import RankingRule, Rule, losses_of
-from .run import Read, Run
-from .validation import Part, Watch, Watched, split_off
+from .stumps import StumpLearner
+from .tree_learner import TreeLearner
+from .weak_learner import Ensemble, Path, StopReason, WeakLearner
+
+WEAK_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
+    {"stump": StumpLearner, "column": ColumnLearner, "tree": TreeLearner}
+)
+"""The weak learners on rows, by the value of the parameter `weak_ranker`."""
+
+PAIR_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
+    {"stump": PairStumpLearner, "column": PairColumnLearner, "tree": PairTreeLearner}
+)
+"""The same on listed pairs; what they sum up is as on rows."""
 
 # Trees without n_rounds: where each class has so many rows, these are their rounds, their patience and their
 # parameters, each chosen on public tables (docs/benchmarks.md). A fit on all rows bears some more rounds.
@@ -39,12 +56,12 @@ class Booster(Ranker):
     """A sum of weak rankers, learnt round by round on the present weights of rows or pairs.
 
     A subclass is an algorithm: its parameters, and `_rule`, which says which cut is best, what weak
-    ranker is made of it and how far to step. The parameter `weak_ranker` names a kind in `kinds`.
+    ranker is made of it and how far to step. The parameter `weak_ranker` names a weak learner.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        What each round added; for stumps see `stump_sum.ROUND`.
+        What each round added; for stumps see `stumps.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         The loss after each round.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
@@ -142,7 +159,7 @@ class Booster(Ranker):
                 raise InvalidParameter(
                     f"{name} must be an integer of at least 1, or None, got {given!r}"
                 )
-        rows = Part(*self._take_rows(X, y, sample_weight))
+        rows = Rows(*self._take_rows(X, y, sample_weight), self._n_categories())
         if self.n_rounds is None:
             chooses = self._chooses(rows)
             bounded = self._bounded(rows) if chooses else self
@@ -159,10 +176,14 @@ class Booster(Ranker):
             )
             self._adopt(bounded)
             return figures
-        self._look_at(rows)
-        n_labels = rows.positive.shape[1] if rows.positive.ndim > 1 else None
-        watched = Watched(self._matrix(X_valid, reset=False), judge, n_labels)
-        figures = self._run(rows, watched, patience, every, callback or ignore)
+        given = np.ascontiguousarray(self._matrix(X_valid, reset=False))
+        shape = (len(given), *rows.positive.shape[1:])
+
+        def figure(scores: Floats) -> float:
+            return float(judge(scores.copy()))  # nobody is to change the scores that are followed
+
+        evaluation = Evaluation(given, shape, len(given), figure, "judged")
+        figures = self._boost(rows, evaluation, callback or ignore, patience, every)
         self.validation_auc_ = np.empty(0)  # a figure of the judge's need not be an AUC
         return figures
 
@@ -212,7 +233,7 @@ class Booster(Ranker):
 
     def takes_categories(self) -> bool:
         """Whether its weak rankers can do with categorical columns; see `Ranker`."""
-        return self._kind().takes_categories
+        return self._weak_learner().takes_categories
 
     def combination(self) -> Combination | None:
         """Give the weak rankers' weights; see `Ranker.combination`."""
@@ -243,19 +264,20 @@ class Booster(Ranker):
     def _rule(self) -> Rule:
         """Give the rule of this algorithm, at f = 0."""
 
-    def _kind(self) -> Kind:
-        return KINDS[self.weak_ranker]
+    def _weak_learner(self) -> type[WeakLearner]:
+        """Give what finds weak rankers on rows."""
+        return WEAK_LEARNERS[self.weak_ranker]
 
-    def _reader(self) -> Read:
-        """Give what reads the sum of its weak rankers."""
-        read, n_categories = self._kind().read, self._n_categories()
-        return lambda arrays, n_rounds: read(arrays, n_rounds, n_categories)
+    def _read(self, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int) -> Ensemble:
+        """Read a sum of its weak rankers."""
+        ensemble = self._weak_learner().ensemble
+        return ensemble.from_arrays(arrays, n_rounds, self._n_categories())
 
-    def _look_at(self, rows: Part) -> None:
-        """Note what the rule needs to know of the rows, before any are held out."""
+    def _before_rounds(self, data: Rows | ListedPairs) -> None:
+        """Note what the rule needs to know of the rows or pairs that it learns from."""
 
-    def _look_back(self, training: Part, path: Path) -> None:
-        """Note what only the rows trained on can tell, once the run is over."""
+    def _after_rounds(self, data: Rows | ListedPairs, path: Path) -> None:
+        """Note what only the rows or pairs can tell, once the run is over."""
 
     def _take_rounds(self) -> None:
         """Derive what the rounds and losses imply, after a fit or from an artifact."""
@@ -263,63 +285,56 @@ class Booster(Ranker):
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        training, validation = Part(X, positive, weight), None
+        rows = Rows(X, positive, weight, self._n_categories())
         if self.n_rounds is None:
-            self._fit_chosen(training, callback)
-            return
-        self._look_at(training)
-        if self.early_stopping_rounds is not None:
-            training, validation = split_off(training, self.validation_fraction, self.random_state)
-        patience = self.early_stopping_rounds
-        self.validation_auc_ = self._run(training, validation, patience, None, callback)
+            self._fit_chosen(rows, callback)
+        else:
+            self._fit_data(rows, callback)
 
-    def _fit_chosen(self, rows: Part, callback: Callback) -> None:
+    def _fit_data(self, data: Rows | ListedPairs, callback: Callback) -> None:
+        """Fit with n_rounds at most; early stopping holds some of the data out."""
+        training, validation = data, None
+        if self.early_stopping_rounds is not None:
+            training, held = data.split_off(self.validation_fraction, self.random_state)
+            validation = held.evaluation()
+        self.validation_auc_ = self._boost(
+            training, validation, callback, self.early_stopping_rounds
+        )
+
+    def _fit_chosen(self, rows: Rows, callback: Callback) -> None:
         """Fit with as many rounds as a validation part asks for, on all rows."""
         if not self._chooses(rows):
             usual = self._with(n_rounds=USUAL_ROUNDS)
-            usual._fit(*rows, callback)
+            usual._fit_data(rows, callback)
             self._adopt(usual)
             return
         first = self._bounded(rows)
-        told = callback is not ignore
-
-        def tell_first(step: int, of: int, info: Mapping[str, float]) -> None:
-            callback(step, 2 * MOST_ROUNDS, info)
-
-        def tell_larger(step: int, of: int, info: Mapping[str, float]) -> None:
-            rest = (MOST_ROUNDS - FIRST_ROUNDS) * step // of
-            callback(FIRST_ROUNDS + rest, 2 * MOST_ROUNDS, info)
-
-        first._fit(*rows, tell_first if told else ignore)
+        first._fit_data(rows, _share(callback, 0, FIRST_ROUNDS))
         if first.stop_reason_ == "n_rounds" and first.n_rounds < MOST_ROUNDS:
             # The table asks for more than many small trees.
             first = first._with(n_rounds=MOST_ROUNDS)
             if first.max_leaves is not None:
                 first.max_leaves = min(MORE_LEAVES * first.max_leaves, MAX_LEAVES)
                 first.max_depth = min(2 * first.max_depth, MAX_DEPTH)
-            first._fit(*rows, tell_larger if told else ignore)
+            first._fit_data(rows, _share(callback, FIRST_ROUNDS, MOST_ROUNDS))
         n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MOST_ROUNDS)
         kept, reason = first, first.stop_reason_
         if reason != "stopped" and n_rounds:
-
-            def tell_rest(step: int, of: int, info: Mapping[str, float]) -> None:
-                callback(MOST_ROUNDS + MOST_ROUNDS * step // of, 2 * MOST_ROUNDS, info)
-
             whole = first._with(n_rounds=n_rounds, early_stopping_rounds=None)
-            whole._fit(*rows, tell_rest if told else ignore)
+            whole._fit_data(rows, _share(callback, MOST_ROUNDS, 2 * MOST_ROUNDS))
             # Fewer rounds than were found best are worse than those that were validated.
             kept = first if whole.stop_reason_ == "stopped" else whole
             reason = "stopped" if kept is first else reason
         self._adopt(kept)
         self.validation_auc_, self.stop_reason_ = first.validation_auc_, reason
 
-    def _chooses(self, rows: Part) -> bool:
+    def _chooses(self, rows: Rows) -> bool:
         """Whether it chooses the number of rounds: trees, on enough rows of each class to hold some out."""
         n_positives = int(rows.positive.sum())
-        least = min(n_positives, rows.size - n_positives)
+        least = min(n_positives, len(rows.positive) - n_positives)
         return bool(self.weak_ranker == "tree" and least >= LEAST_ROWS)
 
-    def _bounded(self, rows: Part) -> Self:
+    def _bounded(self, rows: Rows) -> Self:
         """Give a copy with a bound on its rounds, and what is not asked for chosen by the table."""
         chosen = {name: value for name, value in CHOSEN.items() if getattr(self, name) is None}
         if rows.X.shape[1] < LEAST_FEATURES:
@@ -338,39 +353,46 @@ class Booster(Ranker):
         own = self.get_params(deep=False)
         self.__dict__.update({k: v for k, v in other.__dict__.items() if k not in own})
 
-    def _run(
+    def _boost(
         self,
-        training: Part,
-        validation: Part | Watched | None,
-        patience: int | None,
-        every: int | None,
+        data: Rows | ListedPairs,
+        validation: Evaluation | None,
         callback: Callback,
+        patience: int | None,
+        every: int | None = None,
     ) -> Floats:
         """Take the rounds, and keep the best; give the validation figure of each that was tried."""
+        self._before_rounds(data)
         rule = self._rule()
-        learner = self._kind().start(self, rule, *training)
-        start = np.array([learner.log_f_plus, learner.log_f_minus])
+        on_pairs = isinstance(data, ListedPairs)
+        start = PAIR_LEARNERS[self.weak_ranker] if on_pairs else self._weak_learner()
+        learner = start(self, rule, data)
+        n_rounds = USUAL_ROUNDS if self.n_rounds is None else self.n_rounds
+        monitor = Monitor(
+            n_rounds,
+            callback,
+            partial(rule.loss, start=np.array(learner.log_f)),
+            data.sample,
+            learner.collect,
+            validation,
+            patience or n_rounds,
+            every,
+        )
+        run = Boosting(learner, rule, n_rounds, monitor, self._read)
 
-        def loss(so_far: SoFar) -> float:
-            return rule.loss(np.array(so_far[:2]), start)
+        def identify() -> bytes:
+            """Hash what determines the fit but for a judge, which is code."""
+            steps = np.array([patience or 0, every or 0])
+            held = () if validation is None else (validation.X, steps)
+            return identify_fit(self, *data, *held)
 
-        n, collect = self.n_rounds, learner.collect
-        watch = Watch(n, callback, loss, training, collect, validation, patience or n, every)
-        run = Run(learner, rule, n, watch, self._reader())
-        with offered(run, lambda: self._identify(training, validation, patience, every)):
-            path = run.finish()
+        with offered(run, identify):
+            path = run.run()
         if validation is not None:
-            path = path.cut(watch.best_round or len(path.found))
+            path = path.cut(monitor.best_round or len(path.found))
         self._take(learner.collect(path), path.log_f, path.stop_reason)
-        self._look_back(training, path)
-        return np.array(watch.validation_auc, dtype=np.float64)
-
-    def _identify(
-        self, training: Part, validation: Part | Watched | None, *steps: int | None
-    ) -> bytes:
-        """Hash what determines the fit but for a judge, which is code."""
-        held = () if validation is None else (validation.X, np.array([k or 0 for k in steps]))
-        return identify_fit(self, *training, self._n_categories(), *held)
+        self._after_rounds(data, path)
+        return np.array(monitor.validation_auc, dtype=np.float64)
 
     def _take(self, ensemble: Ensemble, log_f: Floats, stop_reason: str) -> None:
         rule = self._rule()
@@ -415,7 +437,95 @@ class Booster(Ranker):
             raise ArtifactError("validation_auc must be from 0 to 1")
         if meta["stop_reason"] not in get_args(StopReason):
             raise ArtifactError(f"stop_reason is unknown: {meta['stop_reason']!r}")
-        ensemble = self._kind().read(arrays, n_rounds, self._n_categories())
+        ensemble = self._read(arrays, n_rounds)
         self.validation_auc_ = validation_auc
         log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
         self._take(ensemble, log_f, meta["stop_reason"])
+
+
+class PairBooster(Booster):
+    """A booster whose rule looks at pairs alone, so that it can do with any list of them."""
+
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        pair_weight: Any = None,
+        *,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Learn to score the better item of each pair above the worse one.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            Numeric, and in a table columns of text as categories; NaN (null in a table) is missing.
+            Infinite values are refused. Rows that occur in no pair of weight above 0 count as
+            absent.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Rows of X, (better, worse). Cycles and contradictions are welcome; a pair that comes
+            twice counts twice.
+        pair_weight : array-like of float, shape (n_pairs,), optional
+            Finite, not negative. A pair of weight k counts as k pairs.
+        callback : callable (step, of, info) -> None, optional
+            Called after each round, counted from 1, with the loss and the shares of pairs in order: "training_auc",
+            on a sample, both found when they are read, and "validation_auc" where it was computed. What it raises stops
+            the fit and reaches the caller; `StopFit` stops it and keeps the rounds so far.
+
+        Returns
+        -------
+        self
+            Scores have no natural zero: `intercept_` is 0, there are no `classes_`, and `predict`
+            is refused. f_ is 2√F̃ and f_skew_ 0, as Corollary 13 would have them for two classes.
+
+        Raises
+        ------
+        InvalidParameter
+            A parameter breaks its rule, or has no meaning for pairs: a push.
+        InvalidData
+            X, pairs or pair_weight break one of the rules above.
+
+        Notes
+        -----
+        With all pairs of a positive and a negative it finds the rounds that `fit` does, in
+        O(n_rounds · n_features · n_pairs) instead of O(n_rounds · n_features · n_samples); trees,
+        which look at items, in the time that `fit` takes and O(n_rounds · n_pairs) beside. Memory
+        is linear in the pairs.
+
+        Early stopping holds out items, and with them all their pairs: see
+        `data.ListedPairs.split_off`. `validation_auc_` is the weighted share of the held-out
+        pairs in order.
+        """
+        check_values(type(self), self.get_params(deep=False))
+        self.check_pair_parameters()
+        matrix = self._matrix(X, reset=True)
+        checked = check_pairs(pairs, pair_weight, len(matrix))
+        occurs = np.union1d(checked.better, checked.worse)
+        matrix, self.categories_ = keep_present(matrix, self.categories_, occurs)
+        if hasattr(self, "classes_"):
+            del self.classes_  # of an earlier fit
+        listed = ListedPairs.of(matrix, checked, self._n_categories())
+        self._fit_data(listed, callback or ignore)
+        return self
+
+    def check_pair_parameters(self) -> None:
+        """Raise InvalidParameter for what `fit_pairs` cannot do, or for parameters at odds."""
+        self._check_parameters()
+        push = getattr(self, "push", 1.0)
+        if push != 1.0:
+            raise InvalidParameter(f"push must be 1 to learn from pairs, got {push}")
+
+    @abstractmethod
+    def _rule(self) -> RankingRule:
+        """Give the rule of this algorithm, at f = 0."""
+
+
+def _share(callback: Callback, first: int, last: int) -> Callback:
+    """Tell of a fit as of a share of the whole, whose last round is 2 MOST_ROUNDS."""
+    if callback is ignore:
+        return ignore
+
+    def tell(step: int, of: int, info: Mapping[str, float]) -> None:
+        callback(first + (last - first) * step // of, 2 * MOST_ROUNDS, info)
+
+    return tell

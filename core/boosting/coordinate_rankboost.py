@@ -1,8 +1,11 @@
 """Coordinate descent RankBoost (Rudin & Schapire 2009, Fig. 1)."""
 
+from dataclasses import dataclass
+
 from core.coding import Criterion
 from core.coding.options import MaxBins
 
+from .booster import PairBooster
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -12,10 +15,10 @@ from .options import (
     StumpOrColumn,
     ValidationFraction,
 )
-from .pair_fit import PairBooster
 from .rules import RankingRule
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CoordinateRankBoost(PairBooster):
     """Boost stumps, each the one along which the ranking loss falls most steeply (eq. 3).
 
@@ -28,7 +31,7 @@ class CoordinateRankBoost(PairBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stump_sum.ROUND`.
+        feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stumps.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         F̃, the sum over pairs, after each round.
     intercept_ : float
@@ -52,26 +55,16 @@ class CoordinateRankBoost(PairBooster):
     RankBoost", JMLR 10, 2009: Figure 1, eqs. 3 and 4; Corollary 13.
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NRounds = 100,
-        weak_ranker: StumpOrColumn = "stump",
-        learning_rate: LearningRate = 1.0,
-        max_bins: MaxBins = 255,
-        smoothing: Smoothing = 1e-2,
-        early_stopping_rounds: EarlyStoppingRounds = None,
-        validation_fraction: ValidationFraction = 0.2,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.smoothing = smoothing
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_rounds: NRounds = 100
+    weak_ranker: StumpOrColumn = "stump"
+    learning_rate: LearningRate = 1.0
+    max_bins: MaxBins = 255
+    smoothing: Smoothing = 1e-2
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
 
     def _rule(self) -> RankingRule:
-        return RankingRule(Criterion.YOUDEN, self.learning_rate, self.smoothing)
+        return RankingRule(
+            criterion=Criterion.YOUDEN, learning_rate=self.learning_rate, smoothing=self.smoothing
+        )

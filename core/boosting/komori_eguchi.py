@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -9,15 +10,13 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 
-from core.arrays import check_array
 from core.checkpoint import Resumable, identify_fit, offered
 from core.coding import youden_threshold
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
-from core.state import put_under, take_from
+from core.state import check_array, put_under, take_from
 
-from .ensemble import join_fields, split_fields
 from .smooth import (
     GREATEST_VALUE,
     AdditiveFunction,
@@ -26,6 +25,7 @@ from .smooth import (
     Smoothed,
     lay_out,
 )
+from .weak_learner import join_fields, split_fields
 
 SplineOrStump = Annotated[
     Literal["spline", "stump"],
@@ -90,6 +90,7 @@ class _Tried(NamedTuple):
     rise: float
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KomoriEguchiBoost(Ranker):
     """Boost sums of splines of single features by Newton steps on a smoothed partial AUC.
 
@@ -139,29 +140,19 @@ class KomoriEguchiBoost(Ranker):
 
     keeps_when_stopped = True
 
-    def __init__(
-        self,
-        *,
-        n_rounds: Rounds = 100,
-        fpr_min: FprMin = 0.0,
-        fpr_max: FprMax = 0.1,
-        weak_ranker: SplineOrStump = "spline",
-        penalty: Penalty = 1e-3,
-        n_knots: NKnots = 10,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.fpr_min = fpr_min
-        self.fpr_max = fpr_max
-        self.weak_ranker = weak_ranker
-        self.penalty = penalty
-        self.n_knots = n_knots
+    n_rounds: Rounds = 100
+    fpr_min: FprMin = 0.0
+    fpr_max: FprMax = 0.1
+    weak_ranker: SplineOrStump = "spline"
+    penalty: Penalty = 1e-3
+    n_knots: NKnots = 10
 
-    rounds_: npt.NDArray[np.void]
-    smooth_pauc_: Floats
-    loss_: Floats
-    offset_: float
-    stop_reason_: str
-    _function: AdditiveFunction
+    rounds_: npt.NDArray[np.void] = field(init=False)
+    smooth_pauc_: Floats = field(init=False)
+    loss_: Floats = field(init=False)
+    offset_: float = field(init=False)
+    stop_reason_: str = field(init=False)
+    _function: AdditiveFunction = field(init=False)
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""

@@ -1,5 +1,6 @@
 """LogitBoost (Friedman, Hastie & Tibshirani 2000) on trees."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_doc import Doc
@@ -33,6 +34,7 @@ from .tree_rules import LogisticRule
 LEARNING_RATE = 0.1
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogitBoost(Booster):
     """Boost trees by Newton steps on the logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}).
 
@@ -69,57 +71,37 @@ class LogitBoost(Booster):
     boosting", Annals of Statistics 28(2), 2000: Algorithm 3.
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NRoundsOrChosen = None,
-        weak_ranker: Annotated[
-            Literal["tree"], Doc("What a round adds: a tree; of depth 1 it is a stump.")
-        ] = "tree",
-        max_depth: MaxDepth = 12,
-        max_leaves: MaxLeaves = 31,
-        learning_rate: Annotated[
-            float | None,
-            Gt(0),
-            Le(1),
-            Doc(
-                "Share of the optimal step that a round takes; None: 0.1, 0.05 where the number of rounds is "
-                "chosen."
-            ),
-        ] = None,
-        min_samples_leaf: MinSamplesLeaf = None,
-        subsample: Subsample = 1.0,
-        max_features: MaxFeaturesOrChosen = None,
-        category_penalty: CategoryPenalty = CATEGORY_PENALTY,
-        max_categories: MaxCategories = MAX_CATEGORIES,
-        target_encoding: TargetEncoding = TARGET_ENCODING,
-        max_bins: MaxBins = 255,
-        smoothing: Annotated[
-            float,
-            Ge(0),
-            Le(1000),
-            Doc("Curvature added to each leaf's, in rows of mean curvature; 0 is the plain step."),
-        ] = 1.0,
-        early_stopping_rounds: EarlyStoppingRounds = None,
-        validation_fraction: ValidationFraction = 0.2,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.learning_rate = learning_rate
-        self.min_samples_leaf = min_samples_leaf
-        self.subsample = subsample
-        self.max_features = max_features
-        self.category_penalty = category_penalty
-        self.max_categories = max_categories
-        self.target_encoding = target_encoding
-        self.max_bins = max_bins
-        self.smoothing = smoothing
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_rounds: NRoundsOrChosen = None
+    weak_ranker: Annotated[
+        Literal["tree"], Doc("What a round adds: a tree; of depth 1 it is a stump.")
+    ] = "tree"
+    max_depth: MaxDepth = 12
+    max_leaves: MaxLeaves = 31
+    learning_rate: Annotated[
+        float | None,
+        Gt(0),
+        Le(1),
+        Doc(
+            "Share of the optimal step that a round takes; None: 0.1, 0.05 where the number of rounds is "
+            "chosen."
+        ),
+    ] = None
+    min_samples_leaf: MinSamplesLeaf = None
+    subsample: Subsample = 1.0
+    max_features: MaxFeaturesOrChosen = None
+    category_penalty: CategoryPenalty = CATEGORY_PENALTY
+    max_categories: MaxCategories = MAX_CATEGORIES
+    target_encoding: TargetEncoding = TARGET_ENCODING
+    max_bins: MaxBins = 255
+    smoothing: Annotated[
+        float,
+        Ge(0),
+        Le(1000),
+        Doc("Curvature added to each leaf's, in rows of mean curvature; 0 is the plain step."),
+    ] = 1.0
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
 
     def _check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)

@@ -1,6 +1,6 @@
 """AdaBoost.MH and AdaBoost.MR (Schapire & Singer 1999): several labels a row, a score for each."""
 
-import math
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -12,10 +12,16 @@ from core.errors import InvalidData
 from core.ranker import Floats
 
 from .booster import Booster
-from .kinds import Kind
-from .label_sum import LABEL_STUMPS, MAX_LABELS, LabelRule, LabelSum
-from .label_weights import ExampleWeights, LabelWeights, Sides
-from .loop import Found, SoFar
+from .data import Bools
+from .label_stumps import (
+    MAX_LABELS,
+    ExampleWeights,
+    LabelLearner,
+    LabelRule,
+    LabelSum,
+    LabelWeights,
+    VoteSides,
+)
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -25,9 +31,8 @@ from .options import (
     StumpOnly,
     ValidationFraction,
 )
-from .rules import log_ratio
-
-Bools = npt.NDArray[np.bool_]
+from .rules import PairLossRule, RowLossRule
+from .weak_learner import WeakLearner
 
 
 class MultilabelBooster(Booster):
@@ -50,8 +55,8 @@ class MultilabelBooster(Booster):
         assert isinstance(self._ensemble, LabelSum)
         return self._ensemble
 
-    def _kind(self) -> Kind:
-        return LABEL_STUMPS
+    def _weak_learner(self) -> type[WeakLearner]:
+        return LabelLearner
 
     def _check_target(self, y: Any, n_samples: int) -> tuple[npt.NDArray[Any], Bools]:
         """Give the classes, 0 and 1, and which row has which label."""
@@ -86,6 +91,7 @@ class MultilabelBooster(Booster):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoostMH(MultilabelBooster):
     """Boost stumps with a vote per label on the weights of (row, label) pairs: AdaBoost.MH.
 
@@ -97,7 +103,7 @@ class AdaBoostMH(MultilabelBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `label_sum.ROUND`.
+        See `label_stumps.ROUND`.
     votes_ : ndarray of shape (n_taken, n_labels_), int8
         1 where the label says 1 above the cut, -1 where it says 1 below.
     loss_ : ndarray of shape (n_taken,), float64
@@ -125,29 +131,19 @@ class AdaBoostMH(MultilabelBooster):
     Machine Learning 37, 1999.
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NRounds = 100,
-        weak_ranker: StumpOnly = "stump",
-        learning_rate: LearningRate = 1.0,
-        max_bins: MaxBins = 255,
-        early_stopping_rounds: EarlyStoppingRounds = None,
-        validation_fraction: ValidationFraction = 0.2,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_rounds: NRounds = 100
+    weak_ranker: StumpOnly = "stump"
+    learning_rate: LearningRate = 1.0
+    max_bins: MaxBins = 255
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
 
     def _rule(self) -> "HammingRule":
-        return HammingRule(self.learning_rate)
+        return HammingRule(learning_rate=self.learning_rate)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoostMR(MultilabelBooster):
     """Boost stumps with a vote per label so that labels had rank above labels not had: AdaBoost.MR.
 
@@ -160,7 +156,7 @@ class AdaBoostMR(MultilabelBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `label_sum.ROUND`.
+        See `label_stumps.ROUND`.
     votes_ : ndarray of shape (n_taken, n_labels_), int8
         1 where the label's h is 1 above the cut, -1 where it is 1 below.
     loss_ : ndarray of shape (n_taken,), float64
@@ -190,102 +186,60 @@ class AdaBoostMR(MultilabelBooster):
     Machine Learning 37, 1999.
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NRounds = 100,
-        weak_ranker: StumpOnly = "stump",
-        learning_rate: LearningRate = 1.0,
-        max_bins: MaxBins = 255,
-        pairs: Annotated[
-            Literal["all", "example"],
-            Doc(
-                "Which labels had are to rank above which not had: those of all rows, or of the "
-                "same row."
-            ),
-        ] = "all",
-        smoothing: Smoothing = 1e-2,
-        early_stopping_rounds: EarlyStoppingRounds = None,
-        validation_fraction: ValidationFraction = 0.2,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.pairs = pairs
-        self.smoothing = smoothing
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_rounds: NRounds = 100
+    weak_ranker: StumpOnly = "stump"
+    learning_rate: LearningRate = 1.0
+    max_bins: MaxBins = 255
+    pairs: Annotated[
+        Literal["all", "example"],
+        Doc(
+            "Which labels had are to rank above which not had: those of all rows, or of the "
+            "same row."
+        ),
+    ] = "all"
+    smoothing: Smoothing = 1e-2
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
 
     def _rule(self) -> "GlobalRankingRule":
-        if self.pairs == "example":
-            return ExampleRankingRule(self.learning_rate, self.smoothing)
-        return GlobalRankingRule(self.learning_rate, self.smoothing)
+        rule = ExampleRankingRule if self.pairs == "example" else GlobalRankingRule
+        return rule(learning_rate=self.learning_rate, smoothing=self.smoothing)
 
 
-class HammingRule(LabelRule):
-    """Weak classifiers in {-1, 1}, judged by the (row, label) pairs that they get right."""
+class HammingRule(RowLossRule, LabelRule):
+    """Weak classifiers in {-1, 1}, judged by the (row, label) pairs that they get right.
+
+    Votes that are the same everywhere are intercepts already.
+    """
 
     high, low = 1.0, -1.0
-
-    def __init__(self, learning_rate: float) -> None:
-        self.learning_rate = learning_rate
 
     def signed(self, weights: LabelWeights) -> Floats:
         """Give d y, both kinds of pairs at the share of the weight that they have."""
         share = weights.share_p
         return weights.v * np.where(weights.has, share, share - 1.0)
 
-    def weigh(self, weights: LabelWeights, sides: Sides) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sides: VoteSides) -> tuple[float, float]:
         """Give the weight classified rightly and wrongly."""
         had_high, had_low, other_high, other_low = weights.sums(sides)
         share_p, share_n = weights.share_p, 1.0 - weights.share_p
         return share_p * had_high + share_n * other_low, share_p * had_low + share_n * other_high
 
-    def step(self, found: Found, so_far: SoFar) -> float:
-        """Step by ½ ln(d+/d-)."""
-        return self.learning_rate * log_ratio(found.d_plus, found.d_minus)
 
-    def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give F = F₊ + F₋."""
-        return math.exp(log_f[0]) + math.exp(log_f[1])
-
-    def intercept(self, log_f: Floats) -> float:
-        """Give 0: votes that are the same everywhere are intercepts already."""
-        return 0.0
-
-
-class GlobalRankingRule(LabelRule):
+class GlobalRankingRule(PairLossRule, LabelRule):
     """Weak rankers in {0, 1}, judged by all pairs of a (row, label) that is had and one that is not."""
 
     high, low = 1.0, 0.0
-
-    def __init__(self, learning_rate: float, smoothing: float) -> None:
-        self.learning_rate = learning_rate
-        self.smoothing = smoothing
 
     def signed(self, weights: LabelWeights) -> Floats:
         """Give ±½ v: the edge of votes on them is d+ - d- = P - N."""
         return weights.v * np.where(weights.has, 0.5, -0.5)
 
-    def weigh(self, weights: LabelWeights, sides: Sides) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sides: VoteSides) -> tuple[float, float]:
         """Give d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
         had_high, had_low, other_high, other_low = weights.sums(sides)
         return had_high * other_low, other_high * had_low
-
-    def step(self, found: Found, so_far: SoFar) -> float:
-        """Step by eq. 4, smoothed."""
-        return self.learning_rate * log_ratio(found.d_plus, found.d_minus, self.smoothing)
-
-    def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give F̃ = F₊F₋."""
-        return math.exp(log_f[0] + log_f[1])
-
-    def intercept(self, log_f: Floats) -> float:
-        """Give ½ ln(F₊/F₋), by Corollary 13."""
-        return float(0.5 * (log_f[0] - log_f[1]))
 
 
 class ExampleRankingRule(GlobalRankingRule):
@@ -300,7 +254,7 @@ class ExampleRankingRule(GlobalRankingRule):
         assert isinstance(weights, ExampleWeights)
         return weights.signed()
 
-    def weigh(self, weights: LabelWeights, sides: Sides) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sides: VoteSides) -> tuple[float, float]:
         """Give d+ and d-."""
         assert isinstance(weights, ExampleWeights)
         return weights.weigh(sides)

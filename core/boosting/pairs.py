@@ -1,80 +1,78 @@
-"""General crucial pairs: an explicit list (better, worse, weight) in place of two classes.
+"""General crucial pairs: an explicit list (better, worse, weight) in place of two classes; stumps and trees on it.
 
 Bipartite pairs factor, d_ik = v_i v_k, and `weights.PairWeights` never lists them. A list of pairs
 may hold cycles, contradictions and any weights; nothing factors, so each pair keeps a weight of its
 own. An item's potential Σ_k d_ik - Σ_k d_ki would be enough for d+ - d-, the slope of eq. 3, but
-not for eqs. 4, 5 and 12, which need d+ and d- apart: see `pair_kernels`.
+not for eqs. 4, 5 and 12, which need d+ and d- apart.
+
+**What each cut orders.** A pair whose better item has code a and whose worse one has code b is ordered rightly by the
+cuts b <= c < a, wrongly by a <= c < b: an interval of cuts either way. So a pair is two entries, at its
+lower and its upper end, of an array of differences over the bins, and running sums of that array
+give d+ and d- of every cut: O(pairs) for a feature, whatever the number of cuts. The missing have no place in that
+order. Pairs with one missing item are kept apart, by the code of the other: with the missing above all values such a
+pair is ordered rightly or wrongly from that code on, with the missing below up to it.
+
+**Trees.** Every item stands once as the better one of its pairs, once as the worse one. Let B_i be the weight of the
+pairs in which item i is the better one, W_i that of those in which it
+is the worse one; each sums to 1. If the leaves l of a tree raise their items by c_l, a pair with
+its better item in leaf a and its worse one in leaf b is multiplied by
+
+    e^{-(c_a - c_b)} <= ½ e^{-2 c_a} + ½ e^{2 c_b},
+
+the mean of a geometric sum being the greater. Summed over all pairs, F̃ becomes at most
+
+    ½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}),
+
+in which leaves are on their own: no pair between two of them is left. So a tree is grown as of two
+classes with the masses B and W, by the fall of Σ_l √(B_l W_l), and its leaves step by ½ ln(B_l/W_l)
+or (B_l - W_l)/(B_l + W_l). With x = (B - W)/(B + W), a leaf's part of the bound is at most what it
+was, ½ (B + W), as long as tanh |c| <= |x| and c has x's sign. Both steps are so, as is any share of
+them and any smoothing of them: **F̃ never rises**, whatever the pairs, cycles included. For the pairs
+of two classes B and W are the classes' own masses, and the trees those of `fit`: there the full step
+is the best one.
+
+References
+----------
+C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
+RankBoost", JMLR 10, 2009: eq. 1, for the loss of general crucial pairs.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from core.checkpoint import Resumable
-from core.coding import Bins, Codes, Criterion, Peak, fit_bins
+from core.coding import (
+    WIDTHS,
+    Bins,
+    Codes,
+    Criterion,
+    Peak,
+    fit_bins,
+    missing_code,
+    order_bins,
+    slot,
+)
 from core.coding.peak import TIE, bins_after
+from core.coding.team import shared_team, take
+from core.kernel import kernel
 from core.ranker import Floats
-from core.target import Pairs
+from core.trees.passes import Passes
 
-from .kernels import divide
-from .loop import LEAST_EDGE, Path
-from .pair_categories import CategoryOrder
-from .pair_kernels import fill_masses, find_best, rescale_pairs, sum_pairs
+from .data import Integers, ListedPairs, Rows
 from .rules import RankingRule
-from .stump_sum import Stump, StumpMaker, StumpSum
+from .stumps import Stump, StumpMaker, StumpSum
+from .tree_learner import TreeLearner
+from .tree_losses import PairLoss
+from .tree_rules import RankingTreeRule
+from .weak_learner import LEAST_EDGE, Path, WeakLearner
+from .weights import divide
 
-
-class ItemPairs(NamedTuple):
-    """Pairs between the items that occur in them.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_items,), int64
-        The row of each item, ascending.
-    better, worse : ndarray of shape (n_pairs,), uint32
-        Items. No pair comes twice; ascending, so that the order of the list does not matter.
-    weight : ndarray of shape (n_pairs,), float64
-        The sum over all pairs of these two.
-    """
-
-    rows: npt.NDArray[np.int64]
-    better: npt.NDArray[np.uint32]
-    worse: npt.NDArray[np.uint32]
-    weight: Floats
-
-
-def number_items(pairs: Pairs, n_rows: int) -> ItemPairs:
-    """Number the items that occur, and merge the pairs that come more than once.
-
-    Parameters
-    ----------
-    pairs : Pairs
-    n_rows : int
-
-    Returns
-    -------
-    ItemPairs
-
-    Notes
-    -----
-    O(n_pairs log n_pairs) time, O(n_rows + n_pairs) memory.
-    """
-    occurs = np.zeros(n_rows, dtype=np.bool_)
-    occurs[pairs.better] = True
-    occurs[pairs.worse] = True
-    rows = np.flatnonzero(occurs)
-    number = np.cumsum(occurs, dtype=np.int64) - 1
-    key = number[pairs.better] * len(rows) + number[pairs.worse]
-    order = np.lexsort(
-        (pairs.weight, key)
-    )  # by weight too: sums must not depend on the list's order
-    key = key[order]
-    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    better, worse = np.divmod(key[first], len(rows))
-    weight = np.add.reduceat(pairs.weight[order], first)
-    return ItemPairs(rows, better.astype(np.uint32), worse.astype(np.uint32), weight)
+# What is left of a mass after subtraction may be so much where nothing is.
+ROUNDING = 1e-15
 
 
 class Cut(NamedTuple):
@@ -97,6 +95,95 @@ class Cut(NamedTuple):
     tied: float
 
 
+class CategoryOrder:
+    """The order of categories under listed pairs: by the share of pairs in which they are the better.
+
+    The codes of items are renewed as places in that order. Let P_k be the weight of the pairs whose better item is in
+    bin k, N_k of those whose worse one is. A set of bins has d+ - d- = Σ (P_k - N_k), so that the best one for eq. 3 is
+    a cut along P_k/(P_k + N_k). Eq. 5 wants d+ and d- apart, which depend on both items of a pair; there the cuts
+    along the same order are tried, and a better set may exist.
+
+    How far these shares can be believed is told as for two classes, see `core.coding.categories`: P'_k and
+    N'_k are what is believed of P_k and N_k. The weight T of the pairs that have both items in a set,
+    which its P = d+ + T and N = d- + T both count, is believed in proportion, T' = T P'N'/(PN), with
+    T/(PN) = 1 where it is 0/0. For the pairs of two classes T = PN, and all of it is what their scan does.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_features, n_items), uint8 or uint16
+    bins : Bins
+
+    Attributes
+    ----------
+    features : list of int
+        The categorical ones.
+    codes : ndarray of shape (n_features, n_items)
+        Bins without mass are coded as missing.
+    n_bins : ndarray of shape (n_features,), int64
+    bins : dict of int to ndarray of int64
+        Of each categorical feature the bins in order.
+    """
+
+    def __init__(self, codes: Codes, bins: Bins) -> None:
+        self.features: list[int] = np.flatnonzero(bins.is_categorical).tolist()
+        self.codes = codes.copy() if self.features else codes
+        self.n_bins = bins.n_bins.copy()
+        self.bins: dict[int, npt.NDArray[np.int64]] = {}
+        self._masses: dict[int, tuple[Floats, Floats, Floats]] = {}
+        self._given, self._n_given = codes, bins.n_bins
+        self._n_slots = bins.n_slots
+
+    def renew(self, pairs: ListedPairs, weights: Floats) -> None:
+        """Put the bins in order under the present weights of pairs, which sum to 1."""
+        if not self.features:
+            return
+        wins, losses = pairs.by_item(weights)
+        net = wins - losses
+        spread = [float((np.maximum(side, 0.0) ** 2).sum()) for side in (net, -net)]
+        for j in self.features:
+            n_bins = int(self._n_given[j])
+            slots = np.minimum(self._given[j], self._n_slots - 1)
+            sums = [np.bincount(slots, w, self._n_slots) for w in (wins, losses)]
+            masses = np.vstack(sums).astype(np.float64, copy=False)
+            order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
+            n = order_bins(masses, n_bins, 0.0, *spread, order, mixed)
+            self.bins[j] = order = order[:n]
+            self._masses[j] = masses[:, order], mixed[:, :n], masses[:, -1]
+            missing = missing_code(self.codes.dtype)
+            places = np.full(missing + 1, missing, dtype=self.codes.dtype)
+            places[order] = np.arange(n)
+            self.codes[j] = places[self._given[j]]
+            self.n_bins[j] = max(n, 1)
+
+    def shrink(self, j: int, masses: Floats) -> None:
+        """Shrink what the cuts of a feature order rightly and wrongly to what can be believed of it.
+
+        Parameters
+        ----------
+        j : int
+            A categorical feature, in its present order.
+        masses : ndarray of shape (2, 2, n_slots), float64
+            Changed in place; see `fill_masses`.
+        """
+        true, mixed, missing = self._masses[j]
+        n = true.shape[1]
+        total = mixed.sum(axis=1) + missing
+        for side in range(2):  # the missing below, or above
+            p, q = _sum_above(true) + side * missing[:, None]
+            p_mixed, q_mixed = (_sum_above(mixed) + side * missing[:, None]) / total[:, None]
+            tied = np.maximum(p - masses[side, 0, :n], 0.0)
+            share = np.divide(tied, p * q, out=np.ones(n), where=p * q > 0.0)
+            for wrong, part in enumerate((p_mixed, q_mixed)):
+                ordered = part - share * p_mixed * q_mixed
+                masses[side, wrong, :n] = np.where(ordered > ROUNDING, ordered, 0.0)
+
+
+def _sum_above(masses: Floats) -> Floats:
+    """Give the sums over bins from each one on."""
+    sums: Floats = masses[:, ::-1].cumsum(axis=1)[:, ::-1]
+    return sums
+
+
 class PairListWeights(Resumable):
     """The weights of listed pairs, d ∝ w e^{-(f(better) - f(worse))}, and the loss they come from.
 
@@ -105,7 +192,7 @@ class PairListWeights(Resumable):
     Parameters
     ----------
     codes : ndarray of shape (n_features, n_items), uint8 or uint16
-    pairs : ItemPairs
+    pairs : ListedPairs
     bins : Bins
 
     Attributes
@@ -120,10 +207,10 @@ class PairListWeights(Resumable):
 
     changing = ("_weights", "log_loss")
 
-    def __init__(self, codes: Codes, pairs: ItemPairs, bins: Bins) -> None:
+    def __init__(self, codes: Codes, pairs: ListedPairs, bins: Bins) -> None:
         self._codes = codes
-        self._categories = CategoryOrder(codes, bins, len(pairs.rows))
-        self._better, self._worse = pairs.better, pairs.worse
+        self._categories = CategoryOrder(codes, bins)
+        self._pairs = pairs
         self._n_bins, self._has_missing = bins.n_bins, bins.has_missing
         total = float(pairs.weight.sum())
         self._weights = np.ones(len(pairs.weight))
@@ -137,10 +224,10 @@ class PairListWeights(Resumable):
     def find_peak(self, criterion: Criterion) -> Peak:
         """Find the best cut under the present weights; its feature is -1 where none has a gain."""
         order = self._categories
-        order.renew(self._better, self._worse, self._weights)
+        order.renew(self._pairs, self._weights)
         self._fill(order.codes, order.n_bins)
         for j in order.features:
-            order.believe(j, self._masses[j])
+            order.shrink(j, self._masses[j])
         feature, cut, missing_above, gain = find_best(
             self._masses,
             self._possible,
@@ -175,31 +262,29 @@ class PairListWeights(Resumable):
         right, wrong, tied = (factor / shrink for factor in factors)
         column, above, _ = divide(self._codes[cut.peak.feature], cut.peak)
         rescale_pairs(
-            column, self._better, self._worse, self._weights, *above, (right, wrong, tied)
+            column,
+            self._pairs.better,
+            self._pairs.worse,
+            self._weights,
+            *above,
+            (right, wrong, tied),
         )
 
     def _sum(self, peak: Peak) -> tuple[float, float, float, float]:
         column, above, _ = divide(self._codes[peak.feature], peak)
         sums: tuple[float, float, float, float] = sum_pairs(
-            column, self._better, self._worse, self._weights, *above
+            column, self._pairs.better, self._pairs.worse, self._weights, *above
         )
         return sums
 
     def _fill(self, codes: Codes, n_bins: npt.NDArray[np.int64]) -> None:
-        fill_masses(codes, self._better, self._worse, self._weights, n_bins, self._masses)
+        fill_masses(
+            codes, self._pairs.better, self._pairs.worse, self._weights, n_bins, self._masses
+        )
 
 
-class PairStumpLearner(Resumable):
+class PairStumpLearner(WeakLearner):
     """The items, the weights of their pairs, and the scan for the best stump.
-
-    Parameters
-    ----------
-    rule : RankingRule
-    X : ndarray of shape (n_rows, n_features), float64
-    pairs : ItemPairs
-    max_bins : int
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
 
     Notes
     -----
@@ -207,31 +292,29 @@ class PairStumpLearner(Resumable):
     O(n_features · n_pairs).
     """
 
+    ensemble = StumpSum
     changing = ("_weights",)
 
-    def __init__(
-        self,
-        rule: RankingRule,
-        X: Floats,
-        pairs: ItemPairs,
-        max_bins: int,
-        n_categories: npt.NDArray[np.int64],
-    ) -> None:
-        bins, codes = fit_bins(X, pairs.rows, np.ones(len(pairs.rows)), max_bins, n_categories)
+    def __init__(self, parameters: Any, rule: RankingRule, data: ListedPairs) -> None:
+        n_items = len(data.rows)
+        bins, codes = fit_bins(
+            data.X, data.rows, np.ones(n_items), parameters.max_bins, data.n_categories
+        )
         self._rule = rule
-        self._weights = PairListWeights(codes, pairs, bins)
-        shares = _bin_shares(codes, pairs, bins.n_slots)
-        self._maker = StumpMaker(bins, n_categories, shares)
+        self._weights = PairListWeights(codes, data, bins)
+        # The share of each bin in the pairs' items; a pair counts for both.
+        mass = np.add(*data.by_item(data.weight))
+        shares = np.empty((len(codes), bins.n_slots))
+        for feature, column in enumerate(codes):
+            slots = np.minimum(column, bins.n_slots - 1)
+            shares[feature] = np.bincount(slots, mass, bins.n_slots)
+        shares /= mass.sum()
+        self._maker = StumpMaker(bins, data.n_categories, shares)
 
     @property
-    def log_f_plus(self) -> float:
-        """Half the logarithm of F̃: two classes would share it out as F₊ and F₋."""
-        return 0.5 * self._weights.log_loss
-
-    @property
-    def log_f_minus(self) -> float:
-        """The other half, so that the intercept ½ ln(F₊/F₋) is 0."""
-        return 0.5 * self._weights.log_loss
+    def log_f(self) -> tuple[float, float]:
+        """Half the logarithm of F̃ each."""
+        return 0.5 * self._weights.log_loss, 0.5 * self._weights.log_loss
 
     def scan(self) -> Stump | None:
         """Find the best stump under the present weights."""
@@ -239,28 +322,299 @@ class PairStumpLearner(Resumable):
         if peak.feature < 0:
             return None
         cut = self._weights.divide(peak)
-        verdict = self._rule.judge_pairs(cut.right, cut.wrong)
-        if verdict.d_plus - verdict.d_minus < LEAST_EDGE:
+        hypothesis = self._rule.pair_hypothesis(cut.right, cut.wrong)
+        if hypothesis.d_plus - hypothesis.d_minus < LEAST_EDGE:
             return None
-        return self._maker.make(cut.peak, None, verdict)
+        return self._maker.make(cut.peak, None, hypothesis)
 
     def update(self, found: Stump, alpha: float) -> None:
         """Let f grow by alpha h."""
-        self._weights.update(self._weights.divide(found.peak), alpha * found.verdict.sign)
+        self._weights.update(self._weights.divide(found.peak), alpha * found.sign)
 
     def collect(self, path: Path) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
         return self._maker.collect(path)
 
 
-def _bin_shares(codes: Codes, pairs: ItemPairs, n_slots: int) -> Floats:
-    """Give the share of each bin in the pairs' items, (n_features, n_slots); a pair counts for both."""
-    n_items = len(pairs.rows)
-    mass = np.bincount(pairs.better, pairs.weight, n_items)
-    mass += np.bincount(pairs.worse, pairs.weight, n_items)
-    shares: Floats = np.empty((len(codes), n_slots))
-    for feature, column in enumerate(codes):
-        slots = np.minimum(column, n_slots - 1)
-        shares[feature] = np.bincount(slots, mass, n_slots)
-    shares /= mass.sum()
-    return shares
+class ListedPairLoss(PairLoss):
+    """The exponential loss of listed pairs, whose rows are the items in both their roles.
+
+    Parameters
+    ----------
+    passes : Passes
+        Over the items that are better in some pair, then over those that are worse in some.
+    pairs : ListedPairs
+    items : ndarray of shape (n_rows,), int64
+        The item of each of these rows.
+    rule : RankingTreeRule
+
+    Attributes
+    ----------
+    weights : ndarray of shape (1, n_rows), float64
+        B of the better items, then W of the worse ones.
+    log_f_plus, log_f_minus : float
+        Half the logarithm of F̃ each.
+
+    Notes
+    -----
+    A step is O(n_pairs). Memory: 16 bytes a pair, and as much again during a step.
+    """
+
+    changing = (*PairLoss.changing, "_d")
+
+    def __init__(
+        self, passes: Passes, pairs: ListedPairs, items: Integers, rule: RankingTreeRule
+    ) -> None:
+        total = float(pairs.weight.sum())
+        self._pairs, self._items = pairs, items
+        self._d = pairs.weight / total
+        self._n_better = passes.table.n_positives
+        super().__init__(
+            passes, self._masses_of_roles(), leaf=rule.leaf, smoothing=rule.smoothing, push=1.0
+        )
+        self.log_f_plus = self.log_f_minus = 0.5 * math.log(total)
+
+    def update(self, values: Floats) -> None:
+        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
+        rise = np.empty(len(self._pairs.rows))
+        rise[self._items] = values[self._passes.leaves]  # an item's two rows lie in the same leaf
+        self._d *= np.exp(rise[self._pairs.worse] - rise[self._pairs.better])
+        shrink = float(self._d.sum())
+        self._d /= shrink
+        self.log_f_plus += 0.5 * math.log(shrink)
+        self.log_f_minus = self.log_f_plus
+        self.weights[0] = self._masses_of_roles()
+        self._rescale(np.ones((2, len(values))))
+
+    def _masses_of_roles(self) -> Floats:
+        wins, losses = self._pairs.by_item(self._d)
+        m = self._n_better
+        return np.concatenate([wins[self._items[:m]], losses[self._items[m:]]])
+
+
+class PairTreeLearner(TreeLearner):
+    """The items of listed pairs, and the growth of the next tree.
+
+    Where bins are cut, and in the mean score, an item counts once for each role it has. An item's classes are its
+    roles in pairs: no share of positives that others could be judged by, so that categories are never asked by numbers.
+    """
+
+    def __init__(self, parameters: Any, rule: RankingTreeRule, data: ListedPairs) -> None:
+        better, worse = np.unique(data.better), np.unique(data.worse)
+        items = np.concatenate([better, worse]).astype(np.int64)
+        is_better = np.arange(len(items)) < len(better)
+        rows = Rows(data.X[data.rows[items]], is_better, np.ones(len(items)), data.n_categories)
+        listed = _ListedPairRule(rule, data, items)
+        super().__init__(parameters, listed, rows, target_encoding=False)
+
+
+class _ListedPairRule(NamedTuple):
+    """What trees ask of a rule."""
+
+    rule: RankingTreeRule
+    pairs: ListedPairs
+    items: Integers
+
+    def make_loss(self, passes: Passes, weight: Floats) -> ListedPairLoss:
+        """Give the loss at f = 0; every row counts once, whatever its pairs weigh."""
+        return ListedPairLoss(passes, self.pairs, self.items, self.rule)
+
+
+# Codes of the width that a call has no use for.
+_NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
+
+
+def fill_masses(
+    codes: Codes,
+    better: npt.NDArray[np.uint32],
+    worse: npt.NDArray[np.uint32],
+    weights: Floats,
+    n_bins: npt.NDArray[np.int64],
+    masses: Floats,
+) -> None:
+    """Add up what every cut of every feature orders rightly and wrongly.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_features, n_items), uint8 or uint16, C-contiguous
+    better, worse : ndarray of shape (n_pairs,), uint32
+        Items.
+    weights : ndarray of shape (n_pairs,), float64
+    n_bins : ndarray of shape (n_features,), int64
+    masses : ndarray of shape (n_features, 2, 2, n_slots), float64
+        Overwritten: [feature, missing above?, wrongly?, cut + 1]. Running sums of differences
+        leave some 1e-16 of the total where nothing is.
+
+    Notes
+    -----
+    O(n_features · n_pairs). A feature is summed by one thread in the order of the pairs, so the
+    result is the same for any number of threads.
+    """
+    is_narrow = codes.dtype == np.uint8
+    by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
+    arguments = (*by_width, better, worse, weights, n_bins, masses)
+    shared_team(len(codes) * len(better)).deal(_fill_features, len(codes), *arguments)
+
+
+@kernel(
+    *[
+        numba.void(
+            code[::1],
+            numba.uint32[::1],
+            numba.uint32[::1],
+            numba.float64[::1],
+            numba.float64[:, ::1],
+        )
+        for code in WIDTHS
+    ],
+    inner=True,
+)
+def _add_differences(column, better, worse, weights, differences):  # type: ignore[no-untyped-def]
+    """Enter each pair at both ends of its interval of cuts.
+
+    Rows 0 and 1 of `differences` hold pairs of two known items, whose better one has the greater
+    code (0) or the lesser (1). Rows 2 and 3 hold, at the code of the known item, the weight of
+    pairs whose better (2) or worse (3) one is missing; their entries in the last slot mean nothing.
+    """
+    last = np.uint64(differences.shape[1] - 1)
+    for row in range(4):
+        for code in range(differences.shape[1]):
+            differences[row, code] = 0.0
+    for p in range(len(better)):
+        a = slot(column[better[p]], last)
+        b = slot(column[worse[p]], last)
+        wrong = a < b
+        low = a if wrong else b
+        high = b if wrong else a
+        row = (1 if wrong else 0) + (2 if high == last else 0)
+        weight = weights[p] if low != high else 0.0
+        differences[row, low] += weight
+        differences[row, high] -= weight
+
+
+_FILL = (
+    numba.uint8[:, ::1],
+    numba.uint16[:, ::1],
+    numba.uint32[::1],
+    numba.uint32[::1],
+    numba.float64[::1],
+    numba.int64[::1],
+    numba.float64[:, :, :, ::1],
+)
+
+
+@kernel(numba.void(numba.int64[::1], numba.int64, *_FILL))
+def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
+    """Fill the masses of features from the queue, from the codes of either width.
+
+    d+ and d- of the cuts -1 to n_bins - 2 go to masses[feature, missing above?, wrongly?, cut + 1].
+    """
+    differences = np.empty((4, masses.shape[3]))
+    j = take(queue)
+    while j < n:
+        if len(narrow) > 0:
+            _add_differences(narrow[j], better, worse, weights, differences)
+        else:
+            _add_differences(wide[j], better, worse, weights, differences)
+        right = wrong = better_missing = worse_missing = 0.0
+        for k in range(n_bins[j]):  # sums over the codes below k, which is all up to the cut k - 1
+            masses[j, 0, 0, k] = masses[j, 1, 0, k] = right
+            masses[j, 0, 1, k] = masses[j, 1, 1, k] = wrong
+            masses[j, 1, 0, k] += better_missing
+            masses[j, 1, 1, k] += worse_missing
+            right += differences[0, k]
+            wrong += differences[1, k]
+            better_missing += differences[2, k]
+            worse_missing += differences[3, k]
+        better_missing = worse_missing = 0.0
+        for k in range(n_bins[j] - 1, -1, -1):  # sums over the codes from k on
+            better_missing += differences[2, k]
+            worse_missing += differences[3, k]
+            masses[j, 0, 0, k] += worse_missing
+            masses[j, 0, 1, k] += better_missing
+        j = take(queue)
+
+
+_SIDES = (
+    numba.uint8[::1],
+    numba.uint32[::1],
+    numba.uint32[::1],
+    numba.float64[::1],
+    numba.uint8,
+    numba.uint8,
+)
+
+
+@kernel(numba.types.UniTuple(numba.float64, 4)(*_SIDES))
+def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-untyped-def]
+    """Sum the weights of pairs by where they stand to an interval of codes, each from its own.
+
+    Returns the weight of pairs with the better item alone inside, with the worse alone inside,
+    with both inside and with neither.
+    """
+    right = wrong = inside = outside = 0.0
+    for p in range(len(better)):
+        a = column.dtype.type(column[better[p]] - first) <= width
+        b = column.dtype.type(column[worse[p]] - first) <= width
+        weight = weights[p]
+        if a and b:
+            inside += weight
+        elif a:
+            right += weight
+        elif b:
+            wrong += weight
+        else:
+            outside += weight
+    return right, wrong, inside, outside
+
+
+@kernel(numba.void(*_SIDES, numba.types.UniTuple(numba.float64, 3)))
+def rescale_pairs(column, better, worse, weights, first, width, factors):  # type: ignore[no-untyped-def]
+    """Multiply the weights of pairs with the better item alone inside, the worse alone, or else."""
+    right, wrong, tied = factors
+    for p in range(len(better)):
+        a = column.dtype.type(column[better[p]] - first) <= width
+        b = column.dtype.type(column[worse[p]] - first) <= width
+        weights[p] *= tied if a == b else (right if a else wrong)
+
+
+@kernel(
+    numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64))(
+        numba.float64[:, :, :, ::1],
+        numba.boolean[:, :, :, ::1],
+        numba.int64[::1],
+        numba.boolean[::1],
+        numba.int64,
+        numba.float64,
+    )
+)
+def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: ignore[no-untyped-def]
+    """Find the best cut of all features: feature (-1 for none), cut, missing above?, gain.
+
+    A gain is as `core.coding.Criterion` defines it.
+    `possible` tells where there is any pair to be ordered rightly or wrongly. Of those within a
+    share `tie` of the best, the lowest feature is taken, then the lowest cut, then missing below.
+    """
+    gains = np.empty((len(n_bins), 2, masses.shape[3]))
+    best = 0.0
+    for j in range(len(n_bins)):
+        for side in range(2 if has_missing[j] else 1):
+            for k in range(n_bins[j]):
+                plus = max(masses[j, side, 0, k], 0.0) if possible[j, side, 0, k] else 0.0
+                minus = max(masses[j, side, 1, k], 0.0) if possible[j, side, 1, k] else 0.0
+                if criterion == 0:
+                    gain = abs(plus - minus)
+                else:
+                    # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
+                    root = plus + minus + 2.0 * math.sqrt(plus * minus) + 1e-300
+                    gain = (plus - minus) ** 2 / root
+                gains[j, side, k] = gain
+                best = max(best, gain)
+    least = best * (1.0 - tie)
+    if least > 0.0:
+        for j in range(len(n_bins)):
+            for k in range(n_bins[j]):
+                for side in range(2 if has_missing[j] else 1):
+                    if gains[j, side, k] >= least:
+                        return j, k - 1, side == 1, gains[j, side, k]
+    return -1, -1, False, 0.0

@@ -1,5 +1,6 @@
 """RankBoost (Freund, Iyer, Schapire & Singer 2003), as Rudin & Schapire 2009 derive it."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_doc import Doc
@@ -25,8 +26,8 @@ from core.trees.options import (
     check_shape,
 )
 
+from .booster import PairBooster
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
-from .pair_fit import PairBooster
 from .rules import RankingRule
 from .tree_rules import RankingTreeRule
 
@@ -35,6 +36,7 @@ LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": 0.1}
 SMOOTHING = {"stump": 1e-2, "column": 1e-2, "tree": 1.0}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RankBoost(PairBooster):
     """Boost stumps or trees, each of which lowers the ranking loss as far as it can (eq. 5).
 
@@ -50,7 +52,7 @@ class RankBoost(PairBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stump_sum.ROUND`; for
+        feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stumps.ROUND`; for
         trees alpha and n_leaves, see `tree.tree_sum.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         F̃, the sum over pairs, after each round.
@@ -85,70 +87,48 @@ class RankBoost(PairBooster):
     the list", JMLR 10, 2009 (`push`).
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NRoundsOrChosen = None,
-        weak_ranker: Annotated[
-            Literal["stump", "column", "tree"],
-            Doc(
-                "What a round adds: a stump, which is a threshold on one feature or a set of its "
-                "categories; a tree of them; or a column as it is, times a step, where all features "
-                "are numeric."
-            ),
-        ] = "stump",
-        learning_rate: Annotated[
-            float | None,
-            Gt(0),
-            Le(1),
-            Doc(
-                "Share of the optimal step that a round takes; None: 1, 0.1 for trees, 0.05 for trees that "
-                "choose the number of rounds."
-            ),
-        ] = None,
-        max_bins: MaxBins = 255,
-        smoothing: Annotated[
-            float | None,
-            Ge(0),
-            Le(1000),
-            Doc(
-                "Stumps, columns: share of all pair weight, at most 1, added to both the rightly and the "
-                "wrongly ordered pairs in the step. Trees: rows of mean mass added to both classes "
-                "in each leaf. 0 is the plain formula; None: 0.01, 1 for trees."
-            ),
-        ] = None,
-        max_depth: MaxDepth = 12,
-        max_leaves: MaxLeaves = 31,
-        min_samples_leaf: MinSamplesLeaf = None,
-        leaf: LeafForm = "closed",
-        subsample: Subsample = 1.0,
-        max_features: MaxFeaturesOrChosen = None,
-        category_penalty: CategoryPenalty = CATEGORY_PENALTY,
-        max_categories: MaxCategories = MAX_CATEGORIES,
-        target_encoding: TargetEncoding = TARGET_ENCODING,
-        push: Push = 1.0,
-        early_stopping_rounds: EarlyStoppingRounds = None,
-        validation_fraction: ValidationFraction = 0.2,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.smoothing = smoothing
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.leaf = leaf
-        self.subsample = subsample
-        self.max_features = max_features
-        self.category_penalty = category_penalty
-        self.max_categories = max_categories
-        self.target_encoding = target_encoding
-        self.push = push
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_rounds: NRoundsOrChosen = None
+    weak_ranker: Annotated[
+        Literal["stump", "column", "tree"],
+        Doc(
+            "What a round adds: a stump, which is a threshold on one feature or a set of its "
+            "categories; a tree of them; or a column as it is, times a step, where all features "
+            "are numeric."
+        ),
+    ] = "stump"
+    learning_rate: Annotated[
+        float | None,
+        Gt(0),
+        Le(1),
+        Doc(
+            "Share of the optimal step that a round takes; None: 1, 0.1 for trees, 0.05 for trees that "
+            "choose the number of rounds."
+        ),
+    ] = None
+    max_bins: MaxBins = 255
+    smoothing: Annotated[
+        float | None,
+        Ge(0),
+        Le(1000),
+        Doc(
+            "Stumps, columns: share of all pair weight, at most 1, added to both the rightly and the "
+            "wrongly ordered pairs in the step. Trees: rows of mean mass added to both classes "
+            "in each leaf. 0 is the plain formula; None: 0.01, 1 for trees."
+        ),
+    ] = None
+    max_depth: MaxDepth = 12
+    max_leaves: MaxLeaves = 31
+    min_samples_leaf: MinSamplesLeaf = None
+    leaf: LeafForm = "closed"
+    subsample: Subsample = 1.0
+    max_features: MaxFeaturesOrChosen = None
+    category_penalty: CategoryPenalty = CATEGORY_PENALTY
+    max_categories: MaxCategories = MAX_CATEGORIES
+    target_encoding: TargetEncoding = TARGET_ENCODING
+    push: Push = 1.0
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -170,4 +150,6 @@ class RankBoost(PairBooster):
             smoothing = SMOOTHING[self.weak_ranker]
         if self.weak_ranker == "tree":
             return RankingTreeRule(self.leaf, learning_rate, smoothing, self.push)
-        return RankingRule(Criterion.LOSS, learning_rate, smoothing)
+        return RankingRule(
+            criterion=Criterion.LOSS, learning_rate=learning_rate, smoothing=smoothing
+        )

@@ -1,21 +1,23 @@
 """Smooth margin ranking (Rudin & Schapire 2009, Section 4.2): to the greatest margin."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import check_array
 from core.coding import Criterion
 from core.coding.options import MaxBins
 from core.errors import ArtifactError
 from core.metrics.margins import most_tied_mass
 from core.ranker import Arrays, Floats
+from core.state import check_array
 
-from .line import Column
-from .loop import Found, Path, SoFar
+from .booster import PairBooster
+from .columns import Column
+from .data import ListedPairs, Rows
 from .options import (
     EarlyStoppingRounds,
     NRounds,
@@ -23,12 +25,11 @@ from .options import (
     StumpOrColumn,
     ValidationFraction,
 )
-from .pair_fit import PairBooster
-from .pairs import ItemPairs
-from .rules import RankingRule, log_ratio
-from .validation import Part
+from .rules import LoopState, RankingRule, log_ratio
+from .weak_learner import Path, WeakRanker
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SmoothMarginRank(PairBooster):
     """Boost stumps towards the greatest ranking margin, by approximate coordinate ascent on G̃.
 
@@ -42,7 +43,7 @@ class SmoothMarginRank(PairBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `stump_sum.ROUND`.
+        See `stumps.ROUND`.
     margin_ : ndarray of shape (n_taken,), float64
         μ after each round, on the rows trained on; below 0 while a pair is out of order.
     smooth_margin_ : ndarray of shape (n_taken,), float64
@@ -80,52 +81,29 @@ class SmoothMarginRank(PairBooster):
     RankBoost", JMLR 10, 2009: Section 4.2, eqs. 10 to 12, Theorems 7 and 8.
     """
 
-    margin_: Floats
-    smooth_margin_: Floats
-    progress_assured_: npt.NDArray[np.bool_]
-    _log_least: float
+    margin_: Floats = field(init=False)
+    smooth_margin_: Floats = field(init=False)
+    progress_assured_: npt.NDArray[np.bool_] = field(init=False)
+    _log_least: float = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NRounds = 100,
-        weak_ranker: StumpOrColumn = "stump",
-        max_bins: MaxBins = 255,
-        early_stopping_rounds: EarlyStoppingRounds = None,
-        validation_fraction: ValidationFraction = 0.2,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.max_bins = max_bins
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_rounds: NRounds = 100
+    weak_ranker: StumpOrColumn = "stump"
+    max_bins: MaxBins = 255
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
 
     def _rule(self) -> "SmoothMarginRule":
-        return SmoothMarginRule(self._log_least)
+        return SmoothMarginRule(criterion=Criterion.YOUDEN, log_least=self._log_least)
 
-    def _look_at(self, rows: Part) -> None:
-        weights = [rows.weight[rows.positive], rows.weight[~rows.positive]]
-        self._log_least = sum(math.log(each.min()) for each in weights)
+    def _before_rounds(self, data: Rows | ListedPairs) -> None:
+        self._log_least = data.log_least_weight
 
-    def _look_back(self, training: Part, path: Path) -> None:
-        """Take the margins of the rows trained on."""
-        X, positive, _ = training
-        self._take_margins(X, path, lambda f: f[positive].min() - f[~positive].max())
-
-    def _look_at_pairs(self, pairs: ItemPairs) -> None:
-        self._log_least = math.log(pairs.weight.min())
-
-    def _look_back_on_pairs(self, X: Floats, pairs: ItemPairs, path: Path) -> None:
-        """Take the margins of the pairs."""
-        better, worse = pairs.rows[pairs.better], pairs.rows[pairs.worse]
-        self._take_margins(X, path, lambda f: (f[better] - f[worse]).min())
-
-    def _take_margins(self, X: Floats, path: Path, least: Callable[[Floats], float]) -> None:
-        stages = self._ensemble.staged(np.ascontiguousarray(X))
+    def _after_rounds(self, data: Rows | ListedPairs, path: Path) -> None:
+        """Take the margins of the rows, or pairs, trained on."""
+        stages = self._ensemble.staged(np.ascontiguousarray(data.X))
         norms = np.cumsum(path.alpha)
-        margins = [least(f) / norm for f, norm in zip(stages, norms, strict=True)]
+        margins = [data.least_difference(f) / norm for f, norm in zip(stages, norms, strict=True)]
         self.margin_ = np.array(margins, dtype=np.float64)
 
     def _take_rounds(self) -> None:
@@ -153,6 +131,7 @@ class SmoothMarginRank(PairBooster):
         self.margin_ = arrays["margin"]
 
 
+@dataclass(kw_only=True)
 class SmoothMarginRule(RankingRule):
     """Eq. 3's choice and eq. 12's step.
 
@@ -162,18 +141,16 @@ class SmoothMarginRule(RankingRule):
         Logarithm of the least weight of a pair.
     """
 
-    def __init__(self, log_least: float) -> None:
-        super().__init__(Criterion.YOUDEN)
-        self.log_least = log_least
+    log_least: float
 
-    def step(self, found: Found, so_far: SoFar) -> float:
+    def step(self, found: WeakRanker, state: LoopState) -> float:
         """Step by eq. 12, by eq. 4 while F̃ >= 1; along a real-valued column by eq. 10."""
-        log_f_tilde = so_far.log_f_plus + so_far.log_f_minus - self.log_least
-        if log_f_tilde >= 0.0 or so_far.norm == 0.0:
-            return super().step(found, so_far)
+        log_f_tilde = state.log_f_plus + state.log_f_minus - self.log_least
+        if log_f_tilde >= 0.0 or state.norm == 0.0:
+            return super().step(found, state)
         if isinstance(found, Column) and found.line is not None:
-            return found.line.climb(log_f_tilde, so_far.norm)
-        return smooth_step(-log_f_tilde / so_far.norm, found.d_plus, found.d_minus)
+            return found.line.climb(log_f_tilde, state.norm)
+        return smooth_step(-log_f_tilde / state.norm, found.d_plus, found.d_minus)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
         """Give F̃, pairs weighted so that the least weighs 1."""

@@ -1,15 +1,14 @@
 """Trees in the loop of boosting: found by growth, their leaves measured on all rows."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from core.boosting.loop import Path
-from core.checkpoint import Resumable
+from core.boosting.data import Rows
+from core.boosting.weak_learner import Path, WeakLearner
 from core.coding import Bins, Team
 from core.coding.rows import positives_first, take_weights
 from core.ranker import Floats
@@ -23,6 +22,7 @@ from core.trees.target_encoding import encode
 from core.trees.workspace import BY_SIDES
 
 from .tree_losses import Loss
+from .tree_rules import TreeRule
 from .tree_sum import SPLITS, TreeSum
 
 
@@ -84,19 +84,17 @@ class Tree:
         return TreeSum.of([self], [1.0], 0.0, self.n_categories).score(X, 0.0)
 
 
-class TreeLearner(Resumable):
+class TreeLearner(WeakLearner):
     """The training rows, their weights, and the growth of the next tree.
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-    shape : Shape
-    make_loss : callable (passes, weight) -> Loss
-        weight: of the rows as `passes` has them, positives first.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
+    parameters : object
+        With the fields of `Shape`.
+    rule : TreeRule
+    data : Rows
+    target_encoding : bool, default=True
+        Whether categories may be asked by numbers.
 
     Notes
     -----
@@ -104,17 +102,16 @@ class TreeLearner(Resumable):
     rows that the tree is grown on. Memory per row: the codes, row by row, and 17 bytes; 25 while they are laid out.
     """
 
+    ensemble = TreeSum
     changing = ("_loss", "_round")
 
     def __init__(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        shape: Shape,
-        make_loss: Callable[[Passes, Floats], Loss],
-        n_categories: Integers,
+        self, parameters: Any, rule: TreeRule, data: Rows, *, target_encoding: bool = True
     ) -> None:
+        X, positive, weight, n_categories = data
+        shape = Shape.of(parameters)
+        if not target_encoding:
+            shape = shape._replace(target_encoding=None)
         rows, n_positives = positives_first(positive)
         self._n_categories = n_categories
         self._bins: Bins
@@ -130,21 +127,16 @@ class TreeLearner(Resumable):
         team = Team(X.size)
         most_leaves = shape.max_leaves or 2**shape.max_depth
         self._passes = Passes(table, team, weight, most_leaves)
-        self._loss = make_loss(self._passes, weight)
+        self._loss: Loss = rule.make_loss(self._passes, weight)
         n_weights = len(self._loss.weights)
         # the list of rows is of no more use: growth may have its memory
         self._grower = Grower(table, team, n_weights, shape.max_depth, shape.max_leaves, rows)
         self._round = 0
 
     @property
-    def log_f_plus(self) -> float:
-        """Logarithm of the positives' part of the loss."""
-        return self._loss.log_f_plus
-
-    @property
-    def log_f_minus(self) -> float:
-        """Logarithm of the negatives' part of the loss."""
-        return self._loss.log_f_minus
+    def log_f(self) -> tuple[float, float]:
+        """Logarithms of the positives' part of the loss and of the negatives'."""
+        return self._loss.log_f_plus, self._loss.log_f_minus
 
     def scan(self) -> Tree | None:
         """Grow the next tree; None where no cut has a gain."""

@@ -5,8 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
-from core.boosting.loop import Found, SoFar
-from core.boosting.rules import RankingRule, Rule
+from core.boosting.rules import LoopState, RankingRule, Rule
+from core.boosting.weak_learner import WeakRanker
 from core.coding import Criterion
 from core.ranker import Floats
 from core.trees.passes import Passes
@@ -32,7 +32,7 @@ class RankingTreeRule(RankingRule):
     """
 
     def __init__(self, leaf: Leaf, learning_rate: float, smoothing: float, push: float) -> None:
-        super().__init__(Criterion.LOSS, learning_rate, smoothing)
+        super().__init__(criterion=Criterion.LOSS, learning_rate=learning_rate, smoothing=smoothing)
         self.leaf = leaf
         self.push = push
 
@@ -40,7 +40,7 @@ class RankingTreeRule(RankingRule):
         """Give the loss at f = 0 of rows, positives first."""
         return PairLoss(passes, weight, leaf=self.leaf, smoothing=self.smoothing, push=self.push)
 
-    def step(self, found: Found, so_far: SoFar) -> float:
+    def step(self, found: WeakRanker, state: LoopState) -> float:
         """Take the learning rate's share of the best step."""
         return self.learning_rate
 
@@ -71,7 +71,7 @@ class LogisticRule(Rule):
         """Give the loss of rows, positives first, all scored by the classes' log odds."""
         return LogisticLoss(passes, weight, smoothing=self.smoothing)
 
-    def step(self, found: Found, so_far: SoFar) -> float:
+    def step(self, found: WeakRanker, state: LoopState) -> float:
         """Take the learning rate's share of the best step."""
         return self.learning_rate
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import check_array
-from core.boosting.ensemble import Ensemble, join_fields, split_fields
+from core.boosting.weak_learner import Ensemble, join_fields, split_fields
 from core.coding.category_sets import Words
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
+from core.state import check_array
 from core.table import Categories
 from core.trees import walking
 from core.trees.cuts import NO_SET, Integers, Sets, check_sets, members_of

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import check_array
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
+from core.state import check_array
 
 from .kernels import contribute
 from .shapes import Pieces, local_scale

@@ -6,13 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from core.boosting.line import Line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
-from core.boosting.line import Line
 from core.errors import ArtifactError, InvalidData
 
 ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])

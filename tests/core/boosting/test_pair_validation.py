@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from core.boosting.pair_validation import split_off_pairs
 from test_fit_pairs import two_classes
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
 from core.boosting import pair_validation, validation
-from core.boosting.pair_validation import split_off_pairs
 from core.boosting.pairs import number_items
 from core.errors import InvalidData
 from core.metrics import pair_order

@@ -6,12 +6,12 @@ import threading
 
 import numpy as np
 import pytest
+from core.boosting.stump_sum import StumpLearner
+from core.boosting.validation import Part, split_off
 
 from core import RankBoost
 from core.boosting import validation
 from core.boosting.rules import RankingRule
-from core.boosting.stump_sum import StumpLearner
-from core.boosting.validation import Part, split_off
 from core.checkpoint import Checkpoints
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc

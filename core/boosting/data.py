@@ -1,0 +1,275 @@
+"""What a booster learns from, rows of two classes or listed pairs; what is held out, and how scores are judged."""
+
+import math
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import InvalidData
+from core.metrics import auc, pair_order
+from core.ranker import Floats
+from core.splits import draw_part, draw_share
+from core.target import Pairs
+
+Bools = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+# The training AUC is told on so many rows or pairs at most.
+SAMPLE_ROWS = 5_000
+
+# Pairs that each part needs if items are held out: fewer say little.
+LEAST_PAIRS = 30
+
+
+class Evaluation(NamedTuple):
+    """Rows, and how good a ranking of them is.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+    shape : tuple of int
+        Of their scores: (n_rows,), or (n_rows, n_labels).
+    size : int
+        What a figure costs: the number of rows, or of pairs.
+    auc : callable scores -> float
+        The AUC, or another figure that is higher for a better ranking.
+    figure : str
+        What the callback hears it called.
+    """
+
+    X: Floats
+    shape: tuple[int, ...]
+    size: int
+    auc: Callable[[Floats], float]
+    figure: str = "validation_auc"
+
+
+class Rows(NamedTuple):
+    """Rows with their classes, or labels, and weights.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,) or (n_rows, n_labels), bool
+    weight : ndarray of shape (n_rows,), float64
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    """
+
+    X: Floats
+    positive: Bools
+    weight: Floats
+    n_categories: Integers
+
+    @property
+    def log_least_weight(self) -> float:
+        """Logarithm of the least weight of a pair of a positive and a negative."""
+        classes = self.weight[self.positive], self.weight[~self.positive]
+        return sum(math.log(weight.min()) for weight in classes)
+
+    def least_difference(self, scores: Floats) -> float:
+        """Give the least difference of a positive's score and a negative's."""
+        return float(scores[self.positive].min() - scores[~self.positive].max())
+
+    def sample(self) -> Evaluation:
+        """Take evenly spaced rows of each class, so few that an AUC after a round is cheap."""
+        step = math.ceil(len(self.positive) / SAMPLE_ROWS)
+        if step == 1:
+            return self.evaluation()
+        taken = np.zeros(len(self.positive), dtype=np.bool_)
+        for rows in self._strata():
+            taken[rows[::step]] = True
+        return self._take(taken).evaluation()
+
+    def evaluation(self) -> Evaluation:
+        """Judge by the AUC; of several labels, over all (row, label) pairs."""
+        n_rows, n_labels = len(self.positive), self.positive.size // len(self.positive)
+        positive, weight = self.positive.ravel(), np.repeat(self.weight, n_labels)
+        X = np.ascontiguousarray(self.X)
+        return Evaluation(
+            X, self.positive.shape, n_rows, lambda scores: auc(positive, scores.ravel(), weight)
+        )
+
+    def split_off(self, fraction: float, seed: int) -> tuple["Rows", "Rows"]:
+        """Draw a validation part, stratified by class.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of each class's rows to hold out; at least one row, and not all.
+        seed : int
+
+        Returns
+        -------
+        training, validation : Rows
+            Rows in their given order.
+
+        Raises
+        ------
+        InvalidData
+            A class has one row only, or a part would have no row of one.
+        """
+        held = draw_part(self.positive, fraction, seed)
+        if held is None:
+            raise InvalidData(
+                "early stopping needs at least 2 rows of positive weight in each class, got 1"
+            )
+        parts = self._take(~held), self._take(held)
+        if any(part.positive.all() or not part.positive.any() for part in parts):
+            raise InvalidData(
+                "early stopping needs labels of 0 and 1 in the training and in the validation part: "
+                "more rows, or another validation_fraction or random_state"
+            )
+        return parts
+
+    def _strata(self) -> list[Integers]:
+        """Give the rows of each class; all rows together where they have several labels."""
+        if self.positive.ndim > 1:
+            return [np.arange(len(self.positive))]
+        return [np.flatnonzero(self.positive), np.flatnonzero(~self.positive)]
+
+    def _take(self, rows: Bools) -> "Rows":
+        return Rows(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories)
+
+
+class ListedPairs(NamedTuple):
+    """Pairs (better, worse) between the items that occur in them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+        The whole table.
+    rows : ndarray of shape (n_items,), int64
+        The row of each item, ascending.
+    better, worse : ndarray of shape (n_pairs,), uint32
+        Items. No pair comes twice; ascending, so that the order of the list does not matter.
+    weight : ndarray of shape (n_pairs,), float64
+        The sum over all pairs of these two.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    """
+
+    X: Floats
+    rows: Integers
+    better: npt.NDArray[np.uint32]
+    worse: npt.NDArray[np.uint32]
+    weight: Floats
+    n_categories: Integers
+
+    @classmethod
+    def of(cls, X: Floats, pairs: Pairs, n_categories: Integers) -> "ListedPairs":
+        """Number the items that occur, and merge the pairs that come more than once.
+
+        Notes
+        -----
+        O(n_pairs log n_pairs) time, O(n_rows + n_pairs) memory.
+        """
+        occurs = np.zeros(len(X), dtype=np.bool_)
+        occurs[pairs.better] = True
+        occurs[pairs.worse] = True
+        rows = np.flatnonzero(occurs)
+        number = np.cumsum(occurs, dtype=np.int64) - 1
+        key = number[pairs.better] * len(rows) + number[pairs.worse]
+        # By weight too: sums must not depend on the list's order.
+        order = np.lexsort((pairs.weight, key))
+        key = key[order]
+        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+        better, worse = np.divmod(key[first], len(rows))
+        weight = np.add.reduceat(pairs.weight[order], first)
+        return cls(X, rows, better.astype(np.uint32), worse.astype(np.uint32), weight, n_categories)
+
+    @property
+    def log_least_weight(self) -> float:
+        """Logarithm of the least weight of a pair."""
+        return math.log(self.weight.min())
+
+    def least_difference(self, scores: Floats) -> float:
+        """Give the least difference of a better item's score and its worse one's."""
+        return float((scores[self.rows[self.better]] - scores[self.rows[self.worse]]).min())
+
+    def by_item(self, weight: Floats) -> tuple[Floats, Floats]:
+        """Add up weights of pairs by item: of those in which it is the better one, and the worse."""
+        n = len(self.rows)
+        better, worse = np.bincount(self.better, weight, n), np.bincount(self.worse, weight, n)
+        return better.astype(np.float64, copy=False), worse.astype(np.float64, copy=False)
+
+    def sample(self) -> Evaluation:
+        """Take evenly spaced pairs, so few that their share in order is cheap."""
+        return self._evaluation(math.ceil(len(self.weight) / SAMPLE_ROWS))
+
+    def evaluation(self) -> Evaluation:
+        """Judge by the weighted share of pairs in order: the AUC, if they are those of two classes."""
+        return self._evaluation(1)
+
+    def _evaluation(self, step: int) -> Evaluation:
+        items, ends = np.unique(self._ends()[::step], return_inverse=True)
+        order = partial(pair_order, pairs=ends.reshape(-1, 2), pair_weight=self.weight[::step])
+        X = np.ascontiguousarray(self.X[self.rows[items]])
+        return Evaluation(X, (len(items),), len(self.weight[::step]), order)
+
+    def split_off(self, fraction: float, seed: int) -> tuple["ListedPairs", "ListedPairs"]:
+        """Draw a validation part of which training has seen no item, where there are enough pairs.
+
+        A pair tells of both its items, and all pairs of an item tell of it. So items are held out:
+        pairs within them validate, pairs within the others teach, and those between the two do
+        neither. This is what holding out rows does to the pairs of two classes. It leaves about
+        (1 - s)² of the pairs to learn from and s² to judge by. If that is fewer than `LEAST_PAIRS` in
+        either part, pairs are held out instead, those of the same two items together, in whichever
+        direction; the validation part then speaks of new pairs of known items, and a UserWarning says so.
+
+        Parameters
+        ----------
+        fraction : float
+            Share s of the items, or pairs, to hold out; at least one, and not all.
+        seed : int
+
+        Returns
+        -------
+        training, validation : ListedPairs
+
+        Raises
+        ------
+        InvalidData
+            All pairs are of the same two items.
+
+        Notes
+        -----
+        O(n_pairs log n_pairs). The draw depends on the seed, the items and which of them are paired,
+        not on the order of the list.
+        """
+        rng = np.random.Generator(np.random.Philox(seed))
+        ends, n_items = self._ends(), len(self.rows)
+        better_held, worse_held = _hold(n_items, fraction, rng)[ends].T
+        teaches, judges = ~(better_held | worse_held), better_held & worse_held
+        if min(teaches.sum(), judges.sum()) < LEAST_PAIRS:
+            units, number = np.unique(
+                ends.min(axis=1) * n_items + ends.max(axis=1), return_inverse=True
+            )
+            if len(units) < 2:
+                raise InvalidData("early stopping needs pairs of at least 3 items, got pairs of 2")
+            warnings.warn(
+                "early stopping has held out pairs, for the items are too few to hold some out: it "
+                "speaks of new pairs of items that training has seen",
+                UserWarning,
+                stacklevel=4,
+            )
+            judges = _hold(len(units), fraction, rng)[number]
+            teaches = ~judges
+        return self._take(teaches), self._take(judges)
+
+    def _ends(self) -> Integers:
+        return np.stack([self.better, self.worse], axis=1).astype(np.int64)
+
+    def _take(self, which: Bools) -> "ListedPairs":
+        better, worse = (self.rows[items[which]] for items in (self.better, self.worse))
+        return ListedPairs.of(self.X, Pairs(better, worse, self.weight[which]), self.n_categories)
+
+
+def _hold(n: int, fraction: float, rng: np.random.Generator) -> Bools:
+    held = np.zeros(n, dtype=np.bool_)
+    held[draw_share(np.arange(n), fraction, rng)] = True
+    return held
