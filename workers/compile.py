@@ -33,7 +33,7 @@ PACKAGES = ("core", "app")
 MOST_USED = (
     "app.services.ingest",
     "core.coding",
-    "core.boosting.kernels",
+    "core.boosting.weights",
     "core.boosting.stumps",
     "core.metrics",
     "core.linear",

@@ -1,7 +1,7 @@
 """AdaBoost (Freund & Schapire 1997), which Rudin & Schapire 2009 show to be a ranker too."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_doc import Doc
 
@@ -85,8 +85,9 @@ class ClassifyingRule(RowLossRule, StumpRule):
     The step ½ ln(d+/d-) is ½ ln((1 + r)/(1 - r)), r the edge; the constant classifier is an intercept already.
     """
 
+    criterion = Criterion.EDGE
+
     include_constant: bool
-    criterion: ClassVar[Criterion] = Criterion.EDGE
 
     def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
         """Take of a stump and its reverse the one that is right on more weight."""

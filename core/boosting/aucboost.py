@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +111,7 @@ class AUCBoost(Booster):
 class BalancedRule(StumpRule):
     """Cuts made two-sided by Lemma 4, judged with half the weight on each class; the step is ½ ln((1 - ε)/ε)."""
 
-    criterion: ClassVar[Criterion] = Criterion.YOUDEN
+    criterion = Criterion.YOUDEN
 
     def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
         """Toss Lemma 4's coin on one side of the cut."""

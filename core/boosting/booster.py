@@ -176,13 +176,13 @@ class Booster(Ranker):
             )
             self._adopt(bounded)
             return figures
-        given = np.ascontiguousarray(self._matrix(X_valid, reset=False))
-        shape = (len(given), *rows.positive.shape[1:])
+        held = np.ascontiguousarray(self._matrix(X_valid, reset=False))
+        shape = (len(held), *rows.positive.shape[1:])
 
         def figure(scores: Floats) -> float:
             return float(judge(scores.copy()))  # nobody is to change the scores that are followed
 
-        evaluation = Evaluation(given, shape, len(given), figure, "judged")
+        evaluation = Evaluation(held, shape, len(held), figure, "judged")
         figures = self._boost(rows, evaluation, callback or ignore, patience, every)
         self.validation_auc_ = np.empty(0)  # a figure of the judge's need not be an AUC
         return figures

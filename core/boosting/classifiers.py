@@ -180,7 +180,7 @@ class ClassifierSum(EstimatorSum):
 class EstimatorLearner(WeakLearner):
     """The training rows, their weights, and the fit of a scikit-learn estimator to them, cloned each round."""
 
-    ensemble = EstimatorSum
+    ensemble: ClassVar[type[Ensemble]] = EstimatorSum
     takes_categories = False
     changing: ClassVar[tuple[str, ...]] = ("_log_weights",)
 

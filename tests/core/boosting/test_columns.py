@@ -6,13 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from core.boosting.line import Line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
+from core.boosting.columns import LineSearch
 from core.errors import ArtifactError, InvalidData
 
 ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
@@ -147,7 +147,7 @@ def test_the_line_search_finds_the_closed_step(seed, smoothing):
     v, u = rng.random(6), rng.random(6)
     v, u = v / v.sum(), u / u.sum()
     plus, minus = (v @ p) * (u @ (1 - n)), (u @ n) * (v @ (1 - p))
-    step = Line.of_classes(p, v, n, u).descend(smoothing)
+    step = LineSearch.of_classes(p, v, n, u).descend(smoothing)
     if plus <= minus:
         assert step == 0.0
     elif minus == 0.0 and smoothing == 0.0:
@@ -160,7 +160,7 @@ def test_the_line_search_finds_the_closed_step(seed, smoothing):
 def test_eq_10_lifts_the_smooth_margin_the_most():
     rng = np.random.default_rng(0)
     p, n = rng.normal(1, 1, 20), rng.normal(0, 1, 20)
-    line = Line.of_classes(p, np.full(20, 0.05), n, np.full(20, 0.05))
+    line = LineSearch.of_classes(p, np.full(20, 0.05), n, np.full(20, 0.05))
     log_f_tilde, norm = -0.2, 1.5
 
     def smooth_margin(alpha):

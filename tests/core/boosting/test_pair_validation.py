@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from core.boosting.pair_validation import split_off_pairs
 from test_fit_pairs import two_classes
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
-from core.boosting import pair_validation, validation
-from core.boosting.pairs import number_items
+from core.boosting import data, loop
+from core.boosting.data import ListedPairs
 from core.errors import InvalidData
 from core.metrics import pair_order
 from core.target import check_pairs
@@ -30,8 +29,8 @@ def noisy_pairs(n=120, n_pairs=1500, seed=0):
 
 def split(pairs, weight, n, fraction=0.2, seed=0):
     """The rows and weights of both parts."""
-    listed = number_items(check_pairs(pairs, weight, n), n)
-    parts = split_off_pairs(listed, fraction, seed)
+    listed = ListedPairs.of(np.empty((n, 0)), check_pairs(pairs, weight, n), np.empty(0, np.int64))
+    parts = listed.split_off(fraction, seed)
     return [
         (np.column_stack([p.rows[p.better], p.rows[p.worse]]).tolist(), p.weight.tolist())
         for p in parts
@@ -51,7 +50,7 @@ def test_items_are_held_out_with_all_their_pairs():
 
 def test_few_items_are_split_by_pairs_both_directions_together(monkeypatch):
     X, pairs, weight = noisy_pairs(n=12, n_pairs=200)
-    monkeypatch.setattr(pair_validation, "LEAST_PAIRS", 10**6)
+    monkeypatch.setattr(data, "LEAST_PAIRS", 10**6)
     with pytest.warns(UserWarning, match="the items are too few to hold some out"):
         (learnt, w), (held, v) = split(pairs, weight, len(X))
     units = [{frozenset(pair) for pair in part} for part in (learnt, held)]
@@ -105,7 +104,7 @@ def test_trees_stop_early_too():
 
 
 def test_many_held_out_pairs_are_asked_less_often(monkeypatch):
-    monkeypatch.setattr(validation, "ROWS_A_ROUND", 20)
+    monkeypatch.setattr(loop, "ROWS_A_ROUND", 20)
     X, pairs, weight = noisy_pairs()
     ranker = RankBoost(n_rounds=100, early_stopping_rounds=6).fit_pairs(X, pairs, weight)
     every = -(-len(split(pairs, weight, len(X))[1][1]) // 20)
@@ -115,7 +114,7 @@ def test_many_held_out_pairs_are_asked_less_often(monkeypatch):
 
 
 def test_the_training_share_is_a_samples(monkeypatch):
-    monkeypatch.setattr(validation, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(data, "SAMPLE_ROWS", 100)
     X, pairs, weight = noisy_pairs()
     told = []
     ranker = RankBoost(n_rounds=5).fit_pairs(

@@ -8,10 +8,16 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-from core.boosting.stump_sum import ROUND
 
 from core import RankBoost
-from core.boosting.stumps import BLOCK_ROWS, FEW_ROWS, FEW_THRESHOLDS, StepFunctions, fold
+from core.boosting.stumps import (
+    BLOCK_ROWS,
+    FEW_ROWS,
+    FEW_THRESHOLDS,
+    ROUND,
+    StepFunctions,
+    fold,
+)
 from core.errors import ArtifactError
 
 

@@ -6,12 +6,12 @@ import threading
 
 import numpy as np
 import pytest
-from core.boosting.stump_sum import StumpLearner
-from core.boosting.validation import Part, split_off
 
 from core import RankBoost
-from core.boosting import validation
+from core.boosting import data, loop
+from core.boosting.data import Rows
 from core.boosting.rules import RankingRule
+from core.boosting.stumps import StumpLearner
 from core.checkpoint import Checkpoints
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
@@ -26,6 +26,10 @@ BOOSTERS = {
     and "early_stopping_rounds" in {parameter.name for parameter in list_parameters(algorithm)}
 }
 EACH = pytest.mark.parametrize("algorithm", BOOSTERS.values(), ids=BOOSTERS)
+
+
+def rows_of(X, y):
+    return Rows(X, y == 1, np.ones(len(y)), np.zeros(X.shape[1], dtype=np.int64))
 
 
 def noisy_table(n=400, seed=0):
@@ -48,7 +52,7 @@ def test_the_best_rounds_are_kept(algorithm):
     assert [info["validation_auc"] for *_, info in seen] == areas.tolist()
     assert len(areas) == n_kept + 8
     assert n_kept == int(np.argmax(areas > areas.max() - 1e-9)) + 1
-    _, held = split_off(Part(X, y == 1, np.ones(len(y))), 0.2, 3)
+    _, held = rows_of(X, y).split_off(0.2, 3)
     assert auc(held.positive, ranker.decision_function(held.X)) == pytest.approx(
         areas[n_kept - 1], abs=1e-9
     )
@@ -58,7 +62,7 @@ def test_the_best_rounds_are_kept(algorithm):
 def test_what_is_kept_is_a_fit_of_so_many_rounds(algorithm):
     X, y = noisy_table()
     stopped = algorithm(n_rounds=200, early_stopping_rounds=5).fit(X, y)
-    training, _ = split_off(Part(X, y == 1, np.ones(len(y))), 0.2, 0)
+    training, _ = rows_of(X, y).split_off(0.2, 0)
     plain = algorithm(n_rounds=len(stopped.rounds_)).fit(training.X, training.positive)
     assert (stopped.decision_function(X) == plain.decision_function(X)).all()
     assert stopped.loss_.tolist() == plain.loss_.tolist()
@@ -187,14 +191,15 @@ def test_a_stop_at_the_last_round_is_the_end_of_a_whole_fit(recwarn):
 
 
 def test_the_training_auc_is_a_samples(monkeypatch):
-    monkeypatch.setattr(validation, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(data, "SAMPLE_ROWS", 50)
     X, y = noisy_table()
-    part = Part(X, y == 1, np.ones(len(y))).sample()
-    assert len(part.positive) <= 52
-    assert part.positive.mean() == pytest.approx((y == 1).mean(), abs=0.03)
+    sample = rows_of(X, y).sample()
+    assert len(sample.X) == sample.size <= 52
+    positive = y[[int(np.flatnonzero((row == X).all(axis=1))[0]) for row in sample.X]]
+    assert positive.mean() == pytest.approx(y.mean(), abs=0.03)
     told = []
     ranker = RankBoost(n_rounds=5).fit(X, y, callback=lambda step, of, info: told.append(info))
-    expected = auc(part.positive, ranker.decision_function(part.X))
+    expected = auc(positive, ranker.decision_function(sample.X))
     assert told[-1]["training_auc"] == pytest.approx(expected, abs=1e-9)
     assert expected != pytest.approx(auc(y, ranker.decision_function(X)), abs=1e-6)
 
@@ -218,7 +223,7 @@ def test_what_is_told_is_a_mapping_that_becomes_plain_figures():
 
 
 def test_a_large_validation_part_is_asked_less_often(monkeypatch):
-    monkeypatch.setattr(validation, "ROWS_A_ROUND", 30)
+    monkeypatch.setattr(loop, "ROWS_A_ROUND", 30)
     X, y = noisy_table()
     ranker = BOOSTERS["rankboost"](n_rounds=100, early_stopping_rounds=6).fit(X, y)
     computed = np.flatnonzero(~np.isnan(ranker.validation_auc_)) + 1
@@ -228,14 +233,14 @@ def test_a_large_validation_part_is_asked_less_often(monkeypatch):
 
 def test_the_split_is_stratified_and_seeded():
     _, y = noisy_table()
-    part = Part(np.arange(len(y))[:, None].astype(float), y == 1, np.ones(len(y)))
-    training, held = split_off(part, 0.25, 7)
+    rows = rows_of(np.arange(len(y))[:, None].astype(float), y)
+    training, held = rows.split_off(0.25, 7)
     assert held.positive.sum() == round(0.25 * y.sum())
     assert (~held.positive).sum() == round(0.25 * (1 - y).sum())
-    rows = np.concatenate([training.X[:, 0], held.X[:, 0]])
-    assert sorted(rows) == list(range(len(y)))
-    assert (split_off(part, 0.25, 7)[1].X == held.X).all()
-    assert (split_off(part, 0.25, 8)[1].X != held.X).any()
+    numbers = np.concatenate([training.X[:, 0], held.X[:, 0]])
+    assert sorted(numbers) == list(range(len(y)))
+    assert (rows.split_off(0.25, 7)[1].X == held.X).all()
+    assert (rows.split_off(0.25, 8)[1].X != held.X).any()
 
 
 def test_a_class_too_small_to_hold_out_is_refused():
