@@ -40,9 +40,16 @@ class World:
     """Rankers with a given signal each, at a given price per row and round, on a clock of their own."""
 
     def __init__(
-        self, signal=lambda trial: 2.0, n_rows=10_000, price=1e-7, fails=(), learning=10.0
+        self,
+        signal=lambda trial: 2.0,
+        n_rows=10_000,
+        price=1e-7,
+        fails=(),
+        learning=10.0,
+        n_held=N_HELD,
     ):
         self.signal, self.n_rows, self.price, self.fails = signal, n_rows, price, fails
+        self.y, self.shared = Y[:n_held], SHARED[:n_held]
         self.learning = learning  # rounds times rate after which trees have learnt all they can
         self.now = 0.0
 
@@ -74,14 +81,15 @@ class World:
         else:
             rounds_judged = [min(k, rounds) for k in trial.path] or [enough]
         own = np.random.default_rng(crc32(trial.label.split("/")[1].encode()))
-        noise = own.normal(size=N_HELD) + SHARED
+        noise = own.normal(size=len(self.y)) + self.shared
         scores = [
-            self.signal(trial) * (1 - 0.5 ** (6 * k / enough)) * Y + noise for k in rounds_judged
+            self.signal(trial) * (1 - 0.5 ** (6 * k / enough)) * self.y + noise
+            for k in rounds_judged
         ]
         return TrialResult(
             trial,
-            tuple(partial_auc(Y, each, 0.0, 0.05) for each in scores),
-            tuple(auc(Y, each) for each in scores),
+            tuple(partial_auc(self.y, each, 0.0, 0.05) for each in scores),
+            tuple(auc(self.y, each) for each in scores),
             seconds,
             tuple(scores),
             setup=price,
@@ -90,7 +98,7 @@ class World:
         )
 
     def run(self, planner):
-        held = [HeldOut(Y)] * planner.n_splits * planner.n_repeats
+        held = [HeldOut(self.y)] * planner.n_splits * planner.n_repeats
         return run_plan(planner, held, self.fit, clock=self.clock)
 
     def fit_all(self, chosen):
@@ -169,8 +177,9 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
     budget, price, n_rare, at_once
 ):
     """The floor: where there is time to compare, the default trees are compared; where not, they are fitted."""
-    world = World(price=price, signal=lambda t: 2.0 + t.rows)
     auto = planner(budget, n_rare=n_rare, at_once=at_once)
+    n_held = N_HELD // (auto.n_splits * auto.n_repeats)
+    world = World(price=price, signal=lambda t: 2.0 + t.rows, n_held=n_held)
     lanes = [0.0]
 
     def fit(trial, callback):  # of those that are asked for together some run at once
@@ -179,7 +188,7 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
         lanes.append(lanes[-1] + (world.now - before) / at_once)
         return one
 
-    held = [HeldOut(Y)] * auto.n_splits * auto.n_repeats
+    held = [HeldOut(world.y)] * auto.n_splits * auto.n_repeats
     chosen, tried = run_plan(auto, held, fit, clock=lambda: lanes[-1])
     assert lanes[-1] <= budget
     default = boosted(next(iter(LOSSES)), 31, 10_000)
@@ -294,7 +303,7 @@ def test_few_rows_are_parted_into_folds_and_few_of_a_class_more_than_once():
     assert (longer.n_splits, longer.n_repeats) == (5, 3)
     assert planner(60.0, n_rows=300, n_rare=120, can_repeat=False).n_repeats == 1
     assert (planner(60.0).n_splits, planner(60.0).n_repeats) == (1, 1)
-    _, tried = World(n_rows=240).run(longer)
+    _, tried = World(n_rows=240, n_held=60).run(longer)
     assert {one.trial.rows for one in tried} == {1.0}
     first = [one.trial for one in tried if one.trial.label == "full/logistic loss, 8"]
     assert [trial.split for trial in first] == list(range(15))
