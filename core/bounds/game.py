@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 MOST_CELLS = 1_000_000
-"""Rows × weak rankers of the greatest programme that is tried: seconds, not minutes."""
+"""Rows × weak rankers of the greatest linear program that is tried: seconds, not minutes."""
 
 
 class Unsolved(ArithmeticError):

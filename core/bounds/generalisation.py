@@ -259,40 +259,28 @@ def bound_misranking(
     too_few = f"m must be at least 64 ln|H|/(Eθ)² = {least_rows:.4g}, got {m}"
     common = {"m": float(m), "E": E, "theta": theta, "delta": delta}
     known = common | {"weak_rankers": float(size)}
-    fraction = margins.fraction_within(theta)
-    return (
-        Bound(
+    bounds = (
+        (
             "theorem_2",
-            "Rudin & Schapire 2009, Theorem 2",
-            fraction,
+            "Theorem 2",
             min(sloppy, uniform),
             common | {"log_cover": log_sloppy if sloppy < uniform else log_uniform},
             reasons,
         ),
-        Bound(
-            "corollary_4",
-            "Rudin & Schapire 2009, Corollary 4",
-            fraction,
-            sloppy,
-            known | {"log_cover": log_sloppy},
-            reasons,
-        ),
-        Bound(
+        ("corollary_4", "Corollary 4", sloppy, known | {"log_cover": log_sloppy}, reasons),
+        (
             "equation_2",
-            "Rudin & Schapire 2009, eq. 2",
-            fraction,
+            "eq. 2",
             equation_2_epsilon(size, theta, delta, m, E),
             known | {"least_m": least_rows},
             (*reasons, too_few) if m < least_rows else reasons,
         ),
-        Bound(
-            "corollary_5",
-            "Rudin & Schapire 2009, Corollary 5",
-            fraction,
-            uniform,
-            known | {"log_cover": log_uniform},
-            reasons,
-        ),
+        ("corollary_5", "Corollary 5", uniform, known | {"log_cover": log_uniform}, reasons),
+    )
+    fraction = margins.fraction_within(theta)
+    return tuple(
+        Bound(name, f"Rudin & Schapire 2009, {place}", fraction, epsilon, terms, why)
+        for name, place, epsilon, terms, why in bounds
     )
 
 

@@ -38,7 +38,7 @@ def permutation_importance(
     n_repeats: int = 5,
     random_state: int = 0,
 ) -> Floats:
-    """Measure how much AUC is lost when a feature's values are dealt out to the rows anew.
+    """Measure how much AUC is lost when a feature's values are permuted among the rows.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ def permutation_importance(
         1 for positive, 0 for negative.
     sample_weight : ndarray of shape (n_rows,), float64, optional
     n_repeats : int, default=5
-        Deals per feature, averaged.
+        Permutations per feature, averaged.
     random_state : int, default=0
-        Key of the deals; with the feature's number and the repeat's it names each of them.
+        Key of the permutations; with the feature's number and the repeat's it names each of them.
 
     Returns
     -------
     ndarray of shape (n_features,), float64
-        AUC less the mean AUC with the feature dealt anew. Of two features that say the same each may
+        AUC less the mean AUC with the feature permuted. Of two features that say the same each may
         have 0, since the ranker has the other left; below 0 is noise.
 
     Notes
@@ -74,9 +74,9 @@ def permutation_importance(
     for feature in range(X.shape[1]):
         copies = np.tile(X, (n_repeats, 1))
         for repeat in range(n_repeats):
-            deal = Generator(Philox(key=[random_state, feature * n_repeats + repeat]))
+            generator = Generator(Philox(key=[random_state, feature * n_repeats + repeat]))
             part = slice(repeat * n_rows, (repeat + 1) * n_rows)
-            copies[part, feature] = X[deal.permutation(n_rows), feature]
-        dealt = score(copies).reshape(n_repeats, n_rows)
-        losses[feature] = np.mean([whole - auc(y, scores, sample_weight) for scores in dealt])
+            copies[part, feature] = X[generator.permutation(n_rows), feature]
+        permuted = score(copies).reshape(n_repeats, n_rows)
+        losses[feature] = np.mean([whole - auc(y, scores, sample_weight) for scores in permuted])
     return losses

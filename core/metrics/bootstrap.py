@@ -5,8 +5,8 @@ within strata keeps the number of units of each kind, so no sample lacks a class
 stratified bootstrap: as many positives and negatives as there are. A row keeps its weight.
 
 No sample is sorted. The rows are sorted once by each scorer; a sample is a vector of counts, how often each unit was
-drawn, and one walk down the sorted rows adds up its curve. Scorers are judged on the same draws, so that replicates of
-their differences are paired.
+drawn, and one walk down the sorted rows adds up its curve. Scorers are evaluated on the same draws, so that replicates
+of their differences are paired.
 
 Draws are exact: words of the counter generator Philox4x32-10, brought to a range by Lemire's multiplication with
 rejection. Seed and replicate are the generator's key and counter, so that a replicate has the same bits whichever

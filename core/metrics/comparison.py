@@ -38,7 +38,7 @@ folds in repeat r of R, the area and the influence of a row (see `intervals`) ar
 and the variance is Σ φ_i² over rows, or over units after summing in each. A row enters once however often it was
 scored: repeats steady the estimate, but they are no new rows, and the variance does not shrink as if they were. The
 factor r = e / (e − F) counts the F means taken away, one a fold, from e effective units, both summed over the folds of
-a repeat, on average. For a comparison all scorers are judged on the same folds.
+a repeat, on average. For a comparison all scorers are evaluated on the same folds.
 
 The target is the mean area of the rankers that were fitted, on rows to come; how far another draw of training rows
 would move them is not in the interval. A fold without rows of both classes has no area and is left out.
@@ -103,8 +103,8 @@ from core.metrics.groups import (
     number_units,
 )
 from core.metrics.intervals import (
+    EPSILON,
     METHODS,
-    NOTHING,
     Areas,
     Interval,
     Method,
@@ -330,24 +330,24 @@ def cross_validated_areas(
 
     Parameters
     ----------
-    y : array_like, shape (n_entries,)
-        One entry for each time a row was scored by a ranker that had not learnt from it. Exactly two distinct values;
-        the greater one is positive.
-    scores : array_like of float, shape (n_entries,)
+    y : array_like, shape (n_out_of_fold,)
+        An out-of-fold row for each time that a row was scored by a ranker that had not learnt from it. Exactly two
+        distinct values; the greater one is positive.
+    scores : array_like of float, shape (n_out_of_fold,)
         Finite; higher means more likely positive, within a fold.
-    fold : array_like, shape (n_entries,)
-        The fold of each entry: numbers or text.
+    fold : array_like, shape (n_out_of_fold,)
+        The fold of each out-of-fold row: numbers or text.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates; (0, 1) is the AUC.
-    repeat : array_like, shape (n_entries,), optional
-        The repetition of cross-validation that each entry belongs to.
-    row : array_like, shape (n_entries,), optional
-        Which row each entry is of; must be given if there are repeats, unless `group` is.
+    repeat : array_like, shape (n_out_of_fold,), optional
+        The repetition of cross-validation that each belongs to.
+    row : array_like, shape (n_out_of_fold,), optional
+        Which row each is of; must be given if there are repeats, unless `group` is.
     level : float in (0, 1)
         Probability that an interval covers the mean area of these rankers in the population.
-    sample_weight : array_like of float, shape (n_entries,), optional
+    sample_weight : array_like of float, shape (n_out_of_fold,), optional
         Non-negative; within a fold weights are shares, not counts.
-    group : array_like, shape (n_entries,), optional
+    group : array_like, shape (n_out_of_fold,), optional
         Rows of one value are drawn together, wherever their folds.
 
     Returns
@@ -364,7 +364,7 @@ def cross_validated_areas(
 
     Notes
     -----
-    O(n log n + n · n_windows) for n entries.
+    O(n log n + n · n_windows) for n out-of-fold rows.
     """
     checked, level = check_windows(windows), check_level(level)
     areas = _estimate(y, {"scores": scores}, fold, checked, repeat, row, sample_weight, group)
@@ -391,7 +391,7 @@ def cross_validated_compare(
     ----------
     y, fold, windows, repeat, row, level, sample_weight, group
         As `cross_validated_areas`.
-    scores : sequence of array_like of float, each of shape (n_entries,)
+    scores : sequence of array_like of float, each of shape (n_out_of_fold,)
         Two or more scorers.
     names, adjust
         As `compare`.
@@ -407,7 +407,7 @@ def cross_validated_compare(
 
     Notes
     -----
-    O(k n log n + k² n m) time for k scorers, n entries and m windows.
+    O(k n log n + k² n m) time for k scorers, n out-of-fold rows and m windows.
     """
     checked, level = check_windows(windows), check_level(level)
     named = check_names(names, len(scores))
@@ -459,7 +459,8 @@ def compare_areas(
     """`compare` of areas that have been estimated on the same units."""
     pairs = list(combinations(range(len(names)), 2))
     found = [
-        [judge(areas, pair, j, window, level) for pair in pairs] for j, window in enumerate(windows)
+        [compare_pair(areas, pair, j, window, level) for pair in pairs]
+        for j, window in enumerate(windows)
     ]
     p_values = np.array([[p_value for _, p_value in of_window] for of_window in found])
     adjusted = p_values if adjust == "none" else holm(p_values)
@@ -497,13 +498,13 @@ def holm(p_values: FloatArray) -> FloatArray:
     return adjusted.reshape(p_values.shape)
 
 
-def judge(
+def compare_pair(
     areas: Areas, pair: tuple[int, int], j: int, window: Window, level: float
 ) -> tuple[Interval, float]:
     """The difference of two areas with its interval, and its p-value."""
     value = float(areas.values[pair[0], j] - areas.values[pair[1], j])
     error = difference_error(areas, *pair, j)
-    if error is None or error <= NOTHING:
+    if error is None or error <= EPSILON:
         trials = least_trials(areas.effective, window)
         return one_sided_table(value, trials, level), two_sided(math.sqrt(trials * abs(value)))
     reach = quantile(level, areas.degrees) * error
@@ -547,8 +548,8 @@ def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> flo
     parts = parts.reshape(values.size, -1)
     covariance = np.einsum("ig,jg->ij", parts, parts)
     errors = np.sqrt(np.diag(covariance))
-    shown = errors > NOTHING
-    if np.any(np.abs(values[~shown]) > NOTHING):
+    shown = errors > EPSILON
+    if np.any(np.abs(values[~shown]) > EPSILON):
         return least
     if not shown.any():
         return 1.0
@@ -587,17 +588,17 @@ def _estimate(
     if labels is not None:
         rows = rows._replace(unit=number_units(name, labels, size)[kept])
     elif repeats.any():
-        raise InvalidParameter("row must say which row each entry is of, since there are repeats")
-    judged = _judged_folds(rows.positive, repeats * (folds.max() + 1) + folds)
-    if not judged:
+        raise InvalidParameter("row must say which row each score is of, since there are repeats")
+    usable = _usable_folds(rows.positive, repeats * (folds.max() + 1) + folds)
+    if not usable:
         raise InvalidData("fold must name a fold with rows of both classes, got none")
-    of_repeat = repeats[[entries[0] for entries in judged]]
-    return _average(rows, judged, of_repeat, windows, clustered=group is not None)
+    of_repeat = repeats[[rows_of_fold[0] for rows_of_fold in usable]]
+    return _average(rows, usable, of_repeat, windows, clustered=group is not None)
 
 
 def _average(
     rows: Rows,
-    judged: Sequence[NDArray[np.intp]],
+    folds: Sequence[NDArray[np.intp]],
     of_repeat: NDArray[np.intp],
     windows: Sequence[Window],
     *,
@@ -605,12 +606,12 @@ def _average(
 ) -> Areas:
     """The mean of the repeats' means over their folds, and the influences on it."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
-    used = _take(rows, np.concatenate(judged))
-    areas = np.empty((len(judged), len(rows.scores), len(windows)))
+    used = _take(rows, np.concatenate(folds))
+    areas = np.empty((len(folds), len(rows.scores), len(windows)))
     influence = np.empty((*areas.shape[1:], used.positive.size))
     effective, start = np.zeros(2), 0
-    for place, entries in enumerate(judged):
-        held, end = _take(rows, entries), start + entries.size
+    for place, fold in enumerate(folds):
+        held, end = _take(rows, fold), start + fold.size
         areas[place], phi = row_influences(held, windows)
         influence[:, :, start:end] = phi / (n_folds.size * n_folds[repeat[place]])
         effective += effective_units(held)
@@ -618,25 +619,25 @@ def _average(
     # Means of means, not sums of shares, which might round 1 to more than 1.
     values = np.mean([areas[repeat == r].mean(axis=0) for r in range(n_folds.size)], axis=0)
     mean = float(effective[0]) / n_folds.size, float(effective[1]) / n_folds.size
-    n_means = len(judged) / n_folds.size
+    n_means = len(folds) / n_folds.size
     return areas_of_units(values, influence, used, mean, n_means, clustered=clustered)
 
 
-def _judged_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """The entries of each fold that has rows of both classes."""
+def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """The out-of-fold rows of each fold that has rows of both classes."""
     order = np.argsort(fold, kind="stable")
     starts = np.flatnonzero(np.diff(fold[order])) + 1
     folds = np.split(order, starts)
-    return [entries for entries in folds if positive[entries].any() and not positive[entries].all()]
+    return [own for own in folds if positive[own].any() and not positive[own].all()]
 
 
-def _take(rows: Rows, entries: NDArray[np.intp]) -> Rows:
+def _take(rows: Rows, chosen: NDArray[np.intp]) -> Rows:
     """The rows of one fold, their units numbered anew."""
     return Rows(
-        rows.positive[entries],
-        tuple(column[entries] for column in rows.scores),
-        None if rows.weight is None else rows.weight[entries],
-        None if rows.unit is None else np.unique(rows.unit[entries], return_inverse=True)[1],
+        rows.positive[chosen],
+        tuple(column[chosen] for column in rows.scores),
+        None if rows.weight is None else rows.weight[chosen],
+        None if rows.unit is None else np.unique(rows.unit[chosen], return_inverse=True)[1],
     )
 
 

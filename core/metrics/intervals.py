@@ -95,7 +95,7 @@ Method = Literal["analytic", "bootstrap"]
 METHODS = ("analytic", "bootstrap")
 
 # Below this a standard error, or a distance to 0 or 1, is rounding, not sampling.
-NOTHING = 1e-12
+EPSILON = 1e-12
 
 
 class Interval(NamedTuple):
@@ -359,7 +359,7 @@ def _percentiles(
     effective = effective_units(rows)
     replicates = draw_areas(rows, [window], n_bootstrap, random_state)[:, 0, 0]
     units = min(effective)
-    if units <= 1.0 + NOTHING or np.ptp(replicates) <= NOTHING:
+    if units <= 1.0 + EPSILON or np.ptp(replicates) <= EPSILON:
         return wilson_interval(value, least_trials(effective, window), level)
     spread = quantile(level, units - 1.0) * math.sqrt(units / (units - 1.0))
     tail = NormalDist().cdf(-spread)
@@ -373,7 +373,7 @@ def bootstrap_areas(
     """Areas whose covariance is that of their replicates: what `estimate_areas` is for the analytic one."""
     values, effective = area_values(rows, windows), effective_units(rows)
     degrees = math.inf if rows.unit is None else min(effective) - 1.0
-    if min(effective) <= 1.0 + NOTHING:
+    if min(effective) <= 1.0 + EPSILON:
         return Areas(values, None, effective, degrees)
     replicates = draw_areas(rows, windows, n_bootstrap, random_state)
     deviations = (replicates - replicates.mean(axis=0)) / math.sqrt(n_bootstrap - 1.0)
@@ -424,7 +424,7 @@ def areas_of_units(
     """
     whole = effective_units(rows)
     degrees = min(whole) - 1.0 if clustered else math.inf
-    if min(effective) <= n_means + NOTHING or min(whole) <= 1.0 + NOTHING:
+    if min(effective) <= n_means + EPSILON or min(whole) <= 1.0 + EPSILON:
         return Areas(values, None, whole, degrees)
     influence *= np.where(rows.positive, *(math.sqrt(e / (e - n_means)) for e in effective))
     return Areas(values, sum_by_unit(influence, rows.unit), whole, degrees)
@@ -514,7 +514,7 @@ def _interval(
     degrees: float = math.inf,
 ) -> Interval:
     """Symmetric on the logit scale; Wilson's where the sample cannot show its variance."""
-    if variance is None or math.sqrt(variance) <= NOTHING or not NOTHING < value < 1 - NOTHING:
+    if variance is None or math.sqrt(variance) <= EPSILON or not EPSILON < value < 1 - EPSILON:
         return wilson_interval(value, least_trials(effective, window), level)
     return logit_interval(value, variance, level, degrees)
 
@@ -555,7 +555,7 @@ def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> 
     """Variance of the weighted mean of independent values, given the sums of weights and of their squares."""
     total = float(mass.sum())
     effective = total**2 / float(squares.sum())
-    if effective <= 1.0 + NOTHING:
+    if effective <= 1.0 + EPSILON:
         return None
     mean = inner(mass, values) / total
     spread = inner(squares, (values - mean) ** 2) / total**2

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.metrics.groups import FloatArray, finite_vector
-from core.metrics.intervals import NOTHING, Interval, logit_interval, wilson_interval
+from core.metrics.intervals import EPSILON, Interval, logit_interval, wilson_interval
 from core.metrics.window import check_level
 from core.target import Pairs, check_pairs
 
@@ -189,8 +189,8 @@ def summarise_pairs(
 
 
 def _interval(value: float, variance: float, effective: float, level: float) -> Interval:
-    shown = effective > 1.0 + NOTHING and math.sqrt(variance) > NOTHING
-    if not (shown and NOTHING < value < 1.0 - NOTHING):
+    shown = effective > 1.0 + EPSILON and math.sqrt(variance) > EPSILON
+    if not (shown and EPSILON < value < 1.0 - EPSILON):
         return wilson_interval(value, effective, level)
     return logit_interval(value, variance * effective / (effective - 1.0), level)
 

@@ -139,7 +139,7 @@ class Auto:
     at_once : int, default=1
         Trials that run at once, and members in the last fit: so many are asked for together.
     can_repeat : bool, default=True
-        Whether the rows can be parted into folds in more than one way.
+        Whether the rows can be split into folds in more than one way.
     random_state : int, default=0
 
     Attributes
@@ -147,7 +147,7 @@ class Auto:
     n_splits : int
         1, which holds a part out, or 5 folds where rows or positives are few.
     n_repeats : int
-        How often the rows are parted anew into these folds.
+        How often the rows are split anew into these folds.
     fraction : float
         Of the rows, what one split holds out.
 
@@ -456,7 +456,7 @@ class Auto:
                 patience = round(min(max(PATIENT_LEARNING / rate, PATIENCE[0]), PATIENCE[1]))
                 run["n_rounds"] = min(ROUNDS_FORESEEN * rounds, MOST_ROUNDS)
             else:
-                # all folds are judged after the same rounds: each by itself is too noisy to stop by
+                # all folds are evaluated after the same rounds: each by itself is too noisy to stop by
                 last = min(rounds, math.ceil(needed / rate), MOST_ROUNDS)
                 path = sorted({max(round(share * last), 1) for share in PATH_SHARES})
                 along = replace(candidate, path=tuple(path))
@@ -634,7 +634,7 @@ def auto_ranker(
     start = perf_counter()
     chosen, tried = run_search(rows, planner, window, random_state, callback)
 
-    def told(step: int, of: int, info: Mapping[str, float]) -> None:
+    def progress(step: int, of: int, info: Mapping[str, float]) -> None:
         callback(step, of, info)
         if perf_counter() - start > budget_seconds and step < of:
             raise StopFit
@@ -644,7 +644,7 @@ def auto_ranker(
         drawn = np.zeros(len(positive))
         drawn[draw_rows(positive, chosen.rows, random_state)] = 1.0
         sample_weight = drawn if sample_weight is None else drawn * np.asarray(sample_weight)
-    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=told)
+    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=progress)
     return Searched(ranker, chosen, tried)
 
 

@@ -170,7 +170,7 @@ class SelectionContext:
     at_once : int
         Fits that run at once.
     n_repeats : int
-        How often the rows were parted into folds.
+        How often the rows were split into folds.
     seconds : callable (result) -> float
         What the last fit of one is foreseen to take.
     waiting : frozenset of str
@@ -354,7 +354,7 @@ def evaluate_stage(
 ) -> tuple[list[CandidateResult], Evaluation]:
     """Give those with figures of a stage, at least one, and evaluate them beside each other, in the same order.
 
-    `n_repeats` says how often the rows are parted into folds, where the stage is that on all rows.
+    `n_repeats` says how often the rows are split into folds, where the stage is that on all rows.
     """
     results = []
     for candidate in history.finished(stage):
@@ -395,7 +395,7 @@ def _slow_down(
 def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) -> list[Member]:
     """Add copies of the members that draw at random, with other seeds, as many as are foreseen to be fitted in time.
 
-    The mean over draws varies less than one draw, and no copy needs to be judged. Copies share a member's weight.
+    The mean over draws varies less than one draw, and no copy needs to be evaluated. Copies share a member's weight.
     """
     left -= sum(seconds)
     seeds: list[list[int]] = [[member.parameters.get("random_state", 0)] for member in members]

@@ -154,7 +154,7 @@ class Planner(Protocol):
     n_splits : int
         Inner splits that it wants: 1 is a holdout, k are k folds.
     n_repeats : int
-        How often the rows are parted anew into these folds. Splits are numbered repeat by repeat.
+        How often the rows are split anew into these folds. Splits are numbered repeat by repeat.
     fraction : float
         Of the rows, what a holdout keeps back.
     """
@@ -228,11 +228,11 @@ def run_plan(
     start = clock()
     tried: list[TrialResult] = []
 
-    def tell(number: int, step: int, of: int, info: Mapping[str, float]) -> None:
+    def report(number: int, step: int, of: int, info: Mapping[str, float]) -> None:
         callback(step, of, info)
 
     def carry_out(trial: Trial) -> Callable[[Callback], TrialResult]:
-        return lambda told: fit(trial, told)
+        return lambda progress: fit(trial, progress)
 
     with warnings.catch_warnings():
         warnings.simplefilter(
@@ -242,7 +242,7 @@ def run_plan(
             step = planner.next(tried, held, clock() - start)
             if isinstance(step, Chosen):
                 return step, tried
-            tried += fit_together([carry_out(trial) for trial in step], tell, at_once)
+            tried += fit_together([carry_out(trial) for trial in step], report, at_once)
 
 
 @dataclass(frozen=True)
@@ -341,7 +341,7 @@ def run_search(
 
     held_out = [rows.take(held) for held in splits]
 
-    def fit(trial: Trial, told: Callback) -> TrialResult:
+    def fit(trial: Trial, progress: Callback) -> TrialResult:
         learnt, held = part(trial.split, trial.rows), held_out[trial.split]
 
         def metric(scores: Floats) -> Metrics:
@@ -352,12 +352,12 @@ def run_search(
 
         return run_trial(
             trial,
-            lambda ranker, told: ranker.fit(
-                learnt.table, learnt.positive, learnt.weight, callback=told
+            lambda ranker, step: ranker.fit(
+                learnt.table, learnt.positive, learnt.weight, callback=step
             ),
             held.table,
             metric,
-            told,
+            progress,
         )
 
     held = [HeldOut(one.positive.astype(np.int8), one.weight, one.group) for one in held_out]

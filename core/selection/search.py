@@ -43,7 +43,7 @@ class InvalidSpace(InvalidParameter):
     Attributes
     ----------
     pointer : str
-        The result at fault, as a JSON pointer within the search: "/space/n_rounds/1".
+        The entry in error, as a JSON pointer within the search: "/space/n_rounds/1".
     """
 
     def __init__(self, pointer: str, message: str) -> None:
@@ -403,7 +403,7 @@ def read_space(
     Raises
     ------
     InvalidSpace
-        An result breaks a rule; its pointer says which.
+        An entry breaks a rule; its pointer says which.
     InvalidParameter
         So does one of `parameters`.
     """
@@ -539,33 +539,31 @@ def _reason(number: int, rungs: Sequence[Rung]) -> str:
     )
 
 
-def _read_dimension(algorithm: str, name: str, result: Any) -> Dimension:
+def _read_dimension(algorithm: str, name: str, entry: Any) -> Dimension:
     pointer = f"/space/{name}"
-    if isinstance(result, Mapping):
-        return _read_range(algorithm, name, result, pointer)
-    if not isinstance(result, Sequence) or isinstance(result, str):
-        raise InvalidSpace(pointer, f"{name} must be a list of values or a range, got {result!r}")
-    if not 1 <= len(result) <= MOST_VALUES:
-        raise InvalidSpace(
-            pointer, f"{name} must hold 1 to {MOST_VALUES} values, got {len(result)}"
-        )
-    for place, value in enumerate(result):
+    if isinstance(entry, Mapping):
+        return _read_range(algorithm, name, entry, pointer)
+    if not isinstance(entry, Sequence) or isinstance(entry, str):
+        raise InvalidSpace(pointer, f"{name} must be a list of values or a range, got {entry!r}")
+    if not 1 <= len(entry) <= MOST_VALUES:
+        raise InvalidSpace(pointer, f"{name} must hold 1 to {MOST_VALUES} values, got {len(entry)}")
+    for place, value in enumerate(entry):
         _check(algorithm, name, value, f"{pointer}/{place}")
-        if any(type(value) is type(other) and value == other for other in result[:place]):
+        if any(type(value) is type(other) and value == other for other in entry[:place]):
             raise InvalidSpace(
                 f"{pointer}/{place}", f"{name} must hold each value once, {value!r} comes again"
             )
-    return tuple(result)
+    return tuple(entry)
 
 
-def _read_range(algorithm: str, name: str, result: Mapping[str, Any], pointer: str) -> Range:
-    for key in result:
+def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: str) -> Range:
+    for key in entry:
         if key not in _RANGE_KEYS:
             raise InvalidSpace(
                 f"{pointer}/{key}", f"a range has {', '.join(_RANGE_KEYS)}, got {key!r}"
             )
     for key in ("low", "high"):
-        value = result.get(key)
+        value = entry.get(key)
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
@@ -574,14 +572,14 @@ def _read_range(algorithm: str, name: str, result: Mapping[str, Any], pointer: s
             raise InvalidSpace(f"{pointer}/{key}", f"{key} must be a finite number, got {value!r}")
         _check(algorithm, name, value, f"{pointer}/{key}")
     for key in ("log", "integer"):
-        if not isinstance(result.get(key, False), bool):
+        if not isinstance(entry.get(key, False), bool):
             raise InvalidSpace(
-                f"{pointer}/{key}", f"{key} must be true or false, got {result[key]!r}"
+                f"{pointer}/{key}", f"{key} must be true or false, got {entry[key]!r}"
             )
-    low, high = result["low"], result["high"]
+    low, high = entry["low"], entry["high"]
     if not low < high:
         raise InvalidSpace(pointer, f"high must be greater than low ({low}), got {high}")
-    found = Range(low, high, result.get("log", False), result.get("integer", False))
+    found = Range(low, high, entry.get("log", False), entry.get("integer", False))
     if found.log and low <= 0:
         raise InvalidSpace(
             f"{pointer}/low", f"low must be greater than 0 where log is true, got {low}"

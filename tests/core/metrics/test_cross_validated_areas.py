@@ -194,7 +194,7 @@ Y, SCORES, FOLD = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]
         (FOLD[:3], {}, InvalidData, "fold must have one value for each of the 4 rows"),
         ([0, 1, 0, 1], {}, InvalidData, "fold must name a fold with rows of both classes"),
         ([0, 0, 1, np.nan], {}, InvalidData, "fold must not hold NaN"),
-        (FOLD, {"repeat": FOLD}, InvalidParameter, "row must say which row each entry is of"),
+        (FOLD, {"repeat": FOLD}, InvalidParameter, "row must say which row each score is of"),
         (FOLD, {"row": [1, 2]}, InvalidData, "row must have one value for each of the 4 rows"),
         (FOLD, {"group": [1, 2]}, InvalidData, "group must have one value for each of the 4"),
         (FOLD, {"level": 0}, InvalidParameter, "level must lie strictly"),
