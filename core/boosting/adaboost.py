@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_doc import Doc
 
 from core.coding import Criterion
-from core.coding.options import MaxBins
+from core.coding.bins import MaxBins
 
 from .booster import Booster
 from .options import (

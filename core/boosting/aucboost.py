@@ -11,7 +11,7 @@ from annotated_doc import Doc
 
 from core.classifiers import ClassifierName
 from core.coding import Criterion, two_sided
-from core.coding.options import MaxBins
+from core.coding.bins import MaxBins
 from core.ranker import Floats
 
 from .booster import WEAK_LEARNERS, Booster

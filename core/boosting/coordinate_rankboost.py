@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from core.coding import Criterion
-from core.coding.options import MaxBins
+from core.coding.bins import MaxBins
 
 from .booster import PairBooster
 from .options import (

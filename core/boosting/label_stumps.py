@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from core.checkpoint import Resumable
 from core.coding import Peak, count_rows, find_label_peak, fit_bins
-from core.coding.category_sets import Words, categories_above
+from core.coding.categories import Words
+from core.coding.peak import categories_above
 from core.errors import ArtifactError, InvalidData
 from core.kernel import kernel
 from core.ranker import Arrays, Floats

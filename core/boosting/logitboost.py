@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from core.coding.options import MaxBins
+from core.coding.bins import MaxBins
 from core.trees.options import (
     CATEGORY_PENALTY,
     MAX_CATEGORIES,

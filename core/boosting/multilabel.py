@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 
-from core.coding.options import MaxBins
+from core.coding.bins import MaxBins
 from core.errors import InvalidData
 from core.ranker import Floats
 

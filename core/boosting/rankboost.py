@@ -7,7 +7,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.coding import Criterion
-from core.coding.options import MaxBins
+from core.coding.bins import MaxBins
 from core.errors import InvalidParameter
 from core.trees.options import (
     CATEGORY_PENALTY,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.coding import Criterion
-from core.coding.options import MaxBins
+from core.coding.bins import MaxBins
 from core.errors import ArtifactError
 from core.metrics.margins import most_tied_mass
 from core.ranker import Arrays, Floats

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from core.coding import Bins, Peak, count_rows, find_peak
 from core.coding.bins import code_columns, learn_bins
-from core.coding.category_sets import Bools, Words, categories_above, unpack
+from core.coding.categories import Bools, Words, unpack
+from core.coding.peak import categories_above
 from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_words

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.boosting.weak_learner import Ensemble, join_fields, split_fields
-from core.coding.category_sets import Words
+from core.coding.categories import Words
 from core.errors import ArtifactError
 from core.ranker import Arrays, Floats
 from core.state import check_array

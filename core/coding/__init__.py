@@ -44,9 +44,8 @@ a gap and the test is x > a.
 **Categories** have no order, so each scan gives them one: by the weighted share of positives in each
 category's bin. Of all sets of categories one that is a cut along it is the best, by any of the three
 criteria. Shares of few rows are believed only as far as the categories of the feature differ more
-than chance explains, so that an identifier gains nothing (`categories`; for several labels
-`label_categories`). A category without mass, and one that no row had, go with the missing. A model
-keeps a set as bits (`category_sets`).
+than chance explains, so that an identifier gains nothing (`categories`, for several labels
+`labels`). A category without mass, and one that no row had, go with the missing.
 
 **Ties.** Candidates equal but for rounding go to the lowest feature, then the lowest threshold,
 then the missing below. A stump and its reverse always have the same gain: the one with d+ >= d- is

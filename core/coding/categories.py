@@ -22,6 +22,9 @@ shares differ by chance alone, τ² is 0, and the feature has no gain whatever t
 identifier is never chosen for its training fit. With few large categories f_k is near 1. Order and
 gain are those of the mixed masses; steps and leaf values are measured on the true ones.
 
+**Sets of categories** are bits: bit c % 64 of word c // 64 tells whether category c is in the set. A model keeps its
+sets in one array, one behind the other; a set is known by the place of its first word.
+
 References
 ----------
 H. Bühlmann and E. Straub, "Glaubwürdigkeit für Schadensätze", Bulletin of the Swiss Association of
@@ -31,13 +34,19 @@ L. Breiman, J. Friedman, R. Olshen and C. Stone, "Classification and Regression 
 Section 4.2.2.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from core.kernel import kernel
+
+WORD_BITS = 64
+
+Bools = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+Count = TypeVar("Count", int, npt.NDArray[np.int64])
 
 # Observed scatter must exceed that of chance by more than rounding.
 ROUNDING = 1e-9
@@ -106,6 +115,23 @@ def measure_spread(
     )
 
 
+def _credibility(masses, total, scatter, chance):  # type: ignore[no-untyped-def]
+    """Give f_k of Bühlmann & Straub: how far the share of each bin is believed.
+
+    masses: M_k, above 0, and their total; scatter: of the bins' sums about what their masses would have by the mean;
+    chance: the scatter that chance gives to bins of one unit of mass in all. 0 where chance explains all scatter.
+    """
+    excess = scatter - chance * total
+    if excess <= ROUNDING * scatter:
+        return np.zeros(len(masses))
+    signal = masses * excess
+    return signal / (signal + chance * (masses * masses).sum())
+
+
+credibility = numba.njit(inline="always")(_credibility)
+"""For kernels; from Python `credibility.py_func`."""
+
+
 @kernel(numba.void(numba.float64[::1], numba.int64[::1]), inner=True)
 def sort_stably(keys, order):  # type: ignore[no-untyped-def]
     """Write the places of the keys in ascending order, of equal ones the first first: merges of ever longer runs."""
@@ -162,28 +188,42 @@ def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type
     share = total_p / (total_p + total_n) if n > 0 else 0.0
     # Of a unit of mass, the variance that chance gives to (1 - s) P - s N.
     chance = share * (1.0 - share) * ((1.0 - share) * spread_p + share * spread_n)
-    scatter = squares = 0.0
+    scatter = 0.0
+    bin_masses = np.empty(n)
     for r in range(n):
-        mass = masses[0, order[r]] + masses[1, order[r]]
-        scatter += (masses[0, order[r]] - share * mass) ** 2
-        squares += mass * mass
-    excess = scatter - chance * (total_p + total_n)
-    if excess <= ROUNDING * scatter:
-        excess = 0.0
+        bin_masses[r] = masses[0, order[r]] + masses[1, order[r]]
+        scatter += (masses[0, order[r]] - share * bin_masses[r]) ** 2
+    belief = credibility(bin_masses, total_p + total_n, scatter, chance)
     bins, by_share = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     believed = np.empty((2, n))
     shares = np.empty(n)
     for r in range(n):
         bins[r] = order[r]
-        p, q = masses[0, bins[r]], masses[1, bins[r]]
-        signal = (p + q) * excess
-        belief = signal / (signal + chance * squares) if excess > 0.0 else 0.0
-        believed[0, r] = belief * p + (1.0 - belief) * share * (p + q)
-        believed[1, r] = belief * q + (1.0 - belief) * (1.0 - share) * (p + q)
-        shares[r] = believed[0, r] / (p + q)
+        p, q, mass = masses[0, bins[r]], masses[1, bins[r]], bin_masses[r]
+        believed[0, r] = belief[r] * p + (1.0 - belief[r]) * share * mass
+        believed[1, r] = belief[r] * q + (1.0 - belief[r]) * (1.0 - share) * mass
+        shares[r] = believed[0, r] / mass
     sort_stably(shares, by_share)
     for r in range(n):
         order[r] = bins[by_share[r]]
         mixed[0, r] = believed[0, by_share[r]]
         mixed[1, r] = believed[1, by_share[r]]
     return n
+
+
+def count_words(n_categories: Count) -> Count:
+    """Give the number of words that a set of so many categories takes."""
+    return -(-n_categories // WORD_BITS)
+
+
+def pack(held: Bools) -> Words:
+    """Write which categories are in a set as words."""
+    bits = np.zeros(count_words(len(held)) * WORD_BITS, dtype=np.bool_)
+    bits[: len(held)] = held
+    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def unpack(words: Words, first: int, n_categories: int) -> Bools:
+    """Read which of so many categories are in the set whose first word is `first`."""
+    octets = words[first : first + count_words(n_categories)].astype("<u8").view(np.uint8)
+    return np.unpackbits(octets, bitorder="little")[:n_categories].astype(np.bool_)

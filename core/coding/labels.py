@@ -5,8 +5,14 @@ not. With S_l(above) and S_l(below) the sums on both sides of a cut, the vote v_
 above the cut and -v_l below it has the edge v_l (S_l(above) - S_l(below)); so the best votes of a cut
 are the signs, and its edge is Σ_l |S_l(above) - S_l(below)|.
 
-Categories have no one order for all labels: see `label_categories`.
+Categories have no one order for all labels. For given votes v the best set holds the bins k with Σ_l v_l S_l(k) > 0,
+which is a cut along that sum per mass; for a given set the best votes are signs. So cuts and votes are chosen in turn,
+from the votes of the bin that differs most from the mean, until no turn gains: for one label the best set there is, for
+several one that no change of votes alone or of the set alone can better. How far a bin's sums are believed is measured
+as in `categories`.
 """
+
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -15,20 +21,32 @@ import numpy.typing as npt
 from core.kernel import kernel
 
 from .bins import N_CODES, Codes, share_out
+from .categories import credibility
 from .histogram import WIDTHS, slot, slots_of
-from .label_categories import (
-    MOST_TURNS,
-    Scatter,
-    believe,
-    best_votes,
-    first_votes,
-    measure_scatter,
-    order_by_votes,
-)
 from .peak import TIE, Peak, bins_after
 from .team import Team
 
 Floats = npt.NDArray[np.float64]
+
+
+# Every turn gains; few are needed.
+MOST_TURNS = 20
+
+
+class Scatter(NamedTuple):
+    """What tells how far bins' sums are believed.
+
+    Attributes
+    ----------
+    mass : ndarray of shape (n_rows,), float64
+        Each row's share of Σ|signed|.
+    chance : float
+        The scatter of bins' sums that chance alone explains: Σ |x - wT|² over rows, with x a row's
+        signed mass per label, w its mass and T the sum of all x.
+    """
+
+    mass: Floats
+    chance: float
 
 
 def find_label_peak(
@@ -120,6 +138,68 @@ def _cut_categories(
         best[:], best_order = found, order
         votes = best_votes(ordered, missing, int(found[1]), bool(found[2]))
     return bins_after(present[best_order], int(best[1]), bool(best[2]), n_bins)
+
+
+def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
+    """Measure how finely the signed mass is divided.
+
+    Parameters
+    ----------
+    signed : ndarray of shape (n_rows, n_labels), float64
+    rows : ndarray of shape (n_rows,), float64, or None
+        For how many rows each stands; None: for infinitely many, so that chance explains nothing.
+    """
+    mass = np.abs(signed).sum(axis=1)
+    mass /= mass.sum()
+    if rows is None:
+        return Scatter(mass, 0.0)
+    total = signed.sum(axis=0)
+    squares = np.einsum("il,il->i", signed, signed)
+    squares -= 2.0 * mass * np.einsum("il,l->i", signed, total)
+    squares += mass * mass * float((total * total).sum())
+    return Scatter(mass, float((squares / rows).sum()))
+
+
+def believe(sums: Floats, masses: Floats, chance: float) -> Floats:
+    """Mix the sums of each bin with the mean of all, as far as they can be told from chance.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_bins, n_labels), float64
+    masses : ndarray of shape (n_bins,), float64
+        Above 0.
+    chance : float
+        Scatter that chance gives to bins of one unit of mass in all.
+
+    Returns
+    -------
+    ndarray of shape (n_bins, n_labels), float64
+    """
+    means = masses[:, None] * (sums.sum(axis=0) / masses.sum())
+    scatter = float(((sums - means) ** 2).sum())
+    belief = credibility.py_func(masses, float(masses.sum()), scatter, chance)[:, None]
+    return np.asarray(belief * sums + (1.0 - belief) * means)
+
+
+def first_votes(sums: Floats, masses: Floats) -> Floats:
+    """Give the votes, 1 or -1, of the bin that differs most from the mean."""
+    differences = sums - masses[:, None] * (sums.sum(axis=0) / masses.sum())
+    sizes = np.abs(differences).sum(axis=1)
+    first = int(np.argmax(sizes >= sizes.max() * (1.0 - TIE)))
+    return np.asarray(np.where(differences[first] >= 0.0, 1.0, -1.0))
+
+
+def order_by_votes(sums: Floats, masses: Floats, votes: Floats) -> npt.NDArray[np.int64]:
+    """Sort bins by the mean that they give the votes."""
+    towards = np.einsum("kl,l->k", sums, votes) / masses
+    return np.asarray(np.argsort(towards, kind="stable"))
+
+
+def best_votes(ordered: Floats, missing: Floats, cut: int, missing_above: bool) -> Floats:
+    """Give the best votes of a cut, 1 or -1."""
+    edges = ordered[cut + 1 :].sum(axis=0) - ordered[: cut + 1].sum(axis=0)
+    edges += missing if missing_above else -missing
+    return np.asarray(np.where(edges >= 0.0, 1.0, -1.0))
 
 
 _MATRIX = numba.float64[:, ::1]

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from core.kernel import kernel
 
+from .bins import Bins
 from .categories import NO_SPREAD, SAME_SHARE, Spread, order_bins
 
 
@@ -125,6 +126,17 @@ def bins_after(
     above = np.full(n_bins, missing_above)
     above[order] = np.arange(len(order)) > cut
     return above
+
+
+def categories_above(bins: Bins, peak: Peak) -> npt.NDArray[np.bool_] | None:
+    """Say which categories of a feature lie above a cut, None for a numeric feature.
+
+    A category that no row had at fit goes with the missing.
+    """
+    own = bins.category_bins[peak.feature]
+    if own is None or peak.bins_above is None:
+        return None
+    return np.where(own >= 0, peak.bins_above[own], peak.missing_above)
 
 
 @kernel(

@@ -26,7 +26,8 @@ from core.coding import (
     find_peak,
     fit_bins,
 )
-from core.coding.category_sets import categories_above, pack
+from core.coding.categories import pack
+from core.coding.peak import categories_above
 from core.kernel import kernel
 from core.ranker import Floats
 from core.splits import scramble_keys

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
-from core.coding.options import MaxNarrowBins
+from core.coding.bins import MaxNarrowBins
 from core.errors import InvalidParameter
 from core.ranker import Callback, Floats, Ranker
 from core.state import Array, Nested, Value

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from annotated_types import Ge, Le, Lt
 
 from core.coding import two_sided
-from core.coding.category_sets import count_words, unpack
+from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
 from core.kernel import kernel
 from core.ranker import Floats

@@ -13,8 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
 from core.coding import Bins, Codes, count_rows, fit_bins
-from core.coding.bins import code_columns
-from core.coding.options import MaxNarrowBins
+from core.coding.bins import MaxNarrowBins, code_columns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, wilson_interval
 from core.parameters import check_values

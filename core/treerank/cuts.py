@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le, Lt
 
-from core.coding.category_sets import count_words, unpack
+from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_category, in_words
 from core.ranker import Arrays, Floats

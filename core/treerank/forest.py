@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from core.checkpoint import identify_fit, read_shares, write_share
 from core.coding import youden_threshold
+from core.coding.bins import MaxNarrowBins
 from core.coding.categories import count_rows
-from core.coding.options import MaxNarrowBins
 from core.coding.team import PARALLEL_CELLS, Team
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from core.coding import N_CODES, Bins, fit_bins
 from core.coding.by_row import CELLS, COLUMNS, by_row
-from core.coding.categories import NO_SPREAD, count_rows, measure_spread
-from core.coding.category_sets import pack
+from core.coding.categories import NO_SPREAD, count_rows, measure_spread, pack
 from core.coding.team import Team
 from core.ranker import Callback, Floats
 

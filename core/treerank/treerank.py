@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from core.classifiers import STACKS
 from core.coding import youden_threshold
-from core.coding.options import MaxNarrowBins
+from core.coding.bins import MaxNarrowBins
 from core.errors import InvalidData, InvalidParameter
 from core.explain import PartialDependence, partial_dependence
 from core.ranker import Callback, Floats, FollowingFit, StopFit, warn_stopped

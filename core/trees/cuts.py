@@ -1,12 +1,12 @@
 """Where a row stands to a cut, numbers by a threshold, categories by a set; and a model's sets.
 
-A cut names the place of the first word of its set; see `core.coding.category_sets`.
+A cut names the place of the first word of its set; see `core.coding.categories`.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from core.coding.category_sets import WORD_BITS, Bools, Words, count_words, pack, unpack
+from core.coding.categories import WORD_BITS, Bools, Words, count_words, pack, unpack
 from core.errors import ArtifactError
 from core.ranker import Floats
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.coding import Team
-from core.coding.category_sets import unpack
+from core.coding.categories import unpack
 from core.kernel import kernel
 from core.trees.cuts import NO_SET
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from core.coding.category_sets import Words, unpack
+from core.coding.categories import Words, unpack
 from core.explain.conditions import (
     ANY_NUMBER,
     CategorySet,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.coding.edges import fit_edges
+from core.coding.bins import fit_edges
 from core.ranker import Floats
 
 from .kernels import piece_values, sum_piece_powers

@@ -20,7 +20,7 @@ from core import (
     load,
     save,
 )
-from core.coding.category_sets import pack, unpack
+from core.coding.categories import pack, unpack
 from core.errors import ArtifactError, InvalidData
 from core.table import CodedTable
 

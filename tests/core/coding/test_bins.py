@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.coding import MISSING, fit_bins
-from core.coding.edges import fit_edges
+from core.coding.bins import fit_edges
 
 
 def bin_column(values, max_bins=255, weight=None):

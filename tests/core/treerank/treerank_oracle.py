@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.coding.category_sets import unpack
+from core.coding.categories import unpack
 from core.trees.cuts import is_above
 
 
