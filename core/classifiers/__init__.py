@@ -1,15 +1,12 @@
-"""Three classifiers of scikit-learn's, by name: fitted by the library, kept in formats of our own.
+"""Three classifiers by name, fitted and kept in formats of our own; and fits of any estimator.
 
-A ranker may be made of classifiers: a splitting rule of TreeRank, a weak ranker. Those named here are
-fitted by scikit-learn and then turned into flat arrays, in which they score and are stored: an
-artifact holds no foreign code. Missing values and categories are dealt with here, too.
+A ranker may be made of classifiers: a splitting rule of TreeRank, a weak ranker. Logistic regression and the linear SVM
+are fitted by `core.linear.newton`, a random forest by scikit-learn. All are turned into flat arrays, in which they
+score and are stored: an artifact holds no foreign code. Missing values and categories are dealt with here, too.
 """
 
-from .estimators import fit_estimator
-from .fit import CLASSIFIERS, STACKS, ClassifierName, fit_classifier
-from .forest import ForestStack
-from .linear import LinearStack
-from .stack import Stack
+from .fit import CLASSIFIERS, STACKS, ClassifierName, fit_classifier, fit_estimator
+from .stacks import ForestStack, LinearStack, Stack, count_columns, expand
 
 __all__ = [
     "CLASSIFIERS",
@@ -18,6 +15,8 @@ __all__ = [
     "ForestStack",
     "LinearStack",
     "Stack",
+    "count_columns",
+    "expand",
     "fit_classifier",
     "fit_estimator",
 ]

@@ -1,4 +1,4 @@
-"""Fits by scikit-learn, and their results turned into arrays."""
+"""Fits of classifiers: by name, as flat arrays, or of an estimator of the caller's own."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
+from core.errors import InvalidData
 from core.ranker import Floats
 
-from .design import LEAST_SCALE, Integers, expand, standardise
-from .forest import NODE, ForestStack
-from .linear import LinearStack
-from .stack import Stack
+from .stacks import NODE, ForestStack, Integers, LinearStack, Stack, expand
 
 if TYPE_CHECKING:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.svm import LinearSVC
-
+    from core.linear.newton import Loss
 
 ClassifierName = Literal["linear_svm", "logistic", "random_forest"]
 
@@ -79,63 +76,48 @@ def fit_classifier(
     Stack
         Of one classifier, whose scores are above 0 where it says positive.
     """
-    from threadpoolctl import threadpool_limits
+    from core.linear.design import column_scales, standardise
 
     columns = expand(X, n_categories)
-    center, scale = _spread(columns, weight)
-    rows = TrainingRows(
-        standardise(columns, center, scale),
-        center,
-        scale,
-        positive,
-        weight,
-        n_categories,
-        seed,
-    )
-    with threadpool_limits(limits=1, user_api="blas"):  # whose sums depend on its threads
-        return CLASSIFIERS[name](rows)
-
-
-def _spread(columns: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Give the weighted mean and standard deviation of each column's present values."""
-    center, scale = np.zeros(columns.shape[1]), np.ones(columns.shape[1])
-    for j, column in enumerate(columns.T):
-        present = ~np.isnan(column)
-        if not present.any():
-            continue
-        unit = np.abs(column[present]).max() or 1.0  # so that no square overflows
-        share = weight[present] / weight[present].sum()
-        values = column[present] / unit
-        mean = (share * values).sum()
-        center[j] = mean * unit
-        deviation = np.sqrt((share * (values - mean) ** 2).sum()) * unit
-        if deviation >= LEAST_SCALE:
-            scale[j] = deviation
-    return center, scale
+    center, scale = column_scales(columns, weight)
+    standard = standardise(columns, center, scale)
+    rows = TrainingRows(standard, center, scale, positive, weight, n_categories, seed)
+    return CLASSIFIERS[name](rows)
 
 
 def _fit_logistic(rows: TrainingRows) -> LinearStack:
-    from sklearn.linear_model import LogisticRegression
+    from core.linear.newton import logistic_loss
 
-    return _linear(LogisticRegression(max_iter=1000), rows)
+    return _fit_linear(rows, logistic_loss)
 
 
 def _fit_linear_svm(rows: TrainingRows) -> LinearStack:
-    from sklearn.svm import LinearSVC
+    from core.linear.newton import squared_hinge_loss
 
-    # Not the dual, which draws at random.
-    return _linear(LinearSVC(dual=False), rows)
+    return _fit_linear(rows, squared_hinge_loss)
 
 
-def _linear(estimator: LogisticRegression | LinearSVC, rows: TrainingRows) -> LinearStack:
-    filled = np.where(np.isnan(rows.columns), 0.0, rows.columns)
-    estimator.fit(filled, rows.positive, sample_weight=rows.weight)
+def _fit_linear(rows: TrainingRows, loss: Callable[[Floats], Loss]) -> LinearStack:
+    """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), x standardised, the missing at the mean; b is free."""
+    from core.linear.design import DenseRows, plain_coordinates
+    from core.linear.newton import CLOSE_ENOUGH, RegularisedLoss
+
+    points = np.nan_to_num(rows.columns, nan=0.0)
+    total = rows.weight.sum()
+    risk = RegularisedLoss(
+        DenseRows(points, plain_coordinates(points.shape[1])),
+        np.where(rows.positive, 1.0, -1.0),
+        rows.weight / total,
+        1.0 / total,
+        loss,
+    )
+    w, b = risk.minimise(risk.origin, CLOSE_ENOUGH).score
     return LinearStack(
         rows.n_categories,
-        estimator.coef_.astype(np.float64),
+        w[np.newaxis],
         rows.center[np.newaxis],
         rows.scale[np.newaxis],
-        estimator.intercept_.astype(np.float64),
+        np.array([b]),
     )
 
 
@@ -163,7 +145,9 @@ def _tree_of(tree: Any, rows: TrainingRows) -> npt.NDArray[np.void]:
     column = np.where(inside, tree.feature, 0)
     nodes["column"] = np.where(inside, column, -1)
     standard = np.where(inside, tree.threshold, 0.0)
-    half = rows.center[column] / 2 + rows.scale[column] / 2 * standard  # see `standardise`
+    half = (
+        rows.center[column] / 2 + rows.scale[column] / 2 * standard
+    )  # by halves, see `standardise`
     nodes["threshold"] = np.where(inside, 2 * half, 0.0)
     nodes["missing_first"] = inside & (tree.missing_go_to_left != 0)
     places = np.arange(len(inside))
@@ -186,3 +170,38 @@ STACKS: Mapping[ClassifierName, type[LinearStack] | type[ForestStack]] = Mapping
     {"linear_svm": LinearStack, "logistic": LinearStack, "random_forest": ForestStack}
 )
 """By name: the format that classifiers are kept in."""
+
+
+def fit_estimator(
+    template: Any, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, role: str
+) -> Any:
+    """Fit a clone of an estimator to weighted rows.
+
+    Parameters
+    ----------
+    template : estimator
+        Its `fit` takes sample weights.
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+        In rows, not all 0.
+    role : str
+        What it is used as, for the error's words.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    InvalidData
+        The estimator refused the rows.
+    """
+    estimator = clone(template)
+    try:
+        estimator.fit(X, positive.astype(np.int64), sample_weight=weight)
+    except ValueError as error:
+        raise InvalidData(
+            f"the {role} {type(estimator).__name__} refused its rows: {error}"
+        ) from error
+    return estimator

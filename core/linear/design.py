@@ -356,19 +356,25 @@ class DenseRows(TableRows):
 
     def take(self, rows: Ints) -> "StoredRows":
         """Take some rows, and store them."""
-        none = np.zeros(len(self.coordinates.unit), np.bool_)
-        return store_table(self._X[rows], self.coordinates, none)
+        c, X = self.coordinates, self._X[rows]
+        if c.n_categories.any():
+            return store_table(X, c, np.zeros(len(c.unit), np.bool_))
+        gone = np.isnan(X)
+        points = np.clip(X - c.center, -FARTHEST, FARTHEST) * c.unit
+        points[gone] = 0.0
+        points = np.hstack([points, gone[:, c.has_missing]])
+        return StoredRows(points, np.zeros(len(c.unit)), c)
 
 
 class StoredRows(TableRows):
-    """Rows whose coordinates are stored, but for those that are 0: a CSR matrix, less a shift of each column.
+    """Rows whose coordinates are stored, mostly but for those that are 0: a CSR matrix, less a shift of each column.
 
     A word is one number of its row, so a pass over a table of words costs as many steps as it has columns. A column
     of numbers that are mostly 0 is stored as it is, and its center taken off the sums: so its zeros cost nothing.
 
     Parameters
     ----------
-    points : scipy.sparse CSR of shape (n, size), float64
+    points : scipy.sparse CSR of shape (n, size), float64, or ndarray where hardly any is 0
     shift : ndarray of shape (p,), float64
         Taken from the first p coordinates of every row.
     coordinates : Coordinates
@@ -399,8 +405,7 @@ class StoredRows(TableRows):
     def squares(self, share: Floats) -> Floats:
         """Sum the squares of the coordinates of the rows, each times its share."""
         points, p = self.points, len(self._shift)
-        squared = sparse.csr_array((points.data**2, points.indices, points.indptr), points.shape)
-        sums = squared.T @ share
+        sums = (points**2).T @ share
         if self._shift.any():
             plain = (points.T @ share)[:p]
             sums[:p] += self._shift * (self._shift * share.sum() - 2.0 * plain)
@@ -419,8 +424,9 @@ class StoredRows(TableRows):
         """
         some = self.points if len(columns) == self.size else self.points[:, columns]
         found = np.empty((len(columns) + 1, len(columns) + 1))
-        if some.nnz > DENSE * self.n_rows * len(columns):
-            full = some.toarray()
+        is_sparse = sparse.issparse(some)
+        if not is_sparse or some.nnz > DENSE * self.n_rows * len(columns):
+            full = some.toarray() if is_sparse else some
             found[:-1, :-1] = (full.T * share) @ full
         else:
             found[:-1, :-1] = (some.T @ (sparse.diags_array(share) @ some)).toarray()
@@ -522,7 +528,7 @@ def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_
 
 
 def store_plain(points: Any) -> StoredRows:
-    """Take the rows of a CSR matrix as points."""
+    """Take the rows of an array or a CSR matrix as points."""
     n_columns = points.shape[1]
     return StoredRows(points, np.zeros(n_columns), plain_coordinates(n_columns))
 

@@ -18,6 +18,7 @@ from annotated_types import Ge, Gt, Le
 
 from core.linear.design import Sample, TableRows
 from core.linear.newton import (
+    CLOSE_ENOUGH,
     MOST_STEPS,
     NO_GRADIENT,
     Affine,
@@ -44,9 +45,6 @@ COSTS = tuple(10.0**power for power in range(-4, 3))
 
 # The first of equals is taken.
 ASYMMETRIES = (1.0, 0.25, 4.0, 1 / 16, 16.0)
-
-# Of the gradient at 0, what is left where a fit is only to be compared with others.
-CLOSE_ENOUGH = 1e-5
 
 Asymmetry = Annotated[
     Annotated[float, Ge(1e-4), Le(1e4)] | Literal["auto"],

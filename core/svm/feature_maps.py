@@ -127,7 +127,7 @@ class DenseMapRows(Rows):
         """Take some rows, and store them."""
         kept = self._kept
         some = self._map.features(self._X[rows]) if kept is None else kept[rows]
-        return store_plain(sparse.csr_array(some))
+        return store_plain(some)
 
     def _blocks(self, share: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
         """Give the rows in blocks; those of which all have a share of 0 are left out."""

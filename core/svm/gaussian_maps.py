@@ -26,7 +26,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
-from scipy import sparse
 
 from core.errors import ArtifactError, InvalidData
 from core.kernel import kernel
@@ -379,7 +378,7 @@ class MixedRows(Rows):
 
     def take(self, rows: Ints) -> StoredRows:
         """Take some rows, and store them."""
-        return store_plain(sparse.csr_array(self._rows.take(rows).points @ self._mix))
+        return store_plain(self._rows.take(rows).points @ self._mix)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
         """Give the coefficients of the features."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core.classifiers.design import count_columns
+from core.classifiers import count_columns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.kernel import kernel
 from core.ranker import Floats
