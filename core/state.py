@@ -97,8 +97,10 @@ class _Reader:
 
     def length(self, term: str | int, given: int = -1) -> int:
         """Work out a sum of sizes; a name that is new becomes what makes the sum `given`."""
+        if isinstance(term, int) or term in self.sizes:
+            return term if isinstance(term, int) else self.sizes[term]
         total, sign, unknown = 0, 1, None
-        for word in str(term).split():
+        for word in term.split():
             if word in ("+", "-"):
                 sign = 1 if word == "+" else -1
             elif word.isdigit():
@@ -129,36 +131,48 @@ class _Reader:
 
     def check(self, name: str, values: npt.NDArray[Any], rules: tuple[Any, ...]) -> None:
         """Refuse values that break a rule."""
-        stated = [self._rule(rule) for rule in rules]
-        for rule in stated:
-            broken = ~rule.holds(values)
-            if broken.any():
-                says = " and ".join(rule.says for rule in stated)
-                raise ArtifactError(f"{name} must be {says}, got {values[broken].tolist()[0]!r}")
         for rule in rules:
+            holds = self._holds(rule, values)
+            if not holds.all():
+                says = " and ".join(map(self._says, rules))
+                raise ArtifactError(f"{name} must be {says}, got {values[~holds].tolist()[0]!r}")
             if isinstance(rule, Totals):
                 self.sizes[rule.size] = int(rule.counts(values).sum())
 
-    def _rule(self, rule: Any) -> Rule:
-        """Say a rule, and how to see whether values keep it; NaN keeps no bound."""
+    def _holds(self, rule: Any, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Say which values keep a rule; NaN keeps no bound."""
         match rule:
             case Ge(low):
-                return Rule(f"at least {low:.10g}", lambda values: np.asarray(values >= low))
+                return np.asarray(values >= low)
             case Gt(low):
-                return Rule(f"above {low:.10g}", lambda values: np.asarray(values > low))
+                return np.asarray(values > low)
             case Le(high):
-                return Rule(f"at most {high:.10g}", lambda values: np.asarray(values <= high))
+                return np.asarray(values <= high)
             case Lt(high):
-                return Rule(f"below {high:.10g}", lambda values: np.asarray(values < high))
+                return np.asarray(values < high)
             case Index(size, least):
-                n = self.length(size)
-                return Rule(f"from {least} to {n - 1}", lambda v: (v >= least) & (v < n))
+                return (values >= least) & (values < self.length(size))
             case Totals():
-                return Rule(
-                    "a count", lambda v: (rule.counts(v) >= 0) & (rule.counts(v) <= MOST_COUNTED)
-                )
+                counts = rule.counts(values)
+                return (counts >= 0) & (counts <= MOST_COUNTED)
         assert isinstance(rule, Rule), f"{rule!r} is no rule"
-        return rule
+        return rule.holds(values)
+
+    def _says(self, rule: Any) -> str:
+        match rule:
+            case Ge(low):
+                return f"at least {low:.10g}"
+            case Gt(low):
+                return f"above {low:.10g}"
+            case Le(high):
+                return f"at most {high:.10g}"
+            case Lt(high):
+                return f"below {high:.10g}"
+            case Index(size, least):
+                return f"from {least} to {self.length(size) - 1}"
+            case Totals():
+                return "a count"
+        return str(rule.says)
 
 
 class Field(ABC):

@@ -226,8 +226,8 @@ def check_nodes(nodes: npt.NDArray[np.void]) -> None:
     cuts = nodes["feature"] >= 0
     if not ((nodes["error"][cuts] >= 0.0) & (nodes["error"][cuts] <= 1.0)).all():
         raise ArtifactError("error must be from 0 to 1 where a node cuts")
-    frozen = nodes["frozen"]
-    if (cuts & frozen).any() or not np.isin(nodes["rise_below"][frozen], (0.0, 1.0)).all():
+    frozen, label = nodes["frozen"], nodes["rise_below"]
+    if (frozen & (cuts | ((label != 0.0) & (label != 1.0)))).any():
         raise ArtifactError("a frozen node must look at no feature and hold a label, 0 or 1")
 
 
