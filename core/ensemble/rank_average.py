@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le, Lt
 from sklearn.base import clone
 
 from core.boosting import LogitBoost, RankBoost
@@ -15,9 +17,9 @@ from core.errors import ArtifactError, InvalidParameter
 from core.parameters import check_values
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
+from core.state import Array, State, put_under, take_from
 from core.table import CodedTable
 
-from .ranks import Ranks, fit_ranks, read_ranks
 from .together import count_at_once, fit_together
 
 NAME = "rank_average"
@@ -25,11 +27,96 @@ NAME = "rank_average"
 
 MOST_MEMBERS = 32
 
+MOST_KNOTS = 2048
+"""Scores whose rank is kept; between them ranks are interpolated."""
+
 MOST_LISTED = 5
 """Entries of a list in a member's structure that are shown."""
 
 # What every member has in common with the ensemble, and so is not kept twice.
 _COMMON = ("n_features_in", "feature_names_in", "categories", "classes")
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks(State):
+    """A ranker's scores as ranks: a rising function from scores to (0, 1), by where the training rows' stand.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_knots,), float64
+        Strictly ascending.
+    ranks : ndarray of shape (n_knots,), float64
+        Of those scores, ascending, in (0, 1).
+    """
+
+    scores: Annotated[Floats, Array("n_knots"), Ge(-1e300), Le(1e300)]
+    ranks: Annotated[Floats, Array("n_knots"), Gt(0.0), Lt(1.0)]
+
+    def check(self) -> None:
+        """Refuse what does not rise."""
+        if not 1 <= len(self.scores) <= MOST_KNOTS + 2:
+            raise ArtifactError(
+                f"scores must hold 1 to {MOST_KNOTS + 2} knots, got {len(self.scores)}"
+            )
+        if not (np.diff(self.scores) > 0).all():
+            raise ArtifactError("scores must be ascending, each once")
+        if not (np.diff(self.ranks) >= 0).all():
+            raise ArtifactError("ranks must be ascending")
+
+    def of(self, scores: Floats) -> Floats:
+        """Give the rank of each score: between knots on a line, beyond them towards 0 and 1 without end.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,), float64
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            In [0, 1]. A greater score never has a lesser rank.
+        """
+        low, high = self.scores[0], self.scores[-1]
+        unit = high - low if high > low else 1.0
+        beyond = 1.0 / (1.0 + np.maximum(np.maximum(low - scores, scores - high), 0.0) / unit)
+        ranks = np.interp(scores, self.scores, self.ranks)
+        below, above = scores < low, scores > high
+        return np.where(below, ranks * beyond, np.where(above, 1.0 - (1.0 - ranks) * beyond, ranks))
+
+
+def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Ranks:
+    """Learn where scores stand.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,), float64
+        Of the training rows.
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
+
+    Returns
+    -------
+    Ranks
+        A score's rank is its mid-rank: the share of the weight below it and half of that at it. With more
+        distinct scores than 2048, so many are knots, evenly spaced in weight with both classes given half.
+
+    Notes
+    -----
+    O(n_rows log n_rows).
+    """
+    values, place = np.unique(scores, return_inverse=True)
+    mass = np.bincount(place, weights=weight)
+    ranks = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    if len(values) > MOST_KNOTS:
+        balanced = np.zeros(len(values))
+        for rows in (positive, ~positive):
+            own = np.bincount(place[rows], weights=weight[rows], minlength=len(values))
+            balanced += own / own.sum()
+        wanted = np.linspace(0.0, 2.0, MOST_KNOTS)
+        knots = np.minimum(np.searchsorted(np.cumsum(balanced), wanted), len(values) - 1)
+        knots = np.unique([0, *knots, len(values) - 1])
+        values, ranks = values[knots], ranks[knots]
+    return Ranks(values, ranks)
 
 
 class RankAverage(Ranker):
@@ -168,7 +255,7 @@ class RankAverage(Ranker):
         if self._n_categories().any() or hasattr(self, "feature_names_in_"):
             names = tuple(self._feature_name(j) for j in range(X.shape[1]))
             rows = CodedTable(X, names, self.categories_)
-        told = _Told(callback, len(templates))
+        progress = _Progress(callback, len(templates))
 
         whole: dict[int, Ranker] = {}
         cut_short: dict[int, Ranker] = {}
@@ -192,7 +279,7 @@ class RankAverage(Ranker):
 
         fits = [fit(k) for k in range(len(templates))]
         try:
-            fit_together(fits, told, count_at_once(*X.shape))
+            fit_together(fits, progress, count_at_once(*X.shape))
         except StopFit:
             if not (whole or cut_short):
                 raise
@@ -207,7 +294,7 @@ class RankAverage(Ranker):
         self._ranks = [fit_ranks(each, positive, weight) for each in scores]
         self.intercept_ = -_find_cut(self._mean_ranks(scores), positive, weight)
         if len(whole) == len(templates):
-            told.end()
+            progress.end()
 
     def _templates(self) -> Sequence[Ranker]:
         if self.members is not None:
@@ -234,8 +321,7 @@ class RankAverage(Ranker):
         states = []
         for k, (member, ranks) in enumerate(zip(self.members_, self._ranks, strict=True)):
             own, state = member.get_state()
-            arrays |= {f"member.{k}.{name}": array for name, array in own.items()}
-            arrays |= {f"rank.{k}.{name}": array for name, array in ranks.arrays().items()}
+            arrays |= put_under(f"member.{k}.", own) | put_under(f"rank.{k}.", ranks.arrays())
             states.append({key: value for key, value in state.items() if key not in _COMMON})
         meta = {"intercept": self.intercept_, "members": states}
         whole = len(self.kept_) == len(self._templates())
@@ -266,10 +352,10 @@ class RankAverage(Ranker):
         }
         self.members_, self._ranks = [], []
         for k, (template, state) in enumerate(zip(templates, states, strict=True)):
-            own = _with_prefix(arrays, f"member.{k}.")
+            own = take_from(f"member.{k}.", arrays)
             parameters = template.get_parameters()
             self.members_.append(type(template).from_state(parameters, own, {**state, **common}))
-            self._ranks.append(read_ranks(_with_prefix(arrays, f"rank.{k}.")))
+            self._ranks.append(Ranks.from_arrays(take_from(f"rank.{k}.", arrays), {}))
         self.intercept_ = meta["intercept"]
         self._take_weights()
 
@@ -282,7 +368,7 @@ def _find_cut(mean: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> 
     return float(0.5 * (cut.value + mean[mean > cut.value].min()))
 
 
-class _Told:
+class _Progress:
     """Tells of the members' steps as of one fit's: each member is so many thousandths."""
 
     def __init__(self, callback: Callback, n_members: int) -> None:
@@ -315,9 +401,3 @@ def _make(member: Any) -> Ranker:
         raise ArtifactError(unknown_algorithm(member["algorithm"]))
     check_values(algorithm, member["parameters"])
     return algorithm(**member["parameters"])
-
-
-def _with_prefix(
-    arrays: Mapping[str, npt.NDArray[Any]], prefix: str
-) -> dict[str, npt.NDArray[Any]]:
-    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}

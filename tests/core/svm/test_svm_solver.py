@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from long_form import LONG_FORM
 
 from core.linear.design import lay_out
-from core.svm import AUCSVM, PAUCSVM
+from core.svm import AUCSVM, PAUCSVM, cutting_planes
 from core.svm.cutting_planes import CuttingPlanes, Line, find_descent_direction
 from core.svm.problem import Problem
 from core.svm.simplex_qp import solve_simplex_qp
@@ -194,3 +194,26 @@ def test_memory_beside_the_table(ranker):
     finally:
         tracemalloc.stop()
     assert most < 0.55 * X.nbytes
+
+
+@pytest.mark.parametrize("most", [12, 25])
+def test_planes_are_capped_and_the_minimum_is_found_all_the_same(most, monkeypatch):
+    """Those of the least share are put together in one, which loses iterations and not the bound."""
+    Xp, Xn = table(d=20)
+    task = problem(Xp, Xn, window_of(np.ones(400), 0.02, 0.1))
+    free = solve(task, 1000.0, rtol=1e-4)
+    monkeypatch.setattr(cutting_planes, "MOST_PLANES", most)
+    planes = CuttingPlanes(task)
+    counts, add = [], planes.add
+
+    def counting(plane):
+        add(plane)
+        counts.append(len(planes._planes.losses))
+
+    planes.add = counting
+    capped = solve(task, 1000.0, rtol=1e-4, planes=planes)
+    assert max(counts) == most
+    assert capped.converged
+    assert capped.n_iter > free.n_iter
+    assert capped.objective - capped.gap <= free.objective
+    assert free.objective - free.gap <= capped.objective
