@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from core.kernel import kernel
 from core.metrics.groups import FloatArray
-from core.metrics.intervals import EPSILON, Interval, logit_interval, wilson_interval
+from core.metrics.intervals import Interval, share_interval
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 HISTOGRAM_BINS = 20
@@ -90,12 +90,11 @@ def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: 
     """
     a, b = positives / of_positives, negatives / of_negatives
     value = (1.0 + a - b) / 2.0
-    least = min(of_positives, of_negatives)
-    if least > 1 and EPSILON < value < 1.0 - EPSILON:
+    least, variance = min(of_positives, of_negatives), None
+    if least > 1:
         variance = a * (1.0 - a) / (of_positives - 1) + b * (1.0 - b) / (of_negatives - 1)
-        if variance > EPSILON**2:
-            return logit_interval(value, variance / 4.0, 0.95)
-    return wilson_interval(value, least, 0.95)
+        variance /= 4.0
+    return share_interval(value, variance, least, 0.95)
 
 
 def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Interval | None:
@@ -103,14 +102,12 @@ def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Int
     m, n = len(positives), len(negatives)
     if not m or not n:
         return None
-    value = min(1.0, float(sums[0]) / m)
-    if min(m, n) > 1 and EPSILON < value < 1.0 - EPSILON:
+    value, variance = min(1.0, float(sums[0]) / m), None
+    if min(m, n) > 1:
         placement = (float(sums[1]) - m * value**2) / (m - 1)
         height = (float(sums[3]) - n * value**2) / (n - 1)
         variance = placement / m + height / n
-        if variance > EPSILON**2:
-            return logit_interval(value, variance, 0.95)
-    return wilson_interval(value, min(m, n), 0.95)
+    return share_interval(value, variance, min(m, n), 0.95)
 
 
 def _histogram(

@@ -94,6 +94,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.bootstrap import check_draws
+from core.metrics.curve import check_rates, check_thresholds
 from core.metrics.groups import (
     FloatArray,
     Rows,
@@ -755,10 +756,8 @@ def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:
             f"thresholds and shares of {name} must be vectors of one length, 2 or more, "
             f"got {thresholds.shape} and {shares.shape}"
         )
-    if thresholds[0] != np.inf or not np.all(thresholds[1:] < thresholds[:-1]):
-        raise InvalidData(f"thresholds of {name} must fall strictly, starting at +inf")
-    if not (shares[0] == 0.0 and shares[-1] == 1.0 and np.all(shares[1:] >= shares[:-1])):
-        raise InvalidData(f"shares of {name} must rise from 0 to 1 without falling")
+    check_thresholds(f"thresholds of {name}", thresholds)
+    check_rates(f"shares of {name}", shares)
     if not 0.0 < rows < math.inf:
         raise InvalidData(f"rows of {name} must be positive and finite, got {rows}")
     return ScoreSample(thresholds, shares, rows)

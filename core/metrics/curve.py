@@ -74,13 +74,11 @@ class RocCurve:
             )
         if self.fpr.size < 2:
             raise InvalidData(f"a ROC curve must have at least 2 points, got {self.fpr.size}")
-        for name, rate in (("fpr", self.fpr), ("tpr", self.tpr)):
-            if not (rate[0] == 0.0 and rate[-1] == 1.0 and np.all(rate[1:] >= rate[:-1])):
-                raise InvalidData(f"{name} must rise from 0 to 1 without falling")
+        check_rates("fpr", self.fpr)
+        check_rates("tpr", self.tpr)
         if not np.all((self.fpr[1:] > self.fpr[:-1]) | (self.tpr[1:] > self.tpr[:-1])):
             raise InvalidData("each point of a ROC curve must differ from the one before")
-        if self.thresholds[0] != np.inf or not np.all(self.thresholds[1:] < self.thresholds[:-1]):
-            raise InvalidData("thresholds must fall strictly, starting at +inf")
+        check_thresholds("thresholds", self.thresholds)
 
     def __len__(self) -> int:
         return int(self.fpr.size)
@@ -576,16 +574,29 @@ def strict_share(flagged: FloatArray, tpr: FloatArray, first: float, last: float
     return min(1.0, inner(inside, tpr[:-1]) / (last - first))
 
 
+def check_rates(name: str, rates: FloatArray) -> None:
+    """Refuse rates that do not rise from 0 to 1 with InvalidData."""
+    if not (rates[0] == 0.0 and rates[-1] == 1.0 and np.all(rates[1:] >= rates[:-1])):
+        raise InvalidData(f"{name} must rise from 0 to 1 without falling")
+
+
+def check_thresholds(name: str, thresholds: FloatArray) -> None:
+    """Refuse thresholds that do not fall strictly from +inf with InvalidData."""
+    if thresholds[0] != np.inf or not np.all(thresholds[1:] < thresholds[:-1]):
+        raise InvalidData(f"{name} must fall strictly, starting at +inf")
+
+
 def top_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
     """Height of the line through rising points at places from x[0] to x[-1]; of a vertical step its top."""
-    left = np.maximum(np.searchsorted(x, at, side="right") - 1, 0)
+    left = np.searchsorted(x, at, side="right") - 1
     return _between(x, y, left, np.minimum(left + 1, x.size - 1), at)
 
 
 def foot_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
     """The same; of a vertical step its foot."""
     right = np.minimum(np.searchsorted(x, at, side="left"), x.size - 1)
-    return _between(x, y, np.maximum(right - 1, 0), right, at)
+    heights = _between(x, y, np.maximum(right - 1, 0), right, at)
+    return np.where(at == x[right], y[right], heights)
 
 
 def _between(
@@ -597,7 +608,7 @@ def _between(
 ) -> FloatArray:
     width = x[right] - x[left]  # 0 only at the ends of the line
     share = (at - x[left]) / np.where(width > 0.0, width, 1.0)
-    return np.where(at == x[right], y[right], y[left] + share * (y[right] - y[left]))
+    return np.asarray(y[left] + share * (y[right] - y[left]))
 
 
 def mcclish(value: float, fpr_min: float, fpr_max: float) -> float:

@@ -496,27 +496,14 @@ def partial_auc_interval_of(
     """The analytic `partial_auc_interval` of tie groups; pass their full curve if it is there."""
     window = fpr_min, fpr_max
     value, variance = area_of(groups, *window, curve), area_variance(groups, *window)
-    return _interval(value, variance, effective_of(groups), window, level)
+    return share_interval(value, variance, least_trials(effective_of(groups), window), level)
 
 
 def area_interval(areas: Areas, scorer: int, j: int, window: Window, level: float) -> Interval:
     """The analytic interval of one of several areas, over the j-th of their windows."""
     value, variance = float(areas.values[scorer, j]), areas.variance(scorer, j)
-    return _interval(value, variance, areas.effective, window, level, areas.degrees)
-
-
-def _interval(
-    value: float,
-    variance: float | None,
-    effective: tuple[float, float],
-    window: Window,
-    level: float,
-    degrees: float = math.inf,
-) -> Interval:
-    """Symmetric on the logit scale; Wilson's where the sample cannot show its variance."""
-    if variance is None or math.sqrt(variance) <= EPSILON or not EPSILON < value < 1 - EPSILON:
-        return wilson_interval(value, least_trials(effective, window), level)
-    return logit_interval(value, variance, level, degrees)
+    trials = least_trials(areas.effective, window)
+    return share_interval(value, variance, trials, level, areas.degrees)
 
 
 def least_trials(effective: tuple[float, float], window: Window) -> float:
@@ -532,10 +519,15 @@ def effective_of(groups: ScoreGroups) -> tuple[float, float]:
     )
 
 
-def logit_interval(
-    value: float, variance: float, level: float, degrees: float = math.inf
+def share_interval(
+    value: float, variance: float | None, n: float, level: float, degrees: float = math.inf
 ) -> Interval:
-    """The interval of a share strictly between 0 and 1 that is symmetric on the logit scale."""
+    """The interval of a share of pairs, symmetric on the logit scale.
+
+    Wilson's for `n` trials where the sample cannot show its variance: None, or of rounding, or of a share of 0 or 1.
+    """
+    if variance is None or variance <= EPSILON**2 or not EPSILON < value < 1.0 - EPSILON:
+        return wilson_interval(value, n, level)
     logit = math.log(value / (1.0 - value))
     reach = quantile(level, degrees) * math.sqrt(variance) / (value * (1.0 - value))
     return Interval(value, min(value, _expit(logit - reach)), max(value, _expit(logit + reach)))

@@ -31,7 +31,6 @@ pairs, and misranks, which count a tie as wrong.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.metrics.groups import FloatArray, finite_vector
-from core.metrics.intervals import EPSILON, Interval, logit_interval, wilson_interval
+from core.metrics.intervals import EPSILON, Interval, share_interval
 from core.metrics.window import check_level
 from core.target import Pairs, check_pairs
 
@@ -175,24 +174,18 @@ def summarise_pairs(
     residual = share * (right + 0.5 * tied - value)
     between = _squares(residual, dyad)
     variance = max(_squares_by_item(residual, listed) - between, between)
-    widest = _squares_by_item(share, listed) - _squares(share, dyad)
+    effective = 1.0 / (_squares_by_item(share, listed) - _squares(share, dyad))
+    shown = variance * effective / (effective - 1.0) if effective > 1.0 + EPSILON else None
     return PairSummary(
-        order=_interval(value, variance, 1.0 / widest, level),
+        order=share_interval(value, shown, effective, level),
         misrank_fraction=float(share @ ~right),
         ties=float(share @ tied),
         pairs=len(listed.weight),
         items=len(np.unique(np.concatenate((listed.better, listed.worse)))),
         weight=total,
-        effective_pairs=1.0 / widest,
+        effective_pairs=effective,
         level=level,
     )
-
-
-def _interval(value: float, variance: float, effective: float, level: float) -> Interval:
-    shown = effective > 1.0 + EPSILON and math.sqrt(variance) > EPSILON
-    if not (shown and EPSILON < value < 1.0 - EPSILON):
-        return wilson_interval(value, effective, level)
-    return logit_interval(value, variance * effective / (effective - 1.0), level)
 
 
 def _outcomes(
