@@ -213,21 +213,25 @@ def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) ->
         raise ArtifactError(
             f"the artifact does not describe a {algorithm.__name__}: {error}"
         ) from error
-    _check_keys("the artifact's arrays", arrays, own_arrays)
+    _check_keys("the artifact's arrays", arrays, own_arrays, may_lack=True)
     _check_keys("state in the artifact's header", header["state"], own_state)
-    for name, array in own_arrays.items():
-        given = arrays[name]
-        if (given.dtype, given.shape) != (array.dtype, array.shape):
+    for name, given in arrays.items():
+        own = own_arrays[name]
+        # A reader knows what older artifacts lack, or kept in narrower integers; else it has checked the array.
+        is_narrower = given.dtype.kind == own.dtype.kind and given.itemsize < own.itemsize
+        if given.shape != own.shape or (given.dtype != own.dtype and not is_narrower):
             raise ArtifactError(
-                f"array {name} must be {array.dtype} of shape {array.shape}, "
+                f"array {name} must be {own.dtype} of shape {own.shape}, "
                 f"got {given.dtype} of shape {given.shape}"
             )
     return ranker
 
 
-def _check_keys(what: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
-    if given.keys() != expected.keys():
-        missing, extra = expected.keys() - given.keys(), given.keys() - expected.keys()
+def _check_keys(
+    what: str, given: dict[str, Any], expected: dict[str, Any], *, may_lack: bool = False
+) -> None:
+    missing, extra = expected.keys() - given.keys(), given.keys() - expected.keys()
+    if extra or (missing and not may_lack):
         raise ArtifactError(
             f"{what} must be {sorted(expected)}: missing {sorted(missing)}, extra {_shown(sorted(extra))}"
         )

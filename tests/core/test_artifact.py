@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from artifact_bytes import table_for, take_apart, training_table
+from artifact_bytes import put_together, table_for, take_apart, training_table
 
 from core.artifact import FORMAT, LIBRARY_VERSION, MAX_HEADER_BYTES, load, save
 from core.boosting import RankBoost
@@ -18,6 +18,7 @@ from core.errors import ArtifactError
 from core.registry import ALGORITHMS
 
 ROOT = Path(__file__).parents[2]
+STORED = Path(__file__).parent / "stored_artifacts"
 
 
 @pytest.fixture(scope="module", params=ALGORITHMS)
@@ -192,3 +193,19 @@ def test_a_header_too_large_to_load_is_not_saved():
     ranker = RankBoost(n_rounds=1).fit(pd.DataFrame(X, columns=names), y)
     with pytest.raises(ArtifactError, match="header must be at most"):
         save(ranker)
+
+
+def test_arrays_that_older_artifacts_lack_or_kept_in_less_are_read() -> None:
+    rows = pd.DataFrame({"age": [0.5, -2.0, np.nan], "income": 1.0, "town": ["Bonn", None, "Ulm"]})
+    header, arrays = take_apart((STORED / "treerank.rankwright").read_bytes())
+    merged = {name for name in arrays if name.startswith("cut_merged_")}
+    assert len(merged) == 3
+    older = load(put_together(header, {k: a for k, a in arrays.items() if k not in merged}))
+    now = load(put_together(header, arrays))
+    assert older.decision_function(rows).tobytes() == now.decision_function(rows).tobytes()
+    for name in merged:
+        with pytest.raises(ArtifactError, match="cut_merged"):
+            load(put_together(header, {k: a for k, a in arrays.items() if k != name}))
+    header, arrays = take_apart((STORED / "rankboost_tree.rankwright").read_bytes())
+    narrow = arrays | {"split_leaf": arrays["split_leaf"].astype(np.uint8)}
+    assert save(load(put_together(header, narrow))) == save(load(put_together(header, arrays)))
