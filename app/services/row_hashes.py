@@ -12,25 +12,8 @@ Hashes = npt.NDArray[np.uint64]
 
 FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
 FACTOR_2 = np.uint64(0x94D049BB133111EB)
-_NO_TEXT = 0x9E3779B97F4A7C15  # what a missing category hashes to
+NO_TEXT = 0x9E3779B97F4A7C15  # what a missing category hashes to
 SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
-
-
-def add_column(
-    hashes: Hashes, name: str, values: npt.NDArray[np.float64], words: Hashes | None = None
-) -> None:
-    """Add a column to the rows' hashes: its values' bits, or their texts' hashes, mixed with the column's name.
-
-    `values` are numbers, NaN where missing, or of a categorical column positions in `words`, the hashes of its texts.
-    """
-    key = np.uint64(hash_word(name))
-    if words is None:
-        from app.services.row_hash_kernel import add_numbers  # numba, which the API does without
-
-        add_numbers(hashes, np.ascontiguousarray(values), key)
-    else:
-        codes = np.where(np.isnan(values), -1.0, values).astype(np.intp)
-        hashes += mix(np.append(words, np.uint64(_NO_TEXT)) ^ key)[codes]
 
 
 def hash_words(texts: Sequence[str]) -> Hashes:

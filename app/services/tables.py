@@ -270,10 +270,12 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
 
 
 def _hash_rows(table: Table) -> Hashes:
+    from app.services.row_hash_kernel import add_column  # numba, which the API does without
+
     hashes = np.zeros(len(table.X), dtype=np.uint64)
     for feature, (name, texts) in enumerate(zip(table.names, table.categories, strict=True)):
         words = None if texts is None else row_hashes.hash_words(texts)
-        row_hashes.add_column(hashes, name, table.X[:, feature], words)
+        add_column(hashes, name, table.X[:, feature], words)
     return hashes
 
 

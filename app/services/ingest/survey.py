@@ -23,7 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.services.ingest.reader import TableReader
-from app.services.row_hashes import Hashes, add_column, hash_words
+from app.services.row_hash_kernel import add_column
+from app.services.row_hashes import Hashes, hash_words
 from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
 
 Floats = npt.NDArray[np.float64]
