@@ -481,11 +481,9 @@ def compare_areas(
     return Comparison(names, compared, every, p_values.size, level)
 
 
-def difference_error(areas: Areas, first: int, second: int, j: int) -> float | None:
-    """Standard error of the difference of two areas over the j-th window; None if a class is one unit's."""
-    if areas.influence is None:
-        return None
-    parts = areas.influence[first, j] - areas.influence[second, j]
+def difference_error(first: FloatArray, second: FloatArray) -> float:
+    """Standard error of the difference of two areas, from the influences of the units on either."""
+    parts = first - second
     return math.sqrt(inner(parts, parts))
 
 
@@ -503,9 +501,12 @@ def compare_pair(
     areas: Areas, pair: tuple[int, int], j: int, window: Window, level: float
 ) -> tuple[Interval, float]:
     """The difference of two areas with its interval, and its p-value."""
-    value = float(areas.values[pair[0], j] - areas.values[pair[1], j])
-    error = difference_error(areas, *pair, j)
-    if error is None or error <= EPSILON:
+    first, second = pair
+    value = float(areas.values[first, j] - areas.values[second, j])
+    error = 0.0
+    if areas.influence is not None:
+        error = difference_error(areas.influence[first, j], areas.influence[second, j])
+    if error <= EPSILON:
         trials = least_trials(areas.effective, window)
         return one_sided_table(value, trials, level), two_sided(math.sqrt(trials * abs(value)))
     reach = quantile(level, areas.degrees) * error

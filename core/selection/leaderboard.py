@@ -53,22 +53,22 @@ class Evaluation:
     Attributes
     ----------
     window : (float, float)
-    areas : Areas
-        Window 0 is the whole curve, window 1 the given one; means over the splits.
+    areas : sequence of Areas
+        Of each candidate: over window 0, the whole curve, and window 1, the given one; means over the splits.
     """
 
     window: tuple[float, float]
-    areas: Areas
+    areas: Sequence[Areas]
 
     def relative_area(self) -> Floats:
         """Give what candidates are ordered by: both areas, each as a share of the greatest, added up."""
-        greatest = np.maximum(self.areas.values.max(axis=0), 1e-12)
-        shares: Floats = (self.areas.values / greatest).sum(axis=1)
+        values = np.concatenate([each.values for each in self.areas])
+        shares: Floats = (values / np.maximum(values.max(axis=0), 1e-12)).sum(axis=1)
         return shares
 
     def interval(self, candidate: int) -> Interval:
         """Give the 95 % interval of a candidate's area over the window."""
-        return area_interval(self.areas, candidate, 1, self.window, 0.95)
+        return area_interval(self.areas[candidate], 0, 1, self.window, 0.95)
 
     def behind(self, candidate: int, other: int) -> float:
         """Say by how many standard errors a candidate is behind another: in the area where it is more so."""
@@ -79,10 +79,11 @@ class Evaluation:
         return two_sided(self._behind(candidate, other, 1))
 
     def _behind(self, candidate: int, other: int, j: int) -> float:
-        gap = float(self.areas.values[other, j] - self.areas.values[candidate, j])
-        error = difference_error(self.areas, other, candidate, j)
-        # of a class of one unit none is known: as if it were 1, as much as it can be
-        return gap if error is None else gap / max(error, 1e-9)
+        own, others = self.areas[candidate], self.areas[other]
+        gap = float(others.values[0, j] - own.values[0, j])
+        if own.influence is None or others.influence is None:
+            return gap  # a class of one unit: as if the error were 1, as much as it can be
+        return gap / max(difference_error(others.influence[0, j], own.influence[0, j]), 1e-9)
 
 
 class Evaluator:
@@ -114,10 +115,7 @@ class Evaluator:
                 if key is not None:
                     self._known[key] = areas
             found.append(areas)
-        influence = [each.influence for each in found if each.influence is not None]
-        together = np.concatenate(influence) if len(influence) == len(found) else None
-        values = np.concatenate([each.values for each in found])
-        return Evaluation(self.window, Areas(values, together, found[0].effective))
+        return Evaluation(self.window, found)
 
 
 class CandidateResult(NamedTuple):
@@ -437,7 +435,7 @@ def _average(
         "rank_average",
         {"members": names, "weights": weights},
         value=context.value(splits, scores),
-        auc=float(evaluation.areas.values[0, 0]),
+        auc=float(evaluation.areas[0].values[0, 0]),
         low=interval.low,
         high=interval.high,
         p_value=evaluation.p_value(0, 1),
