@@ -100,18 +100,11 @@ def _fit_linear_svm(rows: TrainingRows) -> LinearStack:
 def _fit_linear(rows: TrainingRows, loss: Callable[[Floats], Loss]) -> LinearStack:
     """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), x standardised, the missing at the mean; b is free."""
     from core.linear.design import DenseRows, plain_coordinates
-    from core.linear.newton import CLOSE_ENOUGH, RegularisedLoss
+    from core.linear.newton import CLOSE_ENOUGH, minimise
 
     points = np.nan_to_num(rows.columns, nan=0.0)
-    total = rows.weight.sum()
-    risk = RegularisedLoss(
-        DenseRows(points, plain_coordinates(points.shape[1])),
-        np.where(rows.positive, 1.0, -1.0),
-        rows.weight / total,
-        1.0 / total,
-        loss,
-    )
-    w, b = risk.minimise(risk.origin, CLOSE_ENOUGH).score
+    table = DenseRows(points, plain_coordinates(points.shape[1]))
+    w, b = minimise(table, rows.positive, rows.weight, loss, tol=CLOSE_ENOUGH).score
     return LinearStack(
         rows.n_categories,
         w[np.newaxis],

@@ -177,6 +177,17 @@ class Coordinates(FeatureMap):
         ends = np.cumsum(self.n_categories)
         return np.where(self.n_categories > 0, ends - self.n_categories, -1)
 
+    @cached_property
+    def missing_places(self) -> Ints:
+        """The coordinate of each column's missing values, -1 where it has none."""
+        return np.where(self.has_missing, len(self.unit) + np.cumsum(self.has_missing) - 1, -1)
+
+    @cached_property
+    def category_places(self) -> Ints:
+        """The coordinate of each column's first category, -1 for a column of numbers."""
+        start = len(self.unit) + int(self.has_missing.sum())
+        return np.where(self.first >= 0, start + self.first, -1)
+
     @property
     def size(self) -> int:
         """Number of coordinates."""
@@ -509,8 +520,7 @@ def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_
     """
     c, (n, p) = coordinates, X.shape
     words = c.first >= 0
-    missing = p + np.cumsum(c.has_missing) - 1
-    base = np.where(words, p + int(c.has_missing.sum()) + c.first, np.arange(p))
+    base = np.where(words, c.category_places, np.arange(p))
     origin = np.where(plain, 0.0, c.center)
     index, value = np.empty((n, p), np.int32), np.empty((n, p))
     for start in range(0, n, BLOCK):
@@ -518,7 +528,7 @@ def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_
         gone = np.isnan(block)
         x = np.where(gone, 0.0, block)
         place_of = base + np.where(words, x, 0.0).astype(np.int64)
-        index[start : start + BLOCK] = np.where(gone, np.maximum(missing, 0), place_of)
+        index[start : start + BLOCK] = np.where(gone, np.maximum(c.missing_places, 0), place_of)
         number = np.clip(x - origin, -FARTHEST, FARTHEST) * c.unit
         value[start : start + BLOCK] = np.where(gone, c.has_missing, np.where(words, 1.0, number))
     starts = np.arange(0, n * p + 1, p)
@@ -541,14 +551,14 @@ def plain_coordinates(n_columns: int) -> Coordinates:
 
 def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
     """Store the coordinates of the rows of a CSR matrix of numbers: what is not stored there is not stored here."""
-    c, (n, p) = coordinates, X.shape
+    c, n = coordinates, X.shape[0]
     unit, shift = c.unit, c.center * c.unit
     gone = np.isnan(X.data)
     value = np.where(gone, shift[X.indices], X.data * unit[X.indices])  # the missing at the center
     points = sparse.csr_array((value, X.indices, X.indptr), (n, c.size))
     gone &= c.has_missing[X.indices]
     if gone.any():
-        missing = (p + np.cumsum(c.has_missing) - 1)[X.indices[gone]]
+        missing = c.missing_places[X.indices[gone]]
         row = np.repeat(np.arange(n), np.diff(X.indptr))[gone]
         points = points + sparse.csr_array((np.ones(len(row)), (row, missing)), points.shape)
     return StoredRows(points, shift, c)
@@ -580,7 +590,7 @@ def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) ->
     TableRows
         Stored where a column is of words or at least half of all numbers are 0; else the table itself is read.
     """
-    coordinates, span = _learn(X, weight, n_categories, standardize=standardize)
+    coordinates, span = learn_coordinates(X, weight, n_categories, standardize=standardize)
     if sparse.issparse(X):
         return store_sparse(X, coordinates)
     n_zeros = sum(np.count_nonzero(block == 0.0, axis=0) for block, _ in in_blocks(X))
@@ -593,13 +603,6 @@ def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) ->
 
 
 def learn_coordinates(
-    X: Any, weight: Floats, n_categories: Ints, *, standardize: bool
-) -> Coordinates:
-    """Learn what `lay_out` does, without the rows."""
-    return _learn(X, weight, n_categories, standardize=standardize)[0]
-
-
-def _learn(
     X: Any, weight: Floats, n_categories: Ints, *, standardize: bool
 ) -> tuple[Coordinates, Floats]:
     """Give the coordinates, and how far from 0 each number's may be.

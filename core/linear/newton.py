@@ -1,6 +1,6 @@
 """Weighted sums of smooth losses, minimised by Newton's method: the classifiers that the SVMs are compared with.
 
-½ penalty ‖w‖² + Σ cost_i ℓ(±(w·x_i + b)), b without penalty. A step solves for the Newton direction by conjugate
+½‖w‖² + C Σ cost_i ℓ(±(w·x_i + b)), b without penalty. A step solves for the Newton direction by conjugate
 gradients, two products with the table for each, and none for the search along it, which is done on cached scores.
 
 Coordinates of words are far from independent, and rare ones far from common: conjugate gradients alone take hundreds of
@@ -20,12 +20,13 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from core.ranker import Floats, StopFit
 
 from .blas import one_blas_thread
-from .design import TableRows
+from .design import Rows, TableRows
 
 # Of the gradient at w = 0, b = 0, what counts as none: the objective is then right to some nine digits.
 NO_GRADIENT = 1e-6
@@ -116,20 +117,59 @@ class Minimum(NamedTuple):
     stopped: bool = False
 
 
-class RegularisedLoss:
-    """½ penalty ‖w‖² + Σ cost_i ℓ(±(w·x_i + b)).
+def minimise(
+    rows: Rows,
+    positive: npt.NDArray[np.bool_],
+    cost: Floats,
+    loss: Callable[[Floats], Loss],
+    *,
+    C: float = 1.0,
+    start: Affine | None = None,
+    tol: float = NO_GRADIENT,
+    report: Report | None = None,
+) -> Minimum:
+    """Minimise ½‖w‖² + C Σ cost_i ℓ(y_i (w·x_i + b)), y_i = ±1; b is without penalty.
 
     Parameters
     ----------
     rows : TableRows
-    sign : ndarray of shape (n_rows,), float64
-        1 or -1.
+    positive : ndarray of shape (n_rows,), bool
     cost : ndarray of shape (n_rows,), float64
         Not negative; a row of cost 0 is not looked at.
-    penalty : float
-        Above 0.
     loss : callable (margin) -> Loss
+    C : float
+        Above 0.
+    start : Affine, optional
+        0 if it is not given.
+    tol : float
+        Of the gradient at 0, what counts as none.
+    report : callable, optional
+
+    Returns
+    -------
+    Minimum
+        Where there is no gradient, or rounding hides the way.
+
+    Notes
+    -----
+    O(n_rows · n_features) for each direction of each step's conjugate gradients.
     """
+    assert isinstance(rows, TableRows)
+    total = float(cost.sum())
+    scale = C * total  # the sum is minimised divided by this, which may be huge
+    risk = _RegularisedLoss(rows, np.where(positive, 1.0, -1.0), cost / total, 1.0 / scale, loss)
+
+    def scaled(step: int, objective: float, gradient: float) -> None:
+        if report is not None:
+            report(step, scale * objective, scale * gradient)
+
+    with one_blas_thread():
+        found = risk.minimise(start or risk.origin, tol, scaled)
+    return found._replace(objective=scale * found.objective)
+
+
+class _RegularisedLoss:
+    """½ penalty ‖w‖² + Σ cost_i ℓ(sign_i (w·x_i + b))."""
 
     def __init__(
         self,
@@ -148,36 +188,16 @@ class RegularisedLoss:
         """w = 0, b = 0."""
         return Affine(np.zeros(self._rows.size), 0.0)
 
-    def minimise(self, start: Affine, tol: float, report: Report | None = None) -> Minimum:
-        """Go down from a start until there is no gradient, or rounding hides the way.
-
-        Parameters
-        ----------
-        start : Affine
-        tol : float
-            Of the gradient at 0, what counts as none.
-        report : callable, optional
-
-        Returns
-        -------
-        Minimum
-
-        Notes
-        -----
-        O(n_rows · n_features) for each direction of each step's conjugate gradients.
-        """
-        with one_blas_thread():
-            return self._minimise(start, tol, report)
-
-    def _minimise(self, start: Affine, tol: float, report: Report | None) -> Minimum:
-        line, scores = start, self._score(start)
+    def minimise(self, start: Affine, tol: float, report: Report) -> Minimum:
+        """Take Newton steps from a start."""
+        score, scores = start, self._scores(start)
         at = self._at(scores)
-        objective = self._objective(line, at)
+        objective = self._objective(score, at)
         preconditioner, n_directions = None, 0
         first = np.sqrt(self._first_gradient.dot(self._first_gradient)) or 1.0
         n_iter = 0
         while n_iter < MOST_STEPS:
-            gradient = self._gradient(line, at)
+            gradient = self._gradient(score, at)
             length = np.sqrt(gradient.dot(gradient))
             if length <= tol * first:
                 break
@@ -187,10 +207,10 @@ class RegularisedLoss:
             step, n_directions = self._newton_step(
                 gradient, curvature, preconditioner, min(0.1, length / first)
             )
-            change, slope = self._score(step), gradient.dot(step)
+            change, slope = self._scores(step), gradient.dot(step)
             for halvings in range(MOST_HALVINGS):
                 t = 0.5**halvings
-                there = line.moved(t, step)
+                there = score.moved(t, step)
                 at = self._at(scores + t * change)
                 value = self._objective(there, at)
                 if value <= objective + ENOUGH * t * slope + ROUNDING * objective:
@@ -200,31 +220,30 @@ class RegularisedLoss:
             stuck = value >= objective and not _is_shorter(self._gradient(there, at), length)
             if stuck:
                 break
-            line, scores, objective = there, scores + t * change, value
+            score, scores, objective = there, scores + t * change, value
             n_iter += 1
-            if report is not None:
-                try:
-                    report(n_iter, objective, float(length))
-                except StopFit:
-                    return Minimum(line, objective, n_iter, stopped=True)
-        return Minimum(line, objective, n_iter)
+            try:
+                report(n_iter, objective, float(length))
+            except StopFit:
+                return Minimum(score, objective, n_iter, stopped=True)
+        return Minimum(score, objective, n_iter)
 
-    def _score(self, line: Affine) -> Floats:
-        return self._rows.scores(line.w) + line.b
+    def _scores(self, score: Affine) -> Floats:
+        return self._rows.scores(score.w) + score.b
 
     def _at(self, scores: Floats) -> Loss:
         return self._loss(self._sign * scores)
 
-    def _objective(self, line: Affine, at: Loss) -> float:
-        half_square = 0.5 * float((line.w * line.w).sum())
+    def _objective(self, score: Affine, at: Loss) -> float:
+        half_square = 0.5 * float((score.w * score.w).sum())
         return self._penalty * half_square + float((self._cost * at.value).sum())
 
-    def _gradient(self, line: Affine, at: Loss) -> Affine:
-        return self._pull(line, self._cost * self._sign * at.slope)
+    def _gradient(self, score: Affine, at: Loss) -> Affine:
+        return self._pull(score, self._cost * self._sign * at.slope)
 
-    def _pull(self, line: Affine, share: Floats) -> Affine:
+    def _pull(self, score: Affine, share: Floats) -> Affine:
         """Give penalty · w + Σ share_i x_i, and Σ share_i."""
-        return Affine(self._penalty * line.w + self._rows.total(share), float(share.sum()))
+        return Affine(self._penalty * score.w + self._rows.total(share), float(share.sum()))
 
     def _newton_step(
         self, gradient: Affine, curvature: Floats, preconditioner: "Preconditioner", share: float
@@ -237,7 +256,7 @@ class RegularisedLoss:
         n_directions = 0
         while n_directions < MOST_DIRECTIONS:
             n_directions += 1
-            image = self._pull(direction, curvature * self._score(direction))
+            image = self._pull(direction, curvature * self._scores(direction))
             bend = direction.dot(image)
             if not bend > 0.0:  # flat: only b can be, once no row is short of its margin
                 break
@@ -252,14 +271,7 @@ class RegularisedLoss:
 
 
 class Preconditioner:
-    """About the inverse of the second derivatives, penalty · I + Σ curvature_i (x_i, 1)(x_i, 1)ᵀ.
-
-    Parameters
-    ----------
-    rows : TableRows
-    curvature : ndarray of shape (n_rows,), float64
-    penalty : float
-    """
+    """About the inverse of the second derivatives, penalty · I + Σ curvature_i (x_i, 1)(x_i, 1)ᵀ."""
 
     def __init__(self, rows: TableRows, curvature: Floats, penalty: float) -> None:
         step = rows.sampling_step
@@ -276,11 +288,11 @@ class Preconditioner:
             with suppress(LinAlgError):  # by the sample's rounding; the diagonal is left
                 self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
-    def solve(self, line: Affine) -> Affine:
+    def solve(self, score: Affine) -> Affine:
         """Apply it."""
-        w, b = line.w / self._diagonal, line.b / self._of_b
+        w, b = score.w / self._diagonal, score.b / self._of_b
         if self._factor is not None:
-            known = np.append(line.w[self._block], line.b)
+            known = np.append(score.w[self._block], score.b)
             found = cho_solve(self._factor, known, check_finite=False)
             w[self._block], b = found[:-1], float(found[-1])
         return Affine(w, b)

@@ -16,16 +16,16 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from core.linear.design import Sample, TableRows
+from core.linear.design import Sample
 from core.linear.newton import (
     CLOSE_ENOUGH,
     MOST_STEPS,
     NO_GRADIENT,
     Affine,
     Minimum,
-    RegularisedLoss,
     Report,
     logistic_loss,
+    minimise,
     squared_hinge_loss,
 )
 from core.linear.ranker import Figure, LinearRanker
@@ -118,7 +118,7 @@ class Logistic(LogisticParameters, LinearClassifier):
     def _fit_sample(
         self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
     ) -> None:
-        score, values = Affine(np.zeros(sample.rows.size), 0.0), self._followed()
+        score, values = None, self._followed()
         costs = values or (float(self.C),)
         report = _count_steps(callback, len(costs))
         for k, C in enumerate(costs):
@@ -138,26 +138,14 @@ class Logistic(LogisticParameters, LinearClassifier):
         sample: Sample,
         positive: npt.NDArray[np.bool_],
         C: float,
-        start: Affine,
+        start: Affine | None,
         report: Report,
     ) -> Minimum:
         """Minimise with one C, from a start."""
-        total = float(sample.weight.sum())
-        scale = C * total  # the sum is minimised divided by this, which may be huge
-        assert isinstance(sample.rows, TableRows)
-        risk = RegularisedLoss(
-            sample.rows,
-            np.where(positive, 1.0, -1.0),
-            sample.weight / total,
-            1.0 / scale,
-            logistic_loss,
+        found = minimise(
+            sample.rows, positive, sample.weight, logistic_loss, C=C, start=start, report=report
         )
-        found = risk.minimise(
-            start,
-            NO_GRADIENT,
-            lambda step, objective, gradient: report(step, scale * objective, scale * gradient),
-        )
-        self.objective_, self.n_iter_ = scale * found.objective, found.n_iter
+        self.objective_, self.n_iter_ = found.objective, found.n_iter
         self._take_fit(sample, *found.score)
         return found
 
@@ -231,7 +219,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
                 report = _count_fits(callback, len(pairs) + 1)
                 chosen, start, n_tried = self._choose(sample, held, pairs, report)
         self.asymmetry_, self.C_ = chosen
-        found = _fit_pair(sample, chosen, start or _zero(sample.rows.size), NO_GRADIENT)
+        found = _fit_pair(sample, chosen, start, NO_GRADIENT)
         self.objective_, self.n_iter_ = found.objective, found.n_iter
         self._take_fit(sample, found.score.w)
         if n_tried < len(pairs):
@@ -257,14 +245,14 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         held: npt.NDArray[np.bool_],
         pairs: list[tuple[float, float]],
         report: Callable[[float], None],
-    ) -> tuple[tuple[float, float], Affine, int]:
+    ) -> tuple[tuple[float, float], Affine | None, int]:
         """Take the pair of asymmetry and C with the greatest partial AUC on the rows held out, and its score; say how
         many were tried, which are all unless the report raises StopFit.
         """
         pauc = sample.validation_pauc(held, (self.fpr_min, self.fpr_max))
         part = sample.without(held)
-        score = _zero(sample.rows.size)
-        best, chosen = -math.inf, (pairs[0], score)
+        score, best = None, -math.inf
+        chosen: tuple[tuple[float, float], Affine | None] = pairs[0], None
         for n_tried, pair in enumerate(pairs, 1):
             found = _fit_pair(part, pair, score, CLOSE_ENOUGH)
             score = found.score
@@ -287,22 +275,18 @@ def _count_steps(callback: Callback, n_fits: int) -> Report:
     )
 
 
-def _zero(size: int) -> Affine:
-    return Affine(np.zeros(size), 0.0)
-
-
-def _fit_pair(sample: Sample, pair: tuple[float, float], start: Affine, tol: float) -> Minimum:
+def _fit_pair(
+    sample: Sample, pair: tuple[float, float], start: Affine | None, tol: float
+) -> Minimum:
     """Minimise the objective for an asymmetry and a C, each class's costs summing to its share."""
-    assert isinstance(sample.rows, TableRows)
     skew, C = pair
-    cost, sign = np.zeros(sample.rows.n_rows), np.ones(sample.rows.n_rows)
-    sign[sample.negatives] = -1.0
+    n_rows = sample.rows.n_rows
+    cost, positive = np.zeros(n_rows), np.zeros(n_rows, dtype=np.bool_)
+    positive[sample.positives] = True
     for rows, share in ((sample.positives, 1.0), (sample.negatives, skew)):
         own = sample.weight[rows]
         cost[rows] = share / (1.0 + skew) * (own / own.sum())
-    risk = RegularisedLoss(sample.rows, sign, cost, 1.0 / C, squared_hinge_loss)
-    found = risk.minimise(start, tol)
-    return found._replace(objective=C * found.objective)
+    return minimise(sample.rows, positive, cost, squared_hinge_loss, C=C, start=start, tol=tol)
 
 
 def _count_fits(callback: Callback, n_fits: int) -> Callable[[float], None]:

@@ -118,7 +118,7 @@ class Points:
     """
 
     def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
-        self.rows, self.coordinates = rows, coordinates
+        self._coordinates = coordinates
         gaps, categorical = np.isnan(rows), coordinates.n_categories > 0
         with np.errstate(over="ignore"):  # what is infinite is cut off
             steps = np.clip(rows - coordinates.center, -FARTHEST, FARTHEST)
@@ -128,17 +128,9 @@ class Points:
         self._points = np.ascontiguousarray(points.T)
         self._gaps = np.ascontiguousarray(gaps.T, dtype=np.float64)
 
-    def __len__(self) -> int:
-        """Number of points."""
-        return len(self.rows)
-
-    def squares(self, X: Floats, out: Floats) -> None:
-        """Write the squared distance of each row of X, C-contiguous, to each point."""
-        self.kernel(X, np.inf, out)
-
     def kernel(self, X: Floats, bandwidth: float, out: Floats) -> None:
         """Write the Gaussian kernel of each row of X, C-contiguous, and each point; see `fill_squares`."""
-        c = self.coordinates
+        c = self._coordinates
         counts = c.has_missing.astype(np.float64)
         known = c.center, c.unit, c.n_categories, counts
         fill_squares(X, *known, self._points, self._gaps, float(bandwidth), out)
@@ -161,7 +153,7 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
         return float(asked)
     sample = rows.draw(min(SAMPLE, max(MOST_CELLS // rows.X.shape[1], 2)))
     squares = np.empty((len(sample), len(sample)))
-    Points(sample, rows.coordinates).squares(sample, squares)
+    Points(sample, rows.coordinates).kernel(sample, np.inf, squares)
     apart = squares[np.triu_indices(len(sample), 1)]
     apart = apart[apart > 0.0]
     if len(apart) == 0:
@@ -221,16 +213,6 @@ class FourierMap(GaussianMap):
                 f"got shape ({size}, {n_waves})"
             )
 
-    @cached_property
-    def _places(self) -> tuple[Floats, Ints, Ints]:
-        """What `fill_waves` takes for unit, first and gap."""
-        c = self.coordinates
-        p, n_missing = len(c.unit), int(c.has_missing.sum())
-        numbered = p + np.cumsum(c.has_missing) - 1
-        first = np.where(c.first >= 0, c.first + p + n_missing, -1)
-        unit = np.where(c.first >= 0, c.n_categories, c.unit)
-        return unit, first, np.where(c.has_missing, numbered, -1)
-
     @property
     def size(self) -> int:
         """Number of features, two per frequency."""
@@ -238,7 +220,10 @@ class FourierMap(GaussianMap):
 
     def fill(self, X: Floats, out: Floats) -> None:
         """Write the features of rows."""
-        fill_waves(X, self.coordinates.center, *self._places, self.frequencies, out)
+        c = self.coordinates
+        unit = np.where(c.n_categories > 0, c.n_categories, c.unit)
+        places = c.category_places, c.missing_places
+        fill_waves(X, c.center, unit, *places, self.frequencies, out)
 
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
@@ -286,9 +271,7 @@ def fit_fourier(
     c, n_waves = rows.coordinates, -(-n_components // 2)
     rows.check_size("fourier", c.size, n_waves)
     h = choose_bandwidth(rows, bandwidth)
-    p, n_missing = len(c.unit), int(c.has_missing.sum())
     frequencies = np.empty((c.size, n_waves))
-    gaps, first = np.cumsum(c.has_missing) - 1, c.first
     keys = column_keys(rows.X, rows.positive, rows.weight)
     seen: dict[int, int] = {}
     for j, key in enumerate(keys.tolist()):
@@ -297,9 +280,9 @@ def fit_fourier(
         draw = np.random.Generator(philox).standard_normal
         frequencies[j] = draw(n_waves)
         if c.has_missing[j]:
-            frequencies[p + gaps[j]] = draw(n_waves)
+            frequencies[c.missing_places[j]] = draw(n_waves)
         if c.n_categories[j]:
-            start = p + n_missing + first[j]
+            start = c.category_places[j]
             frequencies[start : start + c.n_categories[j]] = draw((c.n_categories[j], n_waves))
     found = FourierMap(c, np.array([h]), np.clip(frequencies / h, -FAR, FAR))
     return found, DenseMapRows(found, rows.X, keep=True)
@@ -385,9 +368,7 @@ class MixedRows(Rows):
         return self._unfold(w)
 
     def _unfold(self, w: Floats) -> Floats:
-        return np.asarray(
-            (self._mix * w).sum(axis=1)
-        )  # not by BLAS: its sums depend on its threads
+        return np.asarray((self._mix * w).sum(axis=1))
 
 
 def fit_nystroem(

@@ -160,7 +160,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         """Choose and solve; give the coefficients found, and whether the solver converged."""
         found = selection.run()
         self.collapsed_ = selection.collapsed
-        self.critical_fpr_ = selection.critical_fpr() if self.collapsed_ else None
+        self.critical_fpr_ = selection.solver.critical_fpr() if self.collapsed_ else None
         self._note(found, C)
         if found is None:
             return np.zeros(sample.rows.size), True
@@ -285,7 +285,7 @@ def fit_map(
     """
     if asked.feature_map == "bins":
         return fit_binned(X, weight, n_categories, asked.max_bins)
-    coordinates = learn_coordinates(X, weight, n_categories, standardize=asked.standardize)
+    coordinates, _ = learn_coordinates(X, weight, n_categories, standardize=asked.standardize)
     rows = TrainingRows(X, positive, weight, coordinates, asked.random_state)
     fit = fit_fourier if asked.feature_map == "fourier" else fit_nystroem
     return fit(rows, asked.n_components, asked.bandwidth)

@@ -46,6 +46,23 @@ class Objective(NamedTuple):
     anchor: float | Literal["auto"] | None
     path: tuple[float, ...]
 
+    @property
+    def plain_cost(self) -> float:
+        """The C where none can be chosen."""
+        return PLAIN_COST if self.C is None else self.C
+
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """The C to try."""
+        return self.path if self.C is None else (self.C,)
+
+    @property
+    def anchored_costs(self) -> tuple[float, ...]:
+        """The C to try for a program that is anchored: up to that which is given."""
+        if self.C is None:
+            return self.path
+        return (*(cost for cost in self.path if cost < self.C), self.C)
+
 
 class Fitted(NamedTuple):
     """What was found.
@@ -102,6 +119,8 @@ class Selection:
 
     Attributes
     ----------
+    solver : Solver
+        Of the window, on all rows.
     collapsed : bool
         Whether w = 0 is the optimum for all rows whatever C; of a risk that is not convex, whether `run` found nothing
         better.
@@ -114,9 +133,9 @@ class Selection:
         make: Callable[[Sample, tuple[float, float]], Solver],
         hold: Callable[[], npt.NDArray[np.bool_] | None],
     ) -> None:
-        self._sample, self._objective, self._make, self._hold = sample, objective, make, hold
-        self._solver = make(sample, objective.window)
-        self.collapsed = self._solver.collapsed
+        self._sample, self._asked, self._make, self._hold = sample, objective, make, hold
+        self.solver = make(sample, objective.window)
+        self.collapsed = self.solver.collapsed
 
     @cached_property
     def _held(self) -> npt.NDArray[np.bool_] | None:
@@ -125,7 +144,7 @@ class Selection:
     @cached_property
     def _pauc(self) -> Callable[[Floats], float]:
         assert self._held is not None
-        return self._sample.validation_pauc(self._held, self._objective.window)
+        return self._sample.validation_pauc(self._held, self._asked.window)
 
     @cached_property
     def _training(self) -> Sample:
@@ -136,38 +155,20 @@ class Selection:
     def _auc_solver(self) -> Solver:
         return self._make(self._sample, WHOLE)
 
-    @property
-    def _costs(self) -> tuple[float, ...]:
-        return self._objective.path if self._objective.C is None else (self._objective.C,)
-
-    @property
-    def _anchored_costs(self) -> tuple[float, ...]:
-        """The C to try for a program that is anchored: up to that which is given."""
-        if self._objective.C is None:
-            return self._objective.path
-        return (
-            *(cost for cost in self._objective.path if cost < self._objective.C),
-            self._objective.C,
-        )
-
     def count(self) -> int:
         """Count the programs that are to be solved, as far as can be told beforehand."""
-        if self.collapsed and self._objective.anchor is not None:
-            return 2 + len(self._costs) + len(self._anchored_costs)
-        return (2 if self._objective.anchor is not None else 1) + len(self._costs)
-
-    def critical_fpr(self) -> float | None:
-        """Find the least upper end of the window with which it would not collapse."""
-        return self._solver.critical_fpr()
+        if self.collapsed and self._asked.anchor is not None:
+            return 2 + len(self._asked.costs) + len(self._asked.anchored_costs)
+        return (2 if self._asked.anchor is not None else 1) + len(self._asked.costs)
 
     def run(self) -> Fitted | None:
         """Solve; None where only w = 0 is left."""
         found = None
-        if not self.collapsed and self._objective.anchor in (None, "auto"):
+        if not self.collapsed and self._asked.anchor in (None, "auto"):
             found = self._fit_free()
-        if found is None and self._objective.anchor is not None:
+        if found is None and self._asked.anchor is not None:
             found = self._fit_anchored()
-        if found is None and not self._solver.convex:
+        if found is None and not self.solver.convex:
             self.collapsed = True
         return found
 
@@ -177,29 +178,29 @@ class Selection:
         None where nothing but w = 0 comes of it, or where, as rows held out say, the machine for the whole AUC does
         better and there may be an anchor.
         """
-        cost, start = PLAIN_COST if self._objective.C is None else self._objective.C, None
-        if self._objective.C is None and self._held is not None:
-            part = self._make(self._training, self._objective.window)
+        cost, start = self._asked.plain_cost, None
+        if self._asked.C is None and self._held is not None:
+            part = self._make(self._training, self._asked.window)
             chosen = None
             if not part.collapsed:
-                chosen = choose(self._costs, part.free(self._costs), self._pauc)
-            if self._is_worse_than_whole(chosen):
+                chosen = choose(self._asked.costs, part.free(self._asked.costs), self._pauc)
+            if self._is_worse_than_auc(chosen):
                 return None
             if chosen is not None:
                 cost, start = chosen
-        solution = next(self._solver.free((cost,), start), None)
+        solution = next(self.solver.free((cost,), start), None)
         # of a convex risk `collapsed` is proven; a solver that was stopped early proves nothing
         is_better = solution is not None and (
-            self._solver.convex or cost - solution.objective > solution.gap
+            self.solver.convex or cost - solution.objective > solution.gap
         )
         if solution is None or not is_better:
             self.collapsed = True
             return None
         return Fitted(solution, cost, None)
 
-    def _is_worse_than_whole(self, chosen: Choice | None) -> bool:
+    def _is_worse_than_auc(self, chosen: Choice | None) -> bool:
         """Whether the machine for the whole AUC does better on rows held out; None: constant scores, whatever C."""
-        if self._objective.anchor is None or self._objective.window == WHOLE:
+        if self._asked.anchor is None or self._asked.window == WHOLE:
             return False
         auc = self._make(self._training, WHOLE)
         if auc.collapsed:
@@ -215,19 +216,19 @@ class Selection:
         auc = self._auc_solver
         if auc.collapsed:
             return None
-        kappa = 1.0 if self._objective.anchor == "auto" else float(self._objective.anchor or 0.0)
-        cost, start = PLAIN_COST if self._objective.C is None else self._objective.C, None
-        pull = self._objective.path[0] if self._objective.anchor == "auto" else cost
-        if self._objective.anchor == "auto" or self._objective.C is None:
+        kappa = 1.0 if self._asked.anchor == "auto" else float(self._asked.anchor or 0.0)
+        cost, start = self._asked.plain_cost, None
+        pull = self._asked.path[0] if self._asked.anchor == "auto" else cost
+        if self._asked.anchor == "auto" or self._asked.C is None:
             chosen = self._choose_anchored(kappa)
             if chosen is not None:
                 (cost, start), pull = chosen
         of_auc = next(auc.free((cost,), start))
         anchor = of_auc.point.w
-        while pull >= 0.5 * self._objective.path[0]:
-            for solution in self._solver.anchored((pull,), kappa * anchor):
+        while pull >= 0.5 * self._asked.path[0]:
+            for solution in self.solver.anchored((pull,), kappa * anchor):
                 return Fitted(solution, pull, cost)
-            if self._objective.anchor != "auto":
+            if self._asked.anchor != "auto":
                 return None
             pull /= 10.0
         # So short a v that any pull ends at 0: without one, v itself, which ranks whatever its length.
@@ -238,10 +239,14 @@ class Selection:
         if self._held is None:
             return None
         auc = self._make(self._training, WHOLE)
-        base = None if auc.collapsed else choose(self._costs, auc.free(self._costs), self._pauc)
+        base = (
+            None
+            if auc.collapsed
+            else choose(self._asked.costs, auc.free(self._asked.costs), self._pauc)
+        )
         if base is None:
             return None
-        windowed = self._make(self._training, self._objective.window)
-        solutions = windowed.anchored(self._anchored_costs, kappa * base.w)
-        chosen = choose(self._anchored_costs, solutions, self._pauc)
-        return base, self._objective.path[0] if chosen is None else chosen.C
+        windowed = self._make(self._training, self._asked.window)
+        solutions = windowed.anchored(self._asked.anchored_costs, kappa * base.w)
+        chosen = choose(self._asked.anchored_costs, solutions, self._pauc)
+        return base, self._asked.path[0] if chosen is None else chosen.C
