@@ -8,7 +8,7 @@ what is left of its cut tree is written down.
 
 With P and N a leaf's masses and p and n those above a cut, the cut gains |p N - n P|: Λ in masses
 instead of shares, the Youden index of the cut times P N. The share of positives of a category is
-taken as far as chance does not explain it (`core.coding.categories`), and only of a bin that holds the mass of a
+shrunk as far as chance explains it (`core.coding.categories`), and taken only of a bin that holds the mass of a
 leaf, here, in this node: the others go with the missing. Where chance explains all, bins are not cut
 from each other, only from the missing and the small ones.
 
@@ -17,9 +17,7 @@ them: they write to places of their own and may be shared out to threads. Sums o
 leaf go by runs of fixed length and are added in order, so that the trees are the same whatever the
 number of threads.
 
-These two kernels are handed all arrays of growth, and those that take arrays one by one. Every kernel
-that takes all of them has the compiler work through two hundred values: that is why there are two. And
-they index rather than slice, and hold no reference (`_nrt`), which is what a compiler spends its time on.
+Only these two kernels are handed all arrays, which the compiler takes long over.
 """
 
 from typing import Any, NamedTuple
@@ -41,46 +39,51 @@ EPSILON = 1e-12
 RUN_ROWS = 1 << 15
 """Rows of a run: what one thread does at a time. Runs are summed apart, then added in order."""
 
-# Columns of `leaves`: where a leaf's rows start, its positives end, and its rows end; the place of
-# its histogram; its depth in its cut tree; its cell; its best cut; whether it may be split; its last
-# split; what its subtree has become while leaves are merged: a leaf, or ~ a split.
-START, MIDDLE, STOP, PLACE, DEPTH, CELL, FEATURE, CUT, MISSING_ABOVE, OPEN, SPLIT, SUBTREE = range(
-    12
+ADD, FIND, DIVIDE, GATHER, CHILDREN, MERGE = range(6)  # the phases
+
+
+def _record(integers: str, floats: str = "") -> np.dtype[np.void]:
+    fields = [(name, np.int64) for name in integers.split()]
+    return np.dtype(fields + [(name, np.float64) for name in floats.split()], align=True)
+
+
+BLOCK = _record("n_words n_bins has_missing")
+"""Words of a row in use, the greatest number of bins of its columns, whether any of them has missing values."""
+
+CUT = _record("feature cut missing_above", "gain")
+"""Greater codes lie above; of categories those after the first `cut + 1` of their order. The gain is in masses, below
+0 without a cut."""
+
+LEAF = _record(
+    "start middle stop place depth cell is_open feature cut missing_above split to_top subtree",
+    "positive negative gain",
 )
-N_LEAF_COLUMNS = 12
+"""Where its rows start, its negatives start and its rows stop; the place of its histogram; its depth in its cut tree;
+its cell; whether it may be split; its best cut; its last split; whether its rows go to the top child; while leaves
+are merged its subtree, a leaf or ~ a split; its masses; the gain of its best cut, below 0 without one."""
 
-# Columns of `runs`: the leaf, where its rows start and stop, which class; when they are added, the
-# spare histogram that takes the sum, -1 for the leaf's own; when they are divided, how many lie
-# above, and where those above and those below go.
-LEAF, FROM, TO, CLASS, SPARE = range(5)
-N_ABOVE, ABOVE, BELOW = 4, 5, 6
-N_RUN_COLUMNS = 7
+SPLIT = _record("old new feature cut missing_above above below")
+"""The leaf, which keeps what is above; the new one, which takes what is below; the cut; its subtrees, as of leaves."""
 
-# Columns of `pairs`, siblings to be finished: the leaf that was added up, its sibling (-1: none),
-# the first and one after the last of its runs. Of leaves being divided: the last two alone.
-ADDED, SIBLING, FIRST_RUN, LAST_RUN = range(4)
-N_PAIR_COLUMNS = 4
+RUN = _record("leaf start stop half spare n_above above below", "mass_above mass_below")
+"""Its leaf and rows; 0 for positives, 1 for negatives; the spare histogram that takes their sum, -1 for the leaf's own.
+Where they are divided, how many lie above, where those above and those below go, and what they weigh."""
 
-# Columns of `splits`: the leaf, which keeps what is above; the new one, which takes what is below;
-# the feature, the cut, the side of the missing; its subtrees, as in `leaves`.
-OLD, NEW, SPLIT_FEATURE = range(3)
-SUBTREE_ABOVE, SUBTREE_BELOW = 5, 6
-N_SPLIT_COLUMNS = 7
+PAIR = _record("added sibling first_run last_run")
+"""The leaf that is added up and its sibling, -1 for none; its first run, and one after the last."""
 
-# Columns of `nodes`, of a cell's cut tree in preorder: the feature (-1: a leaf), the cut, the side of
-# the missing, the split; of a leaf whether its rows go to the top child.
-ASKED, AT, MISSING_SIDE, MADE_BY, TO_TOP = range(5)
-N_NODE_COLUMNS = 5
+NODE = _record("feature cut missing_above split to_top")
+"""Of a cut tree; the feature of a leaf is -1."""
 
-# Columns of `cells`: start, middle and stop of the rows of the top child and of the bottom one, and
-# one after the last place of a histogram that the cell has taken, the leaves of its cut tree, the leaf
-# that gains most (-1: none), and the cuts of which both leaves went to one side.
-LAST_PLACE, N_CUT_LEAVES, BEST, N_MERGED = 6, 7, 8, 9
-N_CELL_COLUMNS = 10
+SIDE = _record("start middle stop", "positive negative")
+"""Of a cell that is divided: its rows, as of leaves, and its masses."""
 
-# Members of `counts`: leaves and splits so far; pairs to find cuts for; splits of the present round.
-N_LEAVES, N_SPLITS, N_PAIRS, N_NEW = range(4)
-N_COUNTS = 4
+CELL = _record("n_places best n_leaves n_merged", "gain")
+"""One after the last place of a histogram that it has taken; its leaf that gains most, -1 for none; the leaves of its
+cut tree; the cuts of which both leaves went to one side; Λ of its split, in masses, 0 without one."""
+
+COUNTS = _record("n_leaves n_splits n_pairs n_new")
+"""Leaves and splits so far; pairs to find cuts for; splits of the present round."""
 
 
 class Work(NamedTuple):
@@ -90,47 +93,38 @@ class Work(NamedTuple):
     ----------
     words : ndarray of shape (n_blocks, n_words), uint64
         See `core.coding.by_row`.
-    blocks : ndarray of shape (n_blocks, 3), int64
-        Of each block: its number of words in use, the greatest number of bins of its columns, and
-        whether one of them has missing values.
+    blocks : ndarray of shape (n_blocks,), `BLOCK`
     n_unordered : ndarray of shape (n_blocks, 32), int64
         Of a categorical column its number of bins, else 0.
     weights : ndarray of shape (n_rows,) or (0,), float64
         Empty where all are 1.
     classes : ndarray of shape (4,), float64
         Mass of each class in all rows; how finely it is divided, see `core.coding.categories.Spread`.
-    rows : ndarray of shape (n_rows,), uint32
-        Those of a cell together, its positives first.
-    divided : ndarray of shape (n_rows,), uint32
-        Where rows wait before they are put in their places.
+    rows, divided : ndarray of shape (n_rows,), uint32
+        Those of a cell together, its positives first; and where they wait before they are put in their places.
     histograms : ndarray of shape (n_places, n_blocks, 2, 256 * 32), float64
         Positive and negative mass per code and column.
     spare : ndarray of shape (n_spare, n_blocks, 256 * 32), float64
         What further runs of a leaf add to it.
     allowed : ndarray of shape (n_cells, n_blocks, 32), bool
         Which columns may be cut in each cell.
-    leaves : ndarray of shape (n_leaves, 12), int64
-    masses : ndarray of shape (n_leaves, 2), float64
-        Positive and negative.
-    found : ndarray of shape (n_leaves, n_blocks + 1, 4), float64
-        Gain, feature, cut and side of the missing of each block's best cut; last the best of all.
+    leaves : ndarray of shape (n_leaves,), `LEAF`
+    found : ndarray of shape (n_leaves, n_blocks), `CUT`
+        The best of each block.
     above : ndarray of shape (n_splits, 256), uint8
         Which codes lie above a split's cut.
-    runs : ndarray of shape (n_runs, 7), int64
-    run_masses : ndarray of shape (n_runs, 2), float64
-        Above and below.
-    pairs : ndarray of shape (n_leaves, 4), int64
-    splits : ndarray of shape (n_splits, 7), int64
-    sides : ndarray of shape (n_leaves,), uint8
-        Whether a leaf's rows go to the top child.
-    cells : ndarray of shape (n_cells, 10), int64
-    gains : ndarray of shape (n_cells, 5), float64
-        Λ, in masses, of each cell's split; masses of the top child, then of the bottom one.
-    nodes : ndarray of shape (n_cells, 2 * most leaves - 1, 5), int64
-        Of each cell's cut tree.
+    runs : ndarray of shape (n_runs,), `RUN`
+    pairs : ndarray of shape (n_leaves,), `PAIR`
+        Siblings to be finished, or leaves being divided.
+    splits : ndarray of shape (n_splits,), `SPLIT`
+    cells : ndarray of shape (n_cells,), `CELL`
+    sides : ndarray of shape (n_cells, 2), `SIDE`
+        The top child, then the bottom one.
+    nodes : ndarray of shape (n_cells, 2 * most leaves - 1), `NODE`
+        Of each cell's cut tree, in preorder.
     node_masses : ndarray of shape (n_cells, most leaves, 2), float64
         Of its leaves; from the last place back, the feature and the gain, in masses, of each cut that was merged.
-    counts : ndarray of shape (4,), int64
+    counts : ndarray of shape (1,), `COUNTS`
     """
 
     words: Any
@@ -144,51 +138,47 @@ class Work(NamedTuple):
     spare: Any
     allowed: Any
     leaves: Any
-    masses: Any
     found: Any
     above: Any
     runs: Any
-    run_masses: Any
     pairs: Any
     splits: Any
-    sides: Any
     cells: Any
-    gains: Any
+    sides: Any
     nodes: Any
     node_masses: Any
     counts: Any
 
 
-_I2, _F2 = numba.int64[:, ::1], numba.float64[:, ::1]
-WORK_TYPE = numba.types.NamedTuple(
-    (
-        numba.uint64[:, ::1],
-        _I2,
-        _I2,
-        numba.float64[::1],
-        numba.float64[::1],
-        numba.uint32[::1],
-        numba.uint32[::1],
-        numba.float64[:, :, :, ::1],
-        numba.float64[:, :, ::1],
-        numba.boolean[:, :, ::1],
-        _I2,
-        _F2,
-        numba.float64[:, :, ::1],
-        numba.uint8[:, ::1],
-        _I2,
-        _F2,
-        _I2,
-        _I2,
-        numba.uint8[::1],
-        _I2,
-        _F2,
-        numba.int64[:, :, ::1],
-        numba.float64[:, :, ::1],
-        numba.int64[::1],
-    ),
-    Work,
+_I8, _F8, _F1 = numba.int64, numba.float64, numba.float64[::1]
+_LEAVES, _RUNS, _SPLITS, _CELLS = (
+    numba.from_dtype(dtype)[::1] for dtype in (LEAF, RUN, SPLIT, CELL)
 )
+_SIDES, _NODES = numba.from_dtype(SIDE)[:, ::1], numba.from_dtype(NODE)[:, ::1]
+_TYPES = {
+    "words": numba.uint64[:, ::1],
+    "blocks": numba.from_dtype(BLOCK)[::1],
+    "n_unordered": numba.int64[:, ::1],
+    "weights": _F1,
+    "classes": _F1,
+    "rows": numba.uint32[::1],
+    "divided": numba.uint32[::1],
+    "histograms": numba.float64[:, :, :, ::1],
+    "spare": numba.float64[:, :, ::1],
+    "allowed": numba.boolean[:, :, ::1],
+    "leaves": _LEAVES,
+    "found": numba.from_dtype(CUT)[:, ::1],
+    "above": numba.uint8[:, ::1],
+    "runs": _RUNS,
+    "pairs": numba.from_dtype(PAIR)[::1],
+    "splits": _SPLITS,
+    "cells": _CELLS,
+    "sides": _SIDES,
+    "nodes": _NODES,
+    "node_masses": numba.float64[:, :, ::1],
+    "counts": numba.from_dtype(COUNTS)[::1],
+}
+WORK_TYPE = numba.types.NamedTuple([_TYPES[name] for name in Work._fields], Work)
 
 
 @numba.njit(inline="always")
@@ -260,7 +250,7 @@ def sum_rows(rows, weights, start, stop):  # type: ignore[no-untyped-def]
     inner=True,
 )
 def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ignore[no-untyped-def]
-    """Write the bins that hold enough by their believed share of positives, the lowest first.
+    """Write the bins that hold enough by their shrunk share of positives, the lowest first.
 
     Their mixed masses, in shares of the class's mass in all rows, go to `mixed`. Returns their number.
     """
@@ -401,18 +391,18 @@ def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: igno
 @kernel(
     numba.void(
         numba.float64[:, ::1],
-        numba.int64[::1],
+        numba.from_dtype(BLOCK),
         numba.int64[::1],
         numba.boolean[::1],
-        numba.float64[::1],
+        numba.from_dtype(LEAF),
         numba.float64,
         numba.float64[::1],
-        numba.float64[::1],
+        numba.from_dtype(CUT),
     ),
     inner=True,
 )
 def find_cut(  # type: ignore[no-untyped-def]
-    histogram, block, n_unordered, allowed, masses, least_mass, classes, found
+    histogram, block, n_unordered, allowed, leaf, least_mass, classes, found
 ):
     """Find the best cut among up to 32 columns: write its gain, column, cut and side of the missing.
 
@@ -421,8 +411,8 @@ def find_cut(  # type: ignore[no-untyped-def]
     equals, then the missing below, then the lowest cut. A later missing goes to the side of greater
     mass where this leaf has none.
     """
-    n_words, n_bins, has_missing = block[0], block[1], block[2] != 0
-    total_p, total_n = masses[0], masses[1]
+    width, n_bins = 8 * block.n_words, block.n_bins
+    total_p, total_n = leaf.positive, leaf.negative
     total = total_p + total_n
     least = max(least_mass, EPSILON * total)
     limits = (total_p, total_n, least)
@@ -430,21 +420,21 @@ def find_cut(  # type: ignore[no-untyped-def]
     lanes = np.empty((3, COLUMNS))
     for j in range(COLUMNS):
         lanes[2, j] = -1.0
-    for side in range(2 if has_missing else 1):
-        _scan_columns(histogram, (8 * n_words, n_bins), side == 1, limits, lanes)
+    for side in range(2 if block.has_missing else 1):
+        _scan_columns(histogram, (width, n_bins), side == 1, limits, lanes)
     ways = np.empty((COLUMNS, 5))  # gain, cut, side of the missing, mass above, mass missing
-    found[0] = -1.0
+    found.gain = -1.0
     column = 0
-    for j in range(8 * n_words):
+    for j in range(width):
         if not allowed[j]:
             continue
         if n_unordered[j] > 0:
             scan_categories(histogram, j, n_unordered[j], limits, classes, ways[j])
             lanes[2, j] = ways[j, 0]
-        if lanes[2, j] > found[0] + 10.0 * slack:
-            found[0] = lanes[2, j]
+        if lanes[2, j] > found.gain + 10.0 * slack:
+            found.gain = lanes[2, j]
             column = j
-    if found[0] < 0.0:
+    if found.gain < 0.0:
         return
     if n_unordered[column] == 0:
         # the first cut whose gain is the greatest but for rounding
@@ -468,16 +458,13 @@ def find_cut(  # type: ignore[no-untyped-def]
                 cut += 1
             side += 1
     has_none = ways[column, 4] <= EPSILON * total
-    found[1], found[2] = column, ways[column, 1]
-    found[3] = 2.0 * ways[column, 3] > total * (1.0 + TIE) if has_none else ways[column, 2]
+    found.feature, found.cut = column, ways[column, 1]
+    found.missing_above = ways[column, 2]
+    if has_none:
+        found.missing_above = 2.0 * ways[column, 3] > total * (1.0 + TIE)
 
 
-ADD, FIND, DIVIDE, GATHER, CHILDREN, SETTLE = range(6)
-
-_I8, _F8 = numba.int64, numba.float64
-
-
-@kernel(numba.void(_F8[::1], _F8[::1], _F8, _I8), inner=True, _nrt=False)
+@kernel(numba.void(_F1, _F1, _F8, _I8), inner=True, _nrt=False)
 def _change(histogram, other, sign, n_cells):  # type: ignore[no-untyped-def]
     """Add or subtract a histogram: the bins in use, and the missing one."""
     for cell in range(n_cells):
@@ -486,183 +473,219 @@ def _change(histogram, other, sign, n_cells):  # type: ignore[no-untyped-def]
         histogram[cell] += sign * other[cell]
 
 
-@kernel(numba.void(_I8, _I8, _I8, _I8, _F8, WORK_TYPE), _nrt=False)
-def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyped-def]
-    """Do every step-th piece of a phase. No two pieces write to the same place.
+@kernel(
+    numba.void(
+        _I8,
+        _I8,
+        _I8,
+        _LEAVES,
+        _SPLITS,
+        _CELLS,
+        _SIDES,
+        numba.uint32[::1],
+        numba.uint32[::1],
+        _NODES,
+        numba.float64[:, :, ::1],
+    ),
+    inner=True,
+    _nrt=False,
+)
+def merge_leaves(  # type: ignore[no-untyped-def]
+    c, n_leaves, n_splits, leaves, splits, cells, sides, rows, divided, nodes, node_masses
+):
+    """Merge the leaves of a cell to two sides, sort its rows by side and class, and write its cut tree.
 
     The partition-based rule (Fig. 4), by which the leaves of a cell are merged to the two sides that
     gain most, sorts by β/α and cuts at the best prefix, the shortest among equals. Along that order a
     leaf adds β - α, so the prefix is all leaves where β > α.
     """
-    blocks, leaves, runs, masses = work.blocks, work.leaves, work.runs, work.masses
-    rows, divided, words = work.rows, work.divided, work.words
+    cell, top, bottom = cells[c], sides[c, 0], sides[c, 1]
+    total_p = total_n = 0.0
+    for k in range(n_leaves):
+        if leaves[k].cell == c:
+            total_p += leaves[k].positive
+            total_n += leaves[k].negative
+    for side in range(2):
+        sides[c, side].positive = sides[c, side].negative = 0.0
+    n_top = n_own = 0
+    start = np.int64(len(rows))
+    for k in range(n_leaves):
+        leaf = leaves[k]
+        if leaf.cell == c:
+            n_own += 1
+            start = min(start, leaf.start)
+            p, q = leaf.positive, leaf.negative
+            leaf.to_top = p * total_n - q * total_p > TIE * total_p * total_n
+            n_top += leaf.to_top
+            side = top if leaf.to_top else bottom
+            side.positive += p
+            side.negative += q
+    cell.gain = 0.0
+    if not 0 < n_top < n_own:
+        return
+    cell.gain = top.positive * total_n - top.negative * total_p
+    at = start
+    for part in range(4):  # positives of the top, its negatives, those of the bottom
+        side, half = sides[c, part // 2], part % 2
+        if half == 0:
+            side.start = at
+        for k in range(n_leaves):
+            leaf = leaves[k]
+            if leaf.cell == c and leaf.to_top != part // 2:
+                first, last = (leaf.start, leaf.middle) if half == 0 else (leaf.middle, leaf.stop)
+                for i in range(first, last):
+                    divided[at] = rows[i]
+                    at += 1
+        if half == 0:
+            side.middle = at
+        else:
+            side.stop = at
+    for i in range(start, at):
+        rows[i] = divided[i]
+    # trees as they grow together, backwards, without splits both of whose sides go the same way
+    n_merged = 0
+    for k in range(n_leaves):
+        if leaves[k].cell == c:  # those of other cells may be in other threads
+            leaves[k].subtree = k
+    for s in range(n_splits - 1, -1, -1):
+        split = splits[s]
+        old = leaves[split.old]
+        if old.cell != c:
+            continue
+        over, under = old.subtree, leaves[split.new].subtree
+        if over >= 0 and under >= 0 and leaves[over].to_top == leaves[under].to_top:
+            first, second = leaves[over], leaves[under]
+            n_merged += 1  # with each a leaf less is left, so that there is room for both
+            gain = first.positive * second.negative - first.negative * second.positive
+            node_masses[c, -n_merged, 0] = split.feature
+            node_masses[c, -n_merged, 1] = abs(gain)
+            first.positive += second.positive
+            first.negative += second.negative
+        else:
+            split.above, split.below = over, under
+            old.subtree = ~s
+    # In preorder; what waits lies at the back of `nodes`, each for one or more of those places.
+    back = nodes.shape[1] - 1
+    nodes[c, back].feature = leaves[c].subtree
+    n_waiting, n_nodes, n_cut_leaves = 1, 0, 0
+    while n_waiting > 0:
+        n_waiting -= 1
+        this = nodes[c, back - n_waiting].feature
+        node = nodes[c, n_nodes]
+        if this >= 0:
+            node.feature = -1
+            node.cut = node.missing_above = node.split = 0
+            node.to_top = leaves[this].to_top
+            node_masses[c, n_cut_leaves, 0] = leaves[this].positive
+            node_masses[c, n_cut_leaves, 1] = leaves[this].negative
+            n_cut_leaves += 1
+        else:
+            split = splits[~this]
+            node.feature, node.cut = split.feature, split.cut
+            node.missing_above, node.split, node.to_top = split.missing_above, ~this, 0
+            nodes[c, back - n_waiting].feature = split.below
+            nodes[c, back - n_waiting - 1].feature = split.above
+            n_waiting += 2
+        n_nodes += 1
+    cell.n_leaves, cell.n_merged = n_cut_leaves, n_merged
+
+
+@kernel(numba.void(_I8, _I8, _I8, _I8, _F8, WORK_TYPE), _nrt=False)
+def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyped-def]
+    """Do every step-th piece of a phase. No two pieces write to the same place."""
+    blocks, leaves, runs, rows, divided = (
+        work.blocks,
+        work.leaves,
+        work.runs,
+        work.rows,
+        work.divided,
+    )
     n_blocks = len(blocks)
     for t in range(first, n, step):
         if phase == ADD:
-            r, block = t // n_blocks, t % n_blocks
-            place, half = leaves[runs[r, LEAF], PLACE], runs[r, CLASS]
-            histogram = work.histograms[place, block, half]
-            if runs[r, SPARE] >= 0:
-                histogram = work.spare[runs[r, SPARE], block]
-            for i in range(COLUMNS * blocks[block, 1]):
+            run, b = runs[t // n_blocks], t % n_blocks
+            histogram = work.histograms[leaves[run.leaf].place, b, run.half]
+            if run.spare >= 0:
+                histogram = work.spare[run.spare, b]
+            for i in range(COLUMNS * blocks[b].n_bins):
                 histogram[i] = 0.0
             for i in range(COLUMNS * MISSING, CELLS):
                 histogram[i] = 0.0
-            start, stop, n_words = runs[r, FROM], runs[r, TO], blocks[block, 0]
-            add_rows(words[block], rows, work.weights, start, stop, n_words, histogram)
+            n_words = blocks[b].n_words
+            add_rows(work.words[b], rows, work.weights, run.start, run.stop, n_words, histogram)
         elif phase == FIND:
-            pair, block = t // n_blocks, t % n_blocks
-            added, sibling = work.pairs[pair, ADDED], work.pairs[pair, SIBLING]
-            n_cells = COLUMNS * blocks[block, 1]
-            for r in range(work.pairs[pair, FIRST_RUN], work.pairs[pair, LAST_RUN]):
-                if runs[r, SPARE] >= 0:
-                    own = work.histograms[leaves[added, PLACE], block, runs[r, CLASS]]
-                    _change(own, work.spare[runs[r, SPARE], block], 1.0, n_cells)
-            for k in range(4 if sibling >= 0 else 1):
-                # of the sibling first either class is subtracted; then both leaves are looked at
-                if sibling >= 0 and k < 2:
-                    own = work.histograms[leaves[added, PLACE], block, k]
-                    _change(work.histograms[leaves[sibling, PLACE], block, k], own, -1.0, n_cells)
-                    continue
-                leaf = sibling if k == 3 else added
-                if leaves[leaf, OPEN] != 0:
+            pair, b = work.pairs[t // n_blocks], t % n_blocks
+            own, n_cells = work.histograms[leaves[pair.added].place, b], COLUMNS * blocks[b].n_bins
+            for r in range(pair.first_run, pair.last_run):
+                if runs[r].spare >= 0:
+                    _change(own[runs[r].half], work.spare[runs[r].spare, b], 1.0, n_cells)
+            for which in range(2 if pair.sibling >= 0 else 1):
+                k = pair.added
+                histogram = own
+                if which == 1:
+                    k = pair.sibling
+                    histogram = work.histograms[leaves[k].place, b]
+                    for half in range(2):
+                        _change(histogram[half], own[half], -1.0, n_cells)
+                if leaves[k].is_open:
+                    found = work.found[k, b]
                     find_cut(
-                        work.histograms[leaves[leaf, PLACE], block],
-                        blocks[block],
-                        work.n_unordered[block],
-                        work.allowed[leaves[leaf, CELL], block],
-                        masses[leaf],
+                        histogram,
+                        blocks[b],
+                        work.n_unordered[b],
+                        work.allowed[leaves[k].cell, b],
+                        leaves[k],
                         least_mass,
                         work.classes,
-                        work.found[leaf, block],
+                        found,
                     )
-                    work.found[leaf, block, 1] += block * COLUMNS
+                    found.feature += b * COLUMNS
         elif phase == DIVIDE:
-            leaf = runs[t, LEAF]
-            feature = leaves[leaf, FEATURE]
-            runs[t, N_ABOVE] = divide_rows(
-                words[feature // COLUMNS],
+            run = runs[t]
+            leaf = leaves[run.leaf]
+            run.n_above = divide_rows(
+                work.words[leaf.feature // COLUMNS],
                 NARROW,
-                feature % COLUMNS,
-                work.above[leaves[leaf, SPLIT]],
-                runs[t, FROM],
-                runs[t, TO],
+                leaf.feature % COLUMNS,
+                work.above[leaf.split],
+                run.start,
+                run.stop,
                 rows,
                 divided,
             )
         elif phase == GATHER:
-            above, below = runs[t, ABOVE], runs[t, BELOW]
-            start, middle, stop = runs[t, FROM], runs[t, FROM] + runs[t, N_ABOVE], runs[t, TO]
-            gather_rows(divided, start, middle, stop, rows, above, below)
-            work.run_masses[t, 0] = sum_rows(rows, work.weights, above, above + middle - start)
-            work.run_masses[t, 1] = sum_rows(rows, work.weights, below, below + stop - middle)
+            run = runs[t]
+            middle = run.start + run.n_above
+            gather_rows(divided, run.start, middle, run.stop, rows, run.above, run.below)
+            end_above, end_below = run.above + run.n_above, run.below + run.stop - middle
+            run.mass_above = sum_rows(rows, work.weights, run.above, end_above)
+            run.mass_below = sum_rows(rows, work.weights, run.below, end_below)
         else:
-            cell, n_leaves = t, work.counts[N_LEAVES]
-            total_p = total_n = 0.0
-            for leaf in range(n_leaves):
-                if leaves[leaf, CELL] == cell:
-                    total_p += masses[leaf, 0]
-                    total_n += masses[leaf, 1]
-            top_p = top_n = bottom_p = bottom_n = 0.0
-            n_top = n_own = 0
-            for leaf in range(n_leaves):
-                if leaves[leaf, CELL] == cell:
-                    p, q = masses[leaf, 0], masses[leaf, 1]
-                    n_own += 1
-                    work.sides[leaf] = p * total_n - q * total_p > TIE * total_p * total_n
-                    if work.sides[leaf] != 0:
-                        n_top += 1
-                        top_p += p
-                        top_n += q
-                    else:
-                        bottom_p += p
-                        bottom_n += q
-            gains = work.gains
-            gains[cell, 0] = 0.0
-            gains[cell, 1], gains[cell, 2] = top_p, top_n
-            gains[cell, 3], gains[cell, 4] = bottom_p, bottom_n
-            if not 0 < n_top < n_own:
-                continue
-            gains[cell, 0] = top_p * total_n - top_n * total_p
-            # rows of the leaves that go to the top before the others, positives first in each
-            start = leaves[cell, START]
-            for leaf in range(n_leaves):
-                if leaves[leaf, CELL] == cell:
-                    start = min(start, leaves[leaf, START])
-            at = start
-            for part in range(4):
-                if part % 2 == 0:
-                    work.cells[cell, part // 2 * 3] = at
-                for leaf in range(n_leaves):
-                    if leaves[leaf, CELL] == cell and work.sides[leaf] != part // 2:
-                        for i in range(
-                            leaves[leaf, START + part % 2], leaves[leaf, START + part % 2 + 1]
-                        ):
-                            divided[at] = rows[i]
-                            at += 1
-                work.cells[cell, part // 2 * 3 + part % 2 + 1] = at
-            for i in range(start, at):
-                rows[i] = divided[i]
-            # trees as they grow together, backwards, without splits both of whose sides go the same way
-            splits, nodes, node_masses = work.splits, work.nodes, work.node_masses
-            n_merged = 0
-            for leaf in range(n_leaves):
-                if leaves[leaf, CELL] == cell:  # those of other cells may be in other threads
-                    leaves[leaf, SUBTREE] = leaf
-            for s in range(work.counts[N_SPLITS] - 1, -1, -1):
-                old = splits[s, OLD]
-                if leaves[old, CELL] == cell:
-                    over, under = leaves[old, SUBTREE], leaves[splits[s, NEW], SUBTREE]
-                    if over >= 0 and under >= 0 and work.sides[over] == work.sides[under]:
-                        gain = (
-                            masses[over, 0] * masses[under, 1] - masses[over, 1] * masses[under, 0]
-                        )
-                        n_merged += (
-                            1  # with each a leaf less is left, so that there is room for both
-                        )
-                        node_masses[cell, -n_merged, 0] = splits[s, SPLIT_FEATURE]
-                        node_masses[cell, -n_merged, 1] = abs(gain)
-                        masses[over, 0] += masses[under, 0]
-                        masses[over, 1] += masses[under, 1]
-                    else:
-                        splits[s, SUBTREE_ABOVE], splits[s, SUBTREE_BELOW] = over, under
-                        leaves[old, SUBTREE] = ~s
-            # In preorder; what waits lies at the back of `nodes`, each for one or more of those places.
-            last = nodes.shape[1] - 1
-            nodes[cell, last, ASKED] = leaves[cell, SUBTREE]
-            n_waiting, n_nodes, n_cut_leaves = 1, 0, 0
-            while n_waiting > 0:
-                n_waiting -= 1
-                this = nodes[cell, last - n_waiting, ASKED]
-                if this >= 0:
-                    for k in range(TO_TOP):
-                        nodes[cell, n_nodes, k] = -1 if k == ASKED else 0
-                    nodes[cell, n_nodes, TO_TOP] = work.sides[this]
-                    node_masses[cell, n_cut_leaves, 0] = masses[this, 0]
-                    node_masses[cell, n_cut_leaves, 1] = masses[this, 1]
-                    n_cut_leaves += 1
-                else:
-                    for k in range(MADE_BY):
-                        nodes[cell, n_nodes, k] = splits[~this, SPLIT_FEATURE + k]
-                    nodes[cell, n_nodes, MADE_BY] = ~this
-                    nodes[cell, n_nodes, TO_TOP] = 0
-                    nodes[cell, last - n_waiting, ASKED] = splits[~this, SUBTREE_BELOW]
-                    nodes[cell, last - n_waiting - 1, ASKED] = splits[~this, SUBTREE_ABOVE]
-                    n_waiting += 2
-                n_nodes += 1
-            work.cells[cell, N_CUT_LEAVES], work.cells[cell, N_MERGED] = n_cut_leaves, n_merged
+            merge_leaves(
+                t,
+                work.counts[0].n_leaves,
+                work.counts[0].n_splits,
+                leaves,
+                work.splits,
+                work.cells,
+                work.sides,
+                rows,
+                divided,
+                work.nodes,
+                work.node_masses,
+            )
 
 
-@kernel(_I8(_I8[:, ::1], _I8, _I8, _I8[:, ::1], _I8), inner=True, _nrt=False)
-def _list_runs(leaves, leaf, half, runs, n):  # type: ignore[no-untyped-def]
+@kernel(_I8(_LEAVES, _I8, _I8, _RUNS, _I8), inner=True, _nrt=False)
+def _list_runs(leaves, k, half, runs, n):  # type: ignore[no-untyped-def]
     """List the runs of a class of a leaf from the n-th on; return how many there are then."""
-    start, stop = leaves[leaf, START + half], leaves[leaf, START + half + 1]
+    leaf = leaves[k]
+    start, stop = (leaf.start, leaf.middle) if half == 0 else (leaf.middle, leaf.stop)
     while start < stop:
-        runs[n, LEAF] = leaf
-        runs[n, FROM] = start
+        run = runs[n]
+        run.leaf, run.half, run.start = k, half, start
         start = min(start + RUN_ROWS, stop)
-        runs[n, TO] = start
-        runs[n, CLASS] = half
+        run.stop = start
         n += 1
     return n
 
@@ -679,141 +702,139 @@ def prepare(phase, limits, work):  # type: ignore[no-untyped-def]
     greatest depth; the least mass of a leaf.
     """
     n_cells, max_depth, least_mass = limits
-    counts, blocks, leaves, runs = work.counts, work.blocks, work.leaves, work.runs
-    pairs, splits, found, masses, cells = (
-        work.pairs,
-        work.splits,
-        work.found,
-        work.masses,
-        work.cells,
-    )
-    n_leaves, n_splits, n_new, last = counts[N_LEAVES], counts[N_SPLITS], counts[N_NEW], len(blocks)
+    counts, leaves, runs, pairs = work.counts[0], work.leaves, work.runs, work.pairs
+    splits, cells, n_blocks = work.splits, work.cells, len(work.blocks)
+    n_leaves, n_splits, n_new = counts.n_leaves, counts.n_splits, counts.n_new
     n = 0
     if phase == ADD:
         n_spare = 0
-        for pair in range(counts[N_PAIRS]):
-            pairs[pair, FIRST_RUN] = n
+        for k in range(counts.n_pairs):
+            added = pairs[k].added
+            pairs[k].first_run = n
             for half in range(2):
                 first = n
-                n = _list_runs(leaves, pairs[pair, ADDED], half, runs, n)
+                n = _list_runs(leaves, added, half, runs, n)
                 if n == first:  # no rows: its half of the histogram is still to be cleared
-                    runs[n, LEAF] = pairs[pair, ADDED]
-                    runs[n, FROM] = runs[n, TO] = 0
-                    runs[n, CLASS] = half
+                    run = runs[n]
+                    run.leaf, run.half = added, half
+                    run.start = run.stop = 0
                     n += 1
                 for r in range(first, n):
-                    runs[r, SPARE] = n_spare if r > first else -1
+                    runs[r].spare = n_spare if r > first else -1
                     n_spare += r > first
-            pairs[pair, LAST_RUN] = n
-        return n * last
+            pairs[k].last_run = n
+        return n * n_blocks
     if phase == DIVIDE:
-        # the best of the blocks' cuts, the lowest block among equals; its gain goes last
-        for half in range(2 * counts[N_PAIRS]):
-            leaf = pairs[half // 2, SIBLING if half % 2 == 1 else ADDED]
-            if leaf >= 0 and leaves[leaf, OPEN] != 0:
-                found[leaf, last, 0] = -1.0
-                slack = 10.0 * TIE * masses[leaf, 0] * masses[leaf, 1]
-                for block in range(last):
-                    if found[leaf, block, 0] > found[leaf, last, 0] + slack:
-                        for k in range(4):
-                            found[leaf, last, k] = found[leaf, block, k]
-                for k in range(3):
-                    leaves[leaf, FEATURE + k] = np.int64(found[leaf, last, 1 + k])
-        for cell in range(n_cells):
-            cells[cell, BEST] = -1
+        # the best of the blocks' cuts, the lowest block among equals
+        for half in range(2 * counts.n_pairs):
+            k = pairs[half // 2].sibling if half % 2 == 1 else pairs[half // 2].added
+            if k < 0 or not leaves[k].is_open:
+                continue
+            leaf = leaves[k]
+            leaf.gain = -1.0
+            slack = 10.0 * TIE * leaf.positive * leaf.negative
+            for b in range(n_blocks):
+                found = work.found[k, b]
+                if found.gain > leaf.gain + slack:
+                    leaf.gain, leaf.feature = found.gain, found.feature
+                    leaf.cut, leaf.missing_above = found.cut, found.missing_above
+        for c in range(n_cells):
+            cells[c].best = -1
         n_new = 0
-        for leaf in range(n_leaves):
-            gain, cell = found[leaf, last, 0], leaves[leaf, CELL]
-            if gain < 0.0:
+        for k in range(n_leaves):
+            leaf = leaves[k]
+            if leaf.gain < 0.0:
                 continue
             if n_cells == 0:
-                splits[n_splits + n_new, OLD] = leaf
+                splits[n_splits + n_new].old = k
                 n_new += 1
             else:
-                own = cells[cell, BEST]
-                if own < 0 or gain > found[own, last, 0] * (1.0 + TIE):
-                    cells[cell, BEST] = leaf
-        for cell in range(n_cells):
-            if cells[cell, BEST] >= 0:
-                splits[n_splits + n_new, OLD] = cells[cell, BEST]
+                best = cells[leaf.cell].best
+                if best < 0 or leaf.gain > leaves[best].gain * (1.0 + TIE):
+                    cells[leaf.cell].best = k
+        for c in range(n_cells):
+            if cells[c].best >= 0:
+                splits[n_splits + n_new].old = cells[c].best
                 n_new += 1
-        for b in range(n_new):
-            split = n_splits + b
-            old = splits[split, OLD]
-            block, column = leaves[old, FEATURE] // COLUMNS, leaves[old, FEATURE] % COLUMNS
-            splits[split, NEW] = n_leaves + b
-            for k in range(3):
-                splits[split, SPLIT_FEATURE + k] = leaves[old, FEATURE + k]
-            leaves[old, SPLIT] = split
+        for new in range(n_new):
+            split = splits[n_splits + new]
+            leaf = leaves[split.old]
+            split.new, split.feature = n_leaves + new, leaf.feature
+            split.cut, split.missing_above = leaf.cut, leaf.missing_above
+            leaf.split = n_splits + new
+            b, column = leaf.feature // COLUMNS, leaf.feature % COLUMNS
             write_above(
-                work.histograms[leaves[old, PLACE], block],
+                work.histograms[leaf.place, b],
                 column,
-                work.n_unordered[block, column],
-                leaves[old, CUT],
-                leaves[old, MISSING_ABOVE] != 0,
+                work.n_unordered[b, column],
+                leaf.cut,
+                leaf.missing_above != 0,
                 least_mass,
                 work.classes,
-                work.above[split],
+                work.above[leaf.split],
             )
-            pairs[b, FIRST_RUN] = n
+            pairs[new].first_run = n
             for half in range(2):
-                n = _list_runs(leaves, old, half, runs, n)
-            pairs[b, LAST_RUN] = n
-        counts[N_NEW] = n_new
+                n = _list_runs(leaves, split.old, half, runs, n)
+            pairs[new].last_run = n
+        counts.n_new = n_new
         return n
     if phase == GATHER:
-        for b in range(n_new):
-            old, new = splits[n_splits + b, OLD], n_leaves + b
+        for new in range(n_new):
+            above, below = leaves[splits[n_splits + new].old], leaves[n_leaves + new]
+            first_run, last_run = pairs[new].first_run, pairs[new].last_run
             positive_above = negative_above = 0
-            for r in range(pairs[b, FIRST_RUN], pairs[b, LAST_RUN]):
-                if runs[r, CLASS] == 0:
-                    positive_above += runs[r, N_ABOVE]
+            for r in range(first_run, last_run):
+                if runs[r].half == 0:
+                    positive_above += runs[r].n_above
                 else:
-                    negative_above += runs[r, N_ABOVE]
-            positive_below = leaves[old, MIDDLE] - leaves[old, START] - positive_above
-            leaves[new, STOP] = leaves[old, STOP]
-            leaves[old, MIDDLE] = leaves[old, START] + positive_above
-            leaves[old, STOP] = leaves[new, START] = leaves[old, MIDDLE] + negative_above
-            leaves[new, MIDDLE] = leaves[new, START] + positive_below
+                    negative_above += runs[r].n_above
+            positive_below = above.middle - above.start - positive_above
+            below.stop = above.stop
+            above.middle = above.start + positive_above
+            above.stop = below.start = above.middle + negative_above
+            below.middle = below.start + positive_below
             for half in range(2):
-                above, below = leaves[old, START + half], leaves[new, START + half]
-                for r in range(pairs[b, FIRST_RUN], pairs[b, LAST_RUN]):
-                    if runs[r, CLASS] == half:
-                        runs[r, ABOVE], runs[r, BELOW] = above, below
-                        above += runs[r, N_ABOVE]
-                        below += runs[r, TO] - runs[r, FROM] - runs[r, N_ABOVE]
+                to_above = above.start if half == 0 else above.middle
+                to_below = below.start if half == 0 else below.middle
+                for r in range(first_run, last_run):
+                    run = runs[r]
+                    if run.half == half:
+                        run.above, run.below = to_above, to_below
+                        to_above += run.n_above
+                        to_below += run.stop - run.start - run.n_above
         return n
-    for b in range(n_new):
-        old, new = splits[n_splits + b, OLD], n_leaves + b
-        leaves[new, CELL] = leaves[old, CELL]
-        leaves[old, DEPTH] += 1
-        leaves[new, DEPTH] = leaves[old, DEPTH]
-        for k in range(2):
-            child = old if k == 0 else new
+    for new in range(n_new):
+        old = splits[n_splits + new].old
+        above, below = leaves[old], leaves[n_leaves + new]
+        below.cell = above.cell
+        above.depth += 1
+        below.depth = above.depth
+        for side in range(2):
+            child = above if side == 0 else below
             p = q = 0.0
-            for r in range(pairs[b, FIRST_RUN], pairs[b, LAST_RUN]):
-                if runs[r, CLASS] == 0:
-                    p += work.run_masses[r, k]
+            for r in range(pairs[new].first_run, pairs[new].last_run):
+                mass = runs[r].mass_above if side == 0 else runs[r].mass_below
+                if runs[r].half == 0:
+                    p += mass
                 else:
-                    q += work.run_masses[r, k]
-            masses[child, 0], masses[child, 1] = p, q
-            found[child, last, 0] = -1.0
+                    q += mass
+            child.positive, child.negative = p, q
+            child.gain = -1.0
             may = min(p, q) > 0.0 and p + q >= 2.0 * least_mass
-            leaves[child, OPEN] = may and leaves[child, DEPTH] < max_depth
-        if leaves[old, OPEN] == 0 and leaves[new, OPEN] == 0:
+            child.is_open = may and child.depth < max_depth
+        if not above.is_open and not below.is_open:
             continue
         # what is added up takes a new place, what remains the parent's
-        old_is_less = (
-            leaves[old, STOP] - leaves[old, START] < leaves[new, STOP] - leaves[new, START]
-        )
-        added, sibling = (old, new) if old_is_less else (new, old)
-        cell = leaves[old, CELL]
-        leaves[sibling, PLACE] = leaves[old, PLACE]
-        leaves[added, PLACE] = cells[cell, LAST_PLACE]
-        cells[cell, LAST_PLACE] += 1
-        pairs[n, ADDED] = added
-        pairs[n, SIBLING] = sibling
+        cell = cells[above.cell]
+        if above.stop - above.start < below.stop - below.start:
+            pairs[n].added, pairs[n].sibling = old, n_leaves + new
+            below.place, above.place = above.place, cell.n_places
+        else:
+            pairs[n].added, pairs[n].sibling = n_leaves + new, old
+            below.place = cell.n_places
+        cell.n_places += 1
         n += 1
-    counts[N_LEAVES], counts[N_SPLITS] = n_leaves + n_new, n_splits + n_new
-    counts[N_PAIRS], counts[N_NEW] = n, 0
+    counts.n_leaves, counts.n_splits = n_leaves + n_new, n_splits + n_new
+    counts.n_pairs, counts.n_new = n, 0
     return n

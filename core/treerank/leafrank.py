@@ -17,39 +17,22 @@ from . import grower
 from .cuts import CutRules
 from .grower import (
     ADD,
-    ADDED,
-    ASKED,
-    AT,
+    BLOCK,
     CELL,
     CHILDREN,
-    DEPTH,
+    COUNTS,
+    CUT,
     DIVIDE,
     FIND,
     GATHER,
-    LAST_PLACE,
-    MADE_BY,
-    MISSING_SIDE,
-    N_CELL_COLUMNS,
-    N_COUNTS,
-    N_CUT_LEAVES,
-    N_LEAF_COLUMNS,
-    N_LEAVES,
-    N_MERGED,
-    N_NEW,
-    N_NODE_COLUMNS,
-    N_PAIR_COLUMNS,
-    N_PAIRS,
-    N_RUN_COLUMNS,
-    N_SPLIT_COLUMNS,
-    N_SPLITS,
-    OPEN,
-    PLACE,
+    LEAF,
+    MERGE,
+    NODE,
+    PAIR,
+    RUN,
     RUN_ROWS,
-    SETTLE,
-    SIBLING,
-    START,
-    STOP,
-    TO_TOP,
+    SIDE,
+    SPLIT,
     Work,
 )
 from .growth import Cell, Divided, Limits, Sample, grow
@@ -70,9 +53,8 @@ class CodedTable:
     order : ndarray of shape (n_rows,), int64
         Which row of the sample each is: positives first.
     n_positives : int
-    blocks : ndarray of shape (n_blocks, 3), int64
-        Of each block of 32 columns: its number of words in use, the greatest number of bins of its
-        columns, and whether one of them has missing values.
+    blocks : ndarray of shape (n_blocks,), `grower.BLOCK`
+        Of each block of 32 columns.
     n_unordered : ndarray of shape (n_blocks, 32), int64
         Of a categorical column its number of bins, else 0.
     n_categories : ndarray of shape (n_features,), int64
@@ -82,7 +64,7 @@ class CodedTable:
     words: npt.NDArray[np.uint64]
     order: Integers
     n_positives: int
-    blocks: Integers
+    blocks: npt.NDArray[np.void]
     n_unordered: Integers
     n_categories: Integers
 
@@ -120,14 +102,15 @@ def code(sample: Sample, max_bins: int) -> CodedTable:
     n_blocks = -(-n_features // COLUMNS)
     n_bins = _pad(bins.n_bins, n_blocks)
     has_missing = _pad(bins.has_missing, n_blocks)
-    n_used = np.clip(n_features - COLUMNS * np.arange(n_blocks), 0, COLUMNS)
-    blocks = np.stack([-(-n_used // 8), n_bins.max(axis=1), has_missing.any(axis=1)], axis=1)
+    blocks = np.empty(n_blocks, dtype=BLOCK)
+    blocks["n_words"] = -(-np.clip(n_features - COLUMNS * np.arange(n_blocks), 0, COLUMNS) // 8)
+    blocks["n_bins"], blocks["has_missing"] = n_bins.max(axis=1), has_missing.any(axis=1)
     return CodedTable(
         bins,
         by_row(codes),
         order,
         int(sample.positive.sum()),
-        np.ascontiguousarray(blocks, dtype=np.int64),
+        blocks,
         n_bins * _pad(bins.is_categorical, n_blocks),
         sample.n_categories,
     )
@@ -148,8 +131,8 @@ class CutTree(NamedTuple):
 
     Attributes
     ----------
-    nodes : ndarray of shape (2 * n_leaves - 1, 5), int64
-        In preorder; see `grower`.
+    nodes : ndarray of int64
+        In preorder, each the numbers of a `grower.NODE`.
     masses : ndarray of shape (n_leaves, 2), float64
         Positive and negative.
     above : ndarray of shape (n_categorical, 256), uint8
@@ -164,15 +147,14 @@ class CutTree(NamedTuple):
     merged: Floats
 
 
-NO_CUT_TREE = CutTree(
-    np.empty((0, N_NODE_COLUMNS), dtype=np.int64), np.empty((0, 2)), NO_CODES, np.empty((0, 2))
-)
+NO_CUT_TREE = CutTree(np.empty(0, dtype=np.int64), np.empty((0, 2)), NO_CODES, np.empty((0, 2)))
 
 
 def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
     """Put cut trees into flat arrays; codes become values and categories."""
-    nodes, masses, above, merged = map(np.concatenate, zip(NO_CUT_TREE, *trees, strict=True))
-    feature, is_leaf = nodes[:, ASKED].copy(), nodes[:, ASKED] < 0
+    numbers, masses, above, merged = map(np.concatenate, zip(NO_CUT_TREE, *trees, strict=True))
+    nodes = numbers.view(NODE)
+    feature, is_leaf = nodes["feature"].copy(), nodes["feature"] < 0
     by_category = ~is_leaf & table.bins.is_categorical[feature]
     sets = _sets(nodes[by_category], above, table)
     n_words = np.zeros(len(nodes), dtype=np.int64)
@@ -185,10 +167,10 @@ def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
         n_leaves=np.array([len(tree.masses) for tree in trees], dtype=np.int64),
         feature=feature,
         threshold=threshold,
-        missing_above=nodes[:, MISSING_SIDE] != 0,
+        missing_above=nodes["missing_above"] != 0,
         speaks_of_missing=~is_leaf & table.bins.has_missing[feature],
         n_words=n_words,
-        to_top=nodes[:, TO_TOP] != 0,
+        to_top=nodes["to_top"] != 0,
         leaf_positive=masses[:, 0].copy(),
         leaf_negative=masses[:, 1].copy(),
         words=np.concatenate([np.empty(0, dtype=np.uint64), *sets]),
@@ -198,26 +180,28 @@ def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
     )
 
 
-def _thresholds(nodes: Integers, has_none: npt.NDArray[np.bool_], table: CodedTable) -> Floats:
+def _thresholds(
+    nodes: npt.NDArray[np.void], has_none: npt.NDArray[np.bool_], table: CodedTable
+) -> Floats:
     """Give the edge at each cut; a cut below all bins sets the missing apart."""
     edges = table.bins.edges
     first = np.cumsum([0, *(len(of_feature) for of_feature in edges)])
     threshold = np.zeros(len(nodes))
-    at = ~has_none & (nodes[:, AT] >= 0)
-    threshold[at] = np.concatenate(edges)[first[nodes[at, ASKED]] + nodes[at, AT]]
-    threshold[~has_none & (nodes[:, AT] < 0)] = -np.inf
+    at = ~has_none & (nodes["cut"] >= 0)
+    threshold[at] = np.concatenate(edges)[first[nodes["feature"][at]] + nodes["cut"][at]]
+    threshold[~has_none & (nodes["cut"] < 0)] = -np.inf
     return threshold
 
 
 def _sets(
-    nodes: Integers, above: npt.NDArray[np.uint8], table: CodedTable
+    nodes: npt.NDArray[np.void], above: npt.NDArray[np.uint8], table: CodedTable
 ) -> list[npt.NDArray[np.uint64]]:
     """Give the words of the set of each cut by category; one that no row has goes with the missing."""
     sets = []
     for node, codes in zip(nodes, above, strict=True):
-        bins = table.bins.category_bins[node[ASKED]]
+        bins = table.bins.category_bins[node["feature"]]
         assert bins is not None  # these nodes' features are categorical
-        held = np.where(bins >= 0, codes[bins], node[MISSING_SIDE]) != 0
+        held = np.where(bins >= 0, codes[bins], node["missing_above"]) != 0
         sets.append(pack(held))
     return sets
 
@@ -325,20 +309,17 @@ class LeafRank:
             np.empty((n_cells * self._n_places, n_blocks, 2, CELLS)),
             np.empty((2 * (n_rows // RUN_ROWS) + 2, n_blocks, CELLS)),
             np.zeros((n_cells, n_blocks, COLUMNS), dtype=np.bool_),
-            np.zeros((n_leaves, N_LEAF_COLUMNS), dtype=np.int64),
-            np.zeros((n_leaves, 2)),
-            np.zeros((n_leaves, n_blocks + 1, 4)),
+            np.zeros(n_leaves, dtype=LEAF),
+            np.zeros((n_leaves, n_blocks), dtype=CUT),
             np.zeros((n_leaves, 256), dtype=np.uint8),
-            np.zeros((n_runs, N_RUN_COLUMNS), dtype=np.int64),
-            np.zeros((n_runs, 2)),
-            np.zeros((n_leaves, N_PAIR_COLUMNS), dtype=np.int64),
-            np.zeros((n_leaves, N_SPLIT_COLUMNS), dtype=np.int64),
-            np.zeros(n_leaves, dtype=np.uint8),
-            np.zeros((n_cells, N_CELL_COLUMNS), dtype=np.int64),
-            np.zeros((n_cells, 5)),
-            np.zeros((n_cells, 2 * most_leaves - 1, N_NODE_COLUMNS), dtype=np.int64),
+            np.zeros(n_runs, dtype=RUN),
+            np.zeros(n_leaves, dtype=PAIR),
+            np.zeros(n_leaves, dtype=SPLIT),
+            np.zeros(n_cells, dtype=CELL),
+            np.zeros((n_cells, 2), dtype=SIDE),
+            np.zeros((n_cells, 2 * most_leaves - 1), dtype=NODE),
             np.zeros((n_cells, most_leaves, 2)),
-            np.zeros(N_COUNTS, dtype=np.int64),
+            np.zeros(1, dtype=COUNTS),
         )
         self._work.allowed.reshape(n_cells, -1)[:, : table.n_features] = True
 
@@ -355,30 +336,26 @@ class LeafRank:
 
     def _divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
         self._grow(cells)
-        self._run(SETTLE, len(cells))
-        work = self._work
-        gains, bounds = work.gains[: len(cells)].tolist(), work.cells[: len(cells)].tolist()
-        divided: list[Divided | None] = []
-        for c, ((gain, *masses), cell) in enumerate(zip(gains, bounds, strict=True)):
-            if gain == 0.0:
-                divided.append(None)
-                continue
-            top, bottom = Cell(cell[:3], *masses[:2]), Cell(cell[3:6], *masses[2:])
-            divided.append(
-                Divided(top, bottom, self._cut_tree(c, cell[N_CUT_LEAVES], cell[N_MERGED]))
-            )
+        self._run(MERGE, len(cells))
+        work, n = self._work, len(cells)
+        found = (work.cells[name][:n].tolist() for name in ("gain", "n_leaves", "n_merged"))
+        divided: list[Divided | None] = [None] * n
+        for c, (gain, n_leaves, n_merged) in enumerate(zip(*found, strict=True)):
+            if gain != 0.0:
+                top, bottom = (Cell(side[:3], *side[3:]) for side in work.sides[c].tolist())
+                divided[c] = Divided(top, bottom, self._cut_tree(c, n_leaves, n_merged))
         return divided
 
-    def _cut_tree(self, cell: int, n_leaves: int, n_merged: int) -> CutTree:
-        nodes = self._work.nodes[cell, : 2 * n_leaves - 1].copy()
+    def _cut_tree(self, c: int, n_leaves: int, n_merged: int) -> CutTree:
+        nodes = self._work.nodes[c, : 2 * n_leaves - 1].copy()
         above = NO_CODES
         if self._has_categories:
-            asked = nodes[:, ASKED]
-            by_category = (asked >= 0) & self._table.bins.is_categorical[asked]
-            above = self._work.above[nodes[by_category, MADE_BY]]
-        masses = self._work.node_masses[cell]
+            feature = nodes["feature"]
+            by_category = (feature >= 0) & self._table.bins.is_categorical[feature]
+            above = self._work.above[nodes["split"][by_category]]
+        masses = self._work.node_masses[c]
         merged = masses[len(masses) - n_merged :].copy()
-        return CutTree(nodes, masses[:n_leaves].copy(), above, merged)
+        return CutTree(nodes.view(np.int64), masses[:n_leaves].copy(), above, merged)
 
     def _run(self, phase: int, n_pieces: int) -> None:
         self._team.run(grower.do_pieces, n_pieces, phase, self._shape.least_mass, self._work)
@@ -391,7 +368,7 @@ class LeafRank:
         limits = (len(cells) if best_first else 0, shape.max_depth, shape.least_mass)
         for _ in range(shape.max_leaves - 1 if best_first else shape.max_depth):
             self._run(ADD, grower.prepare(ADD, limits, work))
-            self._run(FIND, int(work.counts[N_PAIRS]) * len(work.blocks))
+            self._run(FIND, int(work.counts[0]["n_pairs"]) * len(work.blocks))
             n_runs = grower.prepare(DIVIDE, limits, work)
             if n_runs == 0:
                 break
@@ -405,19 +382,15 @@ class LeafRank:
         work, n = self._work, len(cells)
         if self._features is not None:
             self._features.draw(work.allowed[:n])
-        numbers = np.arange(n)
-        leaves = work.leaves[:n]
-        leaves[:, START : STOP + 1] = [cell.rows for cell in cells]
-        leaves[:, PLACE] = numbers * self._n_places
-        leaves[:, DEPTH] = 0
-        leaves[:, CELL] = numbers
-        leaves[:, OPEN] = 1
-        work.masses[:n] = [(cell.positive, cell.negative) for cell in cells]
-        work.found[:n, -1, 0] = -1.0
-        work.cells[:n, LAST_PLACE] = numbers * self._n_places + 1
-        work.pairs[:n, ADDED] = numbers
-        work.pairs[:n, SIBLING] = -1
-        work.counts[[N_LEAVES, N_SPLITS, N_PAIRS, N_NEW]] = n, 0, n, 0
+        leaves, pairs, numbers = work.leaves[:n], work.pairs[:n], np.arange(n)
+        leaves["start"], leaves["middle"], leaves["stop"] = np.array([c.rows for c in cells]).T
+        leaves["positive"] = [cell.positive for cell in cells]
+        leaves["negative"] = [cell.negative for cell in cells]
+        leaves["place"], leaves["cell"] = numbers * self._n_places, numbers
+        leaves["depth"], leaves["is_open"], leaves["gain"] = 0, 1, -1.0
+        work.cells["n_places"][:n] = numbers * self._n_places + 1
+        pairs["added"], pairs["sibling"] = numbers, -1
+        work.counts[0] = (n, 0, n, 0)
 
 
 @dataclass(frozen=True)
