@@ -184,6 +184,7 @@ def fpr_at_tpr_interval(
 def _pointwise(
     x: FloatArray, y: FloatArray, totals: ClassTotals, rates: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
+    """By MOVER, to first order the variance of Hsieh & Turnbull 1996, Theorem 2.2."""
     height = top_at(x, y, rates)
     least, most = wilson_limits(height, totals.positive_effective, level)
     reach = threshold_reach(rates, totals.negative_effective, level)
@@ -196,6 +197,7 @@ def _pointwise(
 def _simultaneous(
     x: FloatArray, y: FloatArray, totals: ClassTotals, rates: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
+    """Campbell's rectangles, each side by Massart's constant."""
     risk = -math.log((1.0 - math.sqrt(level)) / 2.0) / 2.0
     aside = math.sqrt(risk / totals.negative_effective)
     up = math.sqrt(risk / totals.positive_effective)

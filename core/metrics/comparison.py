@@ -488,7 +488,7 @@ def difference_error(first: FloatArray, second: FloatArray) -> float:
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Holm's adjusted p-values, in the shape of `p_values`."""
+    """Holm's adjusted p-values (1979), in the shape of `p_values`."""
     flat = p_values.ravel()
     order = np.argsort(flat, kind="stable")
     steps = np.maximum.accumulate(flat[order] * np.arange(flat.size, 0, -1))
@@ -534,6 +534,7 @@ def two_sided(z: float, degrees: float = math.inf) -> float:
 
 
 def _hotelling(statistic: float, rank: int, degrees: float) -> float:
+    """The p-value of Hotelling's T² (1931)."""
     from scipy.special import fdtrc
 
     spare = degrees - rank + 1.0
@@ -541,7 +542,7 @@ def _hotelling(statistic: float, rank: int, degrees: float) -> float:
 
 
 def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> float:
-    """P-value of H₀: in each of these windows all scorers have the same area."""
+    """P-value of H₀: in each of these windows all scorers have the same area, by Wald's statistic as Hotelling's T²."""
     least = float(holm(p_values).min())
     if areas.influence is None:
         return least
@@ -606,7 +607,7 @@ def _average(
     *,
     clustered: bool,
 ) -> Areas:
-    """The mean of the repeats' means over their folds, and the influences on it."""
+    """The mean of the repeats' means over their folds, and the influences on it, after LeDell et al. 2015."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
     used = _take(rows, np.concatenate(folds))
     areas = np.empty((len(folds), len(rows.scores), len(windows)))
@@ -700,7 +701,7 @@ class ScoreSample(NamedTuple):
 
 
 def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
-    """Compare two estimates of one thing from independent samples, each with its interval at `level`, in (0, 1).
+    """Compare two estimates of one thing from independent samples, each with its interval at `level`, by MOVER's eq. 5.
 
     Raises
     ------
@@ -728,7 +729,7 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
 
 
 def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
-    """Compare the scores of two independent samples; O(n log n) in the number of points.
+    """Compare the scores of two independent samples by Smirnov's test; O(n log n) in the number of points.
 
     Raises
     ------

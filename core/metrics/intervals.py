@@ -354,7 +354,7 @@ def partial_auc_interval(
 def _percentiles(
     rows: Rows, window: Window, level: float, n_bootstrap: int, random_state: int
 ) -> Interval:
-    """The interval between two percentiles of the bootstrap, a little further out than the level's own."""
+    """The interval between Hesterberg's expanded percentiles of the bootstrap, somewhat beyond the level's."""
     value = float(area_values(rows, [window])[0, 0])
     effective = effective_units(rows)
     replicates = draw_areas(rows, [window], n_bootstrap, random_state)[:, 0, 0]
@@ -431,7 +431,7 @@ def areas_of_units(
 
 
 def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
-    """Sums over the rows of each unit, along the last axis."""
+    """Sums over the rows of each unit, along the last axis: Obuchowski 1997."""
     if unit is None:
         return influence
     flat = influence.reshape(-1, influence.shape[-1])
@@ -443,7 +443,10 @@ def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatAr
 def influences(
     groups: ScoreGroups, fpr_min: float, fpr_max: float
 ) -> tuple[FloatArray, FloatArray]:
-    """V of a positive and h of a negative of each tie group over the window (not divided by its width); O(n_groups)."""
+    """V of a positive and h of a negative of each tie group over the window (not divided by its width); O(n_groups).
+
+    Over [0, 1] they are the structural components of DeLong et al. 1988; over windows those of He & Escobar 2008.
+    """
     placement, height = np.empty((2, groups.scores.size))
     negative, positive = groups.flagged_negative, groups.flagged_positive
     ends = [_middle_height(negative, positive, fpr) for fpr in (fpr_min, fpr_max)]
@@ -534,7 +537,10 @@ def share_interval(
 
 
 def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float | None:
-    """Variance of the partial AUC (divided by the window's width); None if a class has the weight of one row."""
+    """Variance of the partial AUC (divided by the window's width); None if a class has the weight of one row.
+
+    Over [0, 1] and without weights it is that of DeLong et al. 1988, eqs. 3 to 6.
+    """
     placement, height = influences(groups, fpr_min, fpr_max)
     positive = mean_variance(placement, groups.positive, groups.positive_squares)
     negative = mean_variance(height, groups.negative, groups.negative_squares)

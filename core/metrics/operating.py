@@ -328,7 +328,7 @@ def _precision(fpr: float, tpr: float, totals: ClassTotals, level: float) -> Int
 
 
 def _precision_at(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
-    """Bayes' rule, at a prevalence that is not the sample's: it rises with TPR / FPR."""
+    """Bayes' rule at a prevalence that is not the sample's: it rises with TPR / FPR, of Donner & Zou's limits."""
     caught, flagged = prevalence * tpr.value, (1.0 - prevalence) * fpr.value
     if caught + flagged == 0.0:
         return Interval(math.nan, 0.0, 1.0)
@@ -362,7 +362,10 @@ def expected_cost(fpr: Interval, tpr: Interval, costs: Costs, prevalence: float)
 
 
 def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:
-    """Index of the curve's point that costs least; of equals, the one that flags fewest. O(n_points)."""
+    """Index of the curve's point that costs least; of equals, the one that flags fewest. O(n_points).
+
+    It is where the curve touches a line of the slope of Metz 1978.
+    """
     cost = _costs_along(curve, costs, prevalence)
     return int(np.argmax(cost <= cost.min() + _COST_ROUNDING * max(costs.a_row(prevalence))))
 
