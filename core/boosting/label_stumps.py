@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.checkpoint import Resumable
-from core.coding import Peak, count_rows, find_label_peak, fit_bins
+from core.coding import Split, count_rows, find_best_label_split, fit_bins
+from core.coding.best_split import categories_above
 from core.coding.categories import Words
-from core.coding.peak import categories_above
 from core.errors import ArtifactError, InvalidData
 from core.kernel import kernel
 from core.ranker import Arrays, Floats
@@ -389,7 +389,7 @@ class LabelLearner(WeakLearner):
         """Find the cut with the greatest edge, and its votes."""
         bins, rule = self._bins, self._rule
         signed = rule.signed(self._weights)
-        peak = find_label_peak(
+        split = find_best_label_split(
             self._codes,
             signed,
             bins.n_bins,
@@ -397,25 +397,25 @@ class LabelLearner(WeakLearner):
             bins.is_categorical,
             self._counts,
         )
-        if peak.gain < LEAST_EDGE:
+        if split.gain < LEAST_EDGE:
             return None
-        rows_above, threshold = self._above(peak)
+        rows_above, threshold = self._above(split)
         votes = np.where(sum_edges(signed, rows_above) >= 0, 1, -1).astype(np.int8)
         self._sides = VoteSides(rows_above, votes)
         d_plus, d_minus = rule.weigh(self._weights, self._sides)
         if d_plus - d_minus < LEAST_EDGE:
             return None
         return LabelStump(
-            peak.feature,
+            split.feature,
             threshold,
-            peak.missing_above,
+            split.missing_above,
             d_plus,
             d_minus,
             rule.high,
             rule.low,
             above=float(self._share[rows_above].sum()),
             votes=votes,
-            members=categories_above(bins, peak) if peak.feature >= 0 else None,
+            members=categories_above(bins, split) if split.feature >= 0 else None,
         )
 
     def update(self, found: LabelStump, alpha: float) -> None:
@@ -431,15 +431,15 @@ class LabelLearner(WeakLearner):
             votes[t] = stump.votes
         return LabelSum(rounds, votes, self._bins.has_missing, self._n_categories, sets.words)
 
-    def _above(self, peak: Peak) -> tuple[Bools, float]:
-        if peak.feature < 0:
+    def _above(self, split: Split) -> tuple[Bools, float]:
+        if split.feature < 0:
             return np.ones(len(self._share), dtype=np.bool_), -math.inf
-        column, (first, width), _ = divide(self._codes[peak.feature], peak)
+        column, (first, width), _ = divide(self._codes[split.feature], split)
         rows_above = column - column.dtype.type(first) <= width  # unsigned: it wraps around
-        if peak.bins_above is not None:
+        if split.bins_above is not None:
             return rows_above, math.nan
-        edges = self._bins.edges[peak.feature]
-        return rows_above, float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
+        edges = self._bins.edges[split.feature]
+        return rows_above, float(edges[split.cut]) if split.cut >= 0 else -math.inf
 
 
 # Passes over the (row, label) pairs of a cut with votes. A label's weak ranker is high where `is_above` is what its

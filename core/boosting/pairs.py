@@ -50,13 +50,13 @@ from core.coding import (
     Bins,
     Codes,
     Criterion,
-    Peak,
+    Split,
     fit_bins,
     missing_code,
     order_bins,
     slot,
 )
-from core.coding.peak import TIE, bins_after
+from core.coding.best_split import TIE, bins_after
 from core.coding.team import shared_team, take
 from core.kernel import kernel
 from core.ranker import Floats
@@ -80,7 +80,7 @@ class Cut(NamedTuple):
 
     Attributes
     ----------
-    peak : Peak
+    split : Split
     right : float
         Better item above the cut, worse one below it.
     wrong : float
@@ -89,7 +89,7 @@ class Cut(NamedTuple):
         Both on the same side.
     """
 
-    peak: Peak
+    split: Split
     right: float
     wrong: float
     tied: float
@@ -221,7 +221,7 @@ class PairListWeights(Resumable):
         self._weights = pairs.weight / total
         self.log_loss = math.log(total)
 
-    def find_peak(self, criterion: Criterion) -> Peak:
+    def find_best_split(self, criterion: Criterion) -> Split:
         """Find the best cut under the present weights; its feature is -1 where none has a gain."""
         order = self._categories
         order.renew(self._pairs, self._weights)
@@ -240,19 +240,19 @@ class PairListWeights(Resumable):
         if feature in order.features:
             n_bins = int(self._n_bins[feature])
             bins_above = bins_after(order.bins[feature], cut, missing_above, n_bins)
-        return Peak(feature, cut, missing_above, gain, bins_above)
+        return Split(feature, cut, missing_above, gain, bins_above)
 
-    def divide(self, peak: Peak) -> Cut:
+    def divide(self, split: Split) -> Cut:
         """Add up the pairs on all sides of a cut, each side from its own pairs.
 
         Where a feature has no missing value, those that may come later go to the side that holds
         more of the pairs' items.
         """
-        right, wrong, inside, outside = self._sum(peak)
+        right, wrong, inside, outside = self._sum(split)
         total = right + wrong + inside + outside
-        if not self._has_missing[peak.feature]:
-            peak = peak._replace(missing_above=inside > outside)
-        return Cut(peak, right / total, wrong / total, (inside + outside) / total)
+        if not self._has_missing[split.feature]:
+            split = split._replace(missing_above=inside > outside)
+        return Cut(split, right / total, wrong / total, (inside + outside) / total)
 
     def update(self, cut: Cut, rise: float) -> None:
         """Let f grow by `rise` above a cut, or fall where it is negative."""
@@ -260,7 +260,7 @@ class PairListWeights(Resumable):
         shrink = cut.right * factors[0] + cut.wrong * factors[1] + cut.tied
         self.log_loss += math.log(shrink)
         right, wrong, tied = (factor / shrink for factor in factors)
-        column, above, _ = divide(self._codes[cut.peak.feature], cut.peak)
+        column, above, _ = divide(self._codes[cut.split.feature], cut.split)
         rescale_pairs(
             column,
             self._pairs.better,
@@ -270,8 +270,8 @@ class PairListWeights(Resumable):
             (right, wrong, tied),
         )
 
-    def _sum(self, peak: Peak) -> tuple[float, float, float, float]:
-        column, above, _ = divide(self._codes[peak.feature], peak)
+    def _sum(self, split: Split) -> tuple[float, float, float, float]:
+        column, above, _ = divide(self._codes[split.feature], split)
         sums: tuple[float, float, float, float] = sum_pairs(
             column, self._pairs.better, self._pairs.worse, self._weights, *above
         )
@@ -318,18 +318,18 @@ class PairStumpLearner(WeakLearner):
 
     def scan(self) -> Stump | None:
         """Find the best stump under the present weights."""
-        peak = self._weights.find_peak(self._rule.criterion)
-        if peak.feature < 0:
+        split = self._weights.find_best_split(self._rule.criterion)
+        if split.feature < 0:
             return None
-        cut = self._weights.divide(peak)
+        cut = self._weights.divide(split)
         hypothesis = self._rule.pair_hypothesis(cut.right, cut.wrong)
         if hypothesis.d_plus - hypothesis.d_minus < LEAST_EDGE:
             return None
-        return self._maker.make(cut.peak, None, hypothesis)
+        return self._maker.make(cut.split, None, hypothesis)
 
     def update(self, found: Stump, alpha: float) -> None:
         """Let f grow by alpha h."""
-        self._weights.update(self._weights.divide(found.peak), alpha * found.sign)
+        self._weights.update(self._weights.divide(found.split), alpha * found.sign)
 
     def collect(self, path: Path) -> StumpSum:
         """Sum up the stumps of a run of the loop."""

@@ -9,10 +9,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.coding import Bins, Peak, count_rows, find_peak
+from core.coding import Bins, Split, count_rows, find_best_split
+from core.coding.best_split import categories_above
 from core.coding.bins import code_columns, learn_bins
 from core.coding.categories import Bools, Words, unpack
-from core.coding.peak import categories_above
 from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_words
@@ -207,12 +207,12 @@ def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
-CONSTANT = Peak(-1, -1, False, 0.0)
+CONSTANT = Split(-1, -1, False, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Stump:
-    """A stump, by the fields of `ROUND`; `peak` and `masses` are the cut of codes it was made of, if it is at hand."""
+    """A stump, by the fields of `ROUND`; `split` and `masses` are the cut of codes it was made of, if it is at hand."""
 
     feature: int
     threshold: float
@@ -224,7 +224,7 @@ class Stump:
     d_minus: float
     coverage: float
     members: Bools | None = None  # of a categorical feature the categories above
-    peak: Peak = CONSTANT
+    split: Split = CONSTANT
     masses: Masses | None = None
 
     @property
@@ -347,24 +347,24 @@ class StumpMaker:
         # Summed from the top: [j, c + 1] is the share of rows above cut c, the missing left out.
         self._above = np.cumsum(shares[:, -2::-1], axis=1)[:, ::-1]
 
-    def make(self, peak: Peak, masses: Masses | None, hypothesis: Hypothesis) -> Stump:
+    def make(self, split: Split, masses: Masses | None, hypothesis: Hypothesis) -> Stump:
         """Make a stump of a cut."""
-        edges, shares = self.bins.edges[peak.feature], self._shares[peak.feature]
-        if peak.bins_above is not None:
-            threshold, above = math.nan, shares[: len(peak.bins_above)][peak.bins_above].sum()
+        edges, shares = self.bins.edges[split.feature], self._shares[split.feature]
+        if split.bins_above is not None:
+            threshold, above = math.nan, shares[: len(split.bins_above)][split.bins_above].sum()
         else:
-            threshold = float(edges[peak.cut]) if peak.cut >= 0 else -math.inf
-            above = self._above[peak.feature, peak.cut + 1]
-        above += shares[-1] if peak.missing_above else 0.0
+            threshold = float(edges[split.cut]) if split.cut >= 0 else -math.inf
+            above = self._above[split.feature, split.cut + 1]
+        above += shares[-1] if split.missing_above else 0.0
         coverage = float(above if hypothesis.sign > 0 else 1.0 - above)
         return Stump(
-            peak.feature,
+            split.feature,
             threshold,
-            peak.missing_above,
+            split.missing_above,
             *hypothesis,
             coverage=min(max(coverage, 0.0), 1.0),
-            members=categories_above(self.bins, peak),
-            peak=peak,
+            members=categories_above(self.bins, split),
+            split=split,
             masses=masses,
         )
 
@@ -409,7 +409,7 @@ class StumpLearner(WeakLearner):
     def scan(self) -> Stump | None:
         """Find the best stump under the present weights."""
         weights, rule = self._weights, self._rule
-        peak = find_peak(
+        split = find_best_split(
             weights.histograms,
             self._n_bins,
             self._bins.has_missing,
@@ -419,9 +419,9 @@ class StumpLearner(WeakLearner):
             weights.spread(),
         )
         best = None
-        if peak.feature >= 0:
-            masses = weights.masses(peak)
-            best = self._maker.make(peak, masses, rule.hypothesis(masses, weights.share_p))
+        if split.feature >= 0:
+            masses = weights.masses(split)
+            best = self._maker.make(split, masses, rule.hypothesis(masses, weights.share_p))
         constant = rule.constant_hypothesis(weights.share_p)
         if constant is not None and (best is None or constant.d_plus > best.d_plus):
             best = Stump(-1, -math.inf, False, *constant, coverage=1.0)
@@ -435,7 +435,7 @@ class StumpLearner(WeakLearner):
         if found.masses is None:
             self._weights.shift(alpha * above)
         else:
-            self._weights.update(found.peak, found.masses, alpha * above, alpha * below)
+            self._weights.update(found.split, found.masses, alpha * above, alpha * below)
 
     def collect(self, path: Path) -> StumpSum:
         """Sum up the stumps of a run of the loop."""

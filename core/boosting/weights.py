@@ -10,7 +10,7 @@ from core.checkpoint import Resumable
 from core.coding import (
     NO_SPREAD,
     Codes,
-    Peak,
+    Split,
     Spread,
     change_histograms,
     fill_histograms,
@@ -51,16 +51,16 @@ class Sides(NamedTuple):
     below: Interval
 
 
-def divide(column: Codes, peak: Peak) -> Sides:
+def divide(column: Codes, split: Split) -> Sides:
     """Give the sides of a cut; of a categorical feature and of wide codes by marks in their place."""
     missing = missing_code(column.dtype)
-    if peak.bins_above is not None:
+    if split.bins_above is not None:
         marks = np.zeros(missing + 1, dtype=np.uint8)
-        marks[: len(peak.bins_above)] = peak.bins_above
-        marks[missing] = peak.missing_above
+        marks[: len(split.bins_above)] = split.bins_above
+        marks[missing] = split.missing_above
         return Sides(marks[column], Interval(1, 0), Interval(2, 254))
-    first = peak.cut + 1
-    width = missing - first - (0 if peak.missing_above else 1)
+    first = split.cut + 1
+    width = missing - first - (0 if split.missing_above else 1)
     if column.dtype != np.uint8:
         inside = column - column.dtype.type(first) <= width
         return Sides(inside.view(np.uint8), Interval(1, 0), Interval(2, 254))
@@ -222,10 +222,10 @@ class PairWeights(Resumable):
             return NO_SPREAD
         return measure_spread(self._weights, self._counts, self._n_positives)
 
-    def masses(self, peak: Peak) -> Masses:
+    def masses(self, split: Split) -> Masses:
         """Add up both sides of a cut under the present weights."""
         m = self._n_positives
-        column, above, _ = divide(self._codes[peak.feature], peak)
+        column, above, _ = divide(self._codes[split.feature], split)
         above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
         above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
         total_p, total_n = above_p + below_p, above_n + below_n
@@ -244,12 +244,12 @@ class PairWeights(Resumable):
         self.log_f_plus -= rise
         self.log_f_minus += rise
 
-    def update(self, peak: Peak, masses: Masses, rise_above: float, rise_below: float) -> None:
+    def update(self, split: Split, masses: Masses, rise_above: float, rise_below: float) -> None:
         """Let f grow by one amount above the cut and by another below it.
 
         Parameters
         ----------
-        peak : Peak
+        split : Split
         masses : Masses
             Of that cut, under the present weights.
         rise_above, rise_below : float
@@ -259,7 +259,7 @@ class PairWeights(Resumable):
         self.log_f_plus += math.log(shrink_p)
         self.log_f_minus += math.log(shrink_n)
         # f rises by `common` everywhere, which changes no ratio, and by `rise` on the smaller side.
-        column, above, below = divide(self._codes[peak.feature], peak)
+        column, above, below = divide(self._codes[split.feature], split)
         if 2 * masses.rows_above <= len(self._weights):
             smaller, rise, common = above, rise_above - rise_below, rise_below
         else:

@@ -19,7 +19,7 @@ wrongly when h_i = 0 and h_k = 1, and leaves it tied otherwise. The sums over al
 
 so one pass over m + n rows tells what m·n pairs would.
 
-**Readers.** *Peak*: which cut of which feature is best? Three criteria.
+**Readers.** *Best split*: which cut of which feature is best? Three criteria.
 
 - max |P - N|: the Youden index, the largest vertical distance of the curve from the diagonal. It is
   the slope of RankBoost's loss along the stump (Rudin & Schapire 2009, eq. 3).
@@ -36,7 +36,7 @@ the run of highest negatives that it pays most for; the running sums of the nega
 classifier that errs alike on both classes.
 
 **Bins.** Columns are coded once (`bins`), positives first, and each step adds up a histogram of
-(positive, negative) mass per code (`histogram`), whose running sums the reader takes (`peak`).
+(positive, negative) mass per code (`histogram`), whose running sums the reader takes (`best_split`).
 Codes are uint8 up to 255 bins, else uint16, and their greatest value is the missing: it belongs to
 neither end of the order, so each cut is tried with it on both sides. An edge is the left value a of
 a gap and the test is x > a.
@@ -57,11 +57,11 @@ C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between Ad
 RankBoost", JMLR 10, 2009.
 """
 
+from .best_split import Criterion, Split, find_best_split
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, Codes, fit_bins, missing_code
 from .categories import NO_SPREAD, Spread, count_rows, measure_spread, order_bins
 from .histogram import WIDTHS, change_histograms, fill_histograms, slot
-from .labels import find_label_peak
-from .peak import Criterion, Peak, find_peak
+from .labels import find_best_label_split
 from .team import Team
 from .two_sided import Threshold, TwoSided, two_sided, youden_threshold
 from .violations import find_pair_violations, find_violations
@@ -75,7 +75,7 @@ __all__ = [
     "Bins",
     "Codes",
     "Criterion",
-    "Peak",
+    "Split",
     "Spread",
     "Team",
     "Threshold",
@@ -83,9 +83,9 @@ __all__ = [
     "change_histograms",
     "count_rows",
     "fill_histograms",
-    "find_label_peak",
+    "find_best_label_split",
+    "find_best_split",
     "find_pair_violations",
-    "find_peak",
     "find_violations",
     "fit_bins",
     "measure_spread",

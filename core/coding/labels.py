@@ -1,4 +1,4 @@
-"""The peak reader for several labels at once: one cut, and a vote of each label on its sides.
+"""The best split for several labels at once: one cut, and a vote of each label on its sides.
 
 Each row carries a signed mass per label, d y: above 0 where it has the label, below 0 where it has
 not. With S_l(above) and S_l(below) the sums on both sides of a cut, the vote v_l = ±1 that says v_l
@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from core.kernel import kernel
 
+from .best_split import TIE, Split, bins_after
 from .bins import N_CODES, Codes, share_out
 from .categories import credibility
 from .histogram import WIDTHS, slot, slots_of
-from .peak import TIE, Peak, bins_after
 from .team import Team
 
 Floats = npt.NDArray[np.float64]
@@ -49,14 +49,14 @@ class Scatter(NamedTuple):
     chance: float
 
 
-def find_label_peak(
+def find_best_label_split(
     codes: Codes,
     signed: npt.NDArray[np.float64],
     n_bins: npt.NDArray[np.int64],
     has_missing: npt.NDArray[np.bool_],
     is_categorical: npt.NDArray[np.bool_] | None = None,
     rows: npt.NDArray[np.float64] | None = None,
-) -> Peak:
+) -> Split:
     """Find the cut whose votes have the greatest edge.
 
     Parameters
@@ -76,7 +76,7 @@ def find_label_peak(
 
     Returns
     -------
-    Peak
+    Split
         Feature -1 where the best is no cut at all: votes that are the same everywhere have the edge
         Σ_l |S_l|. Its gain is the edge. Among equals no cut comes first, then the lowest feature,
         the lowest cut, the missing below.
@@ -110,10 +110,10 @@ def find_label_peak(
     greatest = max(everywhere, best[:, 0].max())
     least = greatest * (1.0 - TIE)
     if everywhere >= least:
-        return Peak(-1, -1, False, everywhere)
+        return Split(-1, -1, False, everywhere)
     feature = int(np.argmax(best[:, 0] >= least))
     gain, cut, missing_above, _ = best[feature].tolist()
-    return Peak(feature, int(cut), bool(missing_above), gain, bins_above[feature])
+    return Split(feature, int(cut), bool(missing_above), gain, bins_above[feature])
 
 
 def _cut_categories(

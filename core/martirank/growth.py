@@ -19,15 +19,15 @@ from core.coding import (
     Bins,
     Codes,
     Criterion,
-    Peak,
+    Split,
     Spread,
     Team,
     count_rows,
-    find_peak,
+    find_best_split,
     fit_bins,
 )
+from core.coding.best_split import categories_above
 from core.coding.categories import pack
-from core.coding.peak import categories_above
 from core.kernel import kernel
 from core.ranker import Floats
 from core.splits import scramble_keys
@@ -352,7 +352,7 @@ class Growth:
         if end is not None:
             return end, np.full(N_CODES, end["rise_below"])
         bins = self._bins
-        peak = find_peak(
+        split = find_best_split(
             histogram,
             bins.n_bins,
             bins.has_missing,
@@ -360,13 +360,13 @@ class Growth:
             is_categorical=bins.is_categorical,
             spread=Spread(*(squares / np.square(labelled))),
         )
-        if peak.feature < 0 or peak.gain < LEAST_EDGE:
+        if split.feature < 0 or split.gain < LEAST_EDGE:
             return alike(0.5, share), np.full(N_CODES, 0.5)
-        above = codes_above(peak)
-        positive, negative = histogram[peak.feature]
-        threshold, word = self._note_cut(peak)
+        above = codes_above(split)
+        positive, negative = histogram[split.feature]
+        threshold, word = self._note_cut(split)
         node = cut_node(
-            (peak.feature, threshold, peak.missing_above, word),
+            (split.feature, threshold, split.missing_above, word),
             Mass(positive[above].sum(), negative[above].sum()),
             Mass(positive[~above].sum(), negative[~above].sum()),
             share,
@@ -374,21 +374,21 @@ class Growth:
         )
         return node, np.where(above, node["rise_above"], node["rise_below"])
 
-    def _note_cut(self, peak: Peak) -> tuple[float, int]:
+    def _note_cut(self, split: Split) -> tuple[float, int]:
         """Give a cut's threshold and its set's first word, which is put down; -1 without a set."""
-        held = categories_above(self._bins, peak)
+        held = categories_above(self._bins, split)
         if held is not None:
             first = len(self._words)
             self._words = np.concatenate([self._words, pack(held)])
             return float(len(held)), first
-        return -np.inf if peak.cut < 0 else float(self._bins.edges[peak.feature][peak.cut]), -1
+        return -np.inf if split.cut < 0 else float(self._bins.edges[split.feature][split.cut]), -1
 
 
-def codes_above(peak: Peak) -> npt.NDArray[np.bool_]:
+def codes_above(split: Split) -> npt.NDArray[np.bool_]:
     """Say of each code whether it lies above a cut."""
-    above = np.arange(N_CODES) > peak.cut
-    if peak.bins_above is not None:
+    above = np.arange(N_CODES) > split.cut
+    if split.bins_above is not None:
         above[:] = False
-        above[: len(peak.bins_above)] = peak.bins_above
-    above[MISSING] = peak.missing_above
+        above[: len(split.bins_above)] = split.bins_above
+    above[MISSING] = split.missing_above
     return above

@@ -12,8 +12,8 @@ from core.coding import (
     Criterion,
     Spread,
     count_rows,
-    find_label_peak,
-    find_peak,
+    find_best_label_split,
+    find_best_split,
     fit_bins,
     measure_spread,
     missing_code,
@@ -65,7 +65,7 @@ def test_no_set_of_categories_beats_the_cut_along_their_shares(
     if has_missing:
         histogram[:, MISSING] = rng.integers(0, levels, 2)
     histogram[:, rng.integers(n_bins)] += 1.0  # each class has some mass
-    peak = find_peak(
+    split = find_best_split(
         histogram[None],
         np.array([n_bins]),
         np.array([has_missing]),
@@ -74,15 +74,15 @@ def test_no_set_of_categories_beats_the_cut_along_their_shares(
         np.array([True]),
     )
     best = max(gain_of(criterion, *s) for s in every_set(histogram, n_bins, has_missing))
-    assert max(peak.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
-    if peak.feature < 0:
+    assert max(split.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
+    if split.feature < 0:
         return
     above = np.zeros(256, dtype=bool)
-    above[:n_bins], above[MISSING] = peak.bins_above, peak.missing_above
+    above[:n_bins], above[MISSING] = split.bins_above, split.missing_above
     shares = histogram[:, above].sum(axis=1) / histogram.sum(axis=1)
-    assert gain_of(criterion, *np.minimum(shares, 1.0)) == pytest.approx(peak.gain, abs=1e-9)
+    assert gain_of(criterion, *np.minimum(shares, 1.0)) == pytest.approx(split.gain, abs=1e-9)
     massless = histogram[:, :n_bins].sum(axis=0) == 0
-    assert (peak.bins_above[massless] == peak.missing_above).all()
+    assert (split.bins_above[massless] == split.missing_above).all()
 
 
 @given(
@@ -101,7 +101,7 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(seed, n_bins, criterion):
     assert mixed.sum(axis=0) == pytest.approx(masses[:, order].sum(axis=0))
     histogram = np.zeros((2, 256))
     histogram[:, :n_bins] = masses
-    peak = find_peak(
+    split = find_best_split(
         histogram[None],
         np.array([n_bins]),
         np.array([False]),
@@ -113,7 +113,7 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(seed, n_bins, criterion):
     as_mixed = np.zeros((2, 256))
     as_mixed[:, :n_bins] = mixed
     best = max(gain_of(criterion, *s) for s in every_set(as_mixed, n_bins, False))
-    assert max(peak.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
+    assert max(split.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
 
 
 def test_belief_by_hand():
@@ -148,11 +148,11 @@ def test_one_row_a_category_gains_nothing_whatever_labels_and_weights(seed, skew
     spread = measure_spread(weights, None, int(positive.sum()))
     histogram = histogram_of(rng.permutation(n), positive, weights, n)
     for criterion in (Criterion.YOUDEN, Criterion.LOSS):
-        peak = find_peak(
+        split = find_best_split(
             histogram, np.array([n]), np.array([False]), criterion, 0.5, np.array([True]), spread
         )
-        assert peak.feature == -1
-        plain = find_peak(
+        assert split.feature == -1
+        plain = find_best_split(
             histogram, np.array([n]), np.array([False]), criterion, 0.5, np.array([True])
         )
         assert plain.gain == pytest.approx(1.0)
@@ -166,7 +166,7 @@ def test_few_large_categories_are_believed():
     spread = measure_spread(weights, None, int(positive.sum()))
     histogram = histogram_of(column, positive, weights, 4)
     one = (histogram, np.array([4]), np.array([False]), Criterion.YOUDEN, 0.5, np.array([True]))
-    assert find_peak(*one, spread).gain == pytest.approx(find_peak(*one).gain, rel=0.02)
+    assert find_best_split(*one, spread).gain == pytest.approx(find_best_split(*one).gain, rel=0.02)
 
 
 def test_a_row_of_weight_k_is_spread_as_k_rows():
@@ -240,17 +240,17 @@ def test_one_label_finds_the_best_set(seed, n_bins, has_missing):
     signed = rng.integers(-3, 4, (12, 1)).astype(float)
     signed[0] = 1.0
     signed /= np.abs(signed).sum()
-    peak = find_label_peak(
+    split = find_best_label_split(
         codes, signed, np.array([n_bins]), np.array([has_missing]), np.array([True])
     )
     sums = np.array([signed[codes[0] == code].sum() for code in [*range(n_bins), MISSING]])
-    assert peak.gain == pytest.approx(
+    assert split.gain == pytest.approx(
         np.abs(sums).sum() if has_missing else np.abs(sums[:-1]).sum()
     )
-    if peak.feature == 0:
-        above = np.append(peak.bins_above, np.zeros(255 - n_bins, bool))[np.minimum(codes[0], 254)]
-        above[codes[0] == MISSING] = peak.missing_above
-        assert abs(signed[above].sum() - signed[~above].sum()) == pytest.approx(peak.gain)
+    if split.feature == 0:
+        above = np.append(split.bins_above, np.zeros(255 - n_bins, bool))[np.minimum(codes[0], 254)]
+        above[codes[0] == MISSING] = split.missing_above
+        assert abs(signed[above].sum() - signed[~above].sum()) == pytest.approx(split.gain)
 
 
 @given(seed=st.integers(0, 2**32), n_labels=st.integers(2, 4))
@@ -261,21 +261,23 @@ def test_several_labels_find_a_set_that_no_single_change_betters(seed, n_labels)
     codes = np.repeat(np.arange(n_bins), 4).astype(np.uint8)[None]
     signed = rng.normal(size=(20, n_labels))
     signed /= np.abs(signed).sum()
-    peak = find_label_peak(codes, signed, np.array([n_bins]), np.array([False]), np.array([True]))
-    if peak.feature < 0:
+    split = find_best_label_split(
+        codes, signed, np.array([n_bins]), np.array([False]), np.array([True])
+    )
+    if split.feature < 0:
         return
 
     def edge(above):
         rows = above[codes[0]]
         return signed[rows].sum(axis=0) - signed[~rows].sum(axis=0)
 
-    votes = np.sign(edge(peak.bins_above))
-    assert peak.gain == pytest.approx(votes @ edge(peak.bins_above))
+    votes = np.sign(edge(split.bins_above))
+    assert split.gain == pytest.approx(votes @ edge(split.bins_above))
     for k in range(n_bins):
-        changed = peak.bins_above.copy()
+        changed = split.bins_above.copy()
         changed[k] = not changed[k]
         if changed.any() and not changed.all():
-            assert votes @ edge(changed) <= peak.gain + 1e-9
+            assert votes @ edge(changed) <= split.gain + 1e-9
 
 
 def test_an_identifier_gains_no_label_anything():
@@ -285,8 +287,8 @@ def test_an_identifier_gains_no_label_anything():
     signed /= np.abs(signed).sum()
     scanned = (codes, signed, np.array([200, 200]), np.zeros(2, dtype=bool))
     everywhere = np.abs(signed.sum(axis=0)).sum()
-    identifier = find_label_peak(
+    identifier = find_best_label_split(
         *[s[:1] if i != 1 else s for i, s in enumerate(scanned)], np.array([True]), np.ones(200)
     )
     assert identifier.gain == pytest.approx(everywhere)
-    assert find_label_peak(*scanned, np.array([False, True])).gain > 3 * everywhere
+    assert find_best_label_split(*scanned, np.array([False, True])).gain > 3 * everywhere

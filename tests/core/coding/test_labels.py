@@ -1,11 +1,11 @@
-"""The peak reader for several labels against every cut tried one by one."""
+"""The split reader for several labels against every cut tried one by one."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.coding import MISSING, find_label_peak
+from core.coding import MISSING, find_best_label_split
 
 
 def every_cut(codes, signed, n_bins, has_missing):
@@ -32,6 +32,6 @@ def test_best_cut_with_ties_in_the_agreed_order(seed, n_labels, n_bins):
     bins = np.full(3, n_bins)
     options = list(every_cut(codes, signed, bins, has_missing))
     best = max(edge for edge, _ in options)
-    peak = find_label_peak(codes, signed, bins, has_missing)
-    assert peak.gain == pytest.approx(best)
-    assert peak[:3] == next(cut for edge, cut in options if edge >= best - 1e-9)
+    split = find_best_label_split(codes, signed, bins, has_missing)
+    assert split.gain == pytest.approx(best)
+    assert split[:3] == next(cut for edge, cut in options if edge >= best - 1e-9)

@@ -1,4 +1,4 @@
-"""The peak reader: the cut of the feature that is best by a rule's criterion.
+"""The best split: the cut of the feature that is best by a rule's criterion.
 
 For a cut, A is the mass above it and B the mass below, of positives (A+, B+) and of negatives
 (A-, B-). Both are added up from their own end, never subtracted from a total, so that no mass is
@@ -37,7 +37,7 @@ class Criterion(IntEnum):
     it is |P - N|."""
 
 
-class Peak(NamedTuple):
+class Split(NamedTuple):
     """The best cut.
 
     Attributes
@@ -68,7 +68,7 @@ class Peak(NamedTuple):
 TIE = 1e-9
 
 
-def find_peak(
+def find_best_split(
     histograms: npt.NDArray[np.float64],
     n_bins: npt.NDArray[np.int64],
     has_missing: npt.NDArray[np.bool_],
@@ -76,7 +76,7 @@ def find_peak(
     share_p: float = 0.5,
     is_categorical: npt.NDArray[np.bool_] | None = None,
     spread: Spread = NO_SPREAD,
-) -> Peak:
+) -> Split:
     """Find the best cut of all features.
 
     Parameters
@@ -98,7 +98,7 @@ def find_peak(
 
     Returns
     -------
-    Peak
+    Split
 
     Notes
     -----
@@ -110,13 +110,13 @@ def find_peak(
     if is_categorical is None:
         is_categorical = np.zeros(len(n_bins), dtype=np.bool_)
     order = np.empty(histograms.shape[2], dtype=np.int64)
-    feature, cut, missing_above, gain, n_ordered = _find_peak(
+    feature, cut, missing_above, gain, n_ordered = _find_best_split(
         histograms, n_bins, has_missing, is_categorical, int(criterion), share_p, *spread, order
     )
     if feature < 0 or not is_categorical[feature]:
-        return Peak(feature, cut, missing_above, gain)
+        return Split(feature, cut, missing_above, gain)
     bins_above = bins_after(order[:n_ordered], cut, missing_above, int(n_bins[feature]))
-    return Peak(feature, cut, missing_above, gain, bins_above)
+    return Split(feature, cut, missing_above, gain, bins_above)
 
 
 def bins_after(
@@ -128,15 +128,15 @@ def bins_after(
     return above
 
 
-def categories_above(bins: Bins, peak: Peak) -> npt.NDArray[np.bool_] | None:
+def categories_above(bins: Bins, split: Split) -> npt.NDArray[np.bool_] | None:
     """Say which categories of a feature lie above a cut, None for a numeric feature.
 
     A category that no row had at fit goes with the missing.
     """
-    own = bins.category_bins[peak.feature]
-    if own is None or peak.bins_above is None:
+    own = bins.category_bins[split.feature]
+    if own is None or split.bins_above is None:
         return None
-    return np.where(own >= 0, peak.bins_above[own], peak.missing_above)
+    return np.where(own >= 0, split.bins_above[own], split.missing_above)
 
 
 @kernel(
@@ -273,7 +273,7 @@ def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # ty
         numba.int64[::1],
     )
 )
-def _find_peak(  # type: ignore[no-untyped-def]
+def _find_best_split(  # type: ignore[no-untyped-def]
     histograms, n_bins, has_missing, is_categorical, criterion, share_p, spread_p, spread_n, order
 ):
     """Find the best cut: feature, cut, missing above?, gain, and the length of a category's order."""

@@ -1,4 +1,4 @@
-"""The peak reader against every cut tried one by one."""
+"""The split reader against every cut tried one by one."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.coding import MISSING, Criterion, find_peak
+from core.coding import MISSING, Criterion, find_best_split
 
 SHARE_P = 0.3
 
@@ -63,15 +63,15 @@ def test_best_cut_with_ties_in_the_agreed_order(criterion, seed, levels, width):
     histograms, has_missing = random_histograms(rng, 4, n_bins, levels)
     options = list(every_cut(histograms, n_bins, has_missing, criterion))
     best = max((option[0] for option in options), default=0.0)
-    peak = find_peak(histograms, n_bins, has_missing, criterion, SHARE_P)
+    split = find_best_split(histograms, n_bins, has_missing, criterion, SHARE_P)
     if best < 1e-12:
-        assert peak.gain < 1e-12
+        assert split.gain < 1e-12
         return
     _, feature, cut, missing_above = next(o for o in options if o[0] >= best - 1e-12)
-    assert (peak.feature, peak.cut) == (feature, cut)
-    assert peak.gain == pytest.approx(best, abs=1e-12)
+    assert (split.feature, split.cut) == (feature, cut)
+    assert split.gain == pytest.approx(best, abs=1e-12)
     if has_missing[feature]:
-        assert peak.missing_above == missing_above
+        assert split.missing_above == missing_above
 
 
 @pytest.mark.parametrize("criterion", list(Criterion))
@@ -83,12 +83,12 @@ def test_full_width(criterion):
     histograms[2, :, 254] = 0
     histograms[1, :, MISSING] = 5, 1
     has_missing = np.array([False, True, False])
-    peak = find_peak(histograms, n_bins, has_missing, criterion, SHARE_P)
+    split = find_best_split(histograms, n_bins, has_missing, criterion, SHARE_P)
     best, feature, cut, missing_above = max(
         every_cut(histograms, n_bins, has_missing, criterion), key=lambda option: option[0]
     )
-    assert (peak.feature, peak.cut, peak.missing_above) == (feature, cut, missing_above)
-    assert peak.gain == pytest.approx(best, abs=1e-12)
+    assert (split.feature, split.cut, split.missing_above) == (feature, cut, missing_above)
+    assert split.gain == pytest.approx(best, abs=1e-12)
 
 
 def test_a_perfect_cut_gains_one():
@@ -96,17 +96,17 @@ def test_a_perfect_cut_gains_one():
     histograms[0, 0, 1] = 1.0
     histograms[0, 1, 0] = 1.0
     for criterion in Criterion:
-        peak = find_peak(histograms, np.array([2]), np.array([False]), criterion)
-        assert peak[:4] == (0, 0, False, 1.0)
+        split = find_best_split(histograms, np.array([2]), np.array([False]), criterion)
+        assert split[:4] == (0, 0, False, 1.0)
 
 
 def test_no_cut_gains_nothing():
     histograms = np.zeros((2, 2, 256))
     histograms[:, :, 0] = 1.0
     for criterion in Criterion:
-        peak = find_peak(histograms, np.array([1, 1]), np.array([False, True]), criterion)
-        assert peak.feature == -1
-        assert peak.gain == 0.0
+        split = find_best_split(histograms, np.array([1, 1]), np.array([False, True]), criterion)
+        assert split.feature == -1
+        assert split.gain == 0.0
 
 
 def test_a_hair_below_zero_is_nothing():
@@ -114,9 +114,9 @@ def test_a_hair_below_zero_is_nothing():
     histograms = np.zeros((1, 2, 256))
     histograms[0, 0, :3] = 0.5, -1e-17, 0.5
     histograms[0, 1, :3] = 1.0, 0.0, -1e-18
-    peak = find_peak(histograms, np.array([3]), np.array([False]), Criterion.LOSS)
-    assert peak.cut == 0
-    assert math.isfinite(peak.gain)
+    split = find_best_split(histograms, np.array([3]), np.array([False]), Criterion.LOSS)
+    assert split.cut == 0
+    assert math.isfinite(split.gain)
 
 
 @pytest.mark.parametrize("criterion", list(Criterion))
@@ -128,8 +128,10 @@ def test_features_equal_but_for_rounding_are_tied(criterion):
         histograms[0, :, :200] = forward[:, ::-1]
         histograms[1, :, :200] = forward
         histograms[2, :, :200] = forward[:, ::-1]
-        peak = find_peak(histograms, np.full(3, 200), np.zeros(3, dtype=bool), criterion)
-        mirrored = find_peak(histograms[1:], np.full(2, 200), np.zeros(2, dtype=bool), criterion)
-        assert peak.feature == 0
+        split = find_best_split(histograms, np.full(3, 200), np.zeros(3, dtype=bool), criterion)
+        mirrored = find_best_split(
+            histograms[1:], np.full(2, 200), np.zeros(2, dtype=bool), criterion
+        )
+        assert split.feature == 0
         assert mirrored.feature == 0
-        assert peak.cut == 200 - 2 - mirrored.cut
+        assert split.cut == 200 - 2 - mirrored.cut
