@@ -15,8 +15,8 @@ present weights, `update(found, alpha)` lets f grow by alpha h, `collect(path)` 
   listed pairs they are those of `PAIR_LEARNERS`, in `pairs` and `columns`.
 - `weights` holds the weights of all crucial pairs as one weight per row and class.
 
-`komori_eguchi` stands apart: it climbs the smoothed partial AUC of `smooth` by splines of one feature,
-with a slope per row in place of a weight.
+`komori_eguchi` stands apart: it climbs the smoothed partial AUC (`smooth_pauc`) by `splines` of one feature, with a
+slope per row in place of a weight.
 """
 
 from typing import TYPE_CHECKING

@@ -1,12 +1,10 @@
 """AUCBoost (Long & Servedio 2007, Section 3): any weak ranker, boosted by AdaBoost."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from annotated_doc import Doc
 
 from core.classifiers import ClassifierName
@@ -15,7 +13,7 @@ from core.coding.bins import MaxBins
 from core.ranker import Floats
 
 from .booster import WEAK_LEARNERS, Booster
-from .classifiers import ClassifierLearner, ClassifierSum, EstimatorLearner, WeakEstimator
+from .classifiers import ClassifierLearner, EstimatorLearner, WeakEstimator
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -24,7 +22,7 @@ from .options import (
     ValidationFraction,
 )
 from .rules import Hypothesis, StumpRule
-from .weak_learner import Ensemble, WeakLearner
+from .weak_learner import WeakLearner
 from .weights import Masses
 
 
@@ -98,11 +96,8 @@ class AUCBoost(Booster):
             return WEAK_LEARNERS["stump"]
         return ClassifierLearner if isinstance(self.weak_ranker, str) else EstimatorLearner
 
-    def _read(self, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int) -> Ensemble:
-        if self._weak_learner() is ClassifierLearner:
-            name: Any = self.weak_ranker
-            return ClassifierSum.of_name(name, arrays, n_rounds, self._n_categories())
-        return super()._read(arrays, n_rounds)
+    def _known(self) -> dict[str, Any]:
+        return super()._known() | {"name": self.weak_ranker}
 
     def _rule(self) -> "BalancedRule":
         return BalancedRule(learning_rate=self.learning_rate)

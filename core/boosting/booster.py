@@ -5,16 +5,18 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
+from core import state
 from core.checkpoint import identify_fit, offered
 from core.errors import ArtifactError, InvalidParameter
 from core.parameters import check_values
-from core.ranker import Arrays, Callback, Combination, Floats, Ranker, ignore
-from core.state import check_array
+from core.ranker import Callback, Combination, Floats, Ranker, ignore
+from core.state import Array, Value
 from core.table import keep_present
 from core.target import check_pairs
 from core.trees.options import MAX_DEPTH
@@ -27,7 +29,7 @@ from .pairs import PairStumpLearner, PairTreeLearner
 from .rules import RankingRule, Rule, losses_of
 from .stumps import StumpLearner
 from .tree_learner import TreeLearner
-from .weak_learner import Ensemble, Path, StopReason, WeakLearner
+from .weak_learner import Ensemble, EnsembleField, Path, StopReason, WeakLearner
 
 WEAK_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
     {"stump": StumpLearner, "column": ColumnLearner, "tree": TreeLearner}
@@ -50,6 +52,8 @@ CHOSEN = {"learning_rate": 0.05, "max_features": 0.5}
 LEAST_FEATURES = 8  # of which to draw
 MORE_ROUNDS = 1.15
 USUAL_ROUNDS = 100
+
+SHARE_OR_NAN = state.Rule("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (v > 1.0)))
 
 
 class Booster(Ranker):
@@ -96,11 +100,13 @@ class Booster(Ranker):
     f_skew_: Floats
     f_tilde_: Floats
     intercept_: Any  # a float, or one per label
-    stop_reason_: str
-    validation_auc_: Floats
+    stop_reason_: Annotated[StopReason, Value()]
+    validation_auc_: Annotated[Floats, Array("n_tried"), SHARE_OR_NAN]
+    _log_f_plus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
+    _log_f_minus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
+    _ensemble: Annotated[Ensemble, EnsembleField()]
     _log_f: Floats
     _rule_intercept: float
-    _ensemble: Ensemble
 
     @property
     def offset_(self) -> Any:
@@ -270,17 +276,14 @@ class Booster(Ranker):
 
     def _read(self, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int) -> Ensemble:
         """Read a sum of its weak rankers."""
-        ensemble = self._weak_learner().ensemble
-        return ensemble.from_arrays(arrays, n_rounds, self._n_categories())
+        known = self._known() | {"n_rounds": n_rounds}
+        return self._weak_learner().ensemble.from_arrays(arrays, known)
 
     def _before_rounds(self, data: Rows | ListedPairs) -> None:
         """Note what the rule needs to know of the rows or pairs that it learns from."""
 
     def _after_rounds(self, data: Rows | ListedPairs, path: Path) -> None:
         """Note what only the rows or pairs can tell, once the run is over."""
-
-    def _take_rounds(self) -> None:
-        """Derive what the rounds and losses imply, after a fit or from an artifact."""
 
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
@@ -390,57 +393,45 @@ class Booster(Ranker):
             path = run.run()
         if validation is not None:
             path = path.cut(monitor.best_round or len(path.found))
-        self._take(learner.collect(path), path.log_f, path.stop_reason)
+        self._ensemble, self.stop_reason_ = learner.collect(path), path.stop_reason
+        self._log_f_plus, self._log_f_minus = path.log_f.T.copy()
+        self._derive()
         self._after_rounds(data, path)
         return np.array(monitor.validation_auc, dtype=np.float64)
 
-    def _take(self, ensemble: Ensemble, log_f: Floats, stop_reason: str) -> None:
-        rule = self._rule()
-        self._ensemble = ensemble
-        self._log_f = log_f
-        self._rule_intercept = rule.intercept(log_f[-1])
-        self.rounds_ = ensemble.rounds
-        self.stop_reason_ = stop_reason
-        self.intercept_ = self._rule_intercept + ensemble.constant
-        self.loss_ = np.array([rule.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64)
-        intercepts = np.array([rule.intercept(row) for row in log_f[1:]], dtype=np.float64)
-        self.f_, self.f_skew_, self.f_tilde_ = losses_of(log_f[1:], intercepts)
-        self._take_rounds()
-
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays = self._ensemble.arrays() | {
-            "log_f_plus": self._log_f[:, 0].copy(),
-            "log_f_minus": self._log_f[:, 1].copy(),
-            "validation_auc": self.validation_auc_,
-        }
-        return arrays, {"stop_reason": self.stop_reason_}
+    def _known(self) -> dict[str, Any]:
+        return super()._known() | {"read_ensemble": self._read}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        n_rounds = arrays["log_f_plus"].size - 1
-        most = MOST_ROUNDS if self.n_rounds is None else self.n_rounds
-        if not 0 <= n_rounds <= most:
+        n_values, most = arrays["log_f_plus"].size, self._most_rounds
+        if not 1 <= n_values <= most + 1:
             raise ArtifactError(
-                f"log_f_plus must hold 1 to {most + 1} values (n_rounds and the start), "
-                f"got {n_rounds + 1}"
+                f"log_f_plus must hold 1 to {most + 1} values (n_rounds and the start), got {n_values}"
             )
-        for name in ("log_f_plus", "log_f_minus"):
-            check_array(name, arrays[name], np.float64, (n_rounds + 1,))
-            if not (abs(arrays[name]) <= 1e300).all():
-                raise ArtifactError(f"{name} must be finite")
-        validation_auc = arrays["validation_auc"]
-        n_tried = validation_auc.size
-        check_array("validation_auc", validation_auc, np.float64, (n_tried,))
+        super()._set_state(arrays, meta)
+
+    @property
+    def _most_rounds(self) -> int:
+        return MOST_ROUNDS if self.n_rounds is None else int(self.n_rounds)
+
+    def _restore(self) -> None:
+        n_rounds, n_tried = len(self._log_f_plus) - 1, len(self.validation_auc_)
+        most = self._most_rounds
         least = 0 if self.n_rounds is None else n_rounds  # a fit on all rows may have more
         if n_tried and not least <= n_tried <= most:
             raise ArtifactError(f"validation_auc must hold {least} to {most} values, got {n_tried}")
-        if (validation_auc < 0).any() or (validation_auc > 1).any():
-            raise ArtifactError("validation_auc must be from 0 to 1")
-        if meta["stop_reason"] not in get_args(StopReason):
-            raise ArtifactError(f"stop_reason is unknown: {meta['stop_reason']!r}")
-        ensemble = self._read(arrays, n_rounds)
-        self.validation_auc_ = validation_auc
-        log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
-        self._take(ensemble, log_f, meta["stop_reason"])
+        self._derive()
+
+    def _derive(self) -> None:
+        """Derive what the rounds and losses imply, after a fit or from an artifact."""
+        rule = self._rule()
+        self._log_f = log_f = np.column_stack([self._log_f_plus, self._log_f_minus])
+        self._rule_intercept = rule.intercept(log_f[-1])
+        self.rounds_ = self._ensemble.rounds
+        self.intercept_ = self._rule_intercept + self._ensemble.constant
+        self.loss_ = np.array([rule.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64)
+        intercepts = np.array([rule.intercept(row) for row in log_f[1:]], dtype=np.float64)
+        self.f_, self.f_skew_, self.f_tilde_ = losses_of(log_f[1:], intercepts)
 
 
 class PairBooster(Booster):

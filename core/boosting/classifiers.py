@@ -5,7 +5,7 @@ Each is cut where TPR - FPR is greatest, and the cut made two-sided by Lemma 4 o
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,19 +14,18 @@ from sklearn.base import BaseEstimator
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
 from core.coding import count_rows, two_sided, youden_threshold
 from core.errors import ArtifactError, InvalidParameter
-from core.ranker import Arrays, Floats
+from core.ranker import Floats
+from core.state import FINITE, Arrays, Known, Records, State
 from core.table import Categories
 
-from .data import Integers, Rows
+from .data import Rows
 from .weak_learner import (
     LEAST_EDGE,
     Ensemble,
     Path,
     WeakLearner,
     fields_of,
-    join_fields,
     rounds_of,
-    split_fields,
 )
 
 WeakEstimator = BaseEstimator
@@ -130,10 +129,20 @@ class EstimatorSum(Ensemble):
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: Integers
+        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
     ) -> Self:
         """Refuse: see `arrays`."""
         raise ArtifactError("an artifact cannot hold estimators")
+
+
+@dataclass(frozen=True)
+class _Rounds(State):
+    """What is kept of rounds beside the classifiers."""
+
+    rounds: Annotated[
+        npt.NDArray[np.void],
+        Records(ROUND, "n_rounds", **dict.fromkeys(ROUND.names or (), FINITE)),
+    ]
 
 
 class ClassifierSum(EstimatorSum):
@@ -153,22 +162,15 @@ class ClassifierSum(EstimatorSum):
 
     def arrays(self) -> Arrays:
         """Give the fields of the rounds, and the classifiers."""
-        return split_fields(self.rounds) | self._stack.arrays()
+        return _Rounds(self.rounds).arrays() | self._stack.arrays()
 
     @classmethod
-    def of_name(
-        cls,
-        name: ClassifierName,
-        arrays: Mapping[str, npt.NDArray[Any]],
-        n_rounds: int,
-        n_categories: Integers,
-    ) -> "ClassifierSum":
-        """Take what `arrays` gave of classifiers of this name; refuse any other with ArtifactError."""
-        rounds = join_fields(arrays, ROUND, n_rounds)
-        for field in ROUND.names or ():
-            if not np.isfinite(rounds[field]).all():
-                raise ArtifactError(f"{field} must be finite")
-        stack = STACKS[name].read(arrays, n_rounds, n_categories)
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
+    ) -> Self:
+        """Take what `arrays` gave; refuse any other with ArtifactError. The classifiers' `name` is known."""
+        rounds, name = _Rounds.from_arrays(arrays, known).rounds, known["name"]
+        stack = STACKS[name].read(arrays, known["n_rounds"], known["n_categories"])
         names = ("threshold", "above", "below", "d_plus", "d_minus")
         found = [
             CutEstimator(stack.take(np.array([k])), **fields_of(row, names))

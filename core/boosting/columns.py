@@ -2,17 +2,19 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
 from core.coding import Criterion
-from core.errors import ArtifactError, InvalidData
-from core.ranker import Arrays, Floats
-from core.state import check_array
+from core.errors import InvalidData
+from core.ranker import Floats
+from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
 
 from .data import Bools, ListedPairs, Rows
@@ -22,9 +24,7 @@ from .weak_learner import (
     Path,
     WeakLearner,
     fields_of,
-    join_fields,
     rounds_of,
-    split_fields,
 )
 
 ROUND = np.dtype(
@@ -151,10 +151,11 @@ class Column:
         return self.sign * known(X[:, self.feature])
 
 
+@dataclass(frozen=True, eq=False)
 class ColumnSum(Ensemble):
     """A sum of columns: a linear score.
 
-    Parameters
+    Attributes
     ----------
     rounds : structured ndarray of shape (n_rounds,), `ROUND`
     column_mean : ndarray of shape (n_features,), float64
@@ -163,19 +164,39 @@ class ColumnSum(Ensemble):
         Whether the column held 0 and 1 alone there.
     """
 
-    type = "columns"
+    type: ClassVar[str] = "columns"
     constant = 0.0
 
-    def __init__(
-        self, rounds: npt.NDArray[np.void], column_mean: Floats, column_binary: Bools
-    ) -> None:
-        self.rounds = rounds
-        self._column_mean = column_mean
-        self._column_binary = column_binary
-        steps = rounds["alpha"] * rounds["sign"]
-        self._slopes = np.bincount(rounds["feature"], weights=steps, minlength=len(column_mean))
-        self._used = np.unique(rounds["feature"])
-        self.mean = float((self._slopes * column_mean).sum())
+    rounds: Annotated[
+        npt.NDArray[np.void],
+        Records(
+            ROUND,
+            "n_rounds",
+            feature=Index("n_features"),
+            sign=SIGN,
+            alpha=FINITE,
+            d_plus=(Ge(0.0), Le(1.0)),
+            d_minus=(Ge(0.0), Le(1.0)),
+        ),
+    ]
+    column_mean: Annotated[Floats, Array("n_features"), FINITE]
+    column_binary: Annotated[Bools, Array("n_features")]
+
+    @cached_property
+    def _slopes(self) -> Floats:
+        """What a unit of each column adds."""
+        steps = self.rounds["alpha"] * self.rounds["sign"]
+        n_features = len(self.column_mean)
+        return np.bincount(self.rounds["feature"], steps, n_features).astype(np.float64, copy=False)
+
+    @cached_property
+    def _used(self) -> npt.NDArray[np.int64]:
+        return np.unique(self.rounds["feature"])
+
+    @property
+    def mean(self) -> float:
+        """The sum's weighted mean over the rows that it was fitted on."""
+        return float((self._slopes * self.column_mean).sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Score rows, feature by feature."""
@@ -193,7 +214,7 @@ class ColumnSum(Ensemble):
 
     def contributions(self, X: Floats) -> Floats:
         """Give slope times what each value is above its column's mean."""
-        return self._slopes * (known(X) - self._column_mean)
+        return self._slopes * (known(X) - self.column_mean)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Say what a unit of each column adds, greatest first."""
@@ -216,37 +237,7 @@ class ColumnSum(Ensemble):
 
     def binary_weights(self) -> Floats | None:
         """Give the steps, if all columns taken are {0, 1}; the reverse of one is 1 - x_j - 1."""
-        return self.rounds["alpha"].copy() if self._column_binary[self._used].all() else None
-
-    def arrays(self) -> Arrays:
-        """Give the fields of the rounds, the columns' means, and which held 0 and 1 alone."""
-        return split_fields(self.rounds) | {
-            "column_mean": self._column_mean,
-            "column_binary": self._column_binary,
-        }
-
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, npt.NDArray[Any]],
-        n_rounds: int,
-        n_categories: npt.NDArray[np.int64],
-    ) -> Self:
-        """Take what `arrays` gave; refuse any other with ArtifactError."""
-        mean, n_features = arrays["column_mean"], len(n_categories)
-        check_array("column_mean", mean, np.float64, (n_features,))
-        check_array("column_binary", arrays["column_binary"], np.bool_, (n_features,))
-        rounds = join_fields(arrays, ROUND, n_rounds)
-        if not ((rounds["feature"] >= 0) & (rounds["feature"] < n_features)).all():
-            raise ArtifactError(f"feature must be from 0 to {n_features - 1}")
-        if not (np.isfinite(rounds["alpha"]).all() and (abs(rounds["sign"]) == 1).all()):
-            raise ArtifactError("alpha must be finite and sign 1 or -1")
-        if not np.isfinite(mean).all():
-            raise ArtifactError("column_mean must be finite")
-        for name in ("d_plus", "d_minus"):
-            if not ((rounds[name] >= 0) & (rounds[name] <= 1)).all():
-                raise ArtifactError(f"{name} must be from 0 to 1")
-        return cls(rounds, mean, arrays["column_binary"])
+        return self.rounds["alpha"].copy() if self.column_binary[self._used].all() else None
 
 
 class ColumnSearch(WeakLearner):

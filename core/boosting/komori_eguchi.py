@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,10 @@ from core.coding import youden_threshold
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
-from core.state import check_array, put_under, take_from
+from core.state import FINITE, Array, Index, Nested, Records, State, Value
 
-from .smooth import (
-    GREATEST_VALUE,
-    AdditiveFunction,
-    ColumnShapes,
-    SmoothArea,
-    Smoothed,
-    lay_out,
-)
-from .weak_learner import join_fields, split_fields
+from .smooth_pauc import SmoothArea, Smoothed
+from .splines import GREATEST_VALUE, AdditiveFunction, ColumnShapes, lay_out
 
 SplineOrStump = Annotated[
     Literal["spline", "stump"],
@@ -95,7 +88,7 @@ class KomoriEguchiBoost(Ranker):
     """Boost sums of splines of single features by Newton steps on a smoothed partial AUC.
 
     The objective is A(f) - penalty · Σ_j roughness(f_j), where f = Σ_j f_j(x_j) and A is the partial
-    AUC from fpr_min to fpr_max of scores that carry normal noise; see `smooth.area`. Each round
+    AUC from fpr_min to fpr_max of scores that carry normal noise; see `smooth_pauc`. Each round
     takes the shape of one feature that promises the greatest rise, and makes one Newton step
     along it, halved until the objective rises; where that is hollow, so that Newton's step would
     descend, the step is doubled from a short one on for as long as the objective rises.
@@ -147,12 +140,14 @@ class KomoriEguchiBoost(Ranker):
     penalty: Penalty = 1e-3
     n_knots: NKnots = 10
 
-    rounds_: npt.NDArray[np.void] = field(init=False)
-    smooth_pauc_: Floats = field(init=False)
-    loss_: Floats = field(init=False)
-    offset_: float = field(init=False)
-    stop_reason_: str = field(init=False)
-    _function: AdditiveFunction = field(init=False)
+    rounds_: Annotated[
+        npt.NDArray[np.void], Records(ROUND, "n_rounds", feature=Index("n_features"))
+    ] = field(init=False)
+    smooth_pauc_: Annotated[Floats, Array("n_rounds"), FINITE] = field(init=False)
+    loss_: Annotated[Floats, Array("n_rounds"), FINITE] = field(init=False)
+    offset_: Annotated[float, Value(), Ge(-GREATEST_VALUE), Le(GREATEST_VALUE)] = field(init=False)
+    stop_reason_: Annotated[StopReason, Value()] = field(init=False)
+    _function: Annotated[AdditiveFunction, Nested()] = field(init=False)
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -216,33 +211,18 @@ class KomoriEguchiBoost(Ranker):
         cut = youden_threshold(self._function.contributions(rows).sum(axis=1), positive, balanced)
         self.offset_ = 0.0 if cut is None else -cut.value
 
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays = self._function.arrays() | split_fields(self.rounds_)
-        arrays |= {"smooth_pauc": self.smooth_pauc_, "loss": self.loss_}
-        return arrays, {"offset": self.offset_, "stop_reason": self.stop_reason_}
+    def _restore(self) -> None:
+        if len(self.loss_) > self.n_rounds:
+            raise ArtifactError(
+                f"loss must hold at most {self.n_rounds} values, got {len(self.loss_)}"
+            )
 
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        n_rounds = arrays["loss"].size
-        if n_rounds > self.n_rounds:
-            raise ArtifactError(f"loss must hold at most {self.n_rounds} values, got {n_rounds}")
-        for name in ("loss", "smooth_pauc"):
-            check_array(name, arrays[name], np.float64, (n_rounds,))
-            if not np.isfinite(arrays[name]).all():
-                raise ArtifactError(f"{name} must be finite")
-        offset = meta["offset"]
-        if type(offset) is not float or not abs(offset) <= GREATEST_VALUE:
-            raise ArtifactError(f"offset must be a finite number, got {offset!r}")
-        if meta["stop_reason"] not in get_args(StopReason):
-            raise ArtifactError(f"stop_reason is unknown: {meta['stop_reason']!r}")
-        rounds = join_fields(arrays, ROUND, n_rounds)
-        features = rounds["feature"]
-        if n_rounds and (features.min() < 0 or features.max() >= self.n_features_in_):
-            raise ArtifactError(f"feature must be from 0 to {self.n_features_in_ - 1}")
-        self._function = AdditiveFunction.from_arrays(arrays, self.n_features_in_)
-        self.rounds_ = rounds
-        self.loss_, self.smooth_pauc_ = arrays["loss"], arrays["smooth_pauc"]
-        self.offset_ = offset
-        self.stop_reason_ = meta["stop_reason"]
+
+@dataclass(frozen=True)
+class _Rounds(State):
+    """The rounds of an ascent, in a checkpoint."""
+
+    rounds: Annotated[npt.NDArray[np.void], Records(ROUND, "n_rounds", prefix="rounds.")]
 
 
 class _Climb(Resumable):
@@ -297,15 +277,11 @@ class _Climb(Resumable):
 
     def get_state(self) -> Arrays:
         """Give what the rounds have changed; see `Resumable`."""
-        rounds = np.array(self.rounds, dtype=ROUND)
-        return super().get_state() | put_under("rounds.", split_fields(rounds))
+        return super().get_state() | _Rounds(np.array(self.rounds, dtype=ROUND)).arrays()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go to where another ascent was."""
-        try:
-            rounds = join_fields(take_from("rounds.", state), ROUND, len(state["areas"]))
-        except KeyError as error:
-            raise ArtifactError(f"a checkpoint must hold {error}") from error
+        rounds = _Rounds.from_arrays(state, {"n_rounds": len(state["areas"])}).rounds
         super().set_state(state)
         self.rounds = rounds.tolist()
         self.reached = self._area.at(self._scores)

@@ -2,13 +2,15 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
 from core.checkpoint import Resumable
 from core.coding import Split, count_rows, find_best_label_split, fit_bins
@@ -16,8 +18,8 @@ from core.coding.best_split import categories_above
 from core.coding.categories import Words
 from core.errors import ArtifactError, InvalidData
 from core.kernel import kernel
-from core.ranker import Arrays, Floats
-from core.state import check_array
+from core.ranker import Floats
+from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
 from core.trees.cuts import Integers, Sets, is_above, members_of
 
@@ -31,9 +33,7 @@ from .weak_learner import (
     Path,
     WeakLearner,
     fields_of,
-    join_fields,
     rounds_of,
-    split_fields,
 )
 from .weights import divide
 
@@ -218,48 +218,81 @@ class LabelRule(Rule):
         """Give d+ and d- of the weak ranker that is high there."""
 
 
+@dataclass(frozen=True, eq=False)
 class LabelSum(Ensemble):
     """A sum of stumps with votes, folded into step functions per label.
 
-    Parameters
+    Attributes
     ----------
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
     rounds : structured ndarray of shape (n_rounds,), `ROUND`
     votes : ndarray of shape (n_rounds, n_labels), int8
         1 or -1.
     has_missing : ndarray of shape (n_features,), bool
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
     sets : ndarray of shape (n_words,), uint64
     """
 
-    type = "label_stumps"
+    type: ClassVar[str] = "label_stumps"
 
-    def __init__(
-        self,
-        rounds: npt.NDArray[np.void],
-        votes: npt.NDArray[np.int8],
-        has_missing: Bools,
-        n_categories: Integers,
-        sets: Words,
-    ) -> None:
-        self.rounds = rounds
-        self.votes = votes
-        self.has_missing = has_missing
-        self.n_categories = n_categories
-        self.sets = sets
-        self._steps = []  # of the sums of each label these alone are kept: the rounds are shared
-        self.constant = np.empty(votes.shape[1])
-        self.mean = np.empty(votes.shape[1])
-        for k in range(votes.shape[1]):
+    n_categories: Integers
+    votes: Annotated[npt.NDArray[np.int8], Array("n_rounds", "n_labels"), SIGN]
+    rounds: Annotated[
+        npt.NDArray[np.void],
+        Records(
+            ROUND,
+            "n_rounds",
+            feature=Index("n_features", least=-1),
+            alpha=FINITE,
+            d_plus=(Ge(0.0), Le(1.0 + 1e-9)),
+            d_minus=(Ge(0.0), Le(1.0 + 1e-9)),
+            high=Le(1.0),
+            low=Ge(-1.0),
+            above=(Ge(0.0), Le(1.0 + 1e-9)),
+        ),
+    ]
+    has_missing: Annotated[Bools, Array("n_features")]
+    sets: Annotated[Words, Array("n_words")]
+
+    def check(self) -> None:
+        """Refuse rounds that no fit can leave."""
+        if not 1 <= self.votes.shape[1] <= MAX_LABELS:
+            raise ArtifactError(
+                f"votes must hold a column per label, at most {MAX_LABELS}, got {self.votes.shape[1]}"
+            )
+        if not (self.rounds["low"] < self.rounds["high"]).all():
+            raise ArtifactError("low must be less than high")
+        plain = _stump_rounds(self.rounds, np.ones(len(self.rounds), dtype=np.int8))
+        stumps.check_cuts(plain, self.sets, self.n_categories)
+
+    @cached_property
+    def _labels(self) -> "_Labels":
+        """Of the sums of each label what scores need: the rounds are shared."""
+        labels = _Labels([], np.empty(self.votes.shape[1]), np.empty(self.votes.shape[1]))
+        for k in range(self.votes.shape[1]):
             label = self._of_label(k)
-            self._steps.append(label.steps)
-            self.constant[k], self.mean[k] = label.constant, label.mean
+            labels.steps.append(label.steps)
+            labels.constant[k], labels.mean[k] = label.constant, label.mean
+        return labels
+
+    @property
+    def constant(self) -> Floats:
+        """What the sum gives to every row alike, shape (n_labels,)."""
+        return self._labels.constant
+
+    @property
+    def mean(self) -> Floats:
+        """The sum's weighted mean over the rows that it was fitted on, shape (n_labels,)."""
+        return self._labels.mean
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Give a score per row and label."""
         offsets = intercept + self.constant
         return np.column_stack(
-            [steps.score(X, offset) for steps, offset in zip(self._steps, offsets, strict=True)]
+            [
+                steps.score(X, offset)
+                for steps, offset in zip(self._labels.steps, offsets, strict=True)
+            ]
         )
 
     def staged(self, X: Floats) -> Iterator[Floats]:
@@ -301,40 +334,17 @@ class LabelSum(Ensemble):
             for row, votes in zip(self.rounds, self.votes, strict=True)
         ]
 
-    def arrays(self) -> Arrays:
-        """Give the fields of the rounds, the votes, the sets, and which columns held missing values."""
-        return split_fields(self.rounds) | {
-            "votes": self.votes,
-            "sets": self.sets,
-            "has_missing": self.has_missing,
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: Integers
-    ) -> Self:
-        """Take what `arrays` gave; refuse any other with ArtifactError."""
-        votes, has_missing = arrays["votes"], arrays["has_missing"]
-        if votes.ndim != 2 or not 1 <= votes.shape[1] <= MAX_LABELS:
-            raise ArtifactError(
-                f"votes must hold a column per label, at most {MAX_LABELS}, got shape {votes.shape}"
-            )
-        check_array("votes", votes, np.int8, (n_rounds, votes.shape[1]))
-        check_array("has_missing", has_missing, np.bool_, n_categories.shape)
-        if not (abs(votes) == 1).all():
-            raise ArtifactError("votes must be 1 or -1")
-        rounds = join_fields(arrays, ROUND, n_rounds)
-        if not ((rounds["above"] >= 0) & (rounds["above"] <= 1 + 1e-9)).all():
-            raise ArtifactError("above must be from 0 to 1")
-        if not (rounds["low"] < rounds["high"]).all():
-            raise ArtifactError("low must be less than high")
-        plain = _stump_rounds(rounds, np.ones(n_rounds, dtype=np.int8))
-        stumps.check_rounds(plain, arrays["sets"], n_categories)
-        return cls(rounds, votes, has_missing, n_categories, arrays["sets"])
-
     def _of_label(self, k: int) -> stumps.StumpSum:
         rounds = _stump_rounds(self.rounds, self.votes[:, k])
-        return stumps.StumpSum(rounds, self.has_missing, self.n_categories, self.sets)
+        return stumps.StumpSum(self.n_categories, rounds, self.has_missing, self.sets)
+
+
+class _Labels(NamedTuple):
+    """The step functions, constant and mean of each label's sum."""
+
+    steps: list[stumps.StepFunctions]
+    constant: Floats
+    mean: Floats
 
 
 def _stump_rounds(
@@ -429,7 +439,7 @@ class LabelLearner(WeakLearner):
         votes = np.empty((len(path.found), self._n_labels), dtype=np.int8)
         for t, stump in enumerate(path.found):
             votes[t] = stump.votes
-        return LabelSum(rounds, votes, self._bins.has_missing, self._n_categories, sets.words)
+        return LabelSum(self._n_categories, votes, rounds, self._bins.has_missing, sets.words)
 
     def _above(self, split: Split) -> tuple[Bools, float]:
         if split.feature < 0:

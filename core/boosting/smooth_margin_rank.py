@@ -1,19 +1,18 @@
 """Smooth margin ranking (Rudin & Schapire 2009, Section 4.2): to the greatest margin."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
 from core.coding import Criterion
 from core.coding.bins import MaxBins
-from core.errors import ArtifactError
 from core.metrics.margins import most_tied_mass
-from core.ranker import Arrays, Floats
-from core.state import check_array
+from core.ranker import Floats
+from core.state import Array, Value
 
 from .booster import PairBooster
 from .columns import Column
@@ -81,10 +80,10 @@ class SmoothMarginRank(PairBooster):
     RankBoost", JMLR 10, 2009: Section 4.2, eqs. 10 to 12, Theorems 7 and 8.
     """
 
-    margin_: Floats = field(init=False)
+    margin_: Annotated[Floats, Array("n_rounds")] = field(init=False)
     smooth_margin_: Floats = field(init=False)
     progress_assured_: npt.NDArray[np.bool_] = field(init=False)
-    _log_least: float = field(init=False)
+    _log_least: Annotated[float, Value("log_least_weight"), Ge(-1e4), Le(1e4)] = field(init=False)
 
     n_rounds: NRounds = 100
     weak_ranker: StumpOrColumn = "stump"
@@ -106,8 +105,9 @@ class SmoothMarginRank(PairBooster):
         margins = [data.least_difference(f) / norm for f, norm in zip(stages, norms, strict=True)]
         self.margin_ = np.array(margins, dtype=np.float64)
 
-    def _take_rounds(self) -> None:
-        """Derive the smooth margin and Theorem 7's condition from the rounds."""
+    def _derive(self) -> None:
+        """Derive the smooth margin and Theorem 7's condition as well."""
+        super()._derive()
         log_f_tilde = self._log_f.sum(axis=1) - self._log_least
         norm = np.cumsum(self.rounds_["alpha"])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -116,19 +116,6 @@ class SmoothMarginRank(PairBooster):
         self.progress_assured_ = theorem_7(
             before, self.rounds_["d_plus"], self.rounds_["d_minus"]
         ) & (log_f_tilde[:-1] < 0)
-
-    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays, meta = super()._get_state()
-        return arrays | {"margin": self.margin_}, meta | {"log_least_weight": self._log_least}
-
-    def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        log_least = float(meta["log_least_weight"])
-        if not abs(log_least) <= 1e4:
-            raise ArtifactError(f"log_least_weight must be finite, got {log_least}")
-        self._log_least = log_least
-        super()._set_state(arrays, meta)
-        check_array("margin", arrays["margin"], np.float64, self.rounds_.shape)
-        self.margin_ = arrays["margin"]
 
 
 @dataclass(kw_only=True)

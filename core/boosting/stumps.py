@@ -1,13 +1,15 @@
 """Stumps as weak rankers: cuts of one feature, found by the scan, summed up as one step function per feature."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
 from core.coding import Bins, Split, count_rows, find_best_split
 from core.coding.best_split import categories_above
@@ -17,8 +19,8 @@ from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_words
 from core.kernel import kernel
-from core.ranker import Arrays, Floats
-from core.state import check_array
+from core.ranker import Floats
+from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
 from core.trees.cuts import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
@@ -30,9 +32,7 @@ from .weak_learner import (
     Path,
     WeakLearner,
     fields_of,
-    join_fields,
     rounds_of,
-    split_fields,
 )
 from .weights import Masses, PairWeights
 
@@ -238,42 +238,71 @@ class Stump:
         return np.where(above, *self.above_below)
 
 
+_MASS = (Ge(0.0), Le(1.0 + 1e-9))
+
+
+@dataclass(frozen=True, eq=False)
 class StumpSum(Ensemble):
     """A sum of stumps, folded into one step function per feature for scoring.
 
-    Parameters
+    Attributes
     ----------
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
     rounds : structured ndarray of shape (n_rounds,), `ROUND`
     has_missing : ndarray of shape (n_features,), bool
         Which columns held missing values at fit.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
     sets : ndarray of shape (n_words,), uint64
         Sets of categories; see `cuts`.
-
-    Attributes
-    ----------
-    steps : StepFunctions
-        The sum but for its constant.
-    means : ndarray of shape (n_features,), float64
-        The training mean of each step function.
     """
 
-    type = "stumps"
+    type: ClassVar[str] = "stumps"
 
-    def __init__(
-        self, rounds: npt.NDArray[np.void], has_missing: Bools, n_categories: Integers, sets: Words
-    ) -> None:
-        self.rounds = rounds
-        self.has_missing = has_missing
-        self.n_categories = n_categories
-        self.sets = sets
-        self.constant = float((rounds["alpha"] * rounds["low"]).sum())
-        self.steps = fold(rounds[rounds["feature"] >= 0], n_categories, sets)
-        self.means = np.zeros(len(has_missing))
+    n_categories: Integers
+    rounds: Annotated[
+        npt.NDArray[np.void],
+        Records(
+            ROUND,
+            "n_rounds",
+            feature=Index("n_features", least=-1),
+            sign=SIGN,
+            alpha=FINITE,
+            d_plus=_MASS,
+            d_minus=_MASS,
+            high=Le(1.0),
+            low=Ge(-1.0),
+            coverage=_MASS,
+        ),
+    ]
+    has_missing: Annotated[Bools, Array("n_features")]
+    sets: Annotated[Words, Array("n_words")]
+
+    def check(self) -> None:
+        """Refuse rounds that no fit can leave."""
+        check_cuts(self.rounds, self.sets, self.n_categories)
+
+    @cached_property
+    def steps(self) -> StepFunctions:
+        """The sum but for its constant."""
+        return fold(self.rounds[self.rounds["feature"] >= 0], self.n_categories, self.sets)
+
+    @cached_property
+    def constant(self) -> float:
+        """What the sum gives to every row alike."""
+        return float((self.rounds["alpha"] * self.rounds["low"]).sum())
+
+    @cached_property
+    def means(self) -> Floats:
+        """The training mean of each step function, shape (n_features,)."""
+        rounds, means = self.rounds, np.zeros(len(self.has_missing))
         added = rounds["alpha"] * (rounds["high"] - rounds["low"]) * rounds["coverage"]
-        np.add.at(self.means, rounds["feature"], added)  # 0 where the feature is -1
-        self.mean = self.constant + float(self.means.sum())
+        np.add.at(means, rounds["feature"], added)  # 0 where the feature is -1
+        return means
+
+    @property
+    def mean(self) -> float:
+        """The sum's weighted mean over the rows that it was fitted on."""
+        return self.constant + float(self.means.sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Score rows; O(n_rows · n_used · log n_thresholds)."""
@@ -312,21 +341,6 @@ class StumpSum(Ensemble):
         """Give α(high - low), and 0 for a constant."""
         rises = self.rounds["high"] - self.rounds["low"]
         return np.asarray(self.rounds["alpha"] * np.where(self.rounds["feature"] >= 0, rises, 0.0))
-
-    def arrays(self) -> Arrays:
-        """Give the fields of the rounds, the sets, and which columns held missing values."""
-        return split_fields(self.rounds) | {"sets": self.sets, "has_missing": self.has_missing}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: Integers
-    ) -> Self:
-        """Take what `arrays` gave; refuse any other with ArtifactError."""
-        has_missing = arrays["has_missing"]
-        check_array("has_missing", has_missing, np.bool_, n_categories.shape)
-        rounds = join_fields(arrays, ROUND, n_rounds)
-        check_rounds(rounds, arrays["sets"], n_categories)
-        return cls(rounds, has_missing, n_categories, arrays["sets"])
 
 
 class StumpMaker:
@@ -372,7 +386,7 @@ class StumpMaker:
         """Sum up the stumps of a run of the loop."""
         rounds, sets = rounds_of(path, ROUND), Sets()
         rounds["set"] = [sets.add(stump.feature, stump.members) for stump in path.found]
-        return StumpSum(rounds, self.bins.has_missing, self.n_categories, sets.words)
+        return StumpSum(self.n_categories, rounds, self.bins.has_missing, sets.words)
 
 
 class StumpLearner(WeakLearner):
@@ -442,28 +456,18 @@ class StumpLearner(WeakLearner):
         return self._maker.collect(path)
 
 
-def check_rounds(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers) -> None:
-    """Refuse rounds that no fit can leave with ArtifactError."""
-    feature, alpha, n_features = rounds["feature"], rounds["alpha"], len(n_categories)
-    if not ((feature >= -1) & (feature < n_features)).all():
-        raise ArtifactError(f"feature must be from -1 to {n_features - 1}")
-    if not (np.isfinite(alpha).all() and (abs(rounds["sign"]) == 1).all()):
-        raise ArtifactError("alpha must be finite and sign 1 or -1")
-    check_sets(feature, rounds["set"], sets, n_categories)
+def check_cuts(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers) -> None:
+    """Refuse with ArtifactError cuts whose threshold, set and values do not go together."""
+    check_sets(rounds["feature"], rounds["set"], sets, n_categories)
     is_threshold = rounds["set"] == NO_SET
     if not (rounds["threshold"][is_threshold] < np.inf).all():
         raise ArtifactError("threshold must be a number below infinity")
     if not np.isnan(rounds["threshold"][~is_threshold]).all():
         raise ArtifactError("threshold must be NaN where a feature is categorical")
-    if not ((rounds["low"] >= -1) & (rounds["high"] <= 1)).all():
-        raise ArtifactError("low and high must be from -1 to 1")
     if not (rounds["low"] <= rounds["high"]).all():
         raise ArtifactError("low must be at most high")
-    if not (rounds["low"] == rounds["high"])[feature < 0].all():
+    if not (rounds["low"] == rounds["high"])[rounds["feature"] < 0].all():
         raise ArtifactError("low must be equal to high where feature is -1")
-    for name in ("d_plus", "d_minus", "coverage"):
-        if not ((rounds[name] >= 0) & (rounds[name] <= 1 + 1e-9)).all():
-            raise ArtifactError(f"{name} must be from 0 to 1")
 
 
 def describe_steps(

@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge, Le
 
-from core.boosting.weak_learner import Ensemble, join_fields, split_fields
+from core.boosting.weak_learner import Ensemble
 from core.coding.categories import Words
 from core.errors import ArtifactError
-from core.ranker import Arrays, Floats
-from core.state import check_array
+from core.ranker import Floats
+from core.state import Array, Index, Known, Records, Totals
 from core.table import Categories
 from core.trees import walking
 from core.trees.cuts import NO_SET, Integers, Sets, check_sets, members_of
@@ -75,7 +76,8 @@ class TreeSum(Ensemble):
         alpha times the full step.
     leaf_weight : ndarray of shape (n_splits + n_trees,), float64
         Sample weight of the training rows in the leaf.
-    constant : float
+    start : ndarray of shape (1,), float64
+        The constant.
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
     sets : ndarray of shape (n_words,), uint64
@@ -83,13 +85,19 @@ class TreeSum(Ensemble):
 
     type: ClassVar[str] = "trees"
 
-    rounds: npt.NDArray[np.void]
-    splits: npt.NDArray[np.void]
-    leaf_value: Floats
-    leaf_weight: Floats
-    constant: float
     n_categories: Integers
-    sets: Words
+    rounds: Annotated[
+        npt.NDArray[np.void],
+        Records(ROUND, "n_rounds", n_leaves=(Ge(2), Le(MAX_LEAVES), Totals("n_all_leaves"))),
+    ]
+    splits: Annotated[
+        npt.NDArray[np.void],
+        Records(SPLITS, "n_all_leaves - n_rounds", prefix="split_", feature=Index("n_features")),
+    ]
+    leaf_value: Annotated[Floats, Array("n_all_leaves"), Ge(-GREATEST_VALUE), Le(GREATEST_VALUE)]
+    leaf_weight: Annotated[Floats, Array("n_all_leaves"), Ge(0.0), Le(GREATEST_VALUE)]
+    start: Annotated[Floats, Array(1, name="constant"), Ge(-GREATEST_VALUE), Le(GREATEST_VALUE)]
+    sets: Annotated[Words, Array("n_words")]
 
     @classmethod
     def of(
@@ -113,14 +121,19 @@ class TreeSum(Ensemble):
         rounds["n_leaves"] = [len(tree.leaf_value) for tree in trees]
         values = [alpha * tree.leaf_value for tree, alpha in zip(trees, alphas, strict=True)]
         return cls(
+            n_categories,
             rounds,
             splits,
             np.concatenate([np.empty(0), *values]),
             np.concatenate([np.empty(0), *(tree.leaf_weight for tree in trees)]),
-            constant,
-            n_categories,
+            np.array([constant]),
             sets.words,
         )
+
+    @property
+    def constant(self) -> float:
+        """What the sum gives to every row alike."""
+        return float(self.start[0])
 
     @property
     def mean(self) -> float:
@@ -229,70 +242,23 @@ class TreeSum(Ensemble):
         leaves = sorted(zip(values, held, strict=True), key=lambda leaf: -leaf[0])
         return [{"rule": f"{rows} adds {value:.3g}", "adds": value} for value, rows in leaves]
 
-    def arrays(self) -> Arrays:
-        """Give the state as arrays."""
-        rounds, splits = split_fields(self.rounds), split_fields(self.splits)
-        return (
-            rounds
-            | {f"split_{name}": array for name, array in splits.items()}
-            | {
-                "leaf_value": self.leaf_value,
-                "leaf_weight": self.leaf_weight,
-                "constant": np.array([self.constant]),
-                "sets": self.sets,
-            }
-        )
-
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int, n_categories: Integers
-    ) -> "TreeSum":
-        """Rebuild trees from `arrays()`.
+        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
+    ) -> Self:
+        """Read trees; those of an artifact from when they had 256 leaves at most have narrow splits."""
+        leaf = arrays["split_leaf"]
+        if leaf.dtype == np.uint8:
+            arrays = {**arrays, "split_leaf": leaf.astype(np.uint16)}
+        return super().from_arrays(arrays, known, meta)
 
-        Raises
-        ------
-        ArtifactError
-            An array is of another type or length, or its values describe no trees.
-        """
-        rounds = join_fields(arrays, ROUND, n_rounds)
-        n_leaves = rounds["n_leaves"]
-        if not ((n_leaves >= 2) & (n_leaves <= MAX_LEAVES)).all():
-            raise ArtifactError(f"n_leaves must be from 2 to {MAX_LEAVES}")
-        n_splits = int(n_leaves.sum()) - n_rounds
-        named = {name: arrays[f"split_{name}"] for name in SPLITS.names or ()}
-        if named["leaf"].dtype == np.uint8:  # of an artifact from when trees had 256 leaves at most
-            named["leaf"] = named["leaf"].astype(np.uint16)
-        splits = join_fields(named, SPLITS, n_splits)
-        for name, length in (("leaf_value", n_splits + n_rounds), ("constant", 1)):
-            check_array(name, arrays[name], np.float64, (length,))
-            if not (np.abs(arrays[name]) <= GREATEST_VALUE).all():
-                raise ArtifactError(f"{name} must be finite")
-        weight = arrays["leaf_weight"]
-        check_array("leaf_weight", weight, np.float64, (n_splits + n_rounds,))
-        if not ((weight >= 0) & (weight <= GREATEST_VALUE)).all():
-            raise ArtifactError("leaf_weight must be finite and not negative")
-        _check_splits(splits, n_leaves - 1, arrays["sets"], n_categories)
-        return cls(
-            rounds,
-            splits,
-            arrays["leaf_value"].copy(),
-            weight.copy(),
-            float(arrays["constant"][0]),
-            n_categories,
-            arrays["sets"].copy(),
-        )
-
-
-def _check_splits(
-    splits: npt.NDArray[np.void], n_splits: Integers, sets: Words, n_categories: Integers
-) -> None:
-    n_features = len(n_categories)
-    starts = np.repeat(np.cumsum(n_splits) - n_splits, n_splits)
-    if (splits["leaf"] > np.arange(len(splits)) - starts).any():
-        raise ArtifactError("split_leaf must name a leaf that is there")
-    if not ((splits["feature"] >= 0) & (splits["feature"] < n_features)).all():
-        raise ArtifactError(f"split_feature must be from 0 to {n_features - 1}")
-    check_sets(splits["feature"], splits["set"], sets, n_categories)
-    is_set = splits["set"] != NO_SET
-    if not np.where(is_set, np.isnan(splits["threshold"]), splits["threshold"] < np.inf).all():
-        raise ArtifactError("split_threshold must be a number below infinity, NaN beside a set")
+    def check(self) -> None:
+        """Refuse splits that make no trees."""
+        splits, n_splits = self.splits, self.rounds["n_leaves"] - 1
+        starts = np.repeat(np.cumsum(n_splits) - n_splits, n_splits)
+        if (splits["leaf"] > np.arange(len(splits)) - starts).any():
+            raise ArtifactError("split_leaf must name a leaf that is there")
+        check_sets(splits["feature"], splits["set"], self.sets, self.n_categories)
+        is_set = splits["set"] != NO_SET
+        if not np.where(is_set, np.isnan(splits["threshold"]), splits["threshold"] < np.inf).all():
+            raise ArtifactError("split_threshold must be a number below infinity, NaN beside a set")

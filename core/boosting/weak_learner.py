@@ -1,15 +1,15 @@
 """What every weak learner gives the loop, and what a sum of its weak rankers can do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from core.checkpoint import Resumable
-from core.ranker import Arrays, Floats
-from core.state import check_array
+from core.ranker import Floats
+from core.state import Arrays, Declared, Field, Meta, State
 from core.table import Categories
 
 StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"]
@@ -74,7 +74,7 @@ class Path(NamedTuple):
         return self.cut(len(self.found))._replace(stop_reason=stop_reason)
 
 
-class Ensemble(ABC):
+class Ensemble(State, ABC):
     """Σ α_t h_t: a weighted sum of weak rankers of one kind.
 
     Attributes
@@ -131,23 +131,17 @@ class Ensemble(ABC):
         """
         return None
 
-    @abstractmethod
-    def arrays(self) -> Arrays:
-        """Give the state as arrays; `from_arrays` takes them."""
 
-    @classmethod
-    @abstractmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, npt.NDArray[Any]],
-        n_rounds: int,
-        n_categories: npt.NDArray[np.int64],
-    ) -> Self:
-        """Take what `arrays` gave; refuse any other with ArtifactError.
+class EnsembleField(Field):
+    """How a booster keeps its ensemble: by the arrays of that, which `read_ensemble`, which is known, takes."""
 
-        n_categories : ndarray of shape (n_features,), int64
-            0 where a feature is numeric.
-        """
+    def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
+        """Put the arrays."""
+        arrays |= value.arrays()
+
+    def read(self, declared: Declared, reader: Any) -> Any:
+        """Read the ensemble of as many rounds as have been learnt."""
+        return reader.known["read_ensemble"](reader.arrays, reader.length("n_rounds"))
 
 
 class WeakLearner(Resumable, ABC):
@@ -207,19 +201,3 @@ def rounds_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
 def fields_of(row: np.void, names: tuple[str, ...]) -> dict[str, Any]:
     """Read fields of a round as Python's numbers."""
     return {name: row[name].item() for name in names}
-
-
-def split_fields(rounds: npt.NDArray[np.void]) -> Arrays:
-    """Give the fields of a structured array as arrays of their own."""
-    return {name: rounds[name].copy() for name in rounds.dtype.names or ()}
-
-
-def join_fields(
-    arrays: Mapping[str, npt.NDArray[Any]], dtype: np.dtype[Any], n_rounds: int
-) -> npt.NDArray[np.void]:
-    """Put a structured array together again from its fields, checking each one."""
-    rounds = np.empty(n_rounds, dtype=dtype)
-    for name in dtype.names or ():
-        check_array(name, arrays[name], dtype[name], (n_rounds,))
-        rounds[name] = arrays[name]
-    return rounds

@@ -18,7 +18,7 @@ from app.services.features import FeatureIndex
 from app.services.scoring import ModelCache
 from core.boosting import stumps
 from core.kernel import kernel, load_all
-from core.metrics import placing
+from core.metrics import curve
 
 
 class Bench:
@@ -112,7 +112,7 @@ def test_the_first_row_finds_kernels_that_are_loaded(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model_id = bench.train()
-    used = [(stumps, "_score"), (placing, "_find")]
+    used = [(stumps, "_score"), (curve, "_find")]
     for module, name in used:
         load_all(module.__name__)  # then they know their types
         known = getattr(module, name)

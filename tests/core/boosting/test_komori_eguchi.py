@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core import KomoriEguchiBoost
-from core.boosting.smooth import SmoothArea
+from core.boosting.smooth_pauc import SmoothArea
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc, partial_auc
 
@@ -172,15 +172,17 @@ def test_artifacts_that_contradict_themselves_are_refused():
         "starts must ascend": {"starts": starts[::-1].copy()},
         "breaks must ascend": {"breaks": breaks[::-1].copy()},
         "breaks must be finite": {"breaks": np.where(breaks == breaks[0], np.nan, breaks)},
-        "pieces must be finite": {"pieces": np.full_like(arrays["pieces"], np.inf)},
-        "missing must be finite": {"missing": np.full(4, np.nan)},
+        "pieces must be at least": {"pieces": np.full_like(arrays["pieces"], np.inf)},
+        "missing must be at least": {"missing": np.full(4, np.nan)},
         "loss must be finite": {"loss": np.full(5, np.nan)},
-        "loss must hold at most 5 values": {"loss": np.zeros(6)},
+        "loss must be float64 of shape": {"loss": np.zeros(6)},
         "feature must be from 0 to 3": {"feature": np.full(5, 4)},
     }
     for message, changed in wrong.items():
         with pytest.raises(ArtifactError, match=message):
             KomoriEguchiBoost.from_state(ranker.get_params(), arrays | changed, meta)
+    with pytest.raises(ArtifactError, match="loss must hold at most 4 values, got 5"):
+        KomoriEguchiBoost.from_state(ranker.get_params() | {"n_rounds": 4}, arrays, meta)
     for offset in (np.inf, None, 1, "0"):
-        with pytest.raises(ArtifactError, match="offset must be a finite number"):
+        with pytest.raises(ArtifactError, match="offset must be"):
             KomoriEguchiBoost.from_state(ranker.get_params(), arrays, meta | {"offset": offset})

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from core.boosting.smooth import SmoothArea
+from core.boosting.smooth_pauc import SmoothArea
 from core.metrics import partial_auc
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.4), (0.3, 1.0)]

@@ -1,4 +1,4 @@
-"""What one round may add: a smooth function of one feature, or a step of it.
+"""Splines and steps of one feature, and sums of them: what a round of `komori_eguchi` may add, and what it ends with.
 
 A column of many values has natural cubic splines, each of which bends at one knot: those that agree
 at the knots t with max(x - t_l, 0); the first is the straight line. Outside of the training range
@@ -9,14 +9,23 @@ All are piecewise cubic between breaks, so that one table of powers by piece, Σ
 slope of the objective along every shape of a column at once.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NamedTuple
 
+import numba
 import numpy as np
+import numpy.typing as npt
+from annotated_types import Ge, Le
 
 from core.coding.bins import fit_edges
+from core.errors import ArtifactError
+from core.kernel import kernel
 from core.ranker import Floats
+from core.state import FINITE, Array, State
 
-from .kernels import piece_values, sum_piece_powers
+# Beyond it sums of parts would no longer be finite numbers.
+GREATEST_VALUE = 1e300
 
 MISSING_CODE = 255
 
@@ -247,3 +256,177 @@ def _squares(coefficients: Floats) -> Floats:
         for r in range(4):
             squares[..., p + r] += coefficients[..., p] * coefficients[..., r]
     return squares
+
+
+_FINITE = (Ge(-GREATEST_VALUE), Le(GREATEST_VALUE))
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveFunction(State):
+    """Σ_j f_j(x_j), each f_j piecewise cubic.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n_features + 1,), int64
+        Feature j has the breaks from starts[j] to starts[j + 1].
+    breaks : ndarray of shape (n_breaks,), float64
+        Ascending within a feature.
+    pieces : ndarray of shape (n_breaks + n_features, 4), float64
+        Of each feature one more than breaks: coefficients of the powers of u; see `Pieces`.
+    missing : ndarray of shape (n_features,), float64
+        Value of a missing x.
+    """
+
+    starts: Annotated[npt.NDArray[np.int64], Array("n_features + 1")]
+    breaks: Annotated[Floats, Array("n_breaks"), FINITE]
+    pieces: Annotated[Floats, Array("n_breaks + n_features", 4), *_FINITE]
+    missing: Annotated[Floats, Array("n_features"), *_FINITE]
+
+    @classmethod
+    def combine(cls, columns: Sequence[Pieces], theta: Sequence[Floats]) -> "AdditiveFunction":
+        """Add up the shapes of each column, weighted by its theta."""
+        sizes = [len(column.breaks) for column in columns]
+        return cls(
+            np.cumsum([0, *sizes], dtype=np.int64),
+            np.concatenate([column.breaks for column in columns]),
+            np.concatenate(
+                [
+                    np.tensordot(t, c.coefficients, axes=1)
+                    for c, t in zip(columns, theta, strict=True)
+                ]
+            ),
+            np.array([t @ c.missing for c, t in zip(columns, theta, strict=True)]),
+        )
+
+    def check(self) -> None:
+        """Refuse breaks that do not ascend within their features."""
+        starts, n_breaks = self.starts, len(self.breaks)
+        if starts[0] != 0 or starts[-1] != n_breaks or (np.diff(starts) < 0).any():
+            raise ArtifactError(f"starts must ascend from 0 to {n_breaks}, the number of breaks")
+        within = np.ones(n_breaks, dtype=np.bool_)
+        within[starts[:-1][starts[:-1] < n_breaks]] = False
+        rises = np.diff(self.breaks, prepend=-np.inf) > 0.0
+        if not rises[within].all():
+            raise ArtifactError("breaks must ascend within a feature")
+
+    def contributions(self, X: Floats) -> Floats:
+        """Give f_j(x_j) of each row and feature, unchecked.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features), float64
+        """
+        parts = np.empty(X.shape)
+        contribute(X, self.starts, self.breaks, *self._scale(), self.pieces, self.missing, parts)
+        return parts
+
+    def shifted(self, by: Floats) -> "AdditiveFunction":
+        """Add to each feature's function a constant."""
+        pieces = self.pieces.copy()
+        pieces[:, 0] += np.repeat(by, np.diff(self.starts) + 1)
+        return replace(self, pieces=pieces, missing=self.missing + by)
+
+    def describe(self, name: Callable[[int], str]) -> Iterator[dict[str, Any]]:
+        """Give each feature that matters: its breaks, and its values there and right of there."""
+        for j, (start, stop) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
+            pieces = self.pieces[start + j : stop + j + 1]
+            if not pieces.any() and self.missing[j] == 0.0:
+                continue
+            yield {
+                "feature": name(j),
+                "breaks": self.breaks[start:stop].tolist(),
+                "at_breaks": pieces[:-1].sum(axis=1).tolist(),
+                "after_breaks": pieces[1:, 0].tolist(),
+                "missing": float(self.missing[j]),
+            }
+
+    def _scale(self) -> tuple[Floats, Floats]:
+        """Left end and slope of every piece; see `shapes.local_scale`."""
+        scales = [
+            local_scale(self.breaks[start:stop])
+            for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True)
+        ]
+        left, slope = (np.concatenate(side) for side in zip(*scales, strict=True))
+        return left, slope
+
+
+_LINE = numba.float64[::1]
+_TABLE = numba.float64[:, ::1]
+_CODES = numba.uint8[::1]
+
+
+@kernel(numba.void(_CODES, _LINE, _LINE, _LINE, _LINE, _TABLE))
+def sum_piece_powers(codes, column, left, slope, weight, sums):  # type: ignore[no-untyped-def]
+    """Sum weight · u^p by piece, u = (x - left) slope; the last row of sums is of the missing."""
+    missing = sums.shape[0] - 1
+    for i in range(len(codes)):
+        value = weight[i]
+        if value == 0.0:
+            continue
+        piece = codes[i]
+        if piece >= missing:
+            sums[missing, 0] += value
+            continue
+        u = (column[i] - left[piece]) * slope[piece]
+        for p in range(sums.shape[1]):
+            sums[piece, p] += value
+            value *= u
+
+
+@kernel(numba.void(_CODES, _LINE, _LINE, _LINE, _TABLE, numba.float64, _LINE))
+def piece_values(codes, column, left, slope, pieces, missing, values):  # type: ignore[no-untyped-def]
+    """Evaluate the cubic piece of each value."""
+    for i in range(len(codes)):
+        piece = codes[i]
+        if piece >= len(pieces):
+            values[i] = missing
+            continue
+        u = (column[i] - left[piece]) * slope[piece]
+        values[i] = pieces[piece, 0] + u * (
+            pieces[piece, 1] + u * (pieces[piece, 2] + u * pieces[piece, 3])
+        )
+
+
+_READ_ONLY_LINE = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_READ_ONLY_TABLE = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_READ_ONLY_CELLS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+
+
+@kernel(
+    numba.void(
+        _READ_ONLY_TABLE,
+        _READ_ONLY_CELLS,
+        _READ_ONLY_LINE,
+        _READ_ONLY_LINE,
+        _READ_ONLY_LINE,
+        _READ_ONLY_TABLE,
+        _READ_ONLY_LINE,
+        _TABLE,
+    )
+)
+def contribute(X, starts, breaks, left, slope, pieces, missing, parts):  # type: ignore[no-untyped-def]
+    """Write the value of each feature's piecewise cubic at each row.
+
+    Feature j has the breaks from starts[j] to starts[j + 1], and one piece more: piece c holds the
+    x with breaks[c-1] < x <= breaks[c].
+    """
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            if np.isnan(x):
+                parts[i, j] = missing[j]
+                continue
+            low, high = starts[j], starts[j + 1]
+            while low < high:
+                middle = (low + high) >> 1
+                if x > breaks[middle]:
+                    low = middle + 1
+                else:
+                    high = middle
+            c = low + j
+            u = (x - left[c]) * slope[c]
+            parts[i, j] = pieces[c, 0] + u * (pieces[c, 1] + u * (pieces[c, 2] + u * pieces[c, 3]))
