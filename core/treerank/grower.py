@@ -408,8 +408,8 @@ def find_cut(  # type: ignore[no-untyped-def]
 
     A gain below 0 means that there is no cut with enough mass on both sides. `classes`: the mass of
     each class in all rows, and how finely it is divided. The lowest column wins among
-    equals, then the missing below, then the lowest cut. A later missing goes to the side of greater
-    mass where this leaf has none.
+    equals, then the missing below, then the lowest cut. The missing go to the side where they gain most, not to the
+    node's mean as in §5; where this leaf has none, a later one goes to the side of greater mass.
     """
     width, n_bins = 8 * block.n_words, block.n_bins
     total_p, total_n = leaf.positive, leaf.negative

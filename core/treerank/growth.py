@@ -186,18 +186,18 @@ class _Growth:
     def look(self, nodes: Sequence[_Node]) -> list[_Node]:
         """Find how nodes may be split; give those that may."""
         limits = self._limits
-        asked = [
+        divisible = [
             node
             for node in nodes
             if node.depth < limits.max_depth
             and min(node.cell.positive, node.cell.negative) > 0.0
             and node.cell.positive + node.cell.negative >= 2.0 * limits.least_mass
         ]
-        found = self._division.divide([node.cell for node in asked])
-        for node, divided in zip(asked, found, strict=True):
+        found = self._division.divide([node.cell for node in divisible])
+        for node, divided in zip(divisible, found, strict=True):
             if divided is not None and self._gains(node, divided):
                 node.divided = divided
-        return [node for node in asked if node.divided is not None]
+        return [node for node in divisible if node.divided is not None]
 
     def _gains(self, node: _Node, divided: Divided) -> bool:
         whole, top, bottom = node.cell, divided.top, divided.bottom
@@ -230,7 +230,7 @@ def grow(division: Division, limits: Limits, callback: Callback) -> Tree:
     division : Division
     limits : Limits
     callback : callable (step, of, info) -> None
-        Told the leaves and the training AUC after each level of max_depth, or after each split of
+        Gets the leaves and the training AUC after each level of max_depth, or after each split of
         max_leaves - 1; where growth ends early, the last one at once. StopFit ends growth, and the tree is
         what there is.
 

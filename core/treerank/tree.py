@@ -289,9 +289,10 @@ class Tree(State):
 
     @cached_property
     def concave_order(self) -> Integers:
-        """Numbers of the leaves by β/α, the greatest first: the order whose training AUC is greatest.
+        """Numbers of the leaves by β/α, the greatest first (Proposition 2).
 
-        Leaves without negatives come first; those alike in β/α keep their order.
+        It is the order whose training AUC is greatest. Leaves without negatives come first; those alike keep
+        their order.
         """
         total = self.leaf_positive + self.leaf_negative
         share = np.divide(self.leaf_positive, total, out=np.zeros(self.n_leaves), where=total > 0)

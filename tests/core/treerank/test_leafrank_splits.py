@@ -16,7 +16,7 @@ def grow_cuts(rows, limits, shape, taken=None, n_threads_worth=0, count=np.inf):
     taken = np.ones(len(rows.positive), bool) if taken is None else taken
     places = np.flatnonzero(taken[table.order])
     weight = sample.weight[table.order]
-    # by default each row stands for so many that the share of each category is believed as it is
+    # by default each row stands for so many that no share of a category is shrunk
     counts = np.full(len(weight), count)
     division = LeafRank(table, places, weight, counts, shape, Team(n_threads_worth))
     return grow(division, limits, ignore)
@@ -49,8 +49,8 @@ def test_categories_equal_brute_force_over_all_sets(seed):
     assert [mask.tolist() for mask in leaf_masks(tree, rows)] == [mask.tolist() for mask in leaves]
 
 
-def believed_gains(rows, least):
-    """Of every set of categories the gain of its believed masses; none where chance explains the shares."""
+def shrunk_gains(rows, least):
+    """Of every set of categories the gain of its shrunk masses; none where chance explains the shares."""
     mass = np.array([rows.positive, ~rows.positive]) * 1.0
     mass /= mass.sum(axis=1, keepdims=True)
     masses_of = np.array([mass[:, rows.X[:, 0] == c].sum(axis=1) for c in np.unique(rows.X[:, 0])])
@@ -71,7 +71,7 @@ def believed_gains(rows, least):
     }
 
 
-def test_a_set_is_the_best_of_what_is_believed_and_there_is_none_where_nothing_is():
+def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alike():
     chosen = []
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -82,7 +82,7 @@ def test_a_set_is_the_best_of_what_is_believed_and_there_is_none_where_nothing_i
             n_categories=np.array([5]),
         )
         tree = grow_cuts(rows, Limits(1, None, 2.0), Shape(1, 2, 2.0), count=1.0)
-        gains = believed_gains(rows, 2.0)
+        gains = shrunk_gains(rows, 2.0)
         chosen.append(tree.n_leaves == 2)
         assert chosen[-1] == bool(gains)
         if chosen[-1]:
@@ -104,7 +104,7 @@ def test_an_identifier_never_splits():
             assert grow_cuts(rows, Limits(6, None, 1.0), shape, count=1.0).n_leaves == 1
 
 
-def test_what_is_not_believed_may_still_be_missing():
+def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart():
     rng = np.random.default_rng(0)
     town = np.arange(200.0)
     positive = rng.random(200) < 0.5

@@ -230,7 +230,7 @@ def test_an_estimator_of_ones_own_splits_but_is_not_stored():
         save(ranker)
 
 
-def test_steps_are_told_over_all_folds():
+def test_progress_counts_the_steps_of_all_folds():
     X, y = make_gaussians(400, 0)
     seen = []
     TreeRank(pruning="cv", n_folds=3, max_depth=4).fit(
