@@ -118,7 +118,7 @@ class FeatureMap(State, ABC):
         """Number of coordinates."""
 
     @abstractmethod
-    def place(self, X: Any) -> "Rows":
+    def transform(self, X: Any) -> "Rows":
         """Give rows as points with coordinates, to be passed over once.
 
         Parameters
@@ -201,8 +201,8 @@ class Coordinates(FeatureMap):
         missing[self.has_missing] = w[p : p + n_missing]
         return Coefficients(w[:p] * self.unit, missing, w[p + n_missing :].copy())
 
-    def place(self, X: Any) -> "TableRows":
-        """Give the rows of a table as points; see `FeatureMap.place`."""
+    def transform(self, X: Any) -> "TableRows":
+        """Give the rows of a table as points; see `FeatureMap.transform`."""
         return store_sparse(X, self) if sparse.issparse(X) else DenseRows(X, self)
 
     def sums(self, parts: Floats) -> Floats:
@@ -277,7 +277,7 @@ class Rows(ABC):
         """Score every row by the coefficients of its coordinates."""
 
     @abstractmethod
-    def total(self, share: Floats) -> Floats:
+    def weighted_sum(self, share: Floats) -> Floats:
         """Sum the coordinates of all rows, each times its share; rows of share 0 are not read."""
 
     @abstractmethod
@@ -350,7 +350,7 @@ class DenseRows(TableRows):
             score_rows(block, *known, scores[rows])
         return scores
 
-    def total(self, share: Floats) -> Floats:
+    def weighted_sum(self, share: Floats) -> Floats:
         """Sum the coordinates of the rows, each times its share."""
         c = self.coordinates
         sums, absent = np.zeros(len(c.unit)), np.zeros(len(c.unit))
@@ -403,7 +403,7 @@ class StoredRows(TableRows):
         np.nan_to_num(scores, copy=False, nan=0.0, posinf=GREATEST_SCORE, neginf=-GREATEST_SCORE)
         return np.asarray(scores)
 
-    def total(self, share: Floats) -> Floats:
+    def weighted_sum(self, share: Floats) -> Floats:
         """Sum the coordinates of the rows, each times its share."""
         if np.count_nonzero(share) < self.n_rows // FEW:
             taken = np.flatnonzero(share)
@@ -486,7 +486,7 @@ class Sample(NamedTuple):
 
     def mean(self) -> Floats:
         """Give the mean of all rows' coordinates, weighted."""
-        return self.rows.total(self.weight / self.weight.sum())
+        return self.rows.weighted_sum(self.weight / self.weight.sum())
 
     def validation_pauc(
         self, held: npt.NDArray[np.bool_], window: tuple[float, float]
@@ -571,7 +571,7 @@ def reach(effects: Coefficients, n_categories: Ints) -> Floats:
     return np.where(n_categories > 0, n_categories, far)
 
 
-def lay_out(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> TableRows:
+def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> TableRows:
     """Learn the coordinates of a table's columns, and give its rows as points to be passed over many times.
 
     Parameters
@@ -648,10 +648,6 @@ def column_moments(X: Any, weight: Floats) -> Moments:
         NaN is missing; what a sparse matrix does not store is 0.
     weight : ndarray of shape (n,), float64
         Above 0.
-
-    Returns
-    -------
-    Moments
     """
     p = X.shape[1]
     mass, absent, unstored = np.zeros(p), np.zeros(p), np.zeros(p)
@@ -871,6 +867,6 @@ def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyp
         plain = _is_plain(row)
         for j in range(p):
             measure = (0.5 * row[j] - 0.5 * center[j]) * scale[j]
-            worth = w * (measure if order == 1 else measure * measure)
-            if plain or not np.isnan(worth):
-                sums[j] += worth
+            term = w * (measure if order == 1 else measure * measure)
+            if plain or not np.isnan(term):
+                sums[j] += term

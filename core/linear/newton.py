@@ -243,7 +243,7 @@ class _RegularisedLoss:
 
     def _pull(self, score: Affine, share: Floats) -> Affine:
         """Give penalty · w + Σ share_i x_i, and Σ share_i."""
-        return Affine(self._penalty * score.w + self._rows.total(share), float(share.sum()))
+        return Affine(self._penalty * score.w + self._rows.weighted_sum(share), float(share.sum()))
 
     def _newton_step(
         self, gradient: Affine, curvature: Floats, preconditioner: "Preconditioner", share: float

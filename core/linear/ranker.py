@@ -14,7 +14,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.ranker import Floats, FollowingFit
 from core.state import FINITE, Array, Nested, Value, declared_fields
 
-from .design import Columns, Coordinates, FeatureMap, Rows, Sample, lay_out
+from .design import Columns, Coordinates, FeatureMap, Rows, Sample, fit_design
 
 MOST_TERMS = 1000
 
@@ -63,7 +63,7 @@ class LinearRanker(FollowingFit):
         -------
         int or None
             One more than the coordinates. Standardised or not, linear scores are the same set; a missing value may be
-            worth anything, which is a coordinate more for each column. A feature map is learnt from the rows.
+            add anything, which is a coordinate more for each column. A feature map is learnt from the rows.
         """
         if parameters.get("feature_map") is not None:
             return None
@@ -94,7 +94,7 @@ class LinearRanker(FollowingFit):
 
     def score_rows(self, X: Any) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
-        return self._map.place(X).scores(self._w) + self.intercept_
+        return self._map.transform(X).scores(self._w) + self.intercept_
 
     def contributions(self, X: Any) -> Floats:
         """Say how each row differs from the average training row, feature by feature.
@@ -144,9 +144,9 @@ class LinearRanker(FollowingFit):
             if isinstance(declared.field, Value) and declared.name != "intercept"
         }
 
-    def _lay_out(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
+    def _fit_design(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
         """Learn what the coordinates of rows are, and give the training rows."""
-        rows = lay_out(X, weight, self._n_categories(), standardize=self.standardize)
+        rows = fit_design(X, weight, self._n_categories(), standardize=self.standardize)
         self._map = rows.coordinates
         return rows
 

@@ -66,7 +66,7 @@ class LinearClassifier(LinearRanker):
     def _fit(
         self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        rows = self._lay_out(X, positive, weight)
+        rows = self._fit_design(X, positive, weight)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
         self._fit_sample(X, sample, positive, callback)
 

@@ -59,8 +59,7 @@ MOST_PLANES = 500
 # ρ grows by so much each iteration, up to so much.
 RHO_STEP, MOST_RHO = 0.5, 30.0
 
-# From this iteration on a program is worth the axes of the variance, and ρ in their metric: of C by the deviation of
-# the scores of the negatives. It is rounded to a power of 2, so that the products of planes need not be made anew.
+# From this iteration on ρ is in the metric of the variance: of C by the deviation of the negatives' scores. It is rounded to a power of 2, so that the products of planes need not be made anew.
 LATE = 5
 RHO_BY_DEVIATION, MOST_RHO_BY_DEVIATION = 0.05, 1e30
 
@@ -514,10 +513,6 @@ def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> 
         Receives the planes at the end, and at the farthest that was looked at.
     C : float
     descent : DescentDirection
-
-    Returns
-    -------
-    Point
     """
     problem = planes.problem
     start = Point(np.zeros(problem.size), problem.nothing(), descent.risk, descent.gradient)

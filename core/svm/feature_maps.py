@@ -85,7 +85,7 @@ class DenseMap(FeatureMap):
         for start in range(0, X.shape[0], step):
             yield slice(start, min(start + step, X.shape[0]))
 
-    def place(self, X: Any) -> Rows:
+    def transform(self, X: Any) -> Rows:
         """Give rows whose features are made when they are asked for."""
         return DenseMapRows(self, X, keep=False)
 
@@ -116,11 +116,11 @@ class DenseMapRows(Rows):
             scores[rows] = block.scores(w)
         return scores
 
-    def total(self, share: Floats) -> Floats:
+    def weighted_sum(self, share: Floats) -> Floats:
         """Sum the features of the rows, each times its share."""
         total = np.zeros(self.size)
         for rows, block in self._blocks(share):
-            total += block.total(share[rows])
+            total += block.weighted_sum(share[rows])
         return total
 
     def take(self, rows: Ints) -> StoredRows:
@@ -222,13 +222,13 @@ class BinnedMap(FeatureMap):
         """Number of features."""
         return int(self.n_bins.sum()) + len(self.n_bins)
 
-    def place(self, X: Any) -> "BinnedRows":
+    def transform(self, X: Any) -> "BinnedRows":
         """Give rows by the codes of their values."""
         return BinnedRows(self, code_columns(X, np.arange(len(X)), self.bins))
 
     def split(self, X: Floats, w: Floats) -> Floats:
         """Give what each column adds to each row's score, an array of X's shape."""
-        return self.place(X).split(w)
+        return self.transform(X).split(w)
 
     def sums(self, parts: Floats) -> Floats:
         """Sum up what features add by the column that they come from."""
@@ -297,7 +297,7 @@ class BinnedRows(Rows):
         score_codes(self._codes, self._map.first, w, scores)
         return scores
 
-    def total(self, share: Floats) -> Floats:
+    def weighted_sum(self, share: Floats) -> Floats:
         """Sum the features of the rows, each times its share."""
         sums, rows = np.zeros(self.size), np.flatnonzero(share)
         sum_codes(self._codes, rows, share, self._map.first, sums)

@@ -144,10 +144,6 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
     rows : TrainingRows
     asked : float or "auto"
         auto: the median distance of `SAMPLE` distinct rows, or fewer of very many columns; 1 where no two are apart.
-
-    Returns
-    -------
-    float
     """
     if asked != "auto":
         return float(asked)
@@ -354,9 +350,9 @@ class MixedRows(Rows):
         """Score every row."""
         return self._rows.scores(self._unfold(w))
 
-    def total(self, share: Floats) -> Floats:
+    def weighted_sum(self, share: Floats) -> Floats:
         """Sum the coordinates of the rows, each times its share."""
-        sums = self._rows.total(share)
+        sums = self._rows.weighted_sum(share)
         return np.asarray((self._mix * sums[:, None]).sum(axis=0))
 
     def take(self, rows: Ints) -> StoredRows:

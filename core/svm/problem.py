@@ -139,10 +139,10 @@ class Problem:
     def plane(self, violations: Violations) -> Plane:
         """Lay down the plane that touches R where it was evaluated."""
         share = np.zeros(self.rows.n_rows)
-        share[self._positives] = violations.pushed
+        share[self._positives] = violations.of_positives
         crossed = self._negatives if violations.rows is None else self._negatives[violations.rows]
-        share[crossed] = violations.crossed
-        return Plane(violations.loss, self.rows.total(share))
+        share[crossed] = violations.of_negatives
+        return Plane(violations.loss, self.rows.weighted_sum(share))
 
 
 def problem_of(sample: Sample, window: Window, *, naive: bool = False) -> Problem:
@@ -179,7 +179,7 @@ def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes |
         share = np.zeros(sample.n_rows)
         share[np.searchsorted(taken, rows_of_class)] = times / times.sum()
         both += share
-        means.append(sample.total(share))
+        means.append(sample.weighted_sum(share))
     with np.errstate(all="ignore"):
         variance = np.maximum(sample.squares(both) - sum(mean**2 for mean in means), 0.0)
         block = np.sort(np.argsort(-variance, kind="stable")[:AXES_BLOCK])

@@ -123,7 +123,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         progress = Progress(callback)
-        rows = self._lay_out(X, positive, weight)
+        rows = self._fit_design(X, positive, weight)
         sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
         given = None if self.C == "auto" else float(self.C)
         values = self._followed()
@@ -218,9 +218,9 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             f"the machine for the whole AUC (C = {self.anchor_cost_:g})"
         )
 
-    def _lay_out(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
+    def _fit_design(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
         if self.feature_map is None:
-            return super()._lay_out(X, positive, weight)
+            return super()._fit_design(X, positive, weight)
         self._map, rows = fit_map(self, X, positive, weight, self._n_categories())
         return rows
 

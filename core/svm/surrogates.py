@@ -92,22 +92,22 @@ class Violations(NamedTuple):
         The plane is loss + g·w.
     rows : ndarray of shape (k,), intp, or None
         The negatives in its gradient; None for all, in their order.
-    crossed : ndarray of shape (k,), float64
-        The share of each in g; together they are -Σ pushed.
-    pushed : ndarray of shape (m,), float64
+    of_negatives : ndarray of shape (k,), float64
+        The share of each in g; together they are -Σ of_positives.
+    of_positives : ndarray of shape (m,), float64
         The share of each positive in g, not above 0.
     """
 
     value: float
     loss: float
     rows: npt.NDArray[np.intp] | None
-    crossed: Floats
-    pushed: Floats
+    of_negatives: Floats
+    of_positives: Floats
 
     def slope(self, s: Floats, z: Floats) -> float:
         """Give g·w, of the w under which the positives have the scores s and the negatives z."""
         crossed = z if self.rows is None else z[self.rows]
-        return _dot(self.pushed, s) + _dot(self.crossed, crossed)
+        return _dot(self.of_positives, s) + _dot(self.of_negatives, crossed)
 
 
 class Surrogate:
@@ -161,10 +161,6 @@ class Surrogate:
             Scores of the positives.
         z : ndarray of shape (n,), float64
             Scores of the negatives.
-
-        Returns
-        -------
-        Violations
 
         Notes
         -----

@@ -5,7 +5,7 @@ import pytest
 from surrogate_oracle import hinge
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC
-from core.linear.design import Sample, lay_out
+from core.linear.design import Sample, fit_design
 from core.ranker import ignore
 from core.svm.solvers import DifferenceSolver, Limits, Progress
 
@@ -17,7 +17,7 @@ def make_solver(seed=0, m=15, n=40, d=3, shift=1.5):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m + n, d))
     X[:m, 0] += shift
-    rows = lay_out(X, np.ones(m + n), np.zeros(d, np.int64), standardize=False)
+    rows = fit_design(X, np.ones(m + n), np.zeros(d, np.int64), standardize=False)
     sample = Sample(rows, np.arange(m), np.arange(m, m + n), np.ones(m + n))
     solver = DifferenceSolver(sample, WINDOW, Limits(1e-6, 2000), Progress(ignore))
     return solver, X[:m], X[m:]

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from core import AUCSVM, PAUCSVM
 from core.errors import InvalidData
-from core.linear.design import lay_out
+from core.linear.design import fit_design
 from core.svm import feature_maps, gaussian_maps
 from core.svm.feature_maps import fit_binned
 from core.svm.parameters import SupportVectorParameters
@@ -34,18 +34,18 @@ def points(rows):
 
 
 def exact_kernel(X, weight, bandwidth):
-    laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
+    laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
     return np.exp(-cdist(points(laid), points(laid), "sqeuclidean") / (2 * bandwidth**2))
 
 
 def test_distances_are_those_of_the_coordinates():
     X, _, weight = mixed_table()
-    laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
+    laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
     X[0, 0] = 1e300  # also of rows that were not there at fit
     X[1] = np.nan
     found = np.empty((60, 60))
     gaussian_maps.Points(X, laid.coordinates).kernel(X, 2.0, found)
-    at = points(laid.coordinates.place(X))
+    at = points(laid.coordinates.transform(X))
     expected = np.exp(-cdist(at[1:], at[1:], "sqeuclidean") / 8)
     assert found[1:, 1:] == pytest.approx(expected, abs=1e-12)
     assert (found == found.T).all()
@@ -56,12 +56,12 @@ def test_distances_are_those_of_the_coordinates():
 def test_missing_values_without_a_coordinate_of_their_own():
     X, _, weight = mixed_table()
     X = np.nan_to_num(X)
-    laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
+    laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
     new = X.copy()
     new[::2, :2] = np.nan
     found = np.empty((60, 60))
     gaussian_maps.Points(X, laid.coordinates).kernel(new, 2.0, found)
-    squares = cdist(points(laid.coordinates.place(new)), points(laid), "sqeuclidean")
+    squares = cdist(points(laid.coordinates.transform(new)), points(laid), "sqeuclidean")
     assert found == pytest.approx(np.exp(-squares / 8), abs=1e-12)
 
 
@@ -135,9 +135,9 @@ def test_bins_are_a_sparse_matrix_of_ones():
     Z = one_hot(codes, n_bins + 1)
     rng = np.random.default_rng(0)
     w, share = rng.normal(size=found.size), rng.normal(size=300) * (rng.random(300) < 0.3)
-    for laid in (rows, found.place(X), found.place(np.asfortranarray(X))):
+    for laid in (rows, found.transform(X), found.transform(np.asfortranarray(X))):
         assert laid.scores(w) == pytest.approx(Z @ w)
-        assert laid.total(share) == pytest.approx(Z.T @ share)
+        assert laid.weighted_sum(share) == pytest.approx(Z.T @ share)
     assert found.split(X, w).sum(axis=1) == pytest.approx(Z @ w)
 
 
@@ -148,7 +148,7 @@ def test_scores_and_sums_are_transposes(name):
     rng = np.random.default_rng(0)
     w, share = rng.normal(size=rows.size), rng.normal(size=60)
     share[::3] = 0.0
-    assert (rows.total(share) * w).sum() == pytest.approx((rows.scores(w) * share).sum())
+    assert (rows.weighted_sum(share) * w).sum() == pytest.approx((rows.scores(w) * share).sum())
 
 
 @pytest.mark.parametrize("name", ["fourier", "nystroem"])
@@ -161,7 +161,7 @@ def test_features_kept_or_made_anew(name, monkeypatch):
     for most in (2**29, 0):
         monkeypatch.setattr(feature_maps, "MOST_BYTES", most)
         _, rows = fit_map(settings(name), X, positive, weight, N_CATEGORIES)
-        found.append((rows.scores(w[: rows.size]), rows.total(share)))
+        found.append((rows.scores(w[: rows.size]), rows.weighted_sum(share)))
     assert (found[0][0] == found[1][0]).all()
     assert (found[0][1] == found[1][1]).all()
 
@@ -169,7 +169,7 @@ def test_features_kept_or_made_anew(name, monkeypatch):
 def test_the_bandwidth_is_the_median_distance():
     X, positive, weight = mixed_table()
     _, first = np.unique(np.nan_to_num(X, nan=-9.0), axis=0, return_index=True)
-    laid = lay_out(X, weight, N_CATEGORIES, standardize=True)
+    laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
     at = points(laid)[first]
     distances = cdist(at, at)[np.triu_indices(len(at), 1)]
     rows = gaussian_maps.TrainingRows(X, positive, weight, laid.coordinates, 0)

@@ -7,7 +7,7 @@ from mapped_tables import NAMES, mixed_table
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from core.linear.design import lay_out
+from core.linear.design import fit_design
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
 from core.svm.cutting_planes import CuttingPlanes
 from core.svm.parameters import SupportVectorParameters
@@ -37,9 +37,9 @@ def all_rows():
     X, positive, weight = mixed_table(n=80)
     of_words = np.array([0, 3, 0, 2])
     numbers, none = np.nan_to_num(X), np.zeros(4, np.int64)
-    yield "words", lay_out(X, weight, of_words, standardize=True)
-    yield "numbers", lay_out(numbers, weight, none, standardize=True)
-    yield "sparse", lay_out(sparse.csr_array(numbers), weight, none, standardize=True)
+    yield "words", fit_design(X, weight, of_words, standardize=True)
+    yield "numbers", fit_design(numbers, weight, none, standardize=True)
+    yield "sparse", fit_design(sparse.csr_array(numbers), weight, none, standardize=True)
     for name in NAMES:
         settings = SupportVectorParameters(
             feature_map=name, n_components=12, bandwidth=1.0, max_bins=8
@@ -79,7 +79,7 @@ def test_axes_are_those_of_the_covariance():
 
 
 def test_no_axes_where_products_are_beyond_numbers():
-    rows = lay_out(
+    rows = fit_design(
         np.array([[1e160], [-1e160], [3e160]]), np.ones(3), np.zeros(1, np.int64), standardize=False
     )
     assert find_axes(rows, np.array([1.0, 0, 0]), np.array([0, 1.0, 1.0])) is None
@@ -114,7 +114,7 @@ def test_blas_has_one_thread():
 def test_a_point_is_stretched_only_downhill():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) + np.repeat([[1.0], [0.0]], 30, axis=0)
-    rows = lay_out(X, np.ones(60), np.zeros(3, np.int64), standardize=False)
+    rows = fit_design(X, np.ones(60), np.zeros(3, np.int64), standardize=False)
     surrogate = Surrogate(np.ones(30), np.ones(30), window_of(np.ones(30), 0.0, 0.5))
     planes = CuttingPlanes(Problem(rows, np.arange(30), np.arange(30, 60), surrogate))
     start = planes.point(np.array([1e-3, 1e-3, 1e-3]))

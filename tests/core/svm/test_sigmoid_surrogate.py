@@ -8,7 +8,7 @@ import pytest
 
 from core import PAUCSVM, load, save
 from core.errors import ArtifactError, InvalidParameter
-from core.linear.design import Sample, lay_out
+from core.linear.design import Sample, fit_design
 from core.metrics import partial_auc
 from core.svm import SupportWarning
 from core.svm.solvers import Limits, Progress, SigmoidSolver
@@ -75,7 +75,7 @@ def test_the_gradient_is_that_of_finite_differences(seed, weighted):
     step = 1e-6
     ahead, behind = (surrogate.at(s + t * ds, z + t * dz).value for t in (step, -step))
     assert found.slope(ds, dz) == pytest.approx((ahead - behind) / (2 * step), abs=1e-7)
-    assert found.pushed.sum() == pytest.approx(-found.crossed.sum())
+    assert found.of_positives.sum() == pytest.approx(-found.of_negatives.sum())
     tangent = found.loss + found.slope(s, z)
     assert tangent == pytest.approx(found.value)
 
@@ -102,7 +102,7 @@ def test_tied_negatives_share_alike():
     for places in (np.arange(30), order):
         found = surrogate.at(s, z[places])
         share = np.zeros(30)
-        share[places[found.rows]] = found.crossed
+        share[places[found.rows]] = found.of_negatives
         shares.append(share)
     assert shares[1] == pytest.approx(shares[0])
 
@@ -115,7 +115,7 @@ def table(n=400, seed=0):
 
 
 def solver_of(X, y, window=(0.0, 0.2)):
-    rows = lay_out(X, np.ones(len(X)), np.zeros(X.shape[1], np.int64), standardize=True)
+    rows = fit_design(X, np.ones(len(X)), np.zeros(X.shape[1], np.int64), standardize=True)
     sample = Sample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), np.ones(len(X)))
     return SigmoidSolver(sample, window, Limits(1e-4, 1000), Progress(lambda *_: None))
 

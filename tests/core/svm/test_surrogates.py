@@ -56,7 +56,7 @@ def test_equal_to_all_runs_and_bounding(s, z, data):
         assert strict.value == pytest.approx(hinge(s, z, low, high), abs=1e-9)
     for found in (strict, loose):  # the plane touches R here, and pairs weigh alike
         assert found.loss + found.slope(s, z) == pytest.approx(found.value, abs=1e-9)
-        assert found.crossed.sum() == pytest.approx(-found.pushed.sum(), abs=1e-9)
+        assert found.of_negatives.sum() == pytest.approx(-found.of_positives.sum(), abs=1e-9)
 
 
 @settings(max_examples=200, deadline=None)
@@ -84,7 +84,7 @@ def test_nothing_is_lost_at_zero():
     for low, high, is_naive in [(0, 1, False), (2, 5, True), (6, 7, False), (0, 7, True)]:
         found = evaluate(np.zeros(3), np.zeros(7), low, high, is_naive=is_naive)
         assert (found.value, found.loss) == pytest.approx((1.0, 1.0))
-        assert found.crossed == pytest.approx(high / (high - low) / 7, abs=1e-12) or is_naive
+        assert found.of_negatives == pytest.approx(high / (high - low) / 7, abs=1e-12) or is_naive
 
 
 @settings(max_examples=300, deadline=None)
@@ -104,11 +104,13 @@ def test_weight_k_is_k_rows(seed, is_naive):
     assert weighted.value == pytest.approx(repeated.value, abs=1e-12)
     assert weighted.loss == pytest.approx(repeated.loss, abs=1e-12)
     crossed, of_copies = np.zeros(n), np.zeros(q.sum())
-    crossed[weighted.rows], of_copies[repeated.rows] = weighted.crossed, repeated.crossed
+    crossed[weighted.rows], of_copies[repeated.rows] = weighted.of_negatives, repeated.of_negatives
     owners = np.repeat(np.arange(n), q)
     assert crossed == pytest.approx(np.bincount(owners, of_copies, n), abs=1e-12)
     owners = np.repeat(np.arange(m), p)
-    assert weighted.pushed == pytest.approx(np.bincount(owners, repeated.pushed, m), abs=1e-12)
+    assert weighted.of_positives == pytest.approx(
+        np.bincount(owners, repeated.of_positives, m), abs=1e-12
+    )
 
 
 def test_fractions_of_rows_are_taken_as_they_are():

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from core import AsymmetricSVM, Logistic, load, save
 from core.errors import ArtifactError, InvalidParameter
-from core.linear.design import lay_out
+from core.linear.design import fit_design
 from core.linear.newton import logistic_loss, squared_hinge_loss
 from core.metrics import partial_auc
 from core.ranker import StopFit
@@ -93,7 +93,7 @@ def draw_words(n=3000, seed=0):
 def test_logistic_on_words_is_scikit_learns(C):
     table, y = draw_words()
     ranker = Logistic(C=C).fit(table, y)
-    rows = lay_out(*coded(table, ranker), standardize=True)
+    rows = fit_design(*coded(table, ranker), standardize=True)
     other = LogisticRegression(C=C, tol=1e-9, max_iter=20_000, solver="newton-cg")
     other.fit(rows.points - shifts(rows), y)
     assert ranker._w == pytest.approx(other.coef_[0], abs=2e-4 * abs(other.coef_).max())

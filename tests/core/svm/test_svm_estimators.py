@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.linear import design
-from core.linear.design import DenseRows, Sample, lay_out
+from core.linear.design import DenseRows, Sample, fit_design
 from core.metrics import auc, partial_auc
 from core.svm import SupportWarning
 
@@ -79,7 +79,7 @@ def test_coordinates_are_those_written_out(kind, order):
     with pytest.MonkeyPatch.context() as patch:
         if kind == "huge":  # as if a number's square could overflow
             patch.setattr(design, "GREATEST_COORDINATE", 0.1)
-        rows = lay_out(given, weight, n_categories, standardize=True)
+        rows = fit_design(given, weight, n_categories, standardize=True)
     assert isinstance(rows, DenseRows) == (kind in {"numbers", "huge"})
     columns = []
     for j in np.flatnonzero(n_categories == 0):
@@ -96,9 +96,9 @@ def test_coordinates_are_those_written_out(kind, order):
     w, share = rng.normal(size=full.shape[1]), rng.normal(size=90)
     assert rows.scores(w) == pytest.approx(full @ w, abs=1e-9)
     for shares in (share, np.where(np.arange(90) % 3, share, 0.0)):
-        assert rows.total(shares) == pytest.approx(shares @ full, abs=1e-9)
+        assert rows.weighted_sum(shares) == pytest.approx(shares @ full, abs=1e-9)
     few = np.where(np.arange(90) < 9, share, 0.0)
-    assert rows.total(few) == pytest.approx(few @ full, abs=1e-9)
+    assert rows.weighted_sum(few) == pytest.approx(few @ full, abs=1e-9)
     assert rows.squares(abs(share)) == pytest.approx(abs(share) @ full**2, abs=1e-9)
     some, part = np.array([0, 2, full.shape[1] - 1]), abs(share)[::2]
     ones = np.column_stack([full[::2][:, some], np.ones(45)])
@@ -112,7 +112,7 @@ def test_what_is_left_out_is_not_learnt_from(words):
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80)])
     y, held, weight = rng.random(80) < 0.4, rng.random(80) < 0.3, rng.uniform(1.0, 2.0, 80)
-    rows = lay_out(X, weight, np.array([0, 3 if words else 0]), standardize=True)
+    rows = fit_design(X, weight, np.array([0, 3 if words else 0]), standardize=True)
     whole = Sample(rows, np.flatnonzero(y), np.flatnonzero(~y), weight)
     part = whole.without(held)
     assert part.rows.n_rows == (np.count_nonzero(~held) if words else 80)

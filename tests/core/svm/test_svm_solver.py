@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_form import LONG_FORM
 
-from core.linear.design import lay_out
+from core.linear.design import fit_design
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
 from core.svm.cutting_planes import CuttingPlanes, Line, find_descent_direction
 from core.svm.problem import Problem
@@ -20,7 +20,7 @@ from core.svm.surrogates import Surrogate, Window, window_of
 def problem(Xp, Xn, masses, *, naive=False):
     m, n = len(Xp), len(Xn)
     X = np.concatenate([Xp, Xn])
-    rows = lay_out(X, np.ones(m + n), np.zeros(X.shape[1], np.int64), standardize=False)
+    rows = fit_design(X, np.ones(m + n), np.zeros(X.shape[1], np.int64), standardize=False)
     surrogate = Surrogate(np.ones(m), np.ones(n), masses, naive=naive)
     return Problem(rows, np.arange(m), np.arange(m, m + n), surrogate)
 
