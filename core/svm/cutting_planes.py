@@ -59,7 +59,8 @@ MOST_PLANES = 500
 # ρ grows by so much each iteration, up to so much.
 RHO_STEP, MOST_RHO = 0.5, 30.0
 
-# From this iteration on ρ is in the metric of the variance: of C by the deviation of the negatives' scores. It is rounded to a power of 2, so that the products of planes need not be made anew.
+# From this iteration on ρ is in the metric of the variance: of C by the deviation of the negatives' scores.
+# It is rounded to a power of 2, so that the products of planes need not be made anew.
 LATE = 5
 RHO_BY_DEVIATION, MOST_RHO_BY_DEVIATION = 0.05, 1e30
 
