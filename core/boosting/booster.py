@@ -19,8 +19,8 @@ from core.ranker import Callback, Combination, Floats, Ranker, ignore
 from core.state import Array, Value
 from core.table import keep_present
 from core.target import check_pairs
+from core.trees.grower import MAX_LEAVES
 from core.trees.options import MAX_DEPTH
-from core.trees.workspace import MAX_LEAVES
 
 from .columns import ColumnLearner, PairColumnLearner
 from .data import Evaluation, ListedPairs, Rows

@@ -60,7 +60,7 @@ from core.coding.best_split import TIE, bins_after
 from core.coding.team import shared_team, take
 from core.kernel import kernel
 from core.ranker import Floats
-from core.trees.passes import Passes
+from core.trees.grower import Grower
 
 from .data import Integers, ListedPairs, Rows
 from .rules import RankingRule
@@ -341,7 +341,7 @@ class ListedPairLoss(PairLoss):
 
     Parameters
     ----------
-    passes : Passes
+    grower : Grower
         Over the items that are better in some pair, then over those that are worse in some.
     pairs : ListedPairs
     items : ndarray of shape (n_rows,), int64
@@ -350,7 +350,7 @@ class ListedPairLoss(PairLoss):
 
     Attributes
     ----------
-    weights : ndarray of shape (1, n_rows), float64
+    weights : ndarray of shape (n_rows, 1), float64
         B of the better items, then W of the worse ones.
     log_f_plus, log_f_minus : float
         Half the logarithm of F̃ each.
@@ -363,27 +363,27 @@ class ListedPairLoss(PairLoss):
     changing = (*PairLoss.changing, "_d")
 
     def __init__(
-        self, passes: Passes, pairs: ListedPairs, items: Integers, rule: RankingTreeRule
+        self, grower: Grower, pairs: ListedPairs, items: Integers, rule: RankingTreeRule
     ) -> None:
         total = float(pairs.weight.sum())
         self._pairs, self._items = pairs, items
         self._d = pairs.weight / total
-        self._n_better = passes.table.n_positives
+        self._n_better = grower.table.n_positives
         super().__init__(
-            passes, self._masses_of_roles(), leaf=rule.leaf, smoothing=rule.smoothing, push=1.0
+            grower, self._masses_of_roles(), leaf=rule.leaf, smoothing=rule.smoothing, push=1.0
         )
         self.log_f_plus = self.log_f_minus = 0.5 * math.log(total)
 
     def update(self, values: Floats) -> None:
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
         rise = np.empty(len(self._pairs.rows))
-        rise[self._items] = values[self._passes.leaves]  # an item's two rows lie in the same leaf
+        rise[self._items] = values[self._grower.leaves]  # an item's two rows lie in the same leaf
         self._d *= np.exp(rise[self._pairs.worse] - rise[self._pairs.better])
         shrink = float(self._d.sum())
         self._d /= shrink
         self.log_f_plus += 0.5 * math.log(shrink)
         self.log_f_minus = self.log_f_plus
-        self.weights[0] = self._masses_of_roles()
+        self.weights[:, 0] = self._masses_of_roles()
         self._rescale(np.ones((2, len(values))))
 
     def _masses_of_roles(self) -> Floats:
@@ -414,10 +414,11 @@ class _ListedPairRule(NamedTuple):
     rule: RankingTreeRule
     pairs: ListedPairs
     items: Integers
+    n_weights: int = 1
 
-    def make_loss(self, passes: Passes, weight: Floats) -> ListedPairLoss:
+    def make_loss(self, grower: Grower, weight: Floats) -> ListedPairLoss:
         """Give the loss at f = 0; every row counts once, whatever its pairs weigh."""
-        return ListedPairLoss(passes, self.pairs, self.items, self.rule)
+        return ListedPairLoss(grower, self.pairs, self.items, self.rule)
 
 
 # Codes of the width that a call has no use for.

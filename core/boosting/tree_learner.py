@@ -9,17 +9,15 @@ import numpy.typing as npt
 
 from core.boosting.data import Rows
 from core.boosting.weak_learner import Path, WeakLearner
-from core.coding import Bins, Team
+from core.coding import Bins
 from core.coding.rows import positives_first, take_weights
 from core.ranker import Floats
-from core.trees.coding import code_table
+from core.trees.coding import Integers, code_table
 from core.trees.cuts import NO_SET
 from core.trees.grower import Grower, Splits
-from core.trees.layout import Integers
 from core.trees.options import CATEGORY_PENALTY, MAX_CATEGORIES
-from core.trees.passes import Passes
+from core.trees.splitting import BY_SUBSET
 from core.trees.target_encoding import encode
-from core.trees.workspace import BY_SIDES
 
 from .tree_losses import Loss
 from .tree_rules import TreeRule
@@ -92,6 +90,7 @@ class TreeLearner(WeakLearner):
     parameters : object
         With the fields of `Shape`.
     rule : TreeRule
+        Whose loss is descended.
     data : Rows
     target_encoding : bool, default=True
         Whether categories may be asked by numbers.
@@ -124,13 +123,10 @@ class TreeLearner(WeakLearner):
         self._encoded = encoded._replace(X=np.empty((0, 0)))
         weight = take_weights(weight, rows)
         self._shape = shape
-        team = Team(X.size)
-        most_leaves = shape.max_leaves or 2**shape.max_depth
-        self._passes = Passes(table, team, weight, most_leaves)
-        self._loss: Loss = rule.make_loss(self._passes, weight)
-        n_weights = len(self._loss.weights)
+        bounds = shape.max_depth, shape.max_leaves
         # the list of rows is of no more use: growth may have its memory
-        self._grower = Grower(table, team, n_weights, shape.max_depth, shape.max_leaves, rows)
+        self._grower = Grower(table, weight, rule.n_weights, *bounds, rows, shape.subsample)
+        self._loss: Loss = rule.make_loss(self._grower, weight)
         self._round = 0
 
     @property
@@ -145,10 +141,9 @@ class TreeLearner(WeakLearner):
         self._round += 1
         features = self._draw_features(draw)
         key = int(draw.integers(2**63))
-        drawn = self._passes.draw(loss.weights[0], shape.subsample, key, self._grower.rows)
         rule = loss.rule(shape.min_samples_leaf, shape.category_penalty)
-        splits = self._grower.grow(drawn, loss.weights, features, rule)
-        if not len(splits.cuts):
+        splits = self._grower.grow(rule, features, shape.subsample, key)
+        if not len(splits.leaf):
             return None
         leaves = loss.best_step(splits)
         return Tree(*self._with_features(splits), leaves.values, leaves.weights, self._n_categories)
@@ -173,7 +168,7 @@ class TreeLearner(WeakLearner):
         self, splits: Splits
     ) -> tuple[npt.NDArray[np.void], list[npt.NDArray[np.bool_] | None]]:
         """Turn cuts between codes into thresholds of features, or categories above."""
-        leaf, column, cut, missing_above = splits.cuts.T
+        leaf, column, cut, missing_above = splits[:4]
         has_missing = self._bins.has_missing[column]
         turned = np.empty(len(leaf), dtype=SPLITS)
         turned["leaf"], turned["feature"] = leaf, self._encoded.feature[column]
@@ -185,9 +180,11 @@ class TreeLearner(WeakLearner):
             bins = self._bins.category_bins[j]
             threshold = self._bins.edges[j][c] if c >= 0 else -math.inf
             held = None
-            if c == BY_SIDES and bins is not None:
+            if c == BY_SUBSET and bins is not None:
                 # those that no row has count with the missing
-                held = np.where(bins >= 0, splits.sides[s][bins], missing_above[s]).astype(np.bool_)
+                held = np.where(bins >= 0, splits.subsets[s][bins], missing_above[s]).astype(
+                    np.bool_
+                )
             elif self._encoded.numbers[j] is not None:
                 side = bool(missing_above[s]) if has_missing[s] else None
                 held, turned["missing_above"][s] = self._encoded.above(j, threshold, side)

@@ -11,11 +11,9 @@ import numpy as np
 
 from core.checkpoint import Resumable
 from core.ranker import Floats
-from core.trees import routing
-from core.trees.grower import Splits
-from core.trees.passes import Passes
-from core.trees.workspace import CATEGORY_ROWS, Rule
-from core.trees.worth import Objective
+from core.trees.coding import CATEGORY_ROWS
+from core.trees.grower import Grower, Splits
+from core.trees.splitting import Objective, Rule
 
 Leaf = Literal["closed", "newton"]
 
@@ -47,13 +45,13 @@ def least_mass(min_samples_leaf: float | None, unit: float, total: float) -> flo
 
 
 def _rule(
-    objective: Objective, push: float, smoothing: float, least: float, charge: float, unit: float
+    objective: Objective, push: float, smoothing: float, least: float, penalty: float, unit: float
 ) -> Rule:
     """Put together by what to choose cuts, where a row has a mean mass of `unit`."""
     category_mass = min(CATEGORY_ROWS * unit * (1.0 - A_TRIFLE), least)
     category_smoothing = CATEGORY_SMOOTHING * unit
     return Rule(
-        int(objective), push, smoothing * unit, least, charge, category_mass, category_smoothing
+        int(objective), push, smoothing * unit, least, penalty, category_mass, category_smoothing
     )
 
 
@@ -77,13 +75,10 @@ class Loss(Protocol):
 
     Attributes
     ----------
-    weights : ndarray of shape (1 or 2, n_rows), float64
-        One weight per row, or gradient and curvature.
     log_f_plus, log_f_minus : float
         Logarithms of what positives and negatives have part in the loss.
     """
 
-    weights: Floats
     log_f_plus: float
     log_f_minus: float
 
@@ -95,7 +90,7 @@ class Loss(Protocol):
         """By what to choose cuts under the present weights."""
 
     def best_step(self, splits: Splits) -> Leaves:
-        """Send every row to its leaf, and find the best step of each leaf."""
+        """Find the best step of each leaf."""
 
     def update(self, values: Floats) -> None:
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
@@ -110,7 +105,7 @@ class PairLoss(Resumable):
 
     Parameters
     ----------
-    passes : Passes
+    grower : Grower
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     leaf : {"closed", "newton"}
@@ -125,8 +120,8 @@ class PairLoss(Resumable):
 
     Attributes
     ----------
-    weights : ndarray of shape (1, n_rows), float64
-        Of each class they sum to 1.
+    weights : ndarray of shape (n_rows, 1), float64
+        The grower's; of each class they sum to 1.
     log_f_plus, log_f_minus : float
         Logarithms of F₊ and of Σ_k w_k e^{r f(x_k)}.
 
@@ -141,16 +136,17 @@ class PairLoss(Resumable):
     changing: ClassVar[tuple[str, ...]] = ("weights", "_unit", "log_f_plus", "log_f_minus")
 
     def __init__(
-        self, passes: Passes, weight: Floats, *, leaf: Leaf, smoothing: float, push: float
+        self, grower: Grower, weight: Floats, *, leaf: Leaf, smoothing: float, push: float
     ) -> None:
-        self._passes = passes
+        self._grower = grower
         self._leaf = leaf
         self._smoothing = smoothing
         self._push = push
-        m = passes.table.n_positives
+        m = grower.table.n_positives
         totals = np.array([weight[:m].sum(), weight[m:].sum()])
         self.log_f_plus, self.log_f_minus = np.log(totals).tolist()
-        self.weights = weight[None].copy()
+        self.weights = weight[:, None]
+        self._grower.leaves.fill(0)
         self._rescale(1.0 / totals[:, None])
 
     def rule(self, min_samples_leaf: float | None, category_penalty: float) -> Rule:
@@ -165,12 +161,20 @@ class PairLoss(Resumable):
         noise = 2.0 * self._unit / (1.0 + self._push)
         if self._leaf == "closed":
             noise *= 0.5 * self._push / (1.0 + self._push)
-        charge = category_penalty * OF_SORTED_NOISE * noise
-        return _rule(objective, self._push, self._smoothing, least, charge, self._unit)
+        penalty = category_penalty * OF_SORTED_NOISE * noise
+        return _rule(objective, self._push, self._smoothing, least, penalty, self._unit)
+
+    @property
+    def weights(self) -> Floats:
+        return self._grower.weights
+
+    @weights.setter
+    def weights(self, weights: Floats) -> None:
+        self._grower.weights[:] = weights
 
     def best_step(self, splits: Splits) -> Leaves:
-        """Send every row to its leaf, and find the best step of each leaf."""
-        sums = self._passes.sum_leaves(splits, self.weights)
+        """Find the best step of each leaf."""
+        sums = splits.sums
         self._totals = sums[:2].sum(axis=1, keepdims=True)
         p, q = self._masses = sums[:2] / self._totals
         smoothing = self._smoothing * self._unit
@@ -192,16 +196,7 @@ class PairLoss(Resumable):
 
     def _rescale(self, factors: Floats) -> None:
         """Multiply weights by factors[class, leaf], after which each class sums to 1."""
-        squares = np.empty(len(self._passes.runs))
-        self._passes.run(
-            routing.rescale,
-            self._passes.leaves,
-            factors,
-            self._passes.sample_weight,
-            self.weights[0],
-            squares,
-        )
-        self._unit = 0.5 * sum(self._passes.of_classes(squares))
+        self._unit = 0.5 * self._grower.rescale(factors)
 
 
 class LogisticLoss(Resumable):
@@ -209,7 +204,7 @@ class LogisticLoss(Resumable):
 
     Parameters
     ----------
-    passes : Passes
+    grower : Grower
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     smoothing : float
@@ -217,8 +212,8 @@ class LogisticLoss(Resumable):
 
     Attributes
     ----------
-    weights : ndarray of shape (2, n_rows), float64
-        Gradient, towards higher scores, and curvature.
+    weights : ndarray of shape (n_rows, 2), float64
+        The grower's: gradient, towards higher scores, and curvature.
     log_f_plus, log_f_minus : float
         Logarithms of the loss of positives and of negatives.
 
@@ -230,42 +225,49 @@ class LogisticLoss(Resumable):
 
     changing = ("weights", "_scores", "_curvature", "_unit", "log_f_plus", "log_f_minus")
 
-    def __init__(self, passes: Passes, weight: Floats, *, smoothing: float) -> None:
-        self._passes = passes
+    def __init__(self, grower: Grower, weight: Floats, *, smoothing: float) -> None:
+        self._grower = grower
         self._smoothing = smoothing
-        m = passes.table.n_positives
+        m = grower.table.n_positives
         self.start = float(np.log(weight[:m].sum() / weight[m:].sum()))
         self._scores = np.full(len(weight), self.start)
-        self.weights = np.empty((2, len(weight)))
+        grower.leaves.fill(0)
         self.update(np.zeros(1))
 
     def rule(self, min_samples_leaf: float | None, category_penalty: float) -> Rule:
         """By what to choose cuts under the present weights."""
         least = least_mass(min_samples_leaf, self._unit, self._curvature)
         # of a category that means nothing G² / H is 1 on average, the labels' variance being H
-        charge = category_penalty * OF_SORTED_NOISE
-        return _rule(Objective.GRADIENT, 1.0, self._smoothing, least, charge, self._unit)
+        penalty = category_penalty * OF_SORTED_NOISE
+        return _rule(Objective.GRADIENT, 1.0, self._smoothing, least, penalty, self._unit)
+
+    @property
+    def weights(self) -> Floats:
+        return self._grower.weights
+
+    @weights.setter
+    def weights(self, weights: Floats) -> None:
+        self._grower.weights[:] = weights
+
+    @property
+    def _scores(self) -> Floats:
+        return self._grower.scores
+
+    @_scores.setter
+    def _scores(self, scores: Floats) -> None:
+        self._grower.scores[:] = scores
 
     def best_step(self, splits: Splits) -> Leaves:
-        """Send every row to its leaf, and find the best step of each leaf."""
-        gradient, curvature, sample_weight = self._passes.sum_leaves(splits, self.weights)
+        """Find the best step of each leaf."""
+        gradient, curvature, sample_weight = splits.sums
         denominator = np.maximum(curvature + self._smoothing * self._unit, np.finfo(float).tiny)
         return Leaves(gradient / denominator, sample_weight)
 
     def update(self, values: Floats) -> None:
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
-        sums = np.empty((len(self._passes.runs), 3))
-        self._passes.run(
-            routing.step_logistic,
-            self._passes.leaves,
-            values,
-            self._passes.sample_weight,
-            self._scores,
-            self.weights,
-            sums,
-        )
-        losses = np.maximum(self._passes.of_classes(sums[:, 0]), np.finfo(float).tiny)
-        log_losses = np.log(losses) + math.log(self._passes.row_weight)
+        loss, curvature, squares = self._grower.step(values)
+        losses = np.maximum(loss, np.finfo(float).tiny)
+        log_losses = np.log(losses) + math.log(self._grower.row_weight)
         self.log_f_plus, self.log_f_minus = log_losses.tolist()
-        self._curvature, squares = float(sums[:, 1].sum()), float(sums[:, 2].sum())
-        self._unit = squares / self._curvature if self._curvature > 0.0 else 0.0
+        self._curvature = sum(curvature)
+        self._unit = sum(squares) / self._curvature if self._curvature > 0.0 else 0.0

@@ -9,15 +9,23 @@ from core.boosting.rules import LoopState, RankingRule, Rule
 from core.boosting.weak_learner import WeakRanker
 from core.coding import Criterion
 from core.ranker import Floats
-from core.trees.passes import Passes
+from core.trees.grower import Grower
 
 from .tree_losses import Leaf, LogisticLoss, Loss, PairLoss
 
 
 class TreeRule(Protocol):
-    """A rule whose loss trees can descend."""
+    """A rule whose loss trees can descend.
 
-    def make_loss(self, passes: Passes, weight: Floats) -> Loss:
+    Attributes
+    ----------
+    n_weights : int
+        1: the loss gives each row a weight; 2: gradient and curvature.
+    """
+
+    n_weights: int
+
+    def make_loss(self, grower: Grower, weight: Floats) -> Loss:
         """Give the loss of rows, positives first, before the first tree."""
 
 
@@ -31,14 +39,16 @@ class RankingTreeRule(RankingRule):
         See `losses.PairLoss`.
     """
 
+    n_weights = 1
+
     def __init__(self, leaf: Leaf, learning_rate: float, smoothing: float, push: float) -> None:
         super().__init__(criterion=Criterion.LOSS, learning_rate=learning_rate, smoothing=smoothing)
         self.leaf = leaf
         self.push = push
 
-    def make_loss(self, passes: Passes, weight: Floats) -> Loss:
+    def make_loss(self, grower: Grower, weight: Floats) -> Loss:
         """Give the loss at f = 0 of rows, positives first."""
-        return PairLoss(passes, weight, leaf=self.leaf, smoothing=self.smoothing, push=self.push)
+        return PairLoss(grower, weight, leaf=self.leaf, smoothing=self.smoothing, push=self.push)
 
     def step(self, found: WeakRanker, state: LoopState) -> float:
         """Take the learning rate's share of the best step."""
@@ -63,13 +73,15 @@ class LogisticRule(Rule):
         See `losses.LogisticLoss`.
     """
 
+    n_weights = 2
+
     def __init__(self, learning_rate: float, smoothing: float) -> None:
         self.learning_rate = learning_rate
         self.smoothing = smoothing
 
-    def make_loss(self, passes: Passes, weight: Floats) -> Loss:
+    def make_loss(self, grower: Grower, weight: Floats) -> Loss:
         """Give the loss of rows, positives first, all scored by the classes' log odds."""
-        return LogisticLoss(passes, weight, smoothing=self.smoothing)
+        return LogisticLoss(grower, weight, smoothing=self.smoothing)
 
     def step(self, found: WeakRanker, state: LoopState) -> float:
         """Take the learning rate's share of the best step."""

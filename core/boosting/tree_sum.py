@@ -18,9 +18,9 @@ from core.state import Array, Index, Known, Records, Totals
 from core.table import Categories
 from core.trees import walking
 from core.trees.cuts import NO_SET, Integers, Sets, check_sets, members_of
+from core.trees.grower import MAX_LEAVES
 from core.trees.questions import Questions, ask
 from core.trees.words import describe_leaves
-from core.trees.workspace import MAX_LEAVES
 
 if TYPE_CHECKING:
     from .tree_learner import Tree

@@ -1,9 +1,25 @@
-"""From a matrix to the coded table of trees, a chunk of rows at a time.
+"""From a matrix to the coded table on which trees are grown, a chunk of rows at a time.
 
-No column is kept besides the matrix and the coded table: bins are learnt from a few columns at a
-time, and rows are coded straight into their words.
+Columns stand in groups of eight. The codes of a row in a group are one word of 64 bits, or two where the group has
+more than 256 codes: adding a row to the group's histogram takes one or two reads, and the histogram stays in a core's
+cache. Columns of about as many codes share a group, so that no histogram is larger than its columns need.
+
+Columns of two codes that exclude one another, such as those of a one-hot encoding, are bundled (Ke et al. 2017,
+section 4; here without any conflict): one column whose code k says that the k-th member has the one of its values
+that excludes the others', and whose code 0 says that none has. A cut of member k sets code k apart from all others,
+so that nothing is lost.
+
+No column is kept besides the matrix and the coded table: bins are learnt from a few columns at a time, and rows are
+coded straight into their words.
+
+References
+----------
+G. Ke, Q. Meng, T. Finley, T. Wang, W. Chen, W. Ma, Q. Ye and T.-Y. Liu, "LightGBM: a highly efficient gradient
+boosting decision tree", NIPS 2017.
 """
 
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
 import numba
@@ -12,15 +28,116 @@ import numpy.typing as npt
 
 from core.coding import Bins, Team, count_rows
 from core.coding.bins import MAX_NARROW, RUN_ROWS, learn_bins
-from core.coding.by_row import COLUMNS, NARROW, WIDE, allocate_words
 from core.coding.team import take
 from core.kernel import kernel
 from core.ranker import Floats
 
-from .layout import Integers, Table
-from .workspace import CATEGORY_ROWS
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+LANES = 8  # columns of a group
+CELL = 2  # numbers of a cell: two masses, or a gradient and a curvature
+CATEGORY_ROWS = 5.0
+"""A category of fewer rows has no place in the order of a leaf's categories: chance would put it at an end."""
 
 ROWS_AT_ONCE = 1024  # their values of thirty columns stay in the second-level cache
+MOST_OF_ALL = 0.9  # of the rows: a value of more would keep others out of its bundle
+MOST_MEMBERS = 255  # of a bundle, whose code 0 is none of them
+SAMPLED_WORDS = (
+    16  # of 64 rows each: most columns that do not exclude each other are told apart by these
+)
+
+
+class Kind(IntEnum):
+    """What a column of the coded table is."""
+
+    PADDING = 0
+    ORDERED = 1
+    CATEGORICAL = 2
+    BUNDLE = 3
+
+
+GROUP = np.dtype(
+    [
+        ("first_word", np.int64),  # of its rows
+        ("row_words", np.int64),  # 1 or 2
+        ("n_codes", np.int64),  # the last of which is the missing one's, if any is missing
+        ("has_missing", np.int64),
+        ("first_cell", np.int64),  # of its histogram: [code, column]
+        ("has_cuts", np.int64),  # whether any column is ordered or a bundle
+    ],
+    align=True,
+)
+COLUMN = np.dtype(
+    [
+        ("kind", np.int64),
+        ("feature", np.int64),  # of a bundle that of its first member
+        ("n_bins", np.int64),
+        ("first_member", np.int64),
+        ("has_missing", np.int64),
+    ],
+    align=True,
+)
+MEMBER = np.dtype(
+    [
+        ("feature", np.int64),
+        (
+            "on_above",
+            np.int64,
+        ),  # whether the value that its code stands for lies above the feature's cut
+    ],
+    align=True,
+)
+PLACE = np.dtype(
+    [
+        ("group", np.int64),
+        ("lane", np.int64),
+        ("code", np.int64),  # in a bundle, else 0
+        ("on", np.int64),  # the feature's own code that it stands for
+    ],
+    align=True,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A coded table, its rows by class: positives first.
+
+    Attributes
+    ----------
+    words : ndarray of uint64
+        Codes, group by group, row by row: eight uint8 in one word, or eight uint16 in two.
+    n_rows, n_positives : int
+    groups : ndarray of shape (n_groups,), `GROUP`
+    columns : ndarray of shape (n_groups, 8), `COLUMN`
+    members : ndarray, `MEMBER`
+        Of all bundles.
+    places : ndarray of shape (n_features,), `PLACE`
+        Where each feature stands.
+    cell_feature : ndarray of shape (n_cells,), int32
+        Of each cell [code, column] of all groups the feature that is cut there, -1 for none: in an ordered column the
+        cut is between this code and the next, in a bundle between it and all others, at the missing's code between
+        the missing and all others.
+    """
+
+    words: Words
+    n_rows: int
+    n_positives: int
+    groups: npt.NDArray[np.void]
+    columns: npt.NDArray[np.void]
+    members: npt.NDArray[np.void]
+    places: npt.NDArray[np.void]
+    cell_feature: npt.NDArray[np.int32]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.places)
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of a histogram of all groups."""
+        return len(self.cell_feature)
 
 
 def code_table(
@@ -55,47 +172,126 @@ def code_table(
 
     Notes
     -----
-    O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then 32 bytes per row and
-    block of 32 columns, 64 where a column has more than 255 bins.
+    O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then 8 bytes per row and group of eight
+    columns, 16 where a column has more than 256 codes.
     """
-    n_rows, n_features = X.shape
     least = CATEGORY_ROWS * float(weight[0] / count_rows(weight)[0])
     bins = learn_bins(X, np.sort(rows), weight, most[0], n_categories, most[1], least)
-    per_word = NARROW if bins.n_bins.max() <= MAX_NARROW else WIDE
-    blocks = _describe_blocks(bins, per_word)
-    words = allocate_words(len(blocks), n_rows, per_word)
-    codes = words.view(np.uint8 if per_word == NARROW else np.uint16)
-    Team(X.size).deal(
-        _encode, -(-n_rows // RUN_ROWS), X, rows, *_tables(bins), blocks[:, 1].copy(), codes
-    )
-    categorical = np.zeros(len(blocks) * COLUMNS, dtype=np.bool_)
-    categorical[:n_features] = bins.is_categorical
-    table = Table(
-        words,
-        per_word,
-        n_rows,
-        n_positives,
-        n_features,
-        blocks,
-        categorical.reshape(len(blocks), COLUMNS),
-    )
+    bundles, on = _find_bundles(X, bins)
+    table = _lay_out(bins, bundles, on, len(X), n_positives)
+    n_runs = -(-len(X) // RUN_ROWS)
+    narrow, wide = table.words.view(np.uint8), table.words.view(np.uint16)
+    coding = (*_tables(bins), table.places, table.groups, narrow, wide)
+    Team(X.size).deal(_encode, n_runs, X, rows, *coding)
     return bins, table
 
 
-def _describe_blocks(bins: Bins, per_word: int) -> Integers:
-    """Describe the blocks of 32 columns; see `layout`."""
-    n_bins, n_features = bins.n_bins, len(bins.edges)
-    blocks = np.zeros((-(-n_features // COLUMNS), 5), dtype=np.int64)
-    n_ordered = np.where(bins.is_categorical, 0, n_bins)
-    first_cell = 0
-    for b, start in enumerate(range(0, n_features, COLUMNS)):
-        columns = slice(start, min(start + COLUMNS, n_features))
-        n_codes = int(n_bins[columns].max()) + 1
-        n_words = -(-(columns.stop - start) // per_word)
-        has_missing = bins.has_missing[columns].any()
-        blocks[b] = (n_words, n_codes, has_missing, first_cell, n_ordered[columns].max())
-        first_cell += n_codes * COLUMNS
-    return blocks
+def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
+    """Bundle features of two values that exclude each other, first fit by feature.
+
+    Returns the features of each bundle of two or more, and of each feature which of its codes its own in the bundle
+    stands for.
+    """
+    on = np.ones(len(bins.edges), dtype=np.int64)
+    two = (bins.n_bins == 2) & ~bins.has_missing & ~bins.is_categorical
+    features = np.flatnonzero(two)
+    if len(features) < 2:
+        return [], on
+    n_words = -(-len(X) // 64)
+    bits = np.zeros((len(features), n_words), dtype=np.uint64)
+    counts = np.zeros((len(features), n_words), dtype=np.uint8)
+    edges = np.array([bins.edges[j][0] for j in features.tolist()])
+    Team(len(X) * len(features)).deal(_pack, -(-n_words // 256), X, features, edges, bits, counts)
+    share = counts.sum(axis=1, dtype=np.int64) / len(X)
+    padding = np.zeros(n_words, dtype=np.uint64)
+    padding[-1] = ~np.uint64((1 << ((len(X) - 1) % 64 + 1)) - 1)
+    sampled = np.linspace(0, n_words - 1, min(SAMPLED_WORDS, n_words)).astype(np.intp)
+    bundles: list[list[int]] = []
+    unions = np.empty_like(bits)  # of the members' bits
+    of_sample = np.empty((len(features), len(sampled)), dtype=np.uint64)
+    n_members = np.zeros(len(features), dtype=np.int64)
+
+    def first_fit(own: Words) -> int | None:
+        n = len(bundles)
+        apart = ~(of_sample[:n] & own[sampled]).any(axis=1) & (n_members[:n] < MOST_MEMBERS)
+        fitting = (b for b in np.flatnonzero(apart).tolist() if not (unions[b] & own).any())
+        return next(fitting, None)
+
+    for k, feature in enumerate(features.tolist()):
+        own = bits[k]
+        b = first_fit(own)
+        if b is None and share[k] > 0.5:  # perhaps the lower value excludes others
+            flipped = ~(own | padding)
+            b = first_fit(flipped)
+            if b is not None or share[k] > MOST_OF_ALL:
+                own, on[feature] = flipped, 0
+        if b is None:
+            b = len(bundles)
+            bundles.append([])
+            unions[b] = 0
+        bundles[b].append(feature)
+        n_members[b] += 1
+        unions[b] |= own
+        of_sample[b] = unions[b, sampled]
+    return [bundle for bundle in bundles if len(bundle) > 1], on
+
+
+def _lay_out(
+    bins: Bins, bundles: list[list[int]], on: Integers, n_rows: int, n_positives: int
+) -> Table:
+    """Put columns into groups by their number of codes, and find room for all."""
+    n_bins, is_categorical = bins.n_bins, bins.is_categorical
+    members = np.zeros(sum(map(len, bundles)), dtype=MEMBER)
+    places = np.zeros(len(n_bins), dtype=PLACE)
+    listed: list[tuple[int, ...]] = []  # in the order of `COLUMN`
+    bundled = {j for bundle in bundles for j in bundle}
+    first = 0
+    for bundle in bundles:
+        listed.append((Kind.BUNDLE, bundle[0], len(bundle) + 1, first, 0))
+        members["feature"][first : first + len(bundle)] = bundle
+        members["on_above"][first : first + len(bundle)] = on[bundle]
+        places["code"][bundle] = np.arange(1, len(bundle) + 1)
+        places["on"][bundle] = on[bundle]
+        first += len(bundle)
+    for j, n in enumerate(n_bins.tolist()):
+        if j not in bundled:
+            kind = Kind.CATEGORICAL if is_categorical[j] else Kind.ORDERED
+            listed.append((kind, j, n, 0, int(bins.has_missing[j])))
+    # Columns with the missing and those without, categories and numbers need other scans.
+    listed.sort(
+        key=lambda c: (c[2] + c[4] <= MAX_NARROW, c[0] == Kind.CATEGORICAL, -c[4], -c[2], c[1])
+    )
+    columns = np.zeros((-(-len(listed) // LANES), LANES), dtype=COLUMN)
+    columns.reshape(-1)[: len(listed)] = listed
+    groups = np.zeros(len(columns), dtype=GROUP)
+    groups["has_missing"] = columns["has_missing"].any(axis=1)
+    groups["n_codes"] = columns["n_bins"].max(axis=1) + groups["has_missing"]
+    groups["row_words"] = np.where(groups["n_codes"] > MAX_NARROW + 1, 2, 1)
+    is_cut = (columns["kind"] == Kind.ORDERED) | (columns["kind"] == Kind.BUNDLE)
+    groups["has_cuts"] = is_cut.any(axis=1)
+    n_cells = groups["n_codes"] * LANES
+    groups["first_cell"] = np.cumsum(n_cells) - n_cells
+    # an even number of words, so that no row of two lies across cache lines
+    n_words = groups["row_words"] * (n_rows + n_rows % 2)
+    groups["first_word"] = np.cumsum(n_words) - n_words
+    cell_feature = np.full(int(n_cells.sum()), -1, dtype=np.int32)
+    for g, group in enumerate(groups):
+        cells = cell_feature[group["first_cell"] :][: n_cells[g]].reshape(-1, LANES)
+        for lane, column in enumerate(columns[g]):
+            n = int(column["n_bins"])
+            if column["kind"] == Kind.BUNDLE:
+                own = members["feature"][column["first_member"] :][: n - 1]
+                cells[1:n, lane] = own
+                places["group"][own], places["lane"][own] = g, lane
+            elif column["kind"] != Kind.PADDING:
+                places["group"][column["feature"]] = g
+                places["lane"][column["feature"]] = lane
+                if column["kind"] == Kind.ORDERED:
+                    cells[: n - 1, lane] = column["feature"]
+                    if column["has_missing"]:
+                        cells[-1, lane] = column["feature"]
+    words = np.zeros(int(n_words.sum()), dtype=np.uint64)
+    return Table(words, n_rows, n_positives, groups, columns, members, places, cell_feature)
 
 
 class _Tables(NamedTuple):
@@ -135,6 +331,35 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 
 
 @kernel(
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        _READ_ONLY_MATRIX,
+        numba.int64[::1],
+        numba.float64[::1],
+        numba.uint64[:, ::1],
+        numba.uint8[:, ::1],
+    )
+)
+def _pack(queue, n_runs, X, features, edges, bits, counts):  # type: ignore[no-untyped-def]
+    """For runs of 256 words from the queue write which rows' values lie above a feature's edge, and count them."""
+    run = take(queue)
+    while run < n_runs:
+        for word in range(run * 256, min((run + 1) * 256, bits.shape[1])):
+            low = word * 64
+            n = min(64, X.shape[0] - low)
+            for k in range(len(features)):
+                packed, count = np.uint64(0), 0
+                for i in range(n):
+                    above = X[low + i, features[k]] > edges[k]
+                    packed |= np.uint64(above) << np.uint64(i)
+                    count += above
+                bits[k, word] = packed
+                counts[k, word] = count
+        run = take(queue)
+
+
+@kernel(
     numba.void(numba.float64[::1], numba.float64[::1], numba.int64, numba.int64, numba.int64[::1]),
     inner=True,
 )
@@ -153,23 +378,23 @@ def find_bins(values, table, n_steps, missing, found):  # type: ignore[no-untype
             found[i] = np.int64(table[np.int64(values[i])])
 
 
-_ENCODE = (
-    _READ_ONLY_MATRIX,
-    numba.uint32[::1],
-    numba.float64[::1],
-    numba.int64[::1],
-    numba.int64[::1],
-    numba.int64[::1],
-)
-
-
 @kernel(
-    numba.void(numba.int64[::1], numba.int64, *_ENCODE, numba.uint8[:, ::1]),
-    numba.void(numba.int64[::1], numba.int64, *_ENCODE, numba.uint16[:, ::1]),
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        _READ_ONLY_MATRIX,
+        numba.uint32[::1],
+        numba.float64[::1],
+        numba.int64[::1],
+        numba.int64[::1],
+        numba.from_dtype(PLACE)[::1],
+        numba.from_dtype(GROUP)[::1],
+        numba.uint8[::1],
+        numba.uint16[::1],
+    )
 )
-def _encode(queue, n_runs, X, rows, tables, starts, n_steps, n_codes, codes):  # type: ignore[no-untyped-def]
-    """Code runs of rows, as they come from the queue."""
-    n_features = X.shape[1]
+def _encode(queue, n_runs, X, rows, tables, starts, n_steps, places, groups, narrow, wide):  # type: ignore[no-untyped-def]
+    """Code runs of rows, as they come from the queue; narrow, wide: the words as codes of 8 and of 16 bits."""
     values = np.empty(ROWS_AT_ONCE)
     found = np.empty(ROWS_AT_ONCE, dtype=np.int64)
     run = take(queue)
@@ -177,13 +402,22 @@ def _encode(queue, n_runs, X, rows, tables, starts, n_steps, n_codes, codes):  #
         end = min((run + 1) * RUN_ROWS, len(rows))
         for low in range(run * RUN_ROWS, end, ROWS_AT_ONCE):
             n = min(ROWS_AT_ONCE, end - low)
-            for j in range(n_features):
+            for j in range(X.shape[1]):
                 for i in range(n):
                     values[i] = X[rows[low + i], j]
-                block, column = j // COLUMNS, j % COLUMNS
-                find_bins(
-                    values[:n], tables[starts[j] :], n_steps[j], n_codes[block] - 1, found[:n]
-                )
+                place = places[j]
+                group = groups[place.group]
+                find_bins(values[:n], tables[starts[j] :], n_steps[j], group.n_codes - 1, found[:n])
+                if place.code > 0:  # the other members' rows stay as they are
+                    for i in range(n):
+                        found[i] = place.code if found[i] == place.on else 0
+                per_word = LANES // group.row_words
+                first = (group.first_word + group.row_words * low) * per_word + place.lane
                 for i in range(n):
-                    codes[block, (low + i) * COLUMNS + column] = found[i]
+                    if place.code > 0 and found[i] == 0:
+                        continue
+                    if group.row_words == 2:
+                        wide[first + i * LANES] = found[i]
+                    else:
+                        narrow[first + i * LANES] = found[i]
         run = take(queue)

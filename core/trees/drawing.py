@@ -6,36 +6,14 @@ so that the wanted number of rows is kept. Class-normalised weights make rare po
 are all kept.
 """
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from core.coding.team import take
 from core.kernel import kernel
 from core.ranker import Floats
 
-from .layout import Integers
-
 # μ is found on so many rows, spread evenly.
 ESTIMATED_ON = 1 << 12
-
-
-class Drawn(NamedTuple):
-    """How many rows a tree is grown on, and what the light ones weigh.
-
-    Attributes
-    ----------
-    n_positives, n_rows : int
-        How many positives were drawn, and how many rows; listed positives first, each class ascending.
-    least_weight : float
-        μ; 0 where all rows are taken as they are.
-    """
-
-    n_positives: int
-    n_rows: int
-    least_weight: float
 
 
 def find_threshold(weights: Floats, share: float) -> float:
@@ -71,35 +49,13 @@ def uniform(key, counter):  # type: ignore[no-untyped-def]
     return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
-@kernel(
-    numba.void(
-        numba.int64[::1],
-        numba.int64,
-        numba.int64[:, ::1],
-        numba.float64[::1],
-        numba.float64,
-        numba.uint64,
-        numba.uint32[::1],
-        numba.int64[::1],
-    )
-)
-def draw(queue, n, runs, weights, threshold, key, rows, counts):  # type: ignore[no-untyped-def]
-    """For runs from the queue write the rows that are kept, from the run's start on, and their number."""
-    r = take(queue)
-    while r < n:
-        end = np.uint64(runs[r, 0])
-        for i in range(runs[r, 0], runs[r, 1]):
-            rows[end] = i
-            kept = uniform(key, np.uint64(i)) * threshold < abs(weights[i])
-            end += np.uint64(1) if kept else np.uint64(0)
-        counts[r] = np.int64(end) - runs[r, 0]
-        r = take(queue)
-
-
-def close_up(rows: npt.NDArray[np.uint32], runs: Integers, counts: Integers) -> Integers:
-    """Move the runs' kept rows together at the front; return how many of each class."""
+@numba.njit
+def close_up(rows, runs, counts):  # type: ignore[no-untyped-def]
+    """Move the runs' kept rows together at the front; return how many."""
     end = 0
-    for start, count in zip(runs[:, 0].tolist(), counts.tolist(), strict=True):
-        rows[end : end + count] = rows[start : start + count]
-        end += count
-    return np.bincount(runs[:, 2], weights=counts, minlength=2).astype(np.int64)
+    for r in range(len(runs)):
+        start = runs[r].start
+        for i in range(counts[r]):
+            rows[end + i] = rows[start + i]
+        end += counts[r]
+    return end

@@ -1,57 +1,998 @@
-"""The memory in which trees are grown, and the door to `growth`."""
+"""Growing a tree: leaves are divided, the smaller child is added up, its sibling subtracted.
 
-from typing import NamedTuple
+A tree is a list of splits. Leaf 0 is the root; the s-th split (from 0) divides the leaf it names: rows above its cut
+stay in that leaf, those below it become leaf s + 1. Level by level all leaves with a gain are divided; best first it is
+the one that gains most, until there are enough.
 
+Best first, several leaves are divided ahead at the same time: those that gain most, which will hardly be left out.
+Which of them the tree gets, and in what order, is decided by their gains as if they had been divided one by one. So
+threads have more to share, and wait for each other less often.
+
+The threads of a fit form a parallel region (`core.coding.team`). One of them leads it through the phases of a tree,
+each of many pieces that no two of which write to the same place. Sums go over fixed runs of rows and are added in
+order, so that the tree is the same whatever the number of threads.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
+import numba
 import numpy as np
 import numpy.typing as npt
+from numba.extending import intrinsic
 
-from core.coding import Team
-from core.coding.by_row import COLUMNS
-from core.coding.team import PARALLEL_CELLS
+from core.checkpoint import Resumable
+from core.coding import count_rows
+from core.coding.by_row import prefetch
+from core.coding.team import (
+    REGION_TYPE,
+    SPINS,
+    YIELDS,
+    Helpers,
+    atomic_add,
+    atomic_load,
+    publish,
+    take_piece,
+    wait_for_all,
+    yield_core,
+)
 from core.errors import InvalidParameter
+from core.kernel import kernel
+from core.ranker import Floats
 
-from .drawing import Drawn
-from .growth import grow
-from .layout import N_CODES, Floats, Integers, Table
-from .phases import END_TREE, START_TREE
-from .workspace import N_LEAVES, N_SPLIT_COLUMNS, ROWS_PER_CODE, RUN_ROWS, Rule, State, Work
+from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
+from .drawing import close_up, find_threshold, uniform
+from .routing import find_leaves
+from .splitting import (
+    BUNDLE,
+    BY_SUBSET,
+    SCRATCH_TYPE,
+    SPLIT,
+    Rule,
+    find_split,
+    make_scratch,
+    mark_codes,
+)
+
+MAX_LEAVES = 1024
+MOST_BYTES = (
+    4 << 30
+)  # of histograms: 31 leaves of 255 bins × 30 columns take 4 MB, of 65,535 bins a gigabyte
+
+# Leaves that are divided at the same time, best first.
+AHEAD = 8
+
+# Rows that are divided as one piece; rows at least per code that are added up as one piece, so that clearing and
+# adding up its histogram costs little beside; and pieces of a phase that are enough.
+DIVIDED_ROWS = 1 << 14
+ROWS_PER_CODE = 16
+ENOUGH_PIECES = 16
+
+# Rows of a run of passes over all rows, and those that are sent to their leaves at once: their codes stay in the
+# first-level cache.
+PASS_ROWS = 1 << 13
+ROUTED_ROWS = 1024
+
+# Rows between asking for a row and using it: about the time that memory takes.
+AHEAD_OF_ADDING = 24
+AHEAD_OF_DIVIDING = 256
+
+NODE = np.dtype(
+    [
+        ("start", np.int64),  # of its rows
+        ("stop", np.int64),
+        ("place", np.int64),  # of its histogram
+        ("depth", np.int64),
+        ("leaf", np.int64),  # its number, once its parent's split belongs to the tree
+        ("is_divided", np.int64),
+        ("above", np.int64),  # its children, once it is divided
+        ("below", np.int64),
+    ],
+    align=True,
+)
+RUN = np.dtype(
+    [
+        ("start", np.int64),
+        ("stop", np.int64),
+        ("item", np.int64),  # of the batch that is divided, or of the pairs that are added up
+        ("n_above", np.int64),  # where rows are divided
+        ("above", np.int64),  # where those above go; -1 where the run is all of its leaf
+        ("below", np.int64),
+        (
+            "spare",
+            np.int64,
+        ),  # where rows are added up: the histogram that takes them, -1 for the leaf's own
+    ],
+    align=True,
+)
+PAIR = np.dtype(
+    [
+        ("added", np.int64),  # the node whose rows are added up
+        ("sibling", np.int64),  # -1 for the root, which has none
+        ("first_run", np.int64),
+        ("n_runs", np.int64),  # 1: added up as the pair is finished
+    ],
+    align=True,
+)
+TREE_SPLIT = np.dtype(
+    [
+        ("leaf", np.int64),
+        ("feature", np.int64),
+        ("cut", np.int64),  # greater bins lie above; or BY_SUBSET
+        ("missing_above", np.int64),
+        ("node", np.int64),
+    ],
+    align=True,
+)
+PASS = np.dtype([("start", np.int64), ("stop", np.int64), ("negative", np.int64)], align=True)
+TASK = np.dtype(
+    [
+        ("phase", np.int64),
+        ("n_rows", np.int64),
+        ("n_positives", np.int64),
+        ("n_weights", np.int64),
+        ("max_depth", np.int64),
+        ("most_leaves", np.int64),
+        ("best_first", np.int64),
+        ("threshold", np.float64),  # of the draw; 0 where all rows are taken
+        ("key", np.uint64),
+        ("objective", np.int64),
+        ("push", np.float64),
+        ("smoothing", np.float64),
+        ("least_mass", np.float64),
+        ("category_penalty", np.float64),
+        ("category_mass", np.float64),
+        ("category_smoothing", np.float64),
+        ("n_leaves", np.int64),
+        ("n_nodes", np.int64),
+        ("n_places", np.int64),
+        ("n_asked", np.int64),
+    ],
+    align=True,
+)
+
+LIST, DRAW, ADD, BUILD, DIVIDE, GATHER, ROUTE, RESCALE, STEP = range(9)  # the phases
 
 
-class Splits(NamedTuple):
-    """A tree as growth gives it; see `growth`.
+class Job(NamedTuple):
+    """The arrays of a fit, shared by its kernels.
 
     Attributes
     ----------
-    cuts : ndarray of shape (n_leaves - 1, 4), int64
-        Of each split the leaf, the feature, the cut (codes greater than it lie above) and whether
-        the missing lie above.
-    sides : ndarray of shape (n_leaves - 1, n_codes), uint8
-        Where the cut is BY_SIDES, 1 for the codes above.
+    task : ndarray of shape (1,), `TASK`
+        What is done at present, and how far the tree is.
+    words, groups, columns, members
+        Of the table; see `coding.Table`.
+    cuttable : ndarray of shape (n_cells,), bool
+        The cells at which this tree may cut; see `coding.Table.cell_feature`.
+    allowed : ndarray of shape (n_groups, 8), bool
+        The columns that this tree may ask.
+    weights, drawn_weights : ndarray of shape (n_rows * n_weights,), float64
+        Of each row a weight, or gradient and curvature. Of the rows drawn, if not all are: raised to what the draw
+        makes of them.
+    sample_weight, scores : ndarray of shape (n_rows,) or (0,), float64
+    leaves : ndarray of shape (n_rows,), uint16
+        Where each row was last sent.
+    passes : ndarray of shape (n_passes,), `PASS`
+        Runs of rows of one class.
+    counts : ndarray of shape (n_passes,), int64
+        Rows drawn of each run.
+    sums : ndarray of shape (n_passes, 3, n_leaves), float64
+    pass_sums : ndarray of shape (n_passes, 3), float64
+    factors : ndarray of shape (2, n_leaves), float64
+    rows : ndarray of shape (n_rows,), uint32
+        The rows drawn, those of a node together, ascending.
+    divided : ndarray of shape (n_rows,), uint32
+        Where runs of rows are divided before they are put in their places.
+    histograms, spare : ndarray of shape (n_places, 2 * n_cells), float64
+        Of each group both numbers of each cell [code, column].
+    nodes : ndarray of shape (n_nodes,), `NODE`
+    node_splits : ndarray of shape (n_nodes,), `SPLIT`
+        The best of each.
+    subsets : ndarray of shape (n_nodes, n_codes), uint8
+        Of each node that is divided BY_SUBSET 1 for the codes above. No codes without categories.
+    frontier : ndarray of shape (n_leaves,), int64
+        The node that each leaf is; -1 if it will not be divided.
+    batch : ndarray of shape (n_batch,), int64
+        The nodes that are divided now.
+    above : ndarray of shape (n_batch, n_codes), uint8
+        1 for the codes above the split of each.
+    pairs : ndarray of shape (n_batch,), `PAIR`
+    found : ndarray of shape (2 * n_batch, n_groups), `SPLIT`
+    runs : ndarray, `RUN`
+    splits : ndarray of shape (n_leaves - 1,), `TREE_SPLIT`
+    questions : ndarray of shape (n_leaves - 1, 5), int64
+        See `routing.find_leaves`.
+    asked : ndarray of shape (n_leaves - 1,), int64
+        Columns that the tree asks: 8 · group + lane.
     """
 
-    cuts: Integers
-    sides: npt.NDArray[np.uint8]
+    task: Any
+    words: Any
+    groups: Any
+    columns: Any
+    members: Any
+    cuttable: Any
+    allowed: Any
+    weights: Any
+    drawn_weights: Any
+    sample_weight: Any
+    scores: Any
+    leaves: Any
+    passes: Any
+    counts: Any
+    sums: Any
+    pass_sums: Any
+    factors: Any
+    rows: Any
+    divided: Any
+    histograms: Any
+    spare: Any
+    nodes: Any
+    node_splits: Any
+    subsets: Any
+    frontier: Any
+    batch: Any
+    above: Any
+    pairs: Any
+    found: Any
+    runs: Any
+    splits: Any
+    questions: Any
+    asked: Any
 
 
-# Of histograms. 31 leaves of 255 bins × 30 columns take 4 MB, of 65,535 bins a gigabyte.
-MOST_BYTES = 4 << 30
+_RECORDS = {
+    "task": TASK,
+    "groups": GROUP,
+    "members": MEMBER,
+    "passes": PASS,
+    "nodes": NODE,
+    "node_splits": SPLIT,
+    "pairs": PAIR,
+    "runs": RUN,
+    "splits": TREE_SPLIT,
+}
+_F1, _F2, _I1 = numba.float64[::1], numba.float64[:, ::1], numba.int64[::1]
+_TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()} | {
+    "words": numba.uint64[::1],
+    "columns": numba.from_dtype(COLUMN)[:, ::1],
+    "cuttable": numba.boolean[::1],
+    "allowed": numba.boolean[:, ::1],
+    "weights": _F1,
+    "drawn_weights": _F1,
+    "sample_weight": _F1,
+    "scores": _F1,
+    "leaves": numba.uint16[::1],
+    "counts": _I1,
+    "sums": numba.float64[:, :, ::1],
+    "pass_sums": _F2,
+    "factors": _F2,
+    "rows": numba.uint32[::1],
+    "divided": numba.uint32[::1],
+    "histograms": _F2,
+    "spare": _F2,
+    "subsets": numba.uint8[:, ::1],
+    "frontier": _I1,
+    "batch": _I1,
+    "above": numba.uint8[:, ::1],
+    "found": numba.from_dtype(SPLIT)[:, ::1],
+    "questions": numba.int64[:, ::1],
+    "asked": _I1,
+}
+JOB_TYPE = numba.types.NamedTuple([_TYPES[name] for name in Job._fields], Job)
 
 
-class Grower:
-    """Grows trees on one table; holds the memory for it.
+@intrinsic
+def _add_pair(typing_context, histogram, cell, weights, row):  # type: ignore[no-untyped-def]
+    """Add two numbers of weights to two of a histogram, by one instruction."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        pair = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), 2).as_pointer()
+        addresses = []
+        for array, index in ((0, 1), (2, 3)):
+            data = context.make_array(signature.args[array])(
+                context, builder, arguments[array]
+            ).data
+            addresses.append(builder.bitcast(builder.gep(data, [arguments[index]]), pair))
+        own, more = (builder.load(address, align=8) for address in addresses)
+        builder.store(builder.fadd(own, more), addresses[0], align=8)
+        return context.get_dummy_value()
+
+    return numba.types.void(histogram, numba.uint64, weights, numba.uint64), generate
+
+
+@numba.njit(inline="always")
+def _add_words(words, rows, weights, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
+    last = stop - 1
+    bits = np.uint64(8 * row_words)
+    one_code = (np.uint64(1) << bits) - np.uint64(1)
+    for i in range(start, stop):
+        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_ADDING, last))])
+        prefetch(words, ahead * row_words)
+        prefetch(weights, ahead * n_weights)
+        row = np.uint64(rows[np.uint64(i)])
+        for q in range(row_words):
+            word = words[row * np.uint64(row_words) + np.uint64(q)]
+            per_word = LANES // row_words
+            for k in range(per_word):
+                code = (word >> (bits * np.uint64(k))) & one_code
+                cell = code * np.uint64(CELL * LANES) + np.uint64(CELL * (per_word * q + k))
+                if n_weights == 1:
+                    histogram[cell] += weights[row]
+                else:
+                    _add_pair(histogram, cell, weights, np.uint64(2) * row)
+
+
+@kernel(
+    numba.void(
+        numba.uint64[::1],
+        numba.int64,
+        numba.uint32[::1],
+        _F1,
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        _F1,
+    ),
+    inner=True,
+    error_model="numpy",
+)
+def add_rows(words, row_words, rows, weights, n_weights, n_positives, start, stop, histogram):  # type: ignore[no-untyped-def]
+    """Clear the histogram of a group and add rows[start:stop] to it.
+
+    One weight is added to the cells of the row's class; gradient and curvature to both numbers of a cell.
+    """
+    for cell in range(len(histogram)):
+        histogram[cell] = 0.0
+    if n_weights == 2:
+        # With constants for the numbers of words and weights the compiler unrolls all additions of a row.
+        if row_words == 1:
+            _add_words(words, rows, weights, start, stop, histogram, 1, 2)
+        else:
+            _add_words(words, rows, weights, start, stop, histogram, 2, 2)
+        return
+    middle, high = start, stop  # rows ascend: find the first negative one
+    while middle < high:
+        at = (middle + high) // 2
+        if rows[at] < n_positives:
+            middle = at + 1
+        else:
+            high = at
+    for half in range(2):
+        first, last = (start, middle) if half == 0 else (middle, stop)
+        if row_words == 1:
+            _add_words(words, rows, weights, first, last, histogram[half:], 1, 1)
+        else:
+            _add_words(words, rows, weights, first, last, histogram[half:], 2, 1)
+
+
+@kernel(
+    numba.int64(
+        numba.uint64[::1],
+        numba.int64,
+        numba.int64,
+        numba.uint8[::1],
+        numba.int64,
+        numba.int64,
+        numba.uint32[::1],
+        numba.uint32[::1],
+    ),
+    inner=True,
+)
+def divide_rows(words, row_words, lane, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
+    """Divide rows[start:stop] by the codes of a column of a group; return how many lie above.
+
+    `above` holds a 1 for each code above, a 0 for the others. Rows above go to the front of
+    divided[start:stop] in their order, the others to its back in reverse.
+    """
+    per_word = LANES // row_words
+    bits = np.uint64(8 * row_words)
+    one_code = (np.uint64(1) << bits) - np.uint64(1)
+    at = np.uint64(lane // per_word)
+    shift = bits * np.uint64(lane % per_word)
+    low = np.uint64(start)
+    high = np.uint64(stop - 1)
+    last = stop - 1
+    for i in range(start, stop):
+        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_DIVIDING, last))])
+        prefetch(words, ahead * row_words + np.int64(at))
+        row = rows[np.uint64(i)]
+        # written to both ends, one of which is written again: no branch to mispredict
+        divided[low] = row
+        divided[high] = row
+        code = (words[np.uint64(row) * np.uint64(row_words) + at] >> shift) & one_code
+        is_above = np.uint64(above[code])
+        low += is_above
+        high -= np.uint64(1) - is_above
+    return np.int64(low) - start
+
+
+@kernel(
+    numba.void(
+        numba.uint32[::1],
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.uint32[::1],
+        numba.int64,
+        numba.int64,
+    ),
+    inner=True,
+)
+def gather_rows(divided, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
+    """Copy divided[start:middle] to rows[above:] and divided[middle:stop], reversed, to rows[below:]."""
+    for i in range(middle - start):
+        rows[np.uint64(above + i)] = divided[np.uint64(start + i)]
+    for i in range(stop - middle):
+        rows[np.uint64(below + i)] = divided[np.uint64(stop - 1 - i)]
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64), inner=True)
+def _draw(job, t):  # type: ignore[no-untyped-def]
+    """Write the rows of a run that are kept, from its start on, and what they weigh; see `drawing`."""
+    task = job.task[0]
+    start, stop = job.passes[t].start, job.passes[t].stop
+    end = np.uint64(start)
+    for i in range(start, stop):
+        size = abs(job.weights[i * task.n_weights])
+        kept = uniform(task.key, np.uint64(i)) * task.threshold < size
+        job.rows[end] = i
+        end += np.uint64(1) if kept else np.uint64(0)
+        raised = task.threshold / size if 0.0 < size < task.threshold else 1.0
+        for k in range(task.n_weights):
+            job.drawn_weights[i * task.n_weights + k] = job.weights[i * task.n_weights + k] * raised
+    job.counts[t] = np.int64(end) - start
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64, numba.int64, numba.int64, numba.int64, _F1), inner=True)
+def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
+    task, group = job.task[0], job.groups[g]
+    weights = job.drawn_weights if task.threshold > 0.0 else job.weights
+    add_rows(
+        job.words[group.first_word :],
+        group.row_words,
+        job.rows,
+        weights,
+        task.n_weights,
+        task.n_positives,
+        start,
+        stop,
+        histogram,
+    )
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64, numba.int64, SCRATCH_TYPE), inner=True)
+def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
+    """Finish a group of the histograms of two siblings, and find the best split of each by its columns."""
+    task, group, pair = job.task[0], job.groups[g], job.pairs[p]
+    first = CELL * group.first_cell
+    last = first + CELL * LANES * group.n_codes
+    node = job.nodes[pair.added]
+    own = job.histograms[node.place, first:last]
+    if pair.n_runs == 1:
+        _add(job, g, pair.added, node.start, node.stop, own)
+    for r in range(pair.first_run, pair.first_run + pair.n_runs):
+        if pair.n_runs > 1 and job.runs[r].spare >= 0:
+            part = job.spare[job.runs[r].spare, first:last]
+            for cell in range(len(own)):
+                own[cell] += part[cell]
+    cuttable = job.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
+    rule = Rule(
+        task.objective,
+        task.push,
+        task.smoothing,
+        task.least_mass,
+        task.category_penalty,
+        task.category_mass,
+        task.category_smoothing,
+    )
+    for which in range(2 if pair.sibling >= 0 else 1):
+        if which == 1:
+            other = job.histograms[job.nodes[pair.sibling].place, first:last]
+            for cell in range(len(own)):
+                other[cell] -= own[cell]
+            own = other
+        found = job.found[2 * p + which, g]
+        find_split(
+            own, group, job.columns[g], job.members, job.allowed[g], cuttable, rule, scratch, found
+        )
+        found.group = g
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64), inner=True)
+def _divide(job, t):  # type: ignore[no-untyped-def]
+    run = job.runs[t]
+    split = job.node_splits[job.batch[run.item]]
+    group = job.groups[split.group]
+    words, above = job.words[group.first_word :], job.above[run.item]
+    run.n_above = divide_rows(
+        words, group.row_words, split.lane, above, run.start, run.stop, job.rows, job.divided
+    )
+    if run.above < 0:
+        middle = run.start + run.n_above
+        gather_rows(job.divided, run.start, middle, run.stop, job.rows, run.start, middle)
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64), inner=True)
+def _route(job, t):  # type: ignore[no-untyped-def]
+    """Write each row's leaf, and sums of weights to sums[run, half, leaf].
+
+    One weight per row is summed by class; of two, each has a half of its own. Sample weights, all 1
+    if there are none, go to sums[run, 2, leaf].
+    """
+    task, start, stop = job.task[0], job.passes[t].start, job.passes[t].stop
+    n_asked, n_leaves = task.n_asked, task.n_leaves
+    wide = False
+    for u in range(n_asked):
+        wide |= job.groups[job.asked[u] // LANES].row_words == 2
+    narrow_codes = np.empty((0 if wide else n_asked, ROUTED_ROWS), dtype=np.uint8)
+    wide_codes = np.empty((n_asked if wide else 0, ROUTED_ROWS), dtype=np.uint16)
+    room = np.empty(ROUTED_ROWS, dtype=np.uint8)
+    questions = job.questions[: n_leaves - 1]
+    subsets = job.subsets.reshape(-1)
+    for low in range(start, stop, ROUTED_ROWS):
+        n = min(ROUTED_ROWS, stop - low)
+        for u in range(n_asked):
+            g, lane = job.asked[u] // LANES, job.asked[u] % LANES
+            group = job.groups[g]
+            per_word = LANES // group.row_words
+            first = group.first_word + low * group.row_words + lane // per_word
+            words = job.words[first:]
+            shift = np.uint64(lane % per_word * 8 * group.row_words)
+            if wide and group.row_words == 2:
+                for i in range(n):
+                    wide_codes[u, i] = np.uint16((words[2 * i] >> shift) & np.uint64(0xFFFF))
+            elif wide:
+                for i in range(n):
+                    wide_codes[u, i] = np.uint16((words[i] >> shift) & np.uint64(0xFF))
+            else:
+                for i in range(n):
+                    narrow_codes[u, i] = np.uint8((words[i] >> shift) & np.uint64(0xFF))
+        at = job.leaves[low : low + n]
+        if wide:
+            find_leaves(wide_codes, questions, subsets, room, at)
+        else:
+            find_leaves(narrow_codes, questions, subsets, room, at)
+    two_weights, weighted = task.n_weights == 2, len(job.sample_weight) > 0
+    sums = job.sums[t]
+    for half in range(3):
+        for k in range(n_leaves):
+            sums[half, k] = 0.0
+    first_sums, second_sums = sums[0 if two_weights else job.passes[t].negative], sums[1]
+    counts = sums[2]
+    for i in range(start, stop):
+        leaf = np.uint64(job.leaves[i])
+        if two_weights:
+            first_sums[leaf] += job.weights[2 * i]
+            second_sums[leaf] += job.weights[2 * i + 1]
+        else:
+            first_sums[leaf] += job.weights[i]
+        counts[leaf] += job.sample_weight[i] if weighted else 1.0
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64), inner=True, error_model="numpy")
+def _rescale(job, t):  # type: ignore[no-untyped-def]
+    """Multiply weights by factors[class, leaf], and sum up weight² / w, w being the sample weight."""
+    weighted = len(job.sample_weight) > 0
+    factor = job.factors[job.passes[t].negative]
+    total = 0.0
+    for i in range(job.passes[t].start, job.passes[t].stop):
+        weight = job.weights[i] * factor[job.leaves[i]]
+        job.weights[i] = weight
+        total += weight * weight / job.sample_weight[i] if weighted else weight * weight
+    job.pass_sums[t, 0] = total
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64), inner=True)
+def _step(job, t):  # type: ignore[no-untyped-def]
+    """Add factors[0, leaf] to each row's score, and write gradient and curvature of the logistic loss.
+
+    Sums up the loss, the curvature, and curvature² / sample weight.
+    """
+    weighted = len(job.sample_weight) > 0
+    values = job.factors[0]
+    sign = -1.0 if job.passes[t].negative else 1.0
+    loss = curvature = square = 0.0
+    for i in range(job.passes[t].start, job.passes[t].stop):
+        score = job.scores[i] + values[job.leaves[i]]
+        job.scores[i] = score
+        margin = sign * score
+        small = math.exp(-abs(margin))
+        wrong = 1.0 / (1.0 + small) if margin < 0.0 else small / (1.0 + small)
+        bend = small / (1.0 + small) ** 2
+        weight = job.sample_weight[i] if weighted else 1.0
+        job.weights[2 * i] = sign * weight * wrong
+        job.weights[2 * i + 1] = weight * bend
+        loss += weight * (math.log1p(small) + max(-margin, 0.0))
+        curvature += weight * bend
+        square += weight * bend * bend
+    job.pass_sums[t, 0] = loss
+    job.pass_sums[t, 1] = curvature
+    job.pass_sums[t, 2] = square
+
+
+@kernel(numba.void(JOB_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
+def _do_piece(job, scratch, t):  # type: ignore[no-untyped-def]
+    """Do a piece of the present phase."""
+    phase, n_groups = job.task[0].phase, len(job.groups)
+    if phase == BUILD:
+        _build(job, t // n_groups, t % n_groups, scratch)
+    elif phase == DIVIDE:
+        _divide(job, t)
+    elif phase == GATHER:
+        run = job.runs[t]
+        if run.above >= 0:
+            middle = run.start + run.n_above
+            gather_rows(job.divided, run.start, middle, run.stop, job.rows, run.above, run.below)
+    elif phase == ADD:
+        run, g = job.runs[t // n_groups], t % n_groups
+        first = CELL * job.groups[g].first_cell
+        last = first + CELL * LANES * job.groups[g].n_codes
+        node = job.pairs[run.item].added
+        if run.spare >= 0:
+            _add(job, g, node, run.start, run.stop, job.spare[run.spare, first:last])
+        else:
+            own = job.histograms[job.nodes[node].place, first:last]
+            _add(job, g, node, run.start, run.stop, own)
+    elif phase == ROUTE:
+        _route(job, t)
+    elif phase == RESCALE:
+        _rescale(job, t)
+    elif phase == STEP:
+        _step(job, t)
+    elif phase == DRAW:
+        _draw(job, t)
+    else:
+        for i in range(job.passes[t].start, job.passes[t].stop):
+            job.rows[i] = i
+
+
+@kernel(SCRATCH_TYPE(JOB_TYPE), inner=True)
+def _scratch_of(job):  # type: ignore[no-untyped-def]
+    n_codes = 1
+    for g in range(len(job.groups)):
+        n_codes = max(n_codes, job.groups[g].n_codes)
+    return make_scratch(n_codes)
+
+
+@kernel(numba.void(REGION_TYPE, JOB_TYPE))
+def help_out(region, job):  # type: ignore[no-untyped-def]
+    """Do pieces of the phases that another thread leads through, while there are any."""
+    scratch = _scratch_of(job)
+    idle = 0
+    while idle < SPINS + YIELDS and atomic_load(region.ended) == 0:
+        t = take_piece(region)
+        if t < 0:
+            idle += 1
+            if idle > SPINS:
+                yield_core()
+            continue
+        idle = 0
+        try:  # a piece that is never done would be waited for in vain
+            _do_piece(job, scratch, t)
+        except Exception:
+            atomic_add(region.failed, 1)
+        atomic_add(region.done, 1)
+
+
+@kernel(numba.void(REGION_TYPE, JOB_TYPE, SCRATCH_TYPE, numba.int64, numba.int64), inner=True)
+def _lead(region, job, scratch, phase, n_pieces):  # type: ignore[no-untyped-def]
+    """Go through a phase of so many pieces together with those who help."""
+    job.task[0].phase = phase
+    publish(region, n_pieces)
+    t = take_piece(region)
+    while t >= 0:
+        _do_piece(job, scratch, t)
+        atomic_add(region.done, 1)
+        t = take_piece(region)
+    wait_for_all(region, n_pieces)
+
+
+@kernel(numba.void(REGION_TYPE, JOB_TYPE, numba.int64))
+def pass_over(region, job, phase):  # type: ignore[no-untyped-def]
+    """Go over all rows: RESCALE or STEP."""
+    _lead(region, job, _scratch_of(job), phase, len(job.passes))
+
+
+@kernel(numba.int64(JOB_TYPE, numba.boolean), inner=True)
+def _best_of_frontier(job, undivided):  # type: ignore[no-untyped-def]
+    """Give the node that comes next: the one that gains most, or the first of the least depth; -1 without a gain.
+
+    undivided: only among nodes that are not divided yet and whose children might be.
+    """
+    task = job.task[0]
+    best = -1
+    for leaf in range(task.n_leaves):
+        node = job.frontier[leaf]
+        if node < 0:
+            continue
+        depth = job.nodes[node].depth
+        if undivided and (job.nodes[node].is_divided or depth + 1 >= task.max_depth):
+            continue
+        gain = job.node_splits[node].gain
+        if gain <= 0.0 or depth >= task.max_depth:
+            continue
+        if best < 0:
+            best = node
+        elif task.best_first:
+            best = node if gain > job.node_splits[best].gain * (1.0 + 1e-9) else best
+        else:
+            best = node if depth < job.nodes[best].depth else best
+    return best
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64, SCRATCH_TYPE, numba.uint8[::1]), inner=True)
+def _mark(job, node, scratch, above):  # type: ignore[no-untyped-def]
+    """Write which codes lie above the split of a node that is not divided yet."""
+    task, split = job.task[0], job.node_splits[node]
+    g = split.group
+    group = job.groups[g]
+    first = CELL * group.first_cell
+    histogram = job.histograms[job.nodes[node].place, first : first + CELL * LANES * group.n_codes]
+    rule = Rule(
+        task.objective,
+        task.push,
+        task.smoothing,
+        task.least_mass,
+        task.category_penalty,
+        task.category_mass,
+        task.category_smoothing,
+    )
+    mark_codes(histogram, group, job.columns[g], job.members, rule, scratch, split, above)
+
+
+@kernel(numba.void(JOB_TYPE, numba.int64, SCRATCH_TYPE), inner=True)
+def _commit(job, number, scratch):  # type: ignore[no-untyped-def]
+    """Make the split of a node the tree's next one."""
+    task, node, split = job.task[0], job.nodes[number], job.node_splits[number]
+    s, new = task.n_leaves - 1, task.n_leaves
+    g, lane, cut = split.group, split.lane, split.cut
+    group, column = job.groups[g], job.columns[g][lane]
+    n_known = group.n_codes - group.has_missing
+    of_tree, question = job.splits[s], job.questions[s]
+    of_tree.leaf, of_tree.feature, of_tree.node = node.leaf, split.feature, number
+    of_tree.missing_above = split.missing_above
+    of_tree.cut = 0 if column.kind == BUNDLE else cut
+    place = 0
+    while place < task.n_asked and job.asked[place] != LANES * g + lane:
+        place += 1
+    job.asked[place] = LANES * g + lane
+    task.n_asked = max(task.n_asked, place + 1)
+    question[0], question[1], question[4] = node.leaf, place, -1
+    if cut == BY_SUBSET:
+        if not node.is_divided:
+            _mark(job, number, scratch, job.subsets[number])
+        question[2] = question[3] = 0
+        question[4] = number * job.subsets.shape[1]
+    elif column.kind == BUNDLE:
+        # the member's code alone, or the interval of all others, round the greatest code
+        on_above = job.members[column.first_member + cut - 1].on_above != 0
+        question[2] = cut if on_above else cut + 1
+        question[3] = 0 if on_above else -2
+    else:
+        # The missing code, the greatest, ends the interval of those above or follows it.
+        question[2] = cut + 1
+        question[3] = n_known - 2 - cut + (split.missing_above if group.has_missing else 0)
+    job.frontier[node.leaf] = node.above if node.is_divided else -1
+    job.frontier[new] = node.below if node.is_divided else -1
+    if node.is_divided:
+        job.nodes[node.above].leaf = node.leaf
+        job.nodes[node.below].leaf = new
+    task.n_leaves += 1
+
+
+@kernel(numba.int64(JOB_TYPE, SCRATCH_TYPE), inner=True)
+def _choose(job, scratch):  # type: ignore[no-untyped-def]
+    """Commit to splits as far as nodes are divided, then choose those to divide next; return how many."""
+    task = job.task[0]
+    while task.n_leaves < task.most_leaves:
+        node = _best_of_frontier(job, False)
+        if node < 0:
+            return 0
+        children_matter = (
+            task.n_leaves + 1 < task.most_leaves and job.nodes[node].depth + 1 < task.max_depth
+        )
+        if children_matter and not job.nodes[node].is_divided:
+            break
+        _commit(job, node, scratch)
+    remaining = task.most_leaves - task.n_leaves
+    if remaining == 0:
+        return 0
+    most = len(job.batch)
+    if task.best_first:
+        waiting = 0
+        for leaf in range(task.n_leaves):
+            node = job.frontier[leaf]
+            waiting += 1 if node >= 0 and job.nodes[node].is_divided else 0
+        most = max(min(AHEAD - waiting, remaining // 2), 1)
+    n = 0
+    depth = 0
+    while n < most:
+        node = _best_of_frontier(job, True)
+        if node < 0 or (n > 0 and not task.best_first and job.nodes[node].depth > depth):
+            break
+        depth = job.nodes[node].depth
+        job.nodes[node].is_divided = 1
+        job.batch[n] = node
+        n += 1
+    return n
+
+
+@kernel(numba.void(REGION_TYPE, JOB_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
+def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def]
+    """Divide the rows of the nodes chosen among their children, and pair these."""
+    task = job.task[0]
+    n = 0
+    gathers = False
+    for b in range(n_batch):
+        node = job.nodes[job.batch[b]]
+        _mark(job, job.batch[b], scratch, job.above[b])
+        if job.node_splits[job.batch[b]].cut == BY_SUBSET:
+            for code in range(job.subsets.shape[1]):
+                job.subsets[job.batch[b], code] = job.above[b, code]
+        size = node.stop - node.start
+        parts = max((size + DIVIDED_ROWS - 1) // DIVIDED_ROWS, 1)
+        gathers |= parts > 1
+        for r in range(parts):
+            run = job.runs[n + r]
+            run.item = b
+            run.start = node.start + size * r // parts
+            run.stop = node.start + size * (r + 1) // parts
+            run.above = 0 if parts > 1 else -1
+        n += parts
+    _lead(region, job, scratch, DIVIDE, n)
+    r = 0
+    for b in range(n_batch):
+        parent = job.nodes[job.batch[b]]
+        first = r
+        middle = parent.start
+        while r < n and job.runs[r].item == b:
+            middle += job.runs[r].n_above
+            r += 1
+        above, below = parent.start, middle
+        for k in range(first, r if r - first > 1 else first):
+            run = job.runs[k]
+            run.above, run.below = above, below
+            above += run.n_above
+            below += run.stop - run.start - run.n_above
+        parent.above, parent.below = task.n_nodes, task.n_nodes + 1
+        for child in range(task.n_nodes, task.n_nodes + 2):
+            job.nodes[child].depth = parent.depth + 1
+            job.nodes[child].is_divided = 0
+            job.nodes[child].place = parent.place
+        job.nodes[parent.above].start, job.nodes[parent.above].stop = parent.start, middle
+        job.nodes[parent.below].start, job.nodes[parent.below].stop = middle, parent.stop
+        # The smaller child is added up at a new place; the parent's becomes its sibling's.
+        fewer_above = middle - parent.start < parent.stop - middle
+        added = parent.above if fewer_above else parent.below
+        job.nodes[added].place = task.n_places
+        job.pairs[b].added = added
+        job.pairs[b].sibling = parent.below if fewer_above else parent.above
+        task.n_places += 1
+        task.n_nodes += 2
+    if gathers:
+        _lead(region, job, scratch, GATHER, n)
+
+
+@kernel(numba.void(REGION_TYPE, JOB_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
+def _build_pairs(region, job, scratch, n_pairs):  # type: ignore[no-untyped-def]
+    """Add up the histograms of pairs of nodes, and find the best split of each."""
+    n_groups = len(job.groups)
+    n = n_spare = 0
+    runs_each = (ENOUGH_PIECES - 1) // (n_pairs * n_groups) + 1
+    for p in range(n_pairs):
+        pair = job.pairs[p]
+        node = job.nodes[pair.added]
+        size = node.stop - node.start
+        parts = max(min(runs_each, size // (ROWS_PER_CODE * len(scratch.share))), 1)
+        pair.first_run, pair.n_runs = n, parts
+        for r in range(parts if parts > 1 else 0):
+            run = job.runs[n]
+            run.item = p
+            run.start = node.start + size * r // parts
+            run.stop = node.start + size * (r + 1) // parts
+            run.spare = n_spare if r > 0 else -1
+            n_spare += 1 if r > 0 else 0
+            n += 1
+    if n > 0:
+        _lead(region, job, scratch, ADD, n * n_groups)
+    _lead(region, job, scratch, BUILD, n_pairs * n_groups)
+    for p in range(n_pairs):
+        for which in range(2):
+            number = job.pairs[p].added if which == 0 else job.pairs[p].sibling
+            if number < 0:
+                continue
+            best = 0
+            for g in range(1, n_groups):
+                split, so_far = job.found[2 * p + which, g], job.found[2 * p + which, best]
+                near = abs(split.gain - so_far.gain) <= 1e-9 * so_far.gain
+                comes_first = split.feature < so_far.feature and split.gain > 0.0
+                if comes_first if near else split.gain > so_far.gain:
+                    best = g
+            job.node_splits[number] = job.found[2 * p + which, best]
+
+
+@kernel(numba.void(REGION_TYPE, JOB_TYPE))
+def grow_tree(region, job):  # type: ignore[no-untyped-def]
+    """Grow a tree on the rows drawn, then send all rows to their leaves and sum these up."""
+    scratch = _scratch_of(job)
+    task, root = job.task[0], job.nodes[0]
+    n_rows = task.n_rows
+    if task.threshold > 0.0:
+        _lead(region, job, scratch, DRAW, len(job.passes))
+        n_rows = close_up(job.rows, job.passes, job.counts)
+    else:
+        _lead(region, job, scratch, LIST, len(job.passes))
+    root.start = root.place = root.depth = root.leaf = root.is_divided = 0
+    root.stop = n_rows
+    task.n_leaves = task.n_nodes = task.n_places = 1
+    task.n_asked = 0
+    job.frontier[0] = 0
+    job.pairs[0].added, job.pairs[0].sibling = 0, -1
+    n_pairs = 1
+    while n_pairs > 0:
+        _build_pairs(region, job, scratch, n_pairs)
+        n_pairs = _choose(job, scratch)
+        if n_pairs > 0:
+            _divide_batch(region, job, scratch, n_pairs)
+    if task.n_leaves > 1:
+        _lead(region, job, scratch, ROUTE, len(job.passes))
+
+
+class Splits(NamedTuple):
+    """A tree as it is grown, and what its leaves hold.
+
+    Attributes
+    ----------
+    leaf, feature, cut : ndarray of shape (n_leaves - 1,), int64
+        Of each split the leaf that it divides, the feature, and the bin beyond which rows lie above: -1 sets the
+        missing apart, BY_SUBSET divides categories.
+    missing_above : ndarray of shape (n_leaves - 1,), int64
+    subsets : ndarray of shape (n_leaves - 1, n_codes), uint8
+        Where the cut is BY_SUBSET, 1 for the codes above.
+    sums : ndarray of shape (3, n_leaves), float64
+        Positive and negative mass, or gradient and curvature; then the number of rows.
+    """
+
+    leaf: Integers
+    feature: Integers
+    cut: Integers
+    missing_above: Integers
+    subsets: npt.NDArray[np.uint8]
+    sums: Floats
+
+
+class Grower(Resumable):
+    """Grows trees on one table, and holds what its rows weigh.
 
     Parameters
     ----------
     table : Table
-    team : Team
+    weight : ndarray of shape (n_rows,), float64
+        Sample weights, above 0.
     n_weights : int
         1: one weight per row, summed by class. 2: a gradient and a curvature per row, summed over
         all rows.
     max_depth : int
     max_leaves : int or None
         None grows level by level.
-    rows : ndarray of shape (n_rows,), uint32
-        Room for the rows to grow a tree on; overwritten.
+
+    Attributes
+    ----------
+    table : Table
+    weights : ndarray of shape (n_rows, n_weights), float64
+        To be written by the loss.
+    scores : ndarray of shape (n_rows,) or (0,), float64
+        Of two weights; to be written by the loss.
+    leaves : ndarray of shape (n_rows,), uint16
+        Where each row was last sent.
+    sample_weight : ndarray of shape (n_rows,) or (0,), float64
+        For how many rows each stands, see `core.coding.count_rows`; empty where all weights are 1.
+    row_weight : float
+        The sample weight of what counts as one row, at most 1.
 
     Raises
     ------
@@ -60,84 +1001,101 @@ class Grower:
 
     Notes
     -----
-    Memory: 8 bytes per row for the order of rows, and 512 bytes per leaf, bin and block of 32
-    columns; only what a tree comes to use is ever touched.
+    Memory: 10 bytes per row, 8 or 24 more for its weights, as much again where not all are drawn; and 128 bytes per
+    leaf, code and group of eight columns, of which only what a tree comes to use is ever touched.
     """
 
     def __init__(
         self,
         table: Table,
-        team: Team,
+        weight: Floats,
         n_weights: int,
         max_depth: int,
         max_leaves: int | None,
-        rows: npt.NDArray[np.uint32],
+        rows: npt.NDArray[np.uint32] | None = None,
+        subsample: float = 1.0,
     ) -> None:
-        self._team = team
-        self._table = table
-        self._max_depth = max_depth
-        self._best_first = max_leaves is not None
+        n_rows, m = table.n_rows, table.n_positives
         n_leaves = max_leaves or 2**max_depth
-        n_blocks, n_rows, n_cells = len(table.blocks), table.n_rows, table.n_cells
-        n_bytes = min(n_leaves, n_rows) * 2 * n_cells * 8
+        n_numbers = CELL * table.n_cells
+        n_bytes = min(n_leaves, n_rows) * n_numbers * 8
         if n_bytes > MOST_BYTES:
             raise InvalidParameter(
                 f"max_bins or the trees' size must be less: histograms of {n_leaves} leaves and "
-                f"{n_cells * 2:,} cells take {n_bytes / 1e9:.1f} GB, at most {MOST_BYTES / 1e9:.1f}"
+                f"{n_numbers:,} numbers take {n_bytes / 1e9:.1f} GB, at most {MOST_BYTES / 1e9:.1f}"
             )
-        most_codes = int(table.blocks[:, N_CODES].max())
-        n_sided = most_codes if table.categorical.any() else 0
-        run_rows = max(RUN_ROWS, ROWS_PER_CODE * most_codes)
-        n_runs = 2 * (n_rows // run_rows + 2 * n_leaves + 2)
-        n_spare = 2 * (n_rows // run_rows) + 2
-        # Rows are divided, put in their places, and only then added up: both use the same room.
-        room = np.empty(max(n_spare * n_cells, -(-n_rows // 2)))
-        self._work = Work(
-            table.words,
-            table.per_word,
-            table.blocks,
-            table.categorical,
-            run_rows,
-            np.zeros((n_blocks, COLUMNS), dtype=np.bool_),
-            rows,
-            room.view(np.uint32)[:n_rows],
-            np.empty((n_weights, 0)),
-            0.0,
-            np.empty((n_leaves, 2 * n_cells)),
-            room[: n_spare * n_cells].reshape(n_spare, n_cells),
-            np.zeros((n_leaves, 9), dtype=np.int64),
-            np.zeros((n_leaves, n_blocks + 1, 4)),
-            np.zeros((n_leaves, n_blocks + 1, n_sided), dtype=np.uint8),
-            np.zeros((n_runs, 6), dtype=np.int64),
-            np.zeros((n_leaves, 4), dtype=np.int64),
+        is_weighted = bool((weight != 1.0).any())
+        self.table = table
+        self.sample_weight = count_rows(weight) if is_weighted else np.empty(0)
+        self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0
+        self.leaves = np.zeros(n_rows, dtype=np.uint16)
+        self.weights = np.zeros((n_rows, n_weights))
+        self.scores = np.zeros(n_rows if n_weights == 2 else 0)
+        bounds = [(start, min(start + PASS_ROWS, m), 0) for start in range(0, m, PASS_ROWS)]
+        bounds += [
+            (start, min(start + PASS_ROWS, n_rows), 1) for start in range(m, n_rows, PASS_ROWS)
+        ]
+        self._passes = np.array(bounds, dtype=PASS)
+        task = np.zeros(1, dtype=TASK)
+        task["n_rows"], task["n_positives"], task["n_weights"] = n_rows, m, n_weights
+        task["max_depth"], task["most_leaves"] = max_depth, n_leaves
+        task["best_first"] = max_leaves is not None
+        n_groups = len(table.groups)
+        n_batch = AHEAD if max_leaves is not None else max(n_leaves // 2, 1)
+        n_nodes = 2 * (n_leaves + AHEAD) + 1
+        n_codes = int(table.groups["n_codes"].max())
+        is_categorical = table.columns["kind"] == Kind.CATEGORICAL
+        n_runs = n_batch + max(n_rows // DIVIDED_ROWS, ENOUGH_PIECES) + ENOUGH_PIECES
+        self._job = Job(
+            task=task,
+            words=table.words,
+            groups=table.groups,
+            columns=table.columns,
+            members=table.members,
+            cuttable=np.zeros(table.n_cells, dtype=np.bool_),
+            allowed=np.zeros((n_groups, LANES), dtype=np.bool_),
+            weights=self.weights.reshape(-1),
+            drawn_weights=np.empty(self.weights.size if subsample < 1.0 else 0),
+            sample_weight=self.sample_weight,
+            scores=self.scores,
+            leaves=self.leaves,
+            passes=self._passes,
+            counts=np.zeros(len(bounds), dtype=np.int64),
+            sums=np.empty((len(bounds), 3, n_leaves)),
+            pass_sums=np.empty((len(bounds), 3)),
+            factors=np.empty((2, n_leaves)),
+            rows=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
+            divided=np.empty(n_rows, dtype=np.uint32),
+            histograms=np.empty((n_leaves + AHEAD + 1, n_numbers)),
+            spare=np.empty((ENOUGH_PIECES, n_numbers)),
+            nodes=np.zeros(n_nodes, dtype=NODE),
+            node_splits=np.zeros(n_nodes, dtype=SPLIT),
+            subsets=np.zeros((n_nodes, n_codes if is_categorical.any() else 0), dtype=np.uint8),
+            frontier=np.zeros(n_leaves, dtype=np.int64),
+            batch=np.zeros(n_batch, dtype=np.int64),
+            above=np.zeros((n_batch, n_codes), dtype=np.uint8),
+            pairs=np.zeros(n_batch, dtype=PAIR),
+            found=np.zeros((2 * n_batch, n_groups), dtype=SPLIT),
+            runs=np.zeros(n_runs, dtype=RUN),
+            splits=np.zeros(n_leaves - 1, dtype=TREE_SPLIT),
+            questions=np.zeros((n_leaves - 1, 5), dtype=np.int64),
+            asked=np.zeros(max(n_leaves - 1, 1), dtype=np.int64),
         )
-        self._state = State(
-            np.zeros(3, dtype=np.int64),
-            np.zeros(n_leaves, dtype=np.int64),
-            np.zeros((n_leaves - 1, N_SPLIT_COLUMNS), dtype=np.int64),
-            np.zeros((n_leaves - 1, n_sided), dtype=np.uint8),
-        )
+        self._allowed: npt.NDArray[np.bool_] | None = None
+        self._helpers = Helpers(n_rows * table.n_features, help_out, self._job)
 
-    @property
-    def rows(self) -> npt.NDArray[np.uint32]:
-        """Room for the rows to grow the next tree on, which mixes them up: (n_rows,)."""
-        rows: npt.NDArray[np.uint32] = self._work.rows
-        return rows
-
-    def grow(
-        self, drawn: Drawn, weights: Floats, features: npt.NDArray[np.bool_], rule: Rule
-    ) -> Splits:
-        """Grow one tree.
+    def grow(self, rule: Rule, features: npt.NDArray[np.bool_], share: float, key: int) -> Splits:
+        """Grow one tree, and send all rows to its leaves.
 
         Parameters
         ----------
-        drawn : Drawn
-            How many rows to grow on; they are in `rows`.
-        weights : ndarray of shape (n_weights, n_rows), float64
-            Of all rows.
+        rule : Rule
         features : ndarray of shape (n_features,), bool
             Which may be cut.
-        rule : Rule
+        share : float
+            Of the rows that it is grown on, drawn by their weights; see `drawing`.
+        key : int
+            Of the draw.
 
         Returns
         -------
@@ -146,22 +1104,57 @@ class Grower:
 
         Notes
         -----
-        O(n_features · n_drawn · depth). Sums run over fixed runs of rows and are added in order,
-        so that the tree does not depend on the number of threads.
+        O(n_features · n_drawn · depth + n_rows · n_leaves).
         """
-        work = self._work._replace(weights=weights, least_weight=drawn.least_weight)
-        work.allowed.reshape(-1)[: len(features)] = features
-        n_positives, n_drawn = drawn.n_positives, drawn.n_rows
-        if len(weights) == 2:  # gradients tell the classes apart themselves
-            n_positives = 0
-        work.leaves[0] = (0, n_positives, n_positives, n_drawn, 0, 0, -1, 0, 0)
-        shape = self._max_depth, self._best_first, self._state
-        phase, n_pieces = START_TREE, 0
-        nothing = np.zeros(1, dtype=np.int64)  # a queue from which 0 pieces are taken
-        while True:
-            phase, n_pieces = grow(nothing, 0, phase, work, rule, *shape, PARALLEL_CELLS)
-            if phase == END_TREE:
-                break
-            self._team.deal(grow, n_pieces, phase, work, rule, *shape, 0)
-        n_splits = self._state.counts[N_LEAVES] - 1
-        return Splits(self._state.splits[:n_splits].copy(), self._state.sides[:n_splits].copy())
+        job, task = self._job, self._job.task[0]
+        self._allow(features)
+        task["threshold"] = find_threshold(self.weights[:, 0], share) if share < 1.0 else 0.0
+        task["key"] = key
+        for name, value in rule._asdict().items():
+            task[name] = value
+        with self._helpers as region:
+            grow_tree(region, job)
+        n_leaves = int(task["n_leaves"])
+        splits = job.splits[: n_leaves - 1]
+        sums = job.sums[:, :, :n_leaves].sum(axis=0) if n_leaves > 1 else np.empty((3, 1))
+        return Splits(
+            splits["leaf"].copy(),
+            splits["feature"].copy(),
+            splits["cut"].copy(),
+            splits["missing_above"].copy(),
+            job.subsets[splits["node"]],
+            sums,
+        )
+
+    def rescale(self, factors: Floats) -> float:
+        """Multiply weights by factors[class, leaf]; give Σ weight² / w, w being the sample weight."""
+        return sum(self._pass_over(RESCALE, factors)[0])
+
+    def step(self, values: Floats) -> list[tuple[float, float]]:
+        """Add values[leaf] to the scores, and write the logistic loss's gradients and curvatures.
+
+        Returns
+        -------
+        list of (float, float)
+            The loss, Σ curvature, and Σ curvature² / w, each of positives and of negatives.
+        """
+        return self._pass_over(STEP, values[None])
+
+    def _pass_over(self, phase: int, factors: Floats) -> list[tuple[float, float]]:
+        self._job.factors[: len(factors), : factors.shape[1]] = factors
+        with self._helpers as region:
+            pass_over(region, self._job, phase)
+        negative = self._passes["negative"] == 1
+        return [
+            (float(sums[~negative].sum()), float(sums[negative].sum()))
+            for sums in self._job.pass_sums.T
+        ]
+
+    def _allow(self, features: npt.NDArray[np.bool_]) -> None:
+        """Note at which cells this tree may cut."""
+        if self._allowed is not None and (self._allowed == features).all():
+            return
+        self._allowed = features.copy()
+        job, table = self._job, self.table
+        job.cuttable[:] = (table.cell_feature >= 0) & features[table.cell_feature]
+        job.allowed[:] = features[table.columns["feature"]] | (table.columns["kind"] == Kind.BUNDLE)

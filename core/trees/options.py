@@ -8,7 +8,7 @@ from annotated_types import Ge, Gt, Le
 from core.coding.bins import MAX_BINS
 from core.errors import InvalidParameter
 
-from .workspace import MAX_LEAVES
+from .grower import MAX_LEAVES
 
 MAX_DEPTH = 64
 

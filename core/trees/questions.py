@@ -16,10 +16,10 @@ import numpy.typing as npt
 from core.coding import Team
 from core.coding.categories import unpack
 from core.kernel import kernel
+from core.ranker import Floats
 from core.trees.cuts import NO_SET
 
-from .coding import find_bins
-from .layout import Floats, Integers
+from .coding import Integers, find_bins
 from .routing import find_leaves
 
 MOST_NARROW = 256  # codes, the missing one's among them, that uint8 has room for

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from core.ranker import Floats
 from core.splits import draw_folds
 
-from .layout import Integers
+from .coding import Integers
 
 N_FOLDS = 5
 

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from core.coding.team import Team
 from core.kernel import kernel
+from core.ranker import Floats
 from core.trees.cuts import NO_SET
 
-from .layout import Floats, Integers
+from .coding import Integers
 
 ROWS_AT_ONCE = 64  # of one tree: their values of some thirty columns stay in the first-level cache
 ROWS_PER_TREE = 512  # of several trees, where a tree's nodes are to be fetched, too

@@ -2,19 +2,16 @@
 
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 
-from core.coding import Team, fit_bins
-from core.coding.by_row import COLUMNS, NARROW
+from core.coding import fit_bins
 from core.errors import InvalidParameter
-from core.trees.coding import code_table
-from core.trees.drawing import Drawn, draw, uniform
-from core.trees.grower import Grower, Splits
-from core.trees.layout import FIRST_CELL, N_CODES
-from core.trees.passes import Passes
-from core.trees.workspace import BY_SIDES, PLACE, START, STOP, Rule
-from core.trees.worth import Objective
+from core.trees.coding import CELL, LANES, Kind, code_table
+from core.trees.drawing import find_threshold, uniform
+from core.trees.grower import Grower
+from core.trees.splitting import BY_SUBSET, Objective, Rule
 
 
 def make_rows(n, d, n_positives, n_categories=0, seed=0):
@@ -37,11 +34,23 @@ def make_table(n, d, n_positives, max_bins=255, n_categories=0):
     return table, np.random.default_rng(1).random(n)
 
 
+def group_codes(table, g):
+    """The codes of a group, (n_rows, 8)."""
+    group = table.groups[g]
+    first, words = group["first_word"], group["row_words"]
+    rows = table.words[first : first + words * table.n_rows]
+    return rows.view(np.uint8 if words == 1 else np.uint16).reshape(-1, LANES)
+
+
 def codes_of(table, feature):
-    """The codes of a feature, in the order of the rows."""
-    block, column = divmod(feature, COLUMNS)
-    words = table.words[block].view(np.uint8 if table.per_word == NARROW else np.uint16)
-    return words[: table.n_rows * COLUMNS].reshape(-1, COLUMNS)[:, column]
+    """The codes of a feature, in the order of the rows; the missing one's is -1."""
+    place = table.places[feature]
+    group = table.groups[place["group"]]
+    codes = group_codes(table, place["group"])[:, place["lane"]].astype(int)
+    if place["code"] > 0:
+        return np.where(codes == place["code"], place["on"], 1 - place["on"])
+    is_missing = group["has_missing"] & (codes == group["n_codes"] - 1)
+    return np.where(is_missing, -1, codes)
 
 
 @pytest.mark.parametrize("max_bins", [2, 40, 255, 256, 5000])
@@ -51,19 +60,61 @@ def test_rows_are_coded_as_columns_are(max_bins):
     X[:, 3] = 7.0
     X[:, 4] = np.nan
     X[:, 5] = np.asfortranarray(X)[:, 5].round()
+    kinds = np.random.default_rng(5).choice(4, n, p=[0.6, 0.1, 0.1, 0.2])
+    X[:, 10:14] = kinds[:, None] == np.arange(4)  # one-hot, the first one's 1 not being rare
     weight = np.random.default_rng(0).integers(1, 4, n).astype(float)
     rows = np.random.default_rng(2).permutation(n).astype(np.uint32)
     bins, table = code_table(X, rows, 1000, weight, (max_bins, max_bins), categories)
     expected, codes = fit_bins(X, rows, weight[rows], max_bins, categories)
-    assert table.words.ctypes.data % 64 == 0
-    assert table.words.strides[0] % 64 == 0
+    assert (table.places["code"] > 0).tolist() == [10 <= j < 14 for j in range(35)]
     for j in range(35):
         assert (bins.edges[j] == expected.edges[j]).all()
         missing = np.isnan(X[rows, j])
-        assert (codes_of(table, j)[missing] == table.blocks[j // COLUMNS, N_CODES] - 1).all()
+        assert (codes_of(table, j)[missing] == -1).all()
         assert (codes_of(table, j)[~missing] == codes[j, ~missing]).all()
     assert (bins.has_missing == expected.has_missing).all()
     assert (bins.category_bins[-1] == expected.category_bins[-1]).all()
+    for g, group in enumerate(table.groups):
+        assert group_codes(table, g).max() < group["n_codes"]
+
+
+def test_columns_that_exclude_each_other_are_one():
+    n = 5000
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 300, n)
+    X = np.column_stack([kinds == k for k in range(300)] + [rng.random(n) < 0.5]).astype(float)
+    _, table = code_table(
+        X, np.arange(n, dtype=np.uint32), 1, np.ones(n), (255, 255), np.zeros(301, np.int64)
+    )
+    members = np.bincount(table.places["group"] * LANES + table.places["lane"])
+    assert sorted(members[members > 0]) == [1, 45, 255]
+    assert table.groups["n_codes"].sum() == 256
+    for j in range(301):
+        assert (codes_of(table, j) == X[:, j]).all()
+
+
+def leaves_by_the_book(table, splits):
+    """Ask each row each split in turn."""
+    leaves = np.zeros(table.n_rows, dtype=int)
+    for s, (leaf, feature, cut, missing_above) in enumerate(zip(*splits[:4], strict=True)):
+        codes = codes_of(table, feature)
+        above = np.where(codes < 0, missing_above == 1, codes > cut)
+        if cut == BY_SUBSET:
+            above = np.where(codes < 0, missing_above, splits.subsets[s][codes]) == 1
+        leaves[(leaves == leaf) & ~above] = s + 1
+    return leaves
+
+
+def grow(table, weights, share=1.0, max_leaves=8, objective=None):
+    """Grow a tree of few leaves, none of them of almost no mass."""
+    n, n_weights = weights.shape
+    grower = Grower(table, np.ones(n), n_weights, 12, max_leaves, subsample=share)
+    grower.weights[:] = weights
+    total = weights[:, -1].sum()
+    if objective is None:
+        objective = Objective.CLOSED if n_weights == 1 else Objective.GRADIENT
+    rule = Rule(int(objective), 1.0, 0.0, 1e-3 * total, 0.0, 1e-3 * total, 0.0)
+    return grower, grower.grow(rule, np.ones(table.n_features, dtype=np.bool_), share, 7)
 
 
 @pytest.mark.parametrize(
@@ -73,100 +124,126 @@ def test_rows_are_coded_as_columns_are(max_bins):
         (8, 300, 255, 0),
         (17, 300, 255, 9),
         (25, 300, 255, 0),
-        (40, 20_000, 255, 20),  # enough for threads
+        (40, 70_000, 255, 20),  # several runs of rows
         (19, 4000, 1000, 600),
         (40, 3000, 300, 0),
     ],
 )
 @pytest.mark.parametrize("n_weights", [1, 2])
-def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories, n_weights):
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories, n_weights, share):
     table, weight = make_table(n, d, n // 3, max_bins, n_categories)
     signs = np.where(np.arange(n) < n // 3, 1.0, -1.0)
-    weights = weight[None] if n_weights == 1 else np.stack([signs * weight, weight])
-    team = Team(table.n_rows * table.n_features)
-    grower = Grower(table, team, n_weights, 12, 8, np.arange(n, dtype=np.uint32))
-    objective = Objective.CLOSED if n_weights == 1 else Objective.GRADIENT
-    splits = grower.grow(
-        Drawn(n // 3, n, 0.2),
-        weights,
-        np.ones(d, dtype=np.bool_),
-        Rule(int(objective), 1.0, 0.0, 1e-3 * weight.sum(), 0.0, 1e-3 * weight.sum(), 0.0),
-    )
-    assert len(splits.cuts) == 7
-    raised = weights * (np.maximum(weight, 0.2) / weight)
+    weights = weight[:, None] if n_weights == 1 else np.stack([signs * weight, weight], axis=1)
+    grower, splits = grow(table, weights, share)
+    assert len(splits.leaf) == 7
     if n_categories == 600:
-        assert (splits.cuts[:, 2] == BY_SIDES).any()
-    passes = Passes(table, team, np.ones(n))
-    passes.sum_leaves(splits, weights)
-    leaves = passes.leaves
+        assert (splits.cut == BY_SUBSET).any()
+    leaves = grower.leaves
     assert (leaves == leaves_by_the_book(table, splits)).all()
-    work = grower._work
-    for leaf in set(range(8)) - {7, splits.cuts[-1][0]}:  # those of the last split are not scanned
-        row = work.leaves[leaf]
-        spans = [slice(row[START + 2 * k], row[STOP + 2 * k]) for k in range(2)]
-        rows = np.concatenate([work.rows[span] for span in spans])
-        assert sorted(rows) == np.flatnonzero(leaves == leaf).tolist()
-        halves = [work.rows[span] for span in spans] if n_weights == 1 else [rows, rows]
-        for j in range(d):
-            block, column = divmod(j, COLUMNS)
-            codes, n_codes = codes_of(table, j), table.blocks[block, N_CODES]
-            first = 2 * table.blocks[block, FIRST_CELL]
-            found = work.histograms[row[PLACE], first:][: 2 * n_codes * COLUMNS].reshape(2, -1)
-            for half in range(2):
-                direct = np.bincount(
-                    codes[halves[half]],
-                    weights=raised[half * (n_weights == 2), halves[half]],
-                    minlength=n_codes,
-                )
-                assert found[half, column::COLUMNS] == pytest.approx(direct, abs=1e-9)
+    own = [weights[:, 0], weights[:, -1]]
+    if n_weights == 1:
+        own = [np.where(signs > 0, weight, 0.0), np.where(signs < 0, weight, 0.0)]
+    for mass, total in zip((*own, np.ones(n)), splits.sums, strict=True):
+        assert total == pytest.approx(np.bincount(leaves, mass), rel=1e-9)
+    threshold = find_threshold(weights[:, 0], share) if share < 1.0 else 0.0
+    raised = np.maximum(weight, threshold) / weight
+    job = grower._job
+    checked = 0
+    for leaf, number in enumerate(job.frontier[:8]):
+        if number < 0 or job.nodes[number]["is_divided"]:
+            continue  # of the last split, or divided ahead
+        node = job.nodes[number]
+        rows = job.rows[node["start"] : node["stop"]]
+        assert (np.diff(rows.astype(int)) > 0).all()
+        inside = np.flatnonzero(leaves == leaf)
+        assert (rows == inside).all() if share == 1.0 else np.isin(rows, inside).all()
+        for g, group in enumerate(table.groups):
+            n_cells = CELL * LANES * group["n_codes"]
+            found = job.histograms[node["place"], CELL * group["first_cell"] :][:n_cells]
+            found = found.reshape(-1, LANES, CELL)
+            codes = group_codes(table, g)[rows]
+            for lane in range(LANES):
+                for half in range(2):
+                    mass = (own[half] * raised)[rows]
+                    direct = np.bincount(codes[:, lane], mass, minlength=group["n_codes"])
+                    assert found[:, lane, half] == pytest.approx(direct, abs=1e-9)
+        checked += 1
+    assert checked >= 2
 
 
-def leaves_by_the_book(table, splits):
-    """Ask each row each split in turn."""
-    leaves = np.zeros(table.n_rows, dtype=int)
-    for s, (leaf, feature, cut, missing_above) in enumerate(splits.cuts):
-        codes = codes_of(table, feature).astype(int)
-        missing = table.blocks[feature // COLUMNS, N_CODES] - 1
-        above = np.where(codes == missing, missing_above, codes > cut)
-        if cut == BY_SIDES:
-            above = splits.sides[s][codes]
-        leaves[(leaves == leaf) & (above == 0)] = s + 1
-    return leaves
+@pytest.mark.parametrize("n_weights", [1, 2])
+@pytest.mark.parametrize("objective", list(Objective))
+def test_bundled_columns_are_cut_as_they_are_alone(n_weights, objective, monkeypatch):
+    n = 4000
+    rng = np.random.default_rng(n_weights)
+    kinds = rng.choice(30, n, p=rng.dirichlet(np.ones(30)))
+    X = np.column_stack([rng.normal(size=n), *(kinds == k for k in range(30)), rng.random(n) < 0.3])
+    X[:, 5] = 1.0 - X[:, 5]
+    positive = np.arange(n) < n // 3
+    score = rng.normal(size=30)[kinds] + X[:, 0] + rng.normal(size=n)
+    X = X[np.argsort(-score)]
+    weight = rng.random(n)
+    weights = weight[:, None]
+    if n_weights == 2:
+        weights = np.stack([np.where(positive, 1.0, -0.5) * weight, weight], axis=1)
+    rows = np.arange(n, dtype=np.uint32)
+    coding = X, rows, n // 3, np.ones(n), (255, 255), np.zeros(32, np.int64)
+    _, bundled = code_table(*coding)
+    monkeypatch.setattr("core.trees.coding._find_bundles", lambda X, bins: ([], np.ones(32, int)))
+    _, alone = code_table(*coding)
+    assert (bundled.columns["kind"] == Kind.BUNDLE).sum() == 1
+    assert not (alone.columns["kind"] == Kind.BUNDLE).any()
+    if (objective == Objective.GRADIENT) != (n_weights == 2):
+        return
+    (own, found), (other, expected) = (
+        grow(table, weights, max_leaves=20, objective=objective) for table in (bundled, alone)
+    )
+    assert (found.feature > 0).any()
+    for name in ("leaf", "feature", "cut", "missing_above"):
+        assert (getattr(found, name) == getattr(expected, name)).all()
+    assert (own.leaves == other.leaves).all()
+    assert found.sums == pytest.approx(expected.sums)
 
 
-@pytest.mark.parametrize("max_bins", [255, 2000])
-def test_routing_asks_each_split_in_turn(max_bins):
-    table, _ = make_table(3000, 40, 1000, max_bins, n_categories=30)
-    rng = np.random.default_rng(0)
-    cuts = [(0, 0, 100, 0), (1, 38, 50, 1), (0, 2, -1, 0), (1, 39, BY_SIDES, 1), (2, 0, 20, 1)]
-    sides = rng.integers(0, 2, (5, table.blocks[:, N_CODES].max())).astype(np.uint8)
-    splits = Splits(np.array(cuts), sides)
-    passes = Passes(table, Team(1), np.ones(3000))
-    sums = passes.sum_leaves(splits, np.ones((1, 3000)))
-    assert (passes.leaves == leaves_by_the_book(table, splits)).all()
-    assert (sums[2] == np.bincount(passes.leaves, minlength=6)).all()
+def test_a_tree_is_the_same_by_any_number_of_threads():
+    table, weight = make_table(60_000, 30, 20_000, n_categories=50)
+    found = []
+    for n_threads in (1, numba.get_num_threads()):
+        with_threads = numba.get_num_threads()
+        numba.set_num_threads(n_threads)
+        for _ in range(3):  # threads wake sooner or later
+            grower, splits = grow(table, weight[:, None], share=0.9, max_leaves=60)
+            found.append((*splits, grower.leaves.copy()))
+        numba.set_num_threads(with_threads)
+    for other in found[1:]:
+        assert all((a == b).all() for a, b in zip(found[0], other, strict=True))
 
 
 def test_histograms_that_do_not_fit_are_refused():
     table, _ = make_table(3000, 40, 1000)
-    huge = table.blocks.copy()
-    huge[:, N_CODES] = 2**22
+    huge = replace(table, cell_feature=np.broadcast_to(np.int32(0), 2**25))
     with pytest.raises(InvalidParameter, match=r"histograms of 31 leaves .* take .* GB, at most"):
-        Grower(replace(table, blocks=huge), Team(1), 1, 12, 31, np.empty(3000, np.uint32))
+        Grower(huge, np.ones(3000), 1, 12, 31)
 
 
 def test_draws_are_right_on_average():
     n = 40_000
     weights = np.random.default_rng(0).gamma(0.3, size=n)
-    runs = np.array([[0, 15_000, 0], [15_000, n, 1]])
-    rows, counts = np.empty(n, np.uint32), np.empty(2, np.int64)
-    threshold = 0.5
-    draw(np.zeros(1, np.int64), 2, runs, weights, threshold, np.uint64(7), rows, counts)
-    kept = np.concatenate([rows[: counts[0]], rows[15_000 : 15_000 + counts[1]]])
+    rows = np.arange(n, dtype=np.uint32)
+    X = np.zeros((n, 1))
+    _, table = code_table(X, rows, 15_000, np.ones(n), (255, 255), np.zeros(1, np.int64))
+    share = 0.4
+    grower, _ = grow(table, weights[:, None], share)
+    threshold = find_threshold(weights, share)
+    root = grower._job.nodes[0]
+    kept = grower._job.rows[root["start"] : root["stop"]]
     assert (np.diff(kept.astype(int)) > 0).all()
     expected = np.minimum(1, weights / threshold)
     assert len(kept) == pytest.approx(expected.sum(), rel=0.02)
-    assert np.maximum(weights[kept], threshold).sum() == pytest.approx(weights.sum(), rel=0.02)
+    raised = grower._job.drawn_weights[kept]
+    assert raised == pytest.approx(np.maximum(weights[kept], threshold))
+    assert raised.sum() == pytest.approx(weights.sum(), rel=0.02)
     heavy = np.flatnonzero(weights >= threshold)
     assert np.isin(heavy, kept).all()
 

@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 from core import RankBoost, load, save
 from core.boosting import LogitBoost
 from core.boosting.tree_sum import SPLITS
-from core.coding.by_row import COLUMNS
 from core.errors import ArtifactError, InvalidParameter
-from core.trees.splits import find_cut
+from core.trees.coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
+from core.trees.splitting import (
+    BY_SUBSET,
+    SPLIT,
+    Objective,
+    Rule,
+    find_split,
+    make_scratch,
+    mark_codes,
+)
 from core.trees.words import describe_leaves
-from core.trees.workspace import BY_SIDES, Rule
-from core.trees.worth import Objective
 from tests.core.trees.tree_oracle import worth
 
 BOOSTERS = {
@@ -48,14 +54,25 @@ def make_table(n=600, seed=0):
 
 
 def make_histogram(rng, objective, n_codes, n_empty):
-    """One categorical column in lane 3; its last code is the missing one's."""
+    """A categorical column in lane 3, beside others like it; its last code is the missing one's."""
     mass = rng.random((2, n_codes))
     if objective == Objective.GRADIENT:
         mass[0] -= 0.5 * mass[1]
     mass[:, rng.permutation(n_codes)[:n_empty]] = 0.0
-    histogram = np.zeros((2, n_codes * COLUMNS))
-    histogram[:, 3::COLUMNS] = mass / n_codes
+    histogram = np.zeros((n_codes, LANES, CELL))
+    histogram[:] = mass.T[:, None] / n_codes
     return histogram, mass.T / n_codes
+
+
+@numba.njit
+def find(histogram, group, columns, members, rule, found, above):
+    """Find the best split of a group, and the codes above it."""
+    scratch = make_scratch(group.n_codes)
+    cells = histogram.reshape(-1)
+    allowed, cuttable = np.ones(LANES, np.bool_), np.zeros(len(cells) // CELL, np.bool_)
+    find_split(cells, group, columns, members, allowed, cuttable, rule, scratch, found)
+    if found.lane >= 0:
+        mark_codes(cells, group, columns, members, rule, scratch, found, above)
 
 
 @pytest.mark.parametrize("objective", list(Objective))
@@ -66,11 +83,15 @@ def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
     name = name.get(objective, objective.name.lower())
     push = 2.5 if objective in (Objective.PUSH, Objective.NEWTON) else 1.0
     rng = np.random.default_rng(n_empty)
-    column = np.arange(COLUMNS) == 3
+    columns, members = np.zeros(LANES, dtype=COLUMN), np.zeros(0, dtype=MEMBER)
+    columns["kind"][3] = Kind.CATEGORICAL
+    columns["feature"][3] = 5
+    group = np.zeros(1, dtype=GROUP)
+    group["n_codes"], group["has_missing"] = 7, 1
     for least in (0.0, 0.15):
         histogram, mass = make_histogram(rng, objective, 7, n_empty)
         if not missing:
-            histogram[:, 6 * COLUMNS :] = mass[6] = 0.0
+            histogram[6] = mass[6] = 0.0
 
         def of(codes, mass=mass):
             p, q = mass[codes].sum(axis=0)
@@ -93,12 +114,12 @@ def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
                     gains.append(of(above) + of(below) - of(list(range(7))))
         rule = Rule(int(objective), push, 0.0, least, 0.0, least, 0.0)
         codes_above = np.full(7, 9, dtype=np.uint8)
-        gain, at, cut, missing_above = find_cut(
-            histogram.reshape(-1), missing, 0, column, column, rule, codes_above
-        )
+        found = np.zeros(1, dtype=SPLIT)
+        find(histogram, group[0], columns, members, rule, found[0], codes_above)
+        gain, feature, _, lane, cut, missing_above = found[0].tolist()
         assert gain == pytest.approx(max(gains), abs=1e-12)
         if gain:
-            assert (at, cut) == (3, BY_SIDES)
+            assert (feature, lane, cut) == (5, 3, BY_SUBSET)
             above, below = np.flatnonzero(codes_above), np.flatnonzero(codes_above == 0)
             assert of(above) + of(below) - of(list(range(7))) == pytest.approx(gain, abs=1e-12)
             assert {codes_above[k] for k in rest} == {int(missing_above)}

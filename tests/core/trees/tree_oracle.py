@@ -8,7 +8,7 @@ TIE = 1e-9
 
 
 def worth(objective, p, q, push, smoothing):
-    """What a side of a cut is worth; see core.trees.splits."""
+    """What a side of a cut is worth; see core.trees.splitting."""
     if objective == "closed":
         return -(p ** (push / (1 + push))) * q ** (1 / (1 + push))
     if objective == "newton":

@@ -1,0 +1,635 @@
+"""The best split of a leaf: a scan of its histogram, the eight columns of a group side by side.
+
+A side of a split holds two masses: of positives p and of negatives q, or for LogitBoost the sums of gradients and of
+second derivatives. Its score, the more the better, is
+
+=========  ==================================  ====================================================
+objective  score                               where it comes from
+=========  ==================================  ====================================================
+CLOSED     -√(pq)                              the loss after the best step is (Σ √(P_l N_l))²
+PUSH       -p^(r/(1+r)) q^(1/(1+r))            the same for the r-norm push, (Σ …)^(1+r)
+NEWTON     (p - q)² / (p + rq + λ)             a quadratic model of the logarithm of the loss
+GRADIENT   p² / (q + λ)                        the same, where p is gradient and q curvature
+=========  ==================================  ====================================================
+
+and the gain of a split what both sides score beyond the whole. Masses of PUSH and NEWTON are of classes that each sum
+to 1 in all rows, as are those of CLOSED.
+
+**Categories** are ordered by the positives' share of their mass, p / (p + q), or for GRADIENT by p / q,
+and the order is cut in two. That is the best of all divisions: a score is convex in (p, q), and it
+grows in proportion to (p, q), so that the best division is by a line through the origin (Breiman,
+Friedman, Olshen & Stone 1984, Theorem 4.5; Chou 1991). With smoothing it is so but for λ.
+
+That order is fitted to the leaf's rows, and the more categories there are, the more of their noise
+it finds. Three rules keep it in bounds. A category of a few rows takes no part: it goes where the missing
+go, as do those that the leaf has no rows of. Shares are drawn towards the leaf's own before they are put in
+order, so that small categories stand at its ends only if they differ by much. And a share of what chance
+would give is taken off the gain: d + 2 groups that mean nothing, those that go with the missing counting as
+one, gain when put in order about a constant (`losses`) times a chi-squared variable of d degrees of freedom;
+of its mean and two standard deviations, d + 2√(2d), `category_penalty` is charged. So a column of names that
+occur once is not put in order, one of many small groups only if they differ, and two categories are as good as
+two numbers.
+
+References
+----------
+L. Breiman, J. Friedman, R. Olshen and C. Stone, "Classification and regression trees", 1984.
+P. A. Chou, "Optimal partitioning for classification and regression trees", IEEE PAMI 13(4), 1991.
+"""
+
+import math
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
+import numba
+import numpy as np
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from core.coding.categories import sort_stably
+from core.kernel import kernel
+
+from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
+
+
+class Objective(IntEnum):
+    """By what a split is chosen; see the module."""
+
+    CLOSED = 0
+    PUSH = 1
+    NEWTON = 2
+    GRADIENT = 3
+
+
+# as numbers, for kernels; the halves of the last one are no masses of classes
+CLOSED, PUSH, NEWTON, GRADIENT = (int(objective) for objective in Objective)
+PADDING, ORDERED, CATEGORICAL, BUNDLE = (int(kind) for kind in Kind)
+
+# Gains, in shares of the leaf's mass, that differ by less than this are equal but for rounding.
+TIE = 1e-11
+
+# A class's mass in a side, of 1 in all rows, below which it is what subtraction left of nothing.
+EPSILON = 1e-13
+
+BY_SUBSET = -2
+"""In place of a cut: a subset of the categories lies above."""
+
+
+class Rule(NamedTuple):
+    """What makes a split good.
+
+    Attributes
+    ----------
+    objective : int
+    push : float
+    smoothing : float
+        λ of the Newton objectives.
+    least_mass : float
+        Least mass of each side.
+    category_penalty : float
+        What is taken off the gain for each category beyond two.
+    category_mass : float
+        Least mass of a category that is to have a place in the order.
+    category_smoothing : float
+        Mass of the leaf's own share that is added to each category's before they are put in order.
+    """
+
+    objective: int
+    push: float
+    smoothing: float
+    least_mass: float
+    category_penalty: float
+    category_mass: float
+    category_smoothing: float
+
+
+RULE_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 6), Rule)
+
+SPLIT = np.dtype(
+    [
+        ("gain", np.float64),  # 0 without a split
+        ("feature", np.int64),
+        ("group", np.int64),
+        ("lane", np.int64),  # the column in its group
+        ("cut", np.int64),  # greater codes lie above; of a bundle the member's code; or BY_SUBSET
+        ("missing_above", np.int64),
+    ],
+    align=True,
+)
+
+BLOCK = (
+    32 * LANES
+)  # cells that are valued side by side: what is kept of them stays in the first-level cache
+_NONE = -1e300
+_F1 = numba.float64[::1]
+
+
+class Scratch(NamedTuple):
+    """Room of one thread for scans of up to n_codes codes.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (2 * 2 * 8,), float64
+        Both masses of each column up to a cut, then beyond it.
+    below_p, below_q, above_p, above_q : ndarray of shape (BLOCK,), float64
+        Masses up to the cut at each cell of a block, and beyond it.
+    value : ndarray of shape (2 * 8 * (n_codes + 1),), float64
+        Of the cuts of all columns, see `_value_of`: with the missing below, first the cut -1 which sets them apart from
+        all others, then with the missing above.
+    total : ndarray of shape (2 * 8,), float64
+        Both masses of each column.
+    best, gain : ndarray of shape (8,), float64
+        The greatest value of each column, and what its best split gains.
+    feature, cut, side : ndarray of shape (8,), int64
+        Of each column's best split.
+    share : ndarray of shape (n_codes,), float64
+    codes, order : ndarray of shape (n_codes,), int64
+    sum_p, sum_q : ndarray of shape (n_codes + 1,), float64
+    """
+
+    sums: Any
+    below_p: Any
+    below_q: Any
+    above_p: Any
+    above_q: Any
+    value: Any
+    total: Any
+    best: Any
+    gain: Any
+    feature: Any
+    cut: Any
+    side: Any
+    share: Any
+    codes: Any
+    order: Any
+    sum_p: Any
+    sum_q: Any
+
+
+_I1 = numba.int64[::1]
+SCRATCH_TYPE = numba.types.NamedTuple((*[_F1] * 9, *[_I1] * 3, _F1, _I1, _I1, _F1, _F1), Scratch)
+
+
+@kernel(SCRATCH_TYPE(numba.int64), inner=True)
+def make_scratch(n_codes):  # type: ignore[no-untyped-def]
+    """Give room for a thread's scans."""
+    return Scratch(
+        np.empty(2 * CELL * LANES),
+        np.empty(BLOCK),
+        np.empty(BLOCK),
+        np.empty(BLOCK),
+        np.empty(BLOCK),
+        np.empty(2 * LANES * (n_codes + 1)),
+        np.empty(CELL * LANES),
+        np.empty(LANES),
+        np.empty(LANES),
+        np.empty(LANES, dtype=np.int64),
+        np.empty(LANES, dtype=np.int64),
+        np.empty(LANES, dtype=np.int64),
+        np.empty(n_codes),
+        np.empty(n_codes, dtype=np.int64),
+        np.empty(n_codes, dtype=np.int64),
+        np.empty(n_codes + 1),
+        np.empty(n_codes + 1),
+    )
+
+
+_WIDTH = CELL * LANES  # numbers of a code
+
+
+def _address(context, builder, signature, arguments, k, width):  # type: ignore[no-untyped-def]
+    """Give where an array starts, as rows of so many numbers side by side."""
+    row = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), width).as_pointer()
+    data = context.make_array(signature.args[k])(context, builder, arguments[k]).data
+    return builder.bitcast(data, row)
+
+
+@intrinsic
+def _sum_codes(typing_context, cells, n_codes, total):  # type: ignore[no-untyped-def]
+    """Sum up the codes of all columns of a histogram, side by side; the compiler would do one column at a time."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        row, total = (_address(context, builder, signature, arguments, k, _WIDTH) for k in (0, 2))
+        so_far = cgutils.alloca_once_value(
+            builder, llvmlite.ir.Constant(row.type.pointee, [0.0] * _WIDTH)
+        )
+        with cgutils.for_range(builder, arguments[1]) as code:
+            cell = builder.load(builder.gep(row, [code.index]), align=8)
+            builder.store(builder.fadd(builder.load(so_far), cell), so_far)
+        builder.store(builder.load(so_far), total, align=8)
+        return context.get_dummy_value()
+
+    return numba.types.void(cells, numba.int64, total), generate
+
+
+@intrinsic
+def _run_sums(typing_context, cells, n_codes, sums, below_p, below_q, above_p, above_q):  # type: ignore[no-untyped-def]
+    """Go on with the sums of each column code by code, below growing and above falling, and write them down."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        row, sums = (_address(context, builder, signature, arguments, k, _WIDTH) for k in (0, 2))
+        outputs = [_address(context, builder, signature, arguments, k, LANES) for k in range(3, 7)]
+        index = llvmlite.ir.IntType(32)
+        halves = [
+            llvmlite.ir.Constant(
+                llvmlite.ir.VectorType(index, LANES), [index(CELL * k + half) for k in range(LANES)]
+            )
+            for half in range(CELL)
+        ]
+        addresses = [
+            builder.gep(sums, [llvmlite.ir.Constant(llvmlite.ir.IntType(64), k)]) for k in range(2)
+        ]
+        kept = [cgutils.alloca_once_value(builder, builder.load(a, align=8)) for a in addresses]
+        with cgutils.for_range(builder, arguments[1]) as code:
+            cell = builder.load(builder.gep(row, [code.index]), align=8)
+            for k, operate in enumerate((builder.fadd, builder.fsub)):
+                now = operate(builder.load(kept[k]), cell)
+                builder.store(now, kept[k])
+                for half in range(CELL):
+                    place = builder.gep(outputs[2 * k + half], [code.index])
+                    part = builder.shuffle_vector(now, now, halves[half])
+                    builder.store(part, place, align=8)
+        for address, value in zip(addresses, kept, strict=True):
+            builder.store(builder.load(value), address, align=8)
+        return context.get_dummy_value()
+
+    given = cells, numba.int64, sums, below_p, below_q, above_p, above_q
+    return numba.types.void(*given), generate
+
+
+@intrinsic
+def _greatest(typing_context, value, n_codes, best):  # type: ignore[no-untyped-def]
+    """Find the greatest value of each column."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        row, best = (_address(context, builder, signature, arguments, k, LANES) for k in (0, 2))
+        so_far = cgutils.alloca_once_value(builder, builder.load(best, align=8))
+        with cgutils.for_range(builder, arguments[1]) as code:
+            given, known = (
+                builder.load(builder.gep(row, [code.index]), align=8),
+                builder.load(so_far),
+            )
+            more = builder.fcmp_ordered(">", given, known)
+            builder.store(builder.select(more, given, known), so_far)
+        builder.store(builder.load(so_far), best, align=8)
+        return context.get_dummy_value()
+
+    return numba.types.void(value, numba.int64, best), generate
+
+
+@numba.njit(inline="always")
+def score_of(objective, push, smoothing, p, q):  # type: ignore[no-untyped-def]
+    """Score a side of masses p and q."""
+    if objective == GRADIENT:
+        return p**2 / (q + smoothing + 1e-300) if q > 0.0 else 0.0
+    p = p if p > EPSILON else 0.0
+    q = q if q > EPSILON else 0.0
+    if objective == CLOSED:
+        return -math.sqrt(p * q)
+    if objective == NEWTON:
+        return (p - q) ** 2 / (p + push * q + smoothing + 1e-300)
+    share = push / (1.0 + push)
+    if p > 0.0 and q > 0.0:
+        return -math.exp(share * math.log(p) + (1.0 - share) * math.log(q))
+    return 0.0
+
+
+@numba.njit(inline="always")
+def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: ignore[no-untyped-def]
+    """Value a split: a number that grows with what both sides score, by one root or division.
+
+    It is the score itself, but for CLOSED: there it is minus its square.
+    """
+    if objective == GRADIENT:
+        mass, other_mass = q + smoothing + 1e-300, other_q + smoothing + 1e-300
+        p = p if q > 0.0 else 0.0
+        other_p = other_p if other_q > 0.0 else 0.0
+        return (p * p * other_mass + other_p * other_p * mass) / (mass * other_mass)
+    if objective == PUSH:
+        own = score_of(objective, push, smoothing, p, q)
+        return own + score_of(objective, push, smoothing, other_p, other_q)
+    p = p if p > EPSILON else 0.0
+    q = q if q > EPSILON else 0.0
+    other_p = other_p if other_p > EPSILON else 0.0
+    other_q = other_q if other_q > EPSILON else 0.0
+    if objective == CLOSED:
+        square, other_square = p * q, other_p * other_q
+        return -(square + other_square + 2.0 * math.sqrt(square * other_square))
+    mass, other_mass = p + push * q + smoothing, other_p + push * other_q + smoothing
+    mass, other_mass = mass + 1e-300, other_mass + 1e-300
+    edge, other_edge = p - q, other_p - other_q
+    return (edge * edge * other_mass + other_edge * other_edge * mass) / (mass * other_mass)
+
+
+@kernel(
+    numba.void(numba.int64, numba.int64, numba.boolean[::1], RULE_TYPE, SCRATCH_TYPE, _F1),
+    inner=True,
+    forceinline=True,
+    error_model="numpy",
+    fastmath={"nnan", "ninf", "nsz"},
+)
+def _value_cuts(objective, n, cuttable, rule, scratch, value):  # type: ignore[no-untyped-def]
+    """Value the cuts at n cells of a block; those that must not be made get `_NONE`."""
+    masses_add = objective != GRADIENT
+    above_p, above_q = scratch.above_p, scratch.above_q
+    below_p, below_q = scratch.below_p, scratch.below_q
+    for i in range(n):
+        p, q, other_p, other_q = above_p[i], above_q[i], below_p[i], below_q[i]
+        above = p + q if masses_add else q
+        below = other_p + other_q if masses_add else other_q
+        given = _value_of(objective, rule.push, rule.smoothing, p, q, other_p, other_q)
+        may = cuttable[i] & (above >= rule.least_mass) & (below >= rule.least_mass)
+        value[i] = given if may else _NONE
+
+
+@kernel(
+    numba.void(
+        numba.int64,
+        _F1,
+        numba.int64,
+        numba.int64,
+        numba.from_dtype(COLUMN)[::1],
+        numba.boolean[::1],
+        RULE_TYPE,
+        SCRATCH_TYPE,
+        _F1,
+    ),
+    inner=True,
+    forceinline=True,
+    error_model="numpy",
+)
+def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, rule, scratch, value):  # type: ignore[no-untyped-def]
+    """Value all cuts with the missing below (side 0) or above (1)."""
+    sums, total = scratch.sums, scratch.total
+    above_p, above_q = scratch.above_p, scratch.above_q
+    below_p, below_q = scratch.below_p, scratch.below_q
+    has_missing = len(histogram) > CELL * LANES * n_known
+    missing_below = has_missing and side == 0
+    for i in range(CELL * LANES):
+        sums[i] = histogram[CELL * LANES * n_known + i] if missing_below else 0.0
+        sums[CELL * LANES + i] = total[i] - sums[i]
+    for k in range(LANES):
+        value[k] = _NONE
+        below_p[k], below_q[k] = sums[CELL * k], sums[CELL * k + 1]
+        above_p[k], above_q[k] = sums[CELL * (LANES + k)], sums[CELL * (LANES + k) + 1]
+    if missing_below:
+        _value_cuts(objective, LANES, cuttable[n_known * LANES :], rule, scratch, value)
+    for first in range(0, n_known * LANES, BLOCK):
+        n = min(BLOCK, n_known * LANES - first)
+        cells = histogram[CELL * first : CELL * (first + n)]
+        _run_sums(cells, n // LANES, sums, below_p, below_q, above_p, above_q)
+        for k in range(LANES):
+            if columns[k].kind == BUNDLE:
+                for i in range(k, n, LANES):
+                    p, q = cells[CELL * i], cells[CELL * i + 1]
+                    above_p[i], above_q[i] = p, q
+                    below_p[i], below_q[i] = total[CELL * k] - p, total[CELL * k + 1] - q
+        given = cuttable[first:], rule, scratch, value[LANES + first :]
+        _value_cuts(objective, n, *given)
+    _greatest(value, n_known + 1, scratch.best)
+
+
+@numba.njit
+def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-def]
+    """Find a column's first cut of at least so much value; give it and the side of the missing."""
+    for side in range(n_sides):
+        for cut in range(n_cuts):
+            if value[LANES * (side * n_cuts + cut) + k] >= least:
+                return cut - 1, side
+    return 0, 0
+
+
+@kernel(
+    numba.void(
+        _F1,
+        numba.from_dtype(GROUP),
+        numba.from_dtype(COLUMN)[::1],
+        numba.from_dtype(MEMBER)[::1],
+        numba.boolean[::1],
+        numba.boolean[::1],
+        RULE_TYPE,
+        SCRATCH_TYPE,
+        numba.from_dtype(SPLIT),
+    ),
+    error_model="numpy",
+)
+def find_split(histogram, group, columns, members, allowed, cuttable, rule, scratch, found):  # type: ignore[no-untyped-def]
+    """Find the best split by the columns of a group.
+
+    histogram: (2 · 8 · n_codes,), both masses of each cell [code, column]; allowed: (8,), the columns that may be
+    asked; cuttable: (8 · n_codes,), the cells at which may be cut, see `coding.Table.cell_feature`. Writes `found`
+    but for its group. The lowest feature wins among equals, then the missing below, then the lowest cut. A later
+    missing goes to the side of greater mass where this leaf has none.
+    """
+    total, best, gain = scratch.total, scratch.best, scratch.gain
+    n_known = group.n_codes - group.has_missing
+    _sum_codes(histogram, group.n_codes, total)
+    found.gain = 0.0
+    found.lane = -1
+    masses_add = rule.objective != GRADIENT
+    whole = total[1] + (total[0] if masses_add else 0.0)
+    if whole < 2.0 * rule.least_mass:
+        return
+    missing_mass = 0.0
+    for k in range(LANES):
+        best[k] = _NONE
+        if group.has_missing:
+            cell = CELL * (n_known * LANES + k)
+            missing_mass += abs(histogram[cell + 1]) + (abs(histogram[cell]) if masses_add else 0.0)
+    n_cuts, n_sides = n_known + 1, 2 if missing_mass > TIE * whole else 1
+    # With a constant for the objective the compiler makes vector code.
+    for side in range(n_sides if group.has_cuts else 0):
+        value = scratch.value[side * n_cuts * LANES :]
+        given = histogram, n_known, side, columns, cuttable, rule, scratch, value
+        if rule.objective == CLOSED:
+            _scan_cuts(CLOSED, *given)
+        elif rule.objective == PUSH:
+            _scan_cuts(PUSH, *given)
+        elif rule.objective == NEWTON:
+            _scan_cuts(NEWTON, *given)
+        else:
+            _scan_cuts(GRADIENT, *given)
+    tie = 10.0 * TIE * whole
+    greatest = 0.0
+    for k in range(LANES):
+        gain[k] = 0.0
+        if not allowed[k] or columns[k].kind == PADDING:
+            continue
+        p, q = total[CELL * k], total[CELL * k + 1]
+        undivided = score_of(rule.objective, rule.push, rule.smoothing, p, q)
+        if columns[k].kind == CATEGORICAL:
+            given, missing_above, _, _ = find_subset(
+                histogram, n_known, k, rule, p, q, undivided, scratch
+            )
+            gain[k] = given
+            scratch.side[k] = missing_above
+        elif best[k] > _NONE:
+            is_square = rule.objective == CLOSED
+            gain[k] = (-math.sqrt(-best[k]) if is_square else best[k]) - undivided
+        greatest = max(greatest, gain[k])
+    if greatest <= tie:
+        return
+    for k in range(LANES):
+        if gain[k] < greatest - tie:
+            continue
+        feature, cut, side = columns[k].feature, BY_SUBSET, scratch.side[k]
+        if columns[k].kind != CATEGORICAL:
+            own_tie = TIE * whole
+            if rule.objective == CLOSED:
+                own_tie *= 2.0 * math.sqrt(-best[k]) + own_tie
+            cut, side = _first_near(scratch.value, k, n_cuts, n_sides, best[k] - own_tie)
+        if columns[k].kind == BUNDLE:
+            feature = members[columns[k].first_member + cut - 1].feature
+        if found.lane < 0 or feature < found.feature:
+            found.gain, found.feature, found.lane = gain[k], feature, k
+            found.cut, found.missing_above = cut, side
+    if found.cut == BY_SUBSET:
+        return
+    # Where to go for the missing, if there are none here.
+    lane = found.lane
+    is_bundle = columns[lane].kind == BUNDLE
+    first, last = (found.cut, found.cut + 1) if is_bundle else (found.cut + 1, n_known)
+    above = missing_mass = 0.0
+    for code in range(first, last):
+        cell = CELL * (code * LANES + lane)
+        above += histogram[cell + 1] + (histogram[cell] if masses_add else 0.0)
+    if group.has_missing:
+        cell = CELL * (n_known * LANES + lane)
+        missing_mass = histogram[cell + 1] + (histogram[cell] if masses_add else 0.0)
+    if missing_mass <= TIE * whole:
+        if is_bundle and not members[columns[lane].first_member + found.cut - 1].on_above:
+            above = whole - above
+        found.missing_above = 2.0 * above > whole * (1.0 + TIE)
+
+
+@kernel(
+    numba.types.Tuple((numba.float64, numba.int64))(
+        _F1, _F1, numba.int64, numba.int64, RULE_TYPE, numba.float64, numba.float64
+    ),
+    inner=True,
+    error_model="numpy",
+)
+def _best_prefix(above_p, above_q, first, last, rule, total_p, total_q):  # type: ignore[no-untyped-def]
+    """Find which of above[first:last] scores most with the rest of the total; -1 if none may be."""
+    masses_add = rule.objective != GRADIENT
+    whole = total_q + (total_p if masses_add else 0.0)
+    best = -1e300
+    at = -1
+    for k in range(first, last):
+        p, q = above_p[k], above_q[k]
+        above = q + (p if masses_add else 0.0)
+        if above >= rule.least_mass and whole - above >= rule.least_mass:
+            value = score_of(rule.objective, rule.push, rule.smoothing, p, q)
+            value += score_of(rule.objective, rule.push, rule.smoothing, total_p - p, total_q - q)
+            if value > best + TIE * whole:
+                best = value
+                at = k
+    return best, at
+
+
+@kernel(
+    numba.types.Tuple((numba.float64, numba.boolean, numba.int64, numba.int64))(
+        _F1,
+        numba.int64,
+        numba.int64,
+        RULE_TYPE,
+        numba.float64,
+        numba.float64,
+        numba.float64,
+        SCRATCH_TYPE,
+    ),
+    inner=True,
+    error_model="numpy",
+)
+def find_subset(histogram, n_known, lane, rule, total_p, total_q, undivided, scratch):  # type: ignore[no-untyped-def]
+    """Find the best split of a categorical column.
+
+    undivided: score of the whole. Returns the gain, less the penalty, whether the missing lie above, and how many codes
+    take part and lie above: of `scratch.codes`, in the order that `scratch.order` puts them in, so many lie above
+    the cut. All other codes go with the missing.
+    """
+    masses_add = rule.objective != GRADIENT
+    # The codes that take part, by falling share, equal ones by code.
+    smoothing = rule.category_smoothing
+    mean = total_p / max(total_q + (total_p if masses_add else 0.0), 1e-300)
+    share, codes = scratch.share, scratch.codes
+    n = 0
+    for code in range(n_known):
+        cell = CELL * (code * LANES + lane)
+        p, q = histogram[cell], histogram[cell + 1]
+        if masses_add:
+            p, q = max(p, 0.0), max(q, 0.0)  # subtraction may leave less than nothing
+        mass = p + q if masses_add else q
+        if mass > EPSILON and mass >= rule.category_mass:
+            share[n] = -(p + smoothing * mean) / (mass + smoothing)
+            codes[n] = code
+            n += 1
+    if n == 0:
+        return 0.0, False, 0, 0
+    order = scratch.order[:n]
+    sort_stably(share[:n], order)
+    above_p, above_q = scratch.sum_p, scratch.sum_q
+    above_p[0] = above_q[0] = 0.0
+    for k in range(n):
+        cell = CELL * (codes[order[k]] * LANES + lane)
+        above_p[k + 1] = above_p[k] + histogram[cell]
+        above_q[k + 1] = above_q[k] + histogram[cell + 1]
+    whole = total_q + (total_p if masses_add else 0.0)
+    rest_p, rest_q = total_p - above_p[n], total_q - above_q[n]
+    rest = rest_q + (rest_p if masses_add else 0.0)
+    best, at = _best_prefix(above_p, above_q, 1, n + 1, rule, total_p, total_q)
+    missing_above = False
+    if rest > TIE * whole:
+        for k in range(n + 1):
+            above_p[k] += rest_p
+            above_q[k] += rest_q
+        value, k = _best_prefix(above_p, above_q, 1, n, rule, total_p, total_q)
+        if value > best + TIE * whole:
+            best, at, missing_above = value, k, True
+    elif at >= 0:
+        above = above_q[at] + (above_p[at] if masses_add else 0.0)
+        missing_above = 2.0 * above > whole * (1.0 + TIE)
+    if at < 0:
+        return 0.0, False, 0, 0
+    beyond_two = float(max(n - (1 if rest > TIE * whole else 2), 0))
+    penalty = rule.category_penalty * (beyond_two + 2.0 * math.sqrt(2.0 * beyond_two))
+    return best - undivided - penalty, missing_above, n, at
+
+
+@kernel(
+    numba.void(
+        _F1,
+        numba.from_dtype(GROUP),
+        numba.from_dtype(COLUMN)[::1],
+        numba.from_dtype(MEMBER)[::1],
+        RULE_TYPE,
+        SCRATCH_TYPE,
+        numba.from_dtype(SPLIT),
+        numba.uint8[::1],
+    ),
+    error_model="numpy",
+)
+def mark_codes(histogram, group, columns, members, rule, scratch, split, above):  # type: ignore[no-untyped-def]
+    """Write which codes lie above a split of the leaf whose histogram this is."""
+    lane = split.lane
+    n_known = group.n_codes - group.has_missing
+    column = columns[lane]
+    if split.cut == BY_SUBSET:
+        p = q = 0.0
+        for code in range(group.n_codes):
+            p += histogram[CELL * (code * LANES + lane)]
+            q += histogram[CELL * (code * LANES + lane) + 1]
+        _, missing_above, n, at = find_subset(histogram, n_known, lane, rule, p, q, 0.0, scratch)
+        for code in range(group.n_codes):
+            above[code] = missing_above
+        for k in range(n):
+            above[scratch.codes[scratch.order[k]]] = k < at
+        return
+    for code in range(n_known):
+        if column.kind == BUNDLE:
+            on = code == split.cut
+            above[code] = on == (members[column.first_member + split.cut - 1].on_above != 0)
+        else:
+            above[code] = code > split.cut
+    if group.has_missing:
+        above[n_known] = split.missing_above
