@@ -15,15 +15,11 @@ from .tree_losses import Leaf, LogisticLoss, Loss, PairLoss
 
 
 class TreeRule(Protocol):
-    """A rule whose loss trees can descend.
+    """A rule whose loss trees can descend."""
 
-    Attributes
-    ----------
-    n_weights : int
-        1: the loss gives each row a weight; 2: gradient and curvature.
-    """
-
-    n_weights: int
+    @property
+    def n_weights(self) -> int:
+        """1: the loss gives each row a weight; 2: gradient and curvature."""
 
     def make_loss(self, grower: Grower, weight: Floats) -> Loss:
         """Give the loss of rows, positives first, before the first tree."""

@@ -152,7 +152,7 @@ class Helpers:
     def __init__(self, n_cells: int, help_out: Callable[..., None], *arguments: object) -> None:
         n_threads = numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1
         self.region = open_region()
-        self._call = help_out, self.region, *arguments
+        self._call: tuple[Any, ...] = (help_out, self.region, *arguments)
         self._threads = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
         self._present: list[Future[None]] = [Future() for _ in range(n_threads - 1)]
         for absent in self._present:
@@ -179,10 +179,10 @@ class Helpers:
             self._threads.shutdown(wait=False)
 
 
-def _atomic(operate):  # type: ignore[no-untyped-def]
+def _atomic(operate: Callable[..., Any]) -> Callable[..., Any]:
     """Make an intrinsic of the first number of an array from what is done to its address."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         return operate(context, builder, data, *arguments[1:])
 

@@ -325,21 +325,7 @@ def _add_words(words, rows, weights, start, stop, histogram, row_words, n_weight
                     _add_pair(histogram, cell, weights, np.uint64(2) * row)
 
 
-@kernel(
-    numba.void(
-        numba.uint64[::1],
-        numba.int64,
-        numba.uint32[::1],
-        _F1,
-        numba.int64,
-        numba.int64,
-        numba.int64,
-        numba.int64,
-        _F1,
-    ),
-    inner=True,
-    error_model="numpy",
-)
+@numba.njit(error_model="numpy")
 def add_rows(words, row_words, rows, weights, n_weights, n_positives, start, stop, histogram):  # type: ignore[no-untyped-def]
     """Clear the histogram of a group and add rows[start:stop] to it.
 
@@ -369,19 +355,7 @@ def add_rows(words, row_words, rows, weights, n_weights, n_positives, start, sto
             _add_words(words, rows, weights, first, last, histogram[half:], 2, 1)
 
 
-@kernel(
-    numba.int64(
-        numba.uint64[::1],
-        numba.int64,
-        numba.int64,
-        numba.uint8[::1],
-        numba.int64,
-        numba.int64,
-        numba.uint32[::1],
-        numba.uint32[::1],
-    ),
-    inner=True,
-)
+@numba.njit
 def divide_rows(words, row_words, lane, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
     """Divide rows[start:stop] by the codes of a column of a group; return how many lie above.
 
@@ -410,18 +384,7 @@ def divide_rows(words, row_words, lane, above, start, stop, rows, divided):  # t
     return np.int64(low) - start
 
 
-@kernel(
-    numba.void(
-        numba.uint32[::1],
-        numba.int64,
-        numba.int64,
-        numba.int64,
-        numba.uint32[::1],
-        numba.int64,
-        numba.int64,
-    ),
-    inner=True,
-)
+@numba.njit
 def gather_rows(divided, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
     """Copy divided[start:middle] to rows[above:] and divided[middle:stop], reversed, to rows[below:]."""
     for i in range(middle - start):
@@ -430,7 +393,7 @@ def gather_rows(divided, start, middle, stop, rows, above, below):  # type: igno
         rows[np.uint64(below + i)] = divided[np.uint64(stop - 1 - i)]
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64), inner=True)
+@numba.njit
 def _draw(job, t):  # type: ignore[no-untyped-def]
     """Write the rows of a run that are kept, from its start on, and what they weigh; see `drawing`."""
     task = job.task[0]
@@ -447,7 +410,7 @@ def _draw(job, t):  # type: ignore[no-untyped-def]
     job.counts[t] = np.int64(end) - start
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64, numba.int64, numba.int64, numba.int64, _F1), inner=True)
+@numba.njit
 def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
     task, group = job.task[0], job.groups[g]
     weights = job.drawn_weights if task.threshold > 0.0 else job.weights
@@ -464,7 +427,7 @@ def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64, numba.int64, SCRATCH_TYPE), inner=True)
+@numba.njit
 def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
     """Finish a group of the histograms of two siblings, and find the best split of each by its columns."""
     task, group, pair = job.task[0], job.groups[g], job.pairs[p]
@@ -502,7 +465,7 @@ def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
         found.group = g
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64), inner=True)
+@numba.njit
 def _divide(job, t):  # type: ignore[no-untyped-def]
     run = job.runs[t]
     split = job.node_splits[job.batch[run.item]]
@@ -516,7 +479,7 @@ def _divide(job, t):  # type: ignore[no-untyped-def]
         gather_rows(job.divided, run.start, middle, run.stop, job.rows, run.start, middle)
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64), inner=True)
+@numba.njit
 def _route(job, t):  # type: ignore[no-untyped-def]
     """Write each row's leaf, and sums of weights to sums[run, half, leaf].
 
@@ -573,7 +536,7 @@ def _route(job, t):  # type: ignore[no-untyped-def]
         counts[leaf] += job.sample_weight[i] if weighted else 1.0
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64), inner=True, error_model="numpy")
+@numba.njit(error_model="numpy")
 def _rescale(job, t):  # type: ignore[no-untyped-def]
     """Multiply weights by factors[class, leaf], and sum up weight² / w, w being the sample weight."""
     weighted = len(job.sample_weight) > 0
@@ -586,7 +549,7 @@ def _rescale(job, t):  # type: ignore[no-untyped-def]
     job.pass_sums[t, 0] = total
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64), inner=True)
+@numba.njit
 def _step(job, t):  # type: ignore[no-untyped-def]
     """Add factors[0, leaf] to each row's score, and write gradient and curvature of the logistic loss.
 
@@ -650,7 +613,7 @@ def _do_piece(job, scratch, t):  # type: ignore[no-untyped-def]
             job.rows[i] = i
 
 
-@kernel(SCRATCH_TYPE(JOB_TYPE), inner=True)
+@numba.njit
 def _scratch_of(job):  # type: ignore[no-untyped-def]
     n_codes = 1
     for g in range(len(job.groups)):
@@ -697,7 +660,7 @@ def pass_over(region, job, phase):  # type: ignore[no-untyped-def]
     _lead(region, job, _scratch_of(job), phase, len(job.passes))
 
 
-@kernel(numba.int64(JOB_TYPE, numba.boolean), inner=True)
+@numba.njit
 def _best_of_frontier(job, undivided):  # type: ignore[no-untyped-def]
     """Give the node that comes next: the one that gains most, or the first of the least depth; -1 without a gain.
 
@@ -724,7 +687,7 @@ def _best_of_frontier(job, undivided):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64, SCRATCH_TYPE, numba.uint8[::1]), inner=True)
+@numba.njit
 def _mark(job, node, scratch, above):  # type: ignore[no-untyped-def]
     """Write which codes lie above the split of a node that is not divided yet."""
     task, split = job.task[0], job.node_splits[node]
@@ -744,7 +707,7 @@ def _mark(job, node, scratch, above):  # type: ignore[no-untyped-def]
     mark_codes(histogram, group, job.columns[g], job.members, rule, scratch, split, above)
 
 
-@kernel(numba.void(JOB_TYPE, numba.int64, SCRATCH_TYPE), inner=True)
+@numba.njit
 def _commit(job, number, scratch):  # type: ignore[no-untyped-def]
     """Make the split of a node the tree's next one."""
     task, node, split = job.task[0], job.nodes[number], job.node_splits[number]
@@ -784,7 +747,7 @@ def _commit(job, number, scratch):  # type: ignore[no-untyped-def]
     task.n_leaves += 1
 
 
-@kernel(numba.int64(JOB_TYPE, SCRATCH_TYPE), inner=True)
+@numba.njit
 def _choose(job, scratch):  # type: ignore[no-untyped-def]
     """Commit to splits as far as nodes are divided, then choose those to divide next; return how many."""
     task = job.task[0]
@@ -821,7 +784,7 @@ def _choose(job, scratch):  # type: ignore[no-untyped-def]
     return n
 
 
-@kernel(numba.void(REGION_TYPE, JOB_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
+@numba.njit
 def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def]
     """Divide the rows of the nodes chosen among their children, and pair these."""
     task = job.task[0]
@@ -877,7 +840,7 @@ def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def
         _lead(region, job, scratch, GATHER, n)
 
 
-@kernel(numba.void(REGION_TYPE, JOB_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
+@numba.njit
 def _build_pairs(region, job, scratch, n_pairs):  # type: ignore[no-untyped-def]
     """Add up the histograms of pairs of nodes, and find the best split of each."""
     n_groups = len(job.groups)

@@ -170,7 +170,7 @@ _I1 = numba.int64[::1]
 SCRATCH_TYPE = numba.types.NamedTuple((*[_F1] * 9, *[_I1] * 3, _F1, _I1, _I1, _F1, _F1), Scratch)
 
 
-@kernel(SCRATCH_TYPE(numba.int64), inner=True)
+@numba.njit
 def make_scratch(n_codes):  # type: ignore[no-untyped-def]
     """Give room for a thread's scans."""
     return Scratch(
@@ -197,7 +197,7 @@ def make_scratch(n_codes):  # type: ignore[no-untyped-def]
 _WIDTH = CELL * LANES  # numbers of a code
 
 
-def _address(context, builder, signature, arguments, k, width):  # type: ignore[no-untyped-def]
+def _address(context: Any, builder: Any, signature: Any, arguments: Any, k: int, width: int) -> Any:
     """Give where an array starts, as rows of so many numbers side by side."""
     row = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), width).as_pointer()
     data = context.make_array(signature.args[k])(context, builder, arguments[k]).data
@@ -502,13 +502,7 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
         found.missing_above = 2.0 * above > whole * (1.0 + TIE)
 
 
-@kernel(
-    numba.types.Tuple((numba.float64, numba.int64))(
-        _F1, _F1, numba.int64, numba.int64, RULE_TYPE, numba.float64, numba.float64
-    ),
-    inner=True,
-    error_model="numpy",
-)
+@numba.njit(error_model="numpy")
 def _best_prefix(above_p, above_q, first, last, rule, total_p, total_q):  # type: ignore[no-untyped-def]
     """Find which of above[first:last] scores most with the rest of the total; -1 if none may be."""
     masses_add = rule.objective != GRADIENT
