@@ -16,9 +16,9 @@ from core.ranker import Floats
 from core.state import Array, Index, Nested, Records, State, Totals
 from core.table import Categories
 
+from .growth import Draw, Report, positives_first
 from .program import (
     LEAST_EDGE,
-    NO_NOISE,
     NODE,
     RULES,
     Integers,
@@ -215,10 +215,6 @@ def _walk(n_layers: int) -> Iterator[tuple[int, int, int]]:
             yield t, position, n_nodes(t) + position
 
 
-Draw = Callable[[int], Integers]
-"""Which rows a layer, counted from 0, is grown on."""
-
-
 def grow(
     rankers: WeakRankers,
     X: Floats,
@@ -226,9 +222,9 @@ def grow(
     weight: Floats,
     n_layers: int,
     balance_classes: bool,
-    report: Callable[[int, npt.NDArray[np.void]], None],
-    noise: Noise = NO_NOISE,
-    draw: Draw | None = None,
+    noise: Noise,
+    draw: Draw | None,
+    report: Report,
 ) -> AnyProgram:
     """Grow a program, a weak ranker fitted to the rows at each node by their mass there.
 
@@ -242,11 +238,10 @@ def grow(
     n_layers : int
     balance_classes : bool
         Whether both classes weigh the same in each fit; else by their mass at the node, as in the paper (§5).
-    report : callable (layer, nodes of the layer) -> None
-        Called after each layer, counted from 1.
     noise : Noise
     draw : callable, optional
         None: each layer is grown on all rows.
+    report : callable
 
     Returns
     -------
@@ -260,10 +255,11 @@ def grow(
     mass[0] = 1.0
     shown = X, positive, weight
     total = noise.total(_mass_of(positive, weight))
+    order = positives_first(positive)
     rows: Any = slice(None)
     for t, position, node in _walk(n_layers):
         if draw is not None and position == t:
-            rows = draw(t)
+            rows = order[draw(t)[0]]
             shown = X[rows], positive[rows], weight[rows]
             total = noise.total(_mass_of(*shown[1:]))
         here = mass[position].copy()

@@ -5,6 +5,7 @@ They lie in blocks of four neighbouring positions, as (n_blocks, n_rows, 4): one
 nodes, so that a layer of t nodes costs t/4 passes over the codes, not t.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
@@ -34,6 +35,7 @@ from core.splits import scramble_keys
 
 from .program import (
     LEAST_EDGE,
+    NO_MASS,
     NO_NOISE,
     NODE,
     Integers,
@@ -150,19 +152,44 @@ def take_step(first, step, n_pieces, codes, features, rises, masses):  # type: i
 
 
 class CodedRows(NamedTuple):
-    """Coded rows, positives first: shares of all weight, for how many rows each counts, and its place in the table."""
+    """Coded rows, positives first: their shares of all weight, and for how many rows each counts."""
 
     bins: Bins
     codes: Codes
     shares: Floats
     n_positives: int
     counts: Floats
-    rows: Integers
 
-    @property
-    def mass(self) -> Mass:
-        """Weight of each class, as labelled."""
-        return Mass.of(self.shares, self.n_positives)
+    def take(self, rows: Integers, n_positives: int) -> "CodedRows":
+        """Give some of the rows, positives first."""
+        codes = np.ascontiguousarray(self.codes[:, rows])
+        return CodedRows(self.bins, codes, self.shares[rows], n_positives, self.counts[rows])
+
+
+def code_rows(
+    X: Floats,
+    positive: npt.NDArray[np.bool_],
+    weight: Floats,
+    max_bins: int,
+    n_categories: Integers,
+) -> CodedRows:
+    """Learn the bins of every column, and code the rows with them, positives first."""
+    rows = positives_first(positive)
+    bins, codes = fit_bins(X, rows, weight[rows], max_bins, n_categories)
+    shares = weight[rows] / weight.sum()
+    return CodedRows(bins, codes, shares, int(positive.sum()), count_rows(weight[rows]))
+
+
+def positives_first(positive: npt.NDArray[np.bool_]) -> Integers:
+    """Give the rows, those of the positive class first."""
+    return np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+
+
+Draw = Callable[[int], tuple[Integers, int]]
+"""Which rows a layer, counted from 0, is grown on: places among the rows, positives first; and how many are positive."""
+
+Report = Callable[[int, npt.NDArray[np.void]], None]
+"""Is told of each layer, counted from 1, and its nodes."""
 
 
 def draw_rows(
@@ -177,18 +204,34 @@ def draw_rows(
     return np.concatenate(rows), len(rows[0])
 
 
-def code_rows(
-    X: Floats,
-    positive: npt.NDArray[np.bool_],
-    weight: Floats,
-    max_bins: int,
-    n_categories: Integers,
-) -> CodedRows:
-    """Learn the bins of every column, and code the rows with them, positives first."""
-    rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
-    bins, codes = fit_bins(X, rows, weight[rows], max_bins, n_categories)
-    shares = weight[rows] / weight.sum()
-    return CodedRows(bins, codes, shares, int(positive.sum()), count_rows(weight[rows]), rows)
+def grow(
+    table: CodedRows, n_layers: int, noise: Noise, draw: Draw | None, report: Report
+) -> Program:
+    """Grow a program of stumps.
+
+    Parameters
+    ----------
+    table : CodedRows
+    n_layers : int
+    noise : Noise
+    draw : callable, optional
+        None: each layer is grown on all rows.
+    report : callable
+    """
+    growth = Growth(table.bins, n_layers, noise)
+    masses = growth.start(table.shares)
+    shown, here = table, masses
+    for t in range(n_layers):
+        if t > 0:
+            growth.take_step(table.codes, masses)
+        if draw is not None:
+            rows, n_positives = draw(t)
+            shown = table.take(rows, n_positives)
+            here = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
+        growth.add(shown.codes, here, shown.n_positives, shown.counts)
+        growth.count(Mass.of(shown.shares, shown.n_positives))
+        report(t + 1, growth.close_layer())
+    return growth.program()
 
 
 class Growth:
@@ -336,7 +379,7 @@ class Growth:
         blocks = n_blocks(min(self.n_closed + 1, self._n_layers))
         self._histograms = np.zeros((blocks, n_features, 2, N_CODES * POSITIONS))
         self._squares = np.zeros((self.n_closed + 1, 2))
-        self._shown = Mass(0.0, 0.0)
+        self._shown = NO_MASS
 
     def _histogram(self, position: int) -> Floats:
         """Give the mass per feature, class and code of a node: (n_features, 2, 256)."""

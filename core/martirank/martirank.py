@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -18,10 +19,10 @@ from core.ranker import Callback, Floats, Ranker
 from core.state import Array, Nested, Value
 
 from . import drawing
-from .any_ranker import AnyProgram, AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
+from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
 from .any_ranker import grow as grow_any
-from .growth import Growth, code_rows
-from .program import Output, Program, Programs, mean_error, n_nodes
+from .growth import Draw, Report, code_rows, grow
+from .program import NO_NOISE, Noise, Output, Programs, mean_error, n_nodes
 
 # Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
 BLOCK_ROWS = 1 << 16
@@ -56,6 +57,10 @@ OutputOption = Annotated[
 ]
 
 
+Grower = Callable[[Noise, Draw | None, Report], Any]
+"""Grows a program, on all rows or on those that are drawn for each layer."""
+
+
 class ProgramRanker(Ranker):
     """Rows are walked through layered branching programs; what they reach on average is the score.
 
@@ -72,6 +77,7 @@ class ProgramRanker(Ranker):
     weak_ranker: Any  # as in `WeakRankerOption`
     balance_classes: bool
     output: Output
+    max_bins: int
     random_state: int
 
     nodes_: npt.NDArray[np.void]
@@ -135,6 +141,14 @@ class ProgramRanker(Ranker):
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
+    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Grower:
+        """Give what grows programs on rows."""
+        if self.weak_ranker == "stump":
+            table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
+            return partial(grow, table, self.n_rounds)
+        rankers = self._weak_rankers()
+        return partial(grow_any, rankers, X, positive, weight, self.n_rounds, self.balance_classes)
+
     def _mean_output(self, X: Floats) -> Floats:
         total = np.zeros(len(X))
         for program in self._programs:
@@ -197,9 +211,6 @@ class ProgramRanker(Ranker):
         self._take(self._programs, self.intercept_, self.loss_)
 
 
-Report = Callable[[int, npt.NDArray[np.void]], None]
-
-
 class MartiRank(ProgramRanker):
     """Rank rows by how far they get in a layered branching program of weak rankers.
 
@@ -259,36 +270,15 @@ class MartiRank(ProgramRanker):
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        grow = self._grow_stumps if self.weak_ranker == "stump" else self._grow_any
         losses: list[float] = []
 
         def report(t: int, nodes: npt.NDArray[np.void]) -> None:
             losses.append(mean_error(nodes))
             callback(t, self.n_rounds, {"loss": losses[-1]})
 
-        program = grow(X, positive, weight, report)
+        program = self._grower(X, positive, weight)(NO_NOISE, None, report)
         self._take([program], 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(X, positive, weight)
-
-    def _grow_stumps(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, report: Report
-    ) -> Program:
-        table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
-        growth = Growth(table.bins, self.n_rounds)
-        masses = growth.start(table.shares)
-        for t in range(self.n_rounds):
-            if t > 0:
-                growth.take_step(table.codes, masses)
-            growth.add(table.codes, masses, table.n_positives, table.counts)
-            growth.count(table.mass)
-            report(t + 1, growth.close_layer())
-        return growth.program()
-
-    def _grow_any(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, report: Report
-    ) -> AnyProgram:
-        rankers = self._weak_rankers()
-        return grow_any(rankers, X, positive, weight, self.n_rounds, self.balance_classes, report)
 
     @property
     def _n_losses(self) -> int:

@@ -86,6 +86,9 @@ class Mass(NamedTuple):
         return Mass(self.positive + other.positive, self.negative + other.negative)
 
 
+NO_MASS = Mass(0.0, 0.0)
+
+
 class Sides(NamedTuple):
     """Probabilities of rising on both sides of a cut, and the error on either class."""
 

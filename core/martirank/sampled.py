@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -22,11 +22,9 @@ from core.splits import hold_out, row_keys
 from core.state import Value
 from core.target import check_weights
 
-from .any_ranker import AnyProgram, WeakRankers
-from .any_ranker import grow as grow_any
-from .growth import POSITIONS, CodedRows, Growth, code_rows, draw_rows
+from .growth import Growth, draw_rows, positives_first
 from .martirank import BalanceClasses, NLayers, OutputOption, ProgramRanker, WeakRankerOption
-from .program import Mass, Noise, Program, mean_error
+from .program import NO_MASS, Mass, Noise, Program, mean_error
 
 GUESSES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 
@@ -140,10 +138,11 @@ def guess_and_halve(share: float) -> float:
     return guess
 
 
+@dataclass
 class Stream:
     """Programs under construction, fed by turns: no row is asked twice, by any node of any program.
 
-    Parameters
+    Attributes
     ----------
     bins : Bins
         Learnt from the first batch.
@@ -153,47 +152,42 @@ class Stream:
     epsilon : float
     noise_rate : float
     demand : Demand
+    seen : Mass
+        What all programs were shown, as labelled.
+    turn : int
+        Counts the slices of rows.
     """
 
-    def __init__(
-        self,
-        bins: Bins,
-        growths: list[Growth],
-        n_layers: int,
-        epsilon: float,
-        noise_rate: float,
-        demand: Demand,
-    ) -> None:
-        self._bins = bins
-        self._growths = growths
-        self._n_layers = n_layers
-        self._epsilon = epsilon
-        self._noise_rate = noise_rate
-        self._demand = demand
-        self._turn = 0
-        self.seen = Mass(0.0, 0.0)
+    bins: Bins
+    growths: list[Growth]
+    n_layers: int
+    epsilon: float
+    noise_rate: float
+    demand: Demand
+    seen: Mass = NO_MASS
+    turn: int = 0
 
     @property
     def is_complete(self) -> bool:
         """Whether all programs have all their layers."""
-        return all(growth.n_closed == self._n_layers for growth in self._growths)
+        return all(growth.n_closed == self.n_layers for growth in self.growths)
 
     def programs(self) -> list[Program]:
         """Give the programs of the layers closed so far."""
-        return [growth.program() for growth in self._growths]
+        return [growth.program() for growth in self.growths]
 
     def feed(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
         """Show rows to the programs that still want some."""
         for start in range(0, len(X), SLICE_ROWS):
-            growing = [g for g in self._growths if g.n_closed < self._n_layers]
+            growing = [g for g in self.growths if g.n_closed < self.n_layers]
             if not growing:
                 return
             rows = np.arange(start, min(start + SLICE_ROWS, len(X)))
             rows = np.concatenate([rows[positive[rows]], rows[~positive[rows]]])
-            growth = growing[self._turn % len(growing)]
-            self._turn += 1
+            growth = growing[self.turn % len(growing)]
+            self.turn += 1
             n_positives = int(positive[rows].sum())
-            codes = code_columns(X, rows, self._bins)
+            codes = code_columns(X, rows, self.bins)
             self._show(growth, codes, weight[rows], n_positives)
 
     def _show(self, growth: Growth, codes: Codes, weight: Floats, n_positives: int) -> None:
@@ -203,13 +197,13 @@ class Stream:
         mass = Mass.of(weight, n_positives)
         growth.count(mass)
         self.seen = self.seen.plus(mass)
-        true = self.seen.without_noise(self._noise_rate)
+        true = self.seen.without_noise(self.noise_rate)
         if min(true) <= 0.0:
             return
         prior = true.positive / (true.positive + true.negative)
-        most = draws_needed(self._n_layers, self._epsilon, prior, self._noise_rate, self._demand)
-        most = min(most, self._demand.layer_rows)
-        if growth.is_satisfied(self._demand.least_examples, most):
+        most = draws_needed(self.n_layers, self.epsilon, prior, self.noise_rate, self.demand)
+        most = min(most, self.demand.layer_rows)
+        if growth.is_satisfied(self.demand.least_examples, most):
             growth.close_layer()
 
 
@@ -217,6 +211,9 @@ class Stream:
 CHECKED_SHARE = 0.25
 
 DEMAND = Demand()
+
+Bagged = Callable[[float, int], Any]
+"""Gives the program of a noise rate and a bag."""
 
 MOST_DRAWS = 1 << 18  # of one fit: a seed's draws are no other seed's
 
@@ -395,7 +392,8 @@ class SampledMartiRank(ProgramRanker):
         self._check_noise_rate(positive, weight)
         rows = np.flatnonzero(weight > 0)
         bins, _ = fit_bins(X, rows, weight[rows], self.max_bins, self._n_categories())
-        growths = [self._start_growth(bins, self.noise_rate or 0.0) for _ in range(self.n_bags)]
+        noise = self._noise(self.noise_rate or 0.0)
+        growths = [Growth(bins, self.n_rounds, noise) for _ in range(self.n_bags)]
         return Stream(bins, growths, self.n_rounds, self.epsilon, self.noise_rate or 0.0, demand)
 
     def _check_batch(
@@ -430,16 +428,18 @@ class SampledMartiRank(ProgramRanker):
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        grow = self._grower(X, positive, weight)
+        grow = self._bagged(X, positive, weight)
         self.__dict__.pop("_stream", None)
+        shares = weight / weight.sum()
+        mass = Mass(float(shares[positive].sum()), float(shares[~positive].sum()))
         if self.noise_rate is None:
-            self._guess_noise_rate(X, positive, weight, grow.mass)
+            self._guess_noise_rate(X, positive, weight, mass)
         else:
             self._check_noise_rate(positive, weight)
-            self._set_noise_rate(self.noise_rate, grow.mass)
+            self._set_noise_rate(self.noise_rate, mass)
         programs, losses = [], []
         for bag in range(self.n_bags):
-            program = grow.program(self.noise_rate_, bag)
+            program = grow(self.noise_rate_, bag)
             programs.append(program)
             losses.append(mean_error(program.nodes))
             callback(bag + 1, self.n_bags, {"loss": losses[-1]})
@@ -514,16 +514,17 @@ class SampledMartiRank(ProgramRanker):
             self._set_noise_rate(0.0, mass, high=0.5)
             return
         rest = ~held_out
-        grow = self._grower(X[rest], positive[rest], weight[rest])
+        grow = self._bagged(X[rest], positive[rest], weight[rest])
         checked = np.ascontiguousarray(X[held_out])
         labels, weights = positive[held_out], weight[held_out]
-        plain = grow.program(0.0, 0).score(checked, self.output)
+        plain = grow(0.0, 0).score(checked, self.output)
         bound = least_noisy_share(plain, labels, weights)
-        least = min(grow.mass) / sum(grow.mass)  # a rate that leaves either class some rows
+        # a rate that leaves either class some rows
+        least = min(weight[rest & own].sum() for own in (positive, ~positive)) / weight[rest].sum()
         tried = [(0.0, auc(labels, plain, weights))]
         for guess in GUESSES[1:]:
             if guess < min(bound.upper, least):
-                scores = grow.program(guess, 0).score(checked, self.output)
+                scores = grow(guess, 0).score(checked, self.output)
                 tried.append((guess, auc(labels, scores, weights)))
         rate, _ = max(tried, key=lambda guessed: guessed[1])
         self._set_noise_rate(rate, mass, bound.upper, tried)
@@ -536,79 +537,20 @@ class SampledMartiRank(ProgramRanker):
     def _noise(self, rate: float) -> Noise:
         return Noise(rate, self._least_share, self.class_prior)
 
-    def _draw_seed(self, bag: int, t: int) -> int:
-        return self.random_state * MOST_DRAWS + bag * self.n_rounds + t
+    def _bagged(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Bagged:
+        """Give what grows the program of a noise rate and a bag, each layer on rows drawn anew."""
+        grower = self._grower(X, positive, weight)
+        keys = row_keys(X, positive, weight)[positives_first(positive)]
+        n_positives = int(positive.sum())
 
-    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> "_Grower":
-        """Give what grows programs on rows."""
-        if self.weak_ranker == "stump":
-            table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
-            keys = row_keys(X, positive, weight)[table.rows]
-            return _Grower(table.mass, partial(self._grow, table, keys))
-        rows = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
-        keys = row_keys(X, positive, weight)[rows]
-        given = X[rows], positive[rows], weight[rows] / weight.sum()
-        mass = Mass.of(given[2], int(positive.sum()))
-        return _Grower(mass, partial(self._grow_any, given, keys, self._weak_rankers()))
+        def program(noise_rate: float, bag: int) -> Any:
+            def draw(t: int) -> tuple[npt.NDArray[np.int64], int]:
+                seed = self.random_state * MOST_DRAWS + bag * self.n_rounds + t
+                return draw_rows(keys, n_positives, self.subsample, seed)
 
-    def _grow_any(
-        self,
-        given: tuple[Floats, npt.NDArray[np.bool_], Floats],
-        keys: npt.NDArray[np.uint64],
-        rankers: WeakRankers,
-        noise_rate: float,
-        bag: int,
-    ) -> AnyProgram:
-        """Grow one program of classifiers or estimators, each layer on rows drawn anew."""
-        n_positives = int(given[1].sum())
+            return grower(self._noise(noise_rate), draw, lambda t, nodes: None)
 
-        def draw(t: int) -> npt.NDArray[np.int64]:
-            return draw_rows(keys, n_positives, self.subsample, self._draw_seed(bag, t))[0]
-
-        noise = self._noise(noise_rate)
-        return grow_any(
-            rankers, *given, self.n_rounds, self.balance_classes, _tell_nobody, noise, draw
-        )
-
-    def _start_growth(self, bins: Bins, noise_rate: float) -> Growth:
-        return Growth(bins, self.n_rounds, self._noise(noise_rate))
-
-    def _grow(
-        self, table: CodedRows, keys: npt.NDArray[np.uint64], noise_rate: float, bag: int
-    ) -> Program:
-        """Grow one program, each layer on rows drawn anew."""
-        growth = self._start_growth(table.bins, noise_rate)
-        masses = growth.start(table.shares)
-        for t in range(self.n_rounds):
-            if t > 0:
-                growth.take_step(table.codes, masses)
-            rows, n_positives = draw_rows(
-                keys, table.n_positives, self.subsample, self._draw_seed(bag, t)
-            )
-            drawn = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
-            codes = np.ascontiguousarray(table.codes[:, rows])
-            growth.add(codes, drawn, n_positives, table.counts[rows])
-            growth.count(Mass.of(table.shares[rows], n_positives))
-            growth.close_layer()
-        return growth.program()
-
-
-class _Grower(NamedTuple):
-    """Rows, and how programs are grown on them.
-
-    Attributes
-    ----------
-    mass : Mass
-        Share of each class, as labelled.
-    program : callable (noise_rate, bag) -> program
-    """
-
-    mass: Mass
-    program: Callable[[float, int], Any]
-
-
-def _tell_nobody(t: int, nodes: npt.NDArray[np.void]) -> None:
-    """Keep a layer to oneself: what is told of are programs."""
+        return program
 
 
 def _share(mass: Mass) -> float:
