@@ -186,7 +186,7 @@ def positives_first(positive: npt.NDArray[np.bool_]) -> Integers:
 
 
 Draw = Callable[[int], tuple[Integers, int]]
-"""Which rows a layer, counted from 0, is grown on: places among the rows, positives first; and how many are positive."""
+"""Which rows a layer, counted from 0, is grown on: places among them, positives first; and how many are positive."""
 
 Report = Callable[[int, npt.NDArray[np.void]], None]
 """Is told of each layer, counted from 1, and its nodes."""
