@@ -6,7 +6,7 @@ of a set; a missing x goes where the cut says.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -192,6 +192,30 @@ class CutRules(Rules):
             self.merged_feature[merged],
             self.merged_gain[merged],
         )
+
+    def split(self, n_rules: Integers) -> list["CutRules"]:
+        """Give so many rules each, one part after the other; what `join` has put together."""
+        ends = np.concatenate([[0], np.cumsum(n_rules)])
+        nodes = self.start[ends]
+        n_leaves = np.diff(np.concatenate([[0], np.cumsum(self.n_leaves)])[ends])
+        n_words = np.diff(np.concatenate([[0], np.cumsum(self.n_words)])[nodes])
+        n_merged = np.diff(np.searchsorted(self.merged_rule, ends))
+        counts = {"n_leaves": n_rules, "words": n_words} | {
+            "leaf_positive": n_leaves,
+            "leaf_negative": n_leaves,
+            "merged_rule": n_merged,
+            "merged_feature": n_merged,
+            "merged_gain": n_merged,
+        }
+        columns = [
+            pieces(getattr(self, field.name), counts.get(field.name, np.diff(nodes)))
+            for field in fields(self)[1:]
+        ]
+        parts = [CutRules(self.n_categories, *each) for each in zip(*columns, strict=True)]
+        return [
+            replace(part, merged_rule=part.merged_rule - first)
+            for part, first in zip(parts, ends.tolist(), strict=False)
+        ]
 
     @classmethod
     def join(cls, parts: Sequence["CutRules"]) -> "CutRules":

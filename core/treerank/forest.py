@@ -169,12 +169,11 @@ class Trees(State):
         n_leaves = np.array([each.sum() for each in flags], dtype=np.int64)
         positive = pieces(self.leaf_positive, n_leaves)
         negative = pieces(self.leaf_negative, n_leaves)
-        rules = pieces(np.arange(len(self.rules)), self.n_nodes - n_leaves)
-        trees = []
-        for t, own in enumerate(rules):
-            trees.append(Tree(flags[t], positive[t], negative[t], self.rules.take(own)))
-            trees[-1].check()
-        return tuple(trees)
+        rules = self.rules.split(self.n_nodes - n_leaves)
+        trees = tuple(Tree(*each) for each in zip(flags, positive, negative, rules, strict=True))
+        for tree in trees:
+            tree.check()
+        return trees
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,6 +121,12 @@ def test_merged_cuts_go_with_their_rules():
     assert [len(rules.merged_rule) for rules in each] == np.bincount(
         tree.rules.merged_rule, minlength=len(each)
     ).tolist()
+    parts = tree.rules.split(np.array([1, 0, len(each) - 1]))
+    assert [len(rules) for rules in parts] == [1, 0, len(each) - 1]
+    for part, rules in zip(parts, ([0], [], np.arange(1, len(each))), strict=True):
+        taken = tree.rules.take(np.array(rules, dtype=np.int64)).arrays()
+        for name, array in part.arrays().items():
+            assert array.tolist() == taken[name].tolist(), name
     joined = type(tree.rules).join(each)
     for name, array in tree.rules.arrays().items():
         assert joined.arrays()[name].tolist() == array.tolist(), name
