@@ -46,9 +46,7 @@ class AUCBoost(Booster):
         Z_t, by which each round multiplies that loss.
     intercept_ : float
         The sum of what the weak classifiers give to every row alike; `predict` cuts at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why there are no more rounds.
-    f_, f_skew_, f_tilde_, validation_auc_ : ndarray of float64
+    stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
         See `booster.Booster`.
 
     Notes

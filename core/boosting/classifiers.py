@@ -3,7 +3,7 @@
 Each is cut where TPR - FPR is greatest, and the cut made two-sided by Lemma 4 of Long & Servedio 2007.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -95,13 +95,6 @@ class EstimatorSum(Ensemble):
         for estimator, alpha in zip(self._estimators, self.rounds["alpha"], strict=True):
             scores += alpha * estimator.values(X)
         return scores
-
-    def staged(self, X: Floats) -> Iterator[Floats]:
-        """Yield the sum of the first 1, 2, ... estimators on each row."""
-        scores = np.zeros(len(X))
-        for estimator, alpha in zip(self._estimators, self.rounds["alpha"], strict=True):
-            scores = scores + alpha * estimator.values(X)
-            yield scores
 
     def contributions(self, X: Floats) -> Floats:
         """Refuse: an estimator's score has no parts per feature that we know of."""

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -204,13 +204,6 @@ class ColumnSum(Ensemble):
         for j in self._used:
             scores += self._slopes[j] * known(X[:, j])
         return scores
-
-    def staged(self, X: Floats) -> Iterator[Floats]:
-        """Yield the sum of the first 1, 2, ... columns on each row."""
-        scores = np.zeros(len(X))
-        for row in self.rounds:
-            scores = scores + row["alpha"] * row["sign"] * known(X[:, row["feature"]])
-            yield scores
 
     def contributions(self, X: Floats) -> Floats:
         """Give slope times what each value is above its column's mean."""

@@ -36,9 +36,7 @@ class CoordinateRankBoost(PairBooster):
         F̃, the sum over pairs, after each round.
     intercept_ : float
         ½ ln(F₊/F₋), by Corollary 13; part of every score, so that `predict` cuts at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why there are no more rounds.
-    f_, f_skew_, f_tilde_, validation_auc_ : ndarray of float64
+    stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
         See `booster.Booster`.
 
     Notes

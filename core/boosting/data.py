@@ -18,7 +18,7 @@ from core.target import Pairs
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
-# The training AUC is told on so many rows or pairs at most.
+# The training AUC of the progress is that of so many rows or pairs at most.
 SAMPLE_ROWS = 5_000
 
 # Pairs that each part needs if items are held out: fewer say little.

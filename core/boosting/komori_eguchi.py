@@ -90,7 +90,7 @@ class KomoriEguchiBoost(Ranker):
     The objective is A(f) - penalty · Σ_j roughness(f_j), where f = Σ_j f_j(x_j) and A is the partial
     AUC from fpr_min to fpr_max of scores that carry normal noise; see `smooth_pauc`. Each round
     takes the shape of one feature that promises the greatest rise, and makes one Newton step
-    along it, halved until the objective rises; where that is hollow, so that Newton's step would
+    along it, halved until the objective rises; where that is convex, so that Newton's step would
     descend, the step is doubled from a short one on for as long as the objective rises.
 
     Attributes
@@ -295,8 +295,8 @@ class _Climb(Resumable):
         h = column.values(found.shape)
         curve = 2.0 * self._penalty * column.pieces.penalty[found.shape, found.shape]
         bend = self.reached.curvature(h) - curve
-        hollow = bend >= 0.0  # no maximum in sight: first as far as is sure to rise, then further
-        if hollow:
+        convex = bend >= 0.0  # no maximum in sight: first as far as is sure to rise, then further
+        if convex:
             bend = -(STEEPEST * column.variance[found.shape] + curve)
         farthest = GREATEST_MOVE / float(np.ptp(h))
         alpha = min(max(-found.slope / bend, -farthest), farthest)
@@ -307,7 +307,7 @@ class _Climb(Resumable):
             tried = self._try(found, h, 0.5 * tried.alpha)
         else:
             return None
-        while hollow and 2.0 * abs(tried.alpha) <= farthest:
+        while convex and 2.0 * abs(tried.alpha) <= farthest:
             further = self._try(found, h, 2.0 * tried.alpha)
             if further.rise <= tried.rise:
                 break

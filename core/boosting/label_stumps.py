@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -294,16 +294,6 @@ class LabelSum(Ensemble):
                 for steps, offset in zip(self._labels.steps, offsets, strict=True)
             ]
         )
-
-    def staged(self, X: Floats) -> Iterator[Floats]:
-        """Yield the sums of the first 1, 2, ... stumps, per row and label."""
-        scores = np.zeros((len(X), self.votes.shape[1]))
-        for row, votes in zip(self.rounds, self.votes, strict=True):
-            members = members_of(self.sets, row, self.n_categories)
-            above = is_above(X, row["feature"], row["threshold"], row["missing_above"], members)
-            h = np.where(above[:, None] == (votes > 0), row["high"], row["low"])
-            scores = scores + row["alpha"] * h
-            yield scores
 
     def contributions(self, X: Floats) -> Floats:
         """Give a part per row, feature and label."""

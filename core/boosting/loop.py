@@ -1,4 +1,4 @@
-"""The loop that every booster walks, weights -> weak ranker -> step -> update; and what is told of it on the way."""
+"""The loop of boosting, weights -> weak ranker -> step -> update, and the progress that a callback hears of."""
 
 import math
 import threading
@@ -123,14 +123,14 @@ class Boosting(Resumable):
 
 
 class Monitor(Resumable):
-    """Follows a run of the loop: tells how it goes, and ends it when validation or the callback says so.
+    """Follows a run of the loop: reports its progress, and ends it when validation or the callback says so.
 
     Parameters
     ----------
     n_rounds : int
     callback : callable (step, of, info) -> None
-        Told after each round: the loss and, on a sample of the data, the training AUC, both found if it reads them; the
-        validation AUC when it was computed.
+        Called after each round with the loss and, on a sample of the data, the training AUC, both found if it reads
+        them, and the validation AUC when it was computed.
     loss : callable (log_f) -> float
     sample : callable () -> Evaluation
         Gives the sample, if it is asked for.

@@ -12,24 +12,10 @@ give d+ and d- of every cut: O(pairs) for a feature, whatever the number of cuts
 order. Pairs with one missing item are kept apart, by the code of the other: with the missing above all values such a
 pair is ordered rightly or wrongly from that code on, with the missing below up to it.
 
-**Trees.** Every item stands once as the better one of its pairs, once as the worse one. Let B_i be the weight of the
-pairs in which item i is the better one, W_i that of those in which it
-is the worse one; each sums to 1. If the leaves l of a tree raise their items by c_l, a pair with
-its better item in leaf a and its worse one in leaf b is multiplied by
-
-    e^{-(c_a - c_b)} <= ½ e^{-2 c_a} + ½ e^{2 c_b},
-
-the mean of a geometric sum being the greater. Summed over all pairs, F̃ becomes at most
-
-    ½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}),
-
-in which leaves are on their own: no pair between two of them is left. So a tree is grown as of two
-classes with the masses B and W, by the fall of Σ_l √(B_l W_l), and its leaves step by ½ ln(B_l/W_l)
-or (B_l - W_l)/(B_l + W_l). With x = (B - W)/(B + W), a leaf's part of the bound is at most what it
-was, ½ (B + W), as long as tanh |c| <= |x| and c has x's sign. Both steps are so, as is any share of
-them and any smoothing of them: **F̃ never rises**, whatever the pairs, cycles included. For the pairs
-of two classes B and W are the classes' own masses, and the trees those of `fit`: there the full step
-is the best one.
+**Trees.** Every item stands once as the better one of its pairs, with their weight B_i, once as the worse one, with
+W_i; each sums to 1. If the leaves l of a tree raise their items by c_l, F̃ becomes at most
+½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}), for e^{-(a - b)} <= ½ e^{-2a} + ½ e^{2b}. In this bound leaves are on their own:
+a tree is grown and stepped as of two classes with the masses B and W, and F̃ never rises; docs/papers.md has the proof.
 
 References
 ----------
@@ -103,10 +89,10 @@ class CategoryOrder:
     a cut along P_k/(P_k + N_k). Eq. 5 wants d+ and d- apart, which depend on both items of a pair; there the cuts
     along the same order are tried, and a better set may exist.
 
-    How far these shares can be believed is told as for two classes, see `core.coding.categories`: P'_k and
-    N'_k are what is believed of P_k and N_k. The weight T of the pairs that have both items in a set,
-    which its P = d+ + T and N = d- + T both count, is believed in proportion, T' = T P'N'/(PN), with
-    T/(PN) = 1 where it is 0/0. For the pairs of two classes T = PN, and all of it is what their scan does.
+    Shares are shrunk as for two classes, see `core.coding.categories`: P_k and N_k to P'_k and N'_k. The weight T of
+    the pairs that have both items in a set, which its P = d+ + T and N = d- + T both count, is shrunk in proportion,
+    T' = T P'N'/(PN), with T/(PN) = 1 where it is 0/0. For the pairs of two classes T = PN, and all of it is what their
+    scan does.
 
     Parameters
     ----------
@@ -156,7 +142,7 @@ class CategoryOrder:
             self.n_bins[j] = max(n, 1)
 
     def shrink(self, j: int, masses: Floats) -> None:
-        """Shrink what the cuts of a feature order rightly and wrongly to what can be believed of it.
+        """Shrink what the cuts of a feature order rightly and wrongly.
 
         Parameters
         ----------

@@ -59,9 +59,7 @@ class RankBoost(PairBooster):
     intercept_ : float
         ½ ln(F₊/F₋), by Corollary 13: with it the scores also minimise AdaBoost's loss, and
         `predict` cuts at 0. It is part of every score.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why there are no more rounds.
-    f_, f_skew_, f_tilde_, validation_auc_ : ndarray of float64
+    stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
         See `booster.Booster`.
 
     Notes

@@ -54,9 +54,7 @@ class SmoothMarginRank(PairBooster):
         F̃ after each round, the sum over pairs weighted so that the least pair weighs 1.
     intercept_ : float
         ½ ln(F₊/F₋), by Corollary 13.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why there are no more rounds.
-    f_, f_skew_, f_tilde_, validation_auc_ : ndarray of float64
+    stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
         See `booster.Booster`.
 
     Notes

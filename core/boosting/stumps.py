@@ -188,12 +188,12 @@ def _sum_thresholds(stumps: npt.NDArray[np.void]) -> tuple[Floats, Floats]:
 
 def _sum_sets(stumps: npt.NDArray[np.void], n_categories: int, sets: Words) -> Floats:
     """Give the value of each category, and last of a missing one."""
-    kinds, which = np.unique(stumps[["set", "sign", "missing_above"]], return_inverse=True)
+    distinct, which = np.unique(stumps[["set", "sign", "missing_above"]], return_inverse=True)
     rises = np.bincount(which, _rises(stumps))
     sums = np.zeros(n_categories + 1)
-    for kind, rise in zip(kinds, rises, strict=True):
-        above = np.append(unpack(sets, kind["set"], n_categories), kind["missing_above"])
-        sums[above == (kind["sign"] > 0)] += rise
+    for cut, rise in zip(distinct, rises, strict=True):
+        above = np.append(unpack(sets, cut["set"], n_categories), cut["missing_above"])
+        sums[above == (cut["sign"] > 0)] += rise
     return sums
 
 
@@ -307,16 +307,6 @@ class StumpSum(Ensemble):
     def score(self, X: Floats, intercept: float) -> Floats:
         """Score rows; O(n_rows · n_used · log n_thresholds)."""
         return self.steps.score(X, intercept + self.constant)
-
-    def staged(self, X: Floats) -> Iterator[Floats]:
-        """Yield the sum of the first 1, 2, ... stumps on each row."""
-        scores = np.zeros(len(X))
-        for row in self.rounds:
-            ends = (row["high"], row["low"]) if row["sign"] > 0 else (row["low"], row["high"])
-            members = members_of(self.sets, row, self.n_categories)
-            above = is_above(X, row["feature"], row["threshold"], row["missing_above"], members)
-            scores = scores + row["alpha"] * np.where(above, *ends)
-            yield scores
 
     def contributions(self, X: Floats) -> Floats:
         """Give how each feature's step function differs from its training mean."""

@@ -98,9 +98,12 @@ class Ensemble(State, ABC):
     def score(self, X: Floats, intercept: float) -> Floats:
         """Give intercept + Σ α_t h_t(x) of each row, unchecked; X is C-contiguous."""
 
-    @abstractmethod
     def staged(self, X: Floats) -> Iterator[Floats]:
         """Yield the sum of the first 1, 2, ... weak rankers on each row; each array is new."""
+        scores: Any = 0.0
+        for found, alpha in zip(self.weak_rankers(), self.rounds["alpha"].tolist(), strict=True):
+            scores = scores + alpha * found.values(X)
+            yield scores
 
     @abstractmethod
     def contributions(self, X: Floats) -> Floats:
