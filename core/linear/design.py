@@ -725,7 +725,8 @@ def _moments(
 
     def sum_up(center: Floats, order: int) -> Floats:
         scale = 1.0 / half
-        sums = unstored * (-0.5 * center * scale) ** order
+        sums, some = np.zeros(len(center)), unstored > 0
+        sums[some] = unstored[some] * (-0.5 * center[some] * scale[some]) ** order
         if sparse.issparse(X):
             measure = (0.5 * X.data - 0.5 * center[X.indices]) * scale[X.indices]
             share = np.repeat(weight, np.diff(X.indptr)) * measure**order
