@@ -3,15 +3,49 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-_lock = Lock()
-_held: list[Any] = []  # the limit that is in force, and the number of those who need it
-_n_users = 0
+
+class _Limit:
+    """The limit of the process, in force while some thread needs it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._n_threads = 0
+        self._first: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            limiter = _controller().limit(limits=1, user_api="blas")
+            if self._n_threads == 0:
+                self._first = limiter
+            self._n_threads += 1
+            self._release()
+
+    def leave(self) -> None:
+        with self._lock:
+            self._n_threads -= 1
+            if self._n_threads == 0:
+                self._first.restore_original_limits()
+                self._release()
+
+    def _release(self) -> None:
+        """Let other threads set limits: threadpoolctl heeds one thread alone until it leaves a context."""
+        with _controller().limit(limits=None, user_api="blas"):
+            pass
+
+
+class _Depth(local):
+    """How many contexts a thread is in."""
+
+    depth = 0
+
+
+_limit, _own = _Limit(), _Depth()
 
 
 @cache
@@ -25,15 +59,12 @@ def _controller() -> "ThreadpoolController":
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Have BLAS use one thread until the last of those fits that are inside at once has left."""
-    global _n_users  # noqa: PLW0603 - the setting is the process's own
-    with _lock:
-        if _n_users == 0:
-            _held.append(_controller().limit(limits=1, user_api="blas"))
-        _n_users += 1
+    if _own.depth == 0:
+        _limit.enter()
+    _own.depth += 1
     try:
         yield
     finally:
-        with _lock:
-            _n_users -= 1
-            if _n_users == 0:
-                _held.pop().restore_original_limits()
+        _own.depth -= 1
+        if _own.depth == 0:
+            _limit.leave()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.linear.blas import one_blas_thread
 from core.linear.design import Sample
 from core.linear.newton import (
     CLOSE_ENOUGH,
@@ -66,9 +67,10 @@ class LinearClassifier(LinearRanker):
     def _fit(
         self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        rows = self._fit_design(X, positive, weight)
-        sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
-        self._fit_sample(X, sample, positive, callback)
+        with one_blas_thread():
+            rows = self._fit_design(X, positive, weight)
+            sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
+            self._fit_sample(X, sample, positive, callback)
 
     @abstractmethod
     def _fit_sample(

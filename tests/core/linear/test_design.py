@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401 - whose BLAS is one of those that are limited
 from scipy import sparse
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info
 
 from core.linear.blas import one_blas_thread
 from core.linear.design import column_moments, column_scales, standardise
@@ -60,27 +60,49 @@ def blas_threads():
 
 def test_blas_has_one_thread_until_the_last_fit_has_left():
     """Two fits at once: the first to end does not give the other more threads."""
-    inside, leave = threading.Event(), threading.Event()
+    before = blas_threads()
+    if before == {1}:
+        pytest.skip("BLAS has one thread anyhow")
+    with one_blas_thread(), one_blas_thread():
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+
+    inside, leave, seen = threading.Event(), threading.Event(), []
 
     def fit():
         with one_blas_thread():
+            seen.append(blas_threads())
             inside.set()
             assert leave.wait(30)
+            seen.append(blas_threads())
 
-    limits = threadpool_limits(
-        2, user_api="blas"
-    )  # not by `with`: then no other thread may set them
+    other = threading.Thread(target=fit)
+    other.start()
     try:
-        before = blas_threads()
-        other = threading.Thread(target=fit)
-        other.start()
         assert inside.wait(30)
         with one_blas_thread():
             assert blas_threads() == {1}
         assert blas_threads() == {1}
-        leave.set()
-        other.join()
-        assert blas_threads() == before == {2}
     finally:
         leave.set()
-        limits.restore_original_limits()
+        other.join()
+    assert seen == [{1}, {1}]
+    assert blas_threads() == before
+
+    def keeps_until_told():
+        with one_blas_thread():
+            inside.set()
+            assert leave.wait(30)
+
+    inside.clear()
+    leave.clear()
+    with one_blas_thread():
+        other = threading.Thread(target=keeps_until_told)
+        other.start()
+        assert inside.wait(30)
+    try:
+        assert blas_threads() == {1}  # the first has left, the other is inside
+    finally:
+        leave.set()
+        other.join()
+    assert blas_threads() == before
