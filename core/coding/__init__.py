@@ -43,8 +43,8 @@ a gap and the test is x > a.
 
 **Categories** have no order, so each scan gives them one: by the weighted share of positives in each
 category's bin. Of all sets of categories one that is a cut along it is the best, by any of the three
-criteria. Shares of few rows are believed only as far as the categories of the feature differ more
-than chance explains, so that an identifier gains nothing (`categories`, for several labels
+criteria. Shares of few rows are shrunk to the mean as far as chance explains
+that categories differ, so that an identifier gains nothing (`categories`, for several labels
 `labels`). A category without mass, and one that no row had, go with the missing.
 
 **Ties.** Candidates equal but for rounding go to the lowest feature, then the lowest threshold,

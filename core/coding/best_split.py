@@ -94,7 +94,7 @@ def find_best_split(
     is_categorical : ndarray of shape (n_features,), bool, optional
         None: all features are numeric.
     spread : Spread
-        Of the weights; how far the order of categories can be believed.
+        Of the weights: how far the shares of categories are shrunk.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The order of categories: by their share of positives, as far as it can be believed.
+"""The order of categories: by their share of positives, shrunk to the mean as far as chance explains it.
 
 A categorical feature has no order of its own, so a scan gives it one. For any of the criteria that
 grow with P and fall with N it is enough to look at cuts along the bins' share of positives,
@@ -9,7 +9,7 @@ cuts along s_k. |P - N| and the edge are convex and so greatest at a corner. Wha
 at all, to which the edge of AdaBoost's constant classifier belongs. Where that is the best, so may
 a set be that is no cut along s_k the best of the others.
 
-**How far a share is believed.** Of many bins with few rows each, half lie above the mean share by
+**How far a share is shrunk.** Of many bins with few rows each, half lie above the mean share by
 chance alone, and a set of those seems to tell much. So a bin's masses are mixed with the feature's
 mean share s,
 
@@ -51,7 +51,7 @@ Count = TypeVar("Count", int, npt.NDArray[np.int64])
 # Observed scatter must exceed that of chance by more than rounding.
 ROUNDING = 1e-9
 
-# Believed shares that differ by less are one and the same.
+# Shrunken shares that differ by less are one and the same.
 SAME_SHARE = 1e-12
 
 
@@ -68,7 +68,7 @@ class Spread(NamedTuple):
 
 
 NO_SPREAD = Spread(0.0, 0.0)
-"""Of infinitely many rows: every share is believed as it is."""
+"""Of infinitely many rows: no share is shrunk."""
 
 
 def count_rows(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -116,7 +116,7 @@ def measure_spread(
 
 
 def _credibility(masses, total, scatter, chance):  # type: ignore[no-untyped-def]
-    """Give f_k of Bühlmann & Straub: how far the share of each bin is believed.
+    """Give f_k of Bühlmann & Straub: the weight of each bin's own share, beside that of the mean.
 
     masses: M_k, above 0, and their total; scatter: of the bins' sums about what their masses would have by the mean;
     chance: the scatter that chance gives to bins of one unit of mass in all. 0 where chance explains all scatter.
@@ -169,7 +169,7 @@ def sort_stably(keys, order):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type: ignore[no-untyped-def]
-    """Put the bins of a categorical feature in the order of their believed share of positives.
+    """Put the bins of a categorical feature in the order of their shrunken share of positives.
 
     masses: [0, k] positive and [1, k] negative mass of bin k, not negative; of all rows each class
     sums to 1, and a node's are a part of that. Bins without more mass than `least` are left out.
@@ -193,21 +193,21 @@ def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type
     for r in range(n):
         bin_masses[r] = masses[0, order[r]] + masses[1, order[r]]
         scatter += (masses[0, order[r]] - share * bin_masses[r]) ** 2
-    belief = credibility(bin_masses, total_p + total_n, scatter, chance)
+    own = credibility(bin_masses, total_p + total_n, scatter, chance)
     bins, by_share = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    believed = np.empty((2, n))
+    shrunk = np.empty((2, n))
     shares = np.empty(n)
     for r in range(n):
         bins[r] = order[r]
         p, q, mass = masses[0, bins[r]], masses[1, bins[r]], bin_masses[r]
-        believed[0, r] = belief[r] * p + (1.0 - belief[r]) * share * mass
-        believed[1, r] = belief[r] * q + (1.0 - belief[r]) * (1.0 - share) * mass
-        shares[r] = believed[0, r] / mass
+        shrunk[0, r] = own[r] * p + (1.0 - own[r]) * share * mass
+        shrunk[1, r] = own[r] * q + (1.0 - own[r]) * (1.0 - share) * mass
+        shares[r] = shrunk[0, r] / mass
     sort_stably(shares, by_share)
     for r in range(n):
         order[r] = bins[by_share[r]]
-        mixed[0, r] = believed[0, by_share[r]]
-        mixed[1, r] = believed[1, by_share[r]]
+        mixed[0, r] = shrunk[0, by_share[r]]
+        mixed[1, r] = shrunk[1, by_share[r]]
     return n
 
 

@@ -8,8 +8,8 @@ are the signs, and its edge is Σ_l |S_l(above) - S_l(below)|.
 Categories have no one order for all labels. For given votes v the best set holds the bins k with Σ_l v_l S_l(k) > 0,
 which is a cut along that sum per mass; for a given set the best votes are signs. So cuts and votes are chosen in turn,
 from the votes of the bin that differs most from the mean, until no turn gains: for one label the best set there is, for
-several one that no change of votes alone or of the set alone can better. How far a bin's sums are believed is measured
-as in `categories`.
+several one that no change of votes alone or of the set alone can better. How far a bin's sums are shrunk to the mean is
+measured as in `categories`.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ MOST_TURNS = 20
 
 
 class Scatter(NamedTuple):
-    """What tells how far bins' sums are believed.
+    """How finely the mass is divided: it tells how far bins' sums are shrunk to the mean.
 
     Attributes
     ----------
@@ -71,8 +71,8 @@ def find_best_label_split(
     is_categorical : ndarray of shape (n_features,), bool, optional
         None: all features are numeric.
     rows : ndarray of shape (n_rows,), float64, optional
-        For how many rows each stands (`categories.count_rows`); None: the order of categories is
-        believed as it is.
+        For how many rows each stands (`categories.count_rows`); None: the shares of
+        categories are not shrunk.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def _cut_categories(
     if len(present) == 0:
         return np.zeros(n_bins, dtype=np.bool_)
     missing, masses = histogram[-1], masses[present]
-    sums = believe(histogram[present], masses, scatter.chance)
+    sums = shrink(histogram[present], masses, scatter.chance)
     votes = first_votes(sums, masses)
     found = np.empty(4)
     order = best_order = np.arange(len(present))
@@ -160,8 +160,8 @@ def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
     return Scatter(mass, float((squares / rows).sum()))
 
 
-def believe(sums: Floats, masses: Floats, chance: float) -> Floats:
-    """Mix the sums of each bin with the mean of all, as far as they can be told from chance.
+def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
+    """Mix the sums of each bin with the mean of all, as far as chance explains that they differ.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ def believe(sums: Floats, masses: Floats, chance: float) -> Floats:
     """
     means = masses[:, None] * (sums.sum(axis=0) / masses.sum())
     scatter = float(((sums - means) ** 2).sum())
-    belief = credibility.py_func(masses, float(masses.sum()), scatter, chance)[:, None]
-    return np.asarray(belief * sums + (1.0 - belief) * means)
+    own = credibility.py_func(masses, float(masses.sum()), scatter, chance)[:, None]
+    return np.asarray(own * sums + (1.0 - own) * means)
 
 
 def first_votes(sums: Floats, masses: Floats) -> Floats:

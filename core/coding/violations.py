@@ -86,22 +86,22 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
         # in the window, whose margin is 1
         end = _count_at_least(z, s[i] - 1.0)
         if above[end] <= low:
-            run, worth, end = low, sum_low - low * s[i], -1
+            run, gain, end = low, sum_low - low * s[i], -1
         elif above[end] >= high:
-            run, worth, end = high, sum_high - high * s[i] + (high - low), -2
+            run, gain, end = high, sum_high - high * s[i] + (high - low), -2
         else:
             run = above[end]
-            worth = sums[end] - run * s[i] + (run - low)
+            gain = sums[end] - run * s[i] + (run - low)
         if low > 0.0 or top > high:
             other = _count_at_least(z, s[i])
-            if above[other] < low and sums[other] - above[other] * s[i] > worth:
+            if above[other] < low and sums[other] - above[other] * s[i] > gain:
                 run, end = above[other], other
-                worth = sums[other] - run * s[i]
-            elif above[other] > high and (sums[other] - above[other] * s[i] + (high - low) > worth):
+                gain = sums[other] - run * s[i]
+            elif above[other] > high and (sums[other] - above[other] * s[i] + (high - low) > gain):
                 run, end = above[other], other
-                worth = sums[other] - run * s[i] + (high - low)
+                gain = sums[other] - run * s[i] + (high - low)
         runs[i] = run
-        value += p[i] * worth
+        value += p[i] * gain
         loss += p[i] * (min(max(run, low), high) - low)
         if end == -1:
             stop_low += p[i]

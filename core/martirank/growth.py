@@ -319,7 +319,9 @@ class Growth:
         Team(codes.size * len(used)).run(
             add_layer, n_features, codes, used, n_positives, self._histograms
         )
-        if self._bins.is_categorical.any():  # whose order is believed as far as rows are many
+        if (
+            self._bins.is_categorical.any()
+        ):  # whose shares are shrunk the more the fewer the rows are
             for position in range(self.n_closed + 1):
                 mass = used[position // POSITIONS, position % POSITIONS :: POSITIONS]
                 squares = mass * mass / rows

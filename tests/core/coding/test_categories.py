@@ -1,4 +1,4 @@
-"""The order of categories against every set of them, and how far small ones are believed."""
+"""The order of categories against every set of them, and how far the shares of small ones are shrunk."""
 
 import math
 
@@ -96,8 +96,8 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(seed, n_bins, criterion):
     order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
     n = order_bins(masses, n_bins, 0.0, *spread, order, mixed)
     assert sorted(order[:n]) == list(range(n_bins))
-    believed = mixed[0] / mixed.sum(axis=0)
-    assert (np.diff(believed) >= -1e-12).all()
+    shrunk = mixed[0] / mixed.sum(axis=0)
+    assert (np.diff(shrunk) >= -1e-12).all()
     assert mixed.sum(axis=0) == pytest.approx(masses[:, order].sum(axis=0))
     histogram = np.zeros((2, 256))
     histogram[:, :n_bins] = masses
@@ -116,7 +116,7 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(seed, n_bins, criterion):
     assert max(split.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
 
 
-def test_belief_by_hand():
+def test_credibility_by_hand():
     # Shares 3/4 and 1/4 around 1/2; each class is 20 rows of 1/20.
     masses = np.array([[0.75, 0.25], [0.25, 0.75]])
     order, mixed = np.empty(2, dtype=np.int64), np.empty((2, 2))
@@ -124,9 +124,9 @@ def test_belief_by_hand():
     assert order.tolist() == [1, 0]
     scatter, chance = 2 * 0.25**2, 0.5 * 0.5 * 0.05  # Σ (P_k - s M_k)², and s(1 - s)(...)
     tau = (scatter - 2 * chance) / 2  # Σ M_k² = 2
-    belief = 1 / (1 + chance / tau)
-    assert mixed[0] == pytest.approx([0.5 - 0.25 * belief, 0.5 + 0.25 * belief])
-    assert mixed[1] == pytest.approx([0.5 + 0.25 * belief, 0.5 - 0.25 * belief])
+    own = 1 / (1 + chance / tau)
+    assert mixed[0] == pytest.approx([0.5 - 0.25 * own, 0.5 + 0.25 * own])
+    assert mixed[1] == pytest.approx([0.5 + 0.25 * own, 0.5 - 0.25 * own])
 
 
 def histogram_of(column, positive, weights, n_bins):
@@ -158,7 +158,7 @@ def test_one_row_a_category_gains_nothing_whatever_labels_and_weights(seed, skew
         assert plain.gain == pytest.approx(1.0)
 
 
-def test_few_large_categories_are_believed():
+def test_shares_of_few_large_categories_are_not_shrunk():
     rng = np.random.default_rng(0)
     positive = np.sort(rng.random(4000) < 0.5)[::-1]
     column = np.where(rng.random(4000) < 0.6, positive * 2, rng.integers(0, 4, 4000))
