@@ -25,10 +25,8 @@ from .planner import (
 )
 from .search import GridSearch, InvalidSpace, RandomSearch, Range, SuccessiveHalving, read_space
 from .trial import (
-    FollowingRanker,
     HeldOut,
     Metrics,
-    PathRanker,
     Trial,
     TrialResult,
     choose,
@@ -42,7 +40,6 @@ __all__ = [
     "CHOOSE_NOW",
     "Auto",
     "Chosen",
-    "FollowingRanker",
     "GridSearch",
     "HeldOut",
     "InvalidSpace",
@@ -50,7 +47,6 @@ __all__ = [
     "Member",
     "Metrics",
     "NothingFitted",
-    "PathRanker",
     "Planner",
     "RandomSearch",
     "Range",

@@ -117,7 +117,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Rows:
+class CheckedRows:
     """Checked rows of weight above 0."""
 
     matrix: Floats
@@ -134,9 +134,9 @@ class Rows:
             return self.matrix
         return CodedTable(self.matrix, self.names, self.categories)
 
-    def take(self, rows: npt.NDArray[Any]) -> "Rows":
+    def take(self, rows: npt.NDArray[Any]) -> "CheckedRows":
         """Give some rows, by number or by a mask."""
-        return Rows(
+        return CheckedRows(
             self.matrix[rows],
             self.names,
             self.categories,
@@ -287,7 +287,7 @@ def search_ranker(
         `GridSearch`, `RandomSearch`, `SuccessiveHalving` or `Auto`.
     sample_weight : array-like of shape (n_samples,), optional
     group : array-like of shape (n_samples,), optional
-        Rows of a group stay together in every split; without groups equal rows do.
+        CheckedRows of a group stay together in every split; without groups equal rows do.
     fpr_min, fpr_max : float in [0, 1], default=0 and 1
         The objective: the partial AUC on this window.
     random_state : int, default=0
@@ -314,12 +314,13 @@ def search_ranker(
 
 
 def run_search(
-    rows: Rows,
+    rows: CheckedRows,
     planner: Planner,
     window: tuple[float, float],
     random_state: int,
     callback: Callback,
 ) -> tuple[Chosen, list[TrialResult]]:
+    """Carry out a plan on inner splits of these rows, by the partial AUC on a window."""
     splits = [
         split
         for repeat in range(planner.n_repeats)
@@ -335,7 +336,7 @@ def run_search(
     ]
 
     @cache
-    def part(split: int, share: float) -> Rows:
+    def part(split: int, share: float) -> CheckedRows:
         learnt = rows.take(~splits[split])
         return learnt.take(draw_rows(learnt.positive, share, random_state))
 
@@ -366,24 +367,14 @@ def run_search(
 
 
 def make_ranker(chosen: Chosen) -> Ranker:
-    """Make the ranker that was chosen, not yet fitted.
-
-    Parameters
-    ----------
-    chosen : Chosen
-
-    Returns
-    -------
-    Ranker
-        Of the one member, or a `RankAverage` of several.
-    """
+    """Make the ranker that was chosen, not yet fitted: of the one member, or a `RankAverage` of several."""
     rankers = [ALGORITHMS[member.algorithm](**member.parameters) for member in chosen.members]
     if len(rankers) == 1:
         return rankers[0]
     return RankAverage(members=rankers, weights=[member.weight for member in chosen.members])
 
 
-def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> Rows:
+def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> CheckedRows:
     """Check the rows as a fit does, and leave out those of weight 0."""
     import narwhals.stable.v2 as nw
 
@@ -400,4 +391,4 @@ def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> Rows:
     classes, positive = check_labels(y, len(matrix))
     weight = check_weights(sample_weight, positive, classes)
     unit = None if group is None else number_units("group", group, len(matrix)).astype(np.uint64)
-    return Rows(matrix, names, categories, positive, weight, unit).take(weight > 0)
+    return CheckedRows(matrix, names, categories, positive, weight, unit).take(weight > 0)

@@ -6,16 +6,16 @@ out about the rows.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from core.errors import CoreError
-from core.ranker import Callback, Floats, Ranker, StopFit, ignore
+from core.ranker import Callback, Floats, FollowingFit, Ranker, StopFit, ignore
 from core.registry import ALGORITHMS
 from core.table import CodedTable
 
@@ -133,52 +133,11 @@ class Metrics(NamedTuple):
     auc: float
 
 
-class PathRanker(Protocol):
-    """A ranker whose steps add up: after k of them it is the ranker that k alone would make.
-
-    Attributes
-    ----------
-    path_parameter : str or None
-        The parameter that says how many steps are taken, such as n_rounds; None where a fit of
-        fewer steps is another ranker after all.
-    """
-
-    path_parameter: ClassVar[str | None]
-
-    def check_path_parameters(self) -> None:
-        """Raise InvalidParameter for parameters under which a fit holds no path."""
-
-    def decision_function(self, X: Any) -> Floats:
-        """Score rows after the last step."""
-
-    def staged_decision_function(self, X: Any) -> Iterator[Floats]:
-        """Score rows after each step."""
-
-
-@runtime_checkable
-class FollowingRanker(Protocol):
-    """A ranker whose fit follows the values that it is told beforehand.
-
-    Attributes
-    ----------
-    path_parameter : str or None
-        The parameter whose values it follows, such as C.
-    """
-
-    path_parameter: ClassVar[str | None]
-
-    def check_path_parameters(self) -> None:
-        """Raise InvalidParameter for parameters under which a fit follows no path."""
-
-    def follow(self, values: Sequence[float]) -> None:
-        """Have the next fit make the ranker of every value, rising."""
-
-    def path_rankers(self) -> Sequence[Any]:
-        """Give the rankers that the last fit has made, in the order of the values."""
-
-
 def path_parameter(algorithm: type) -> str | None:
-    """Name the parameter along which one fit of this class holds all rankers; None without one."""
+    """Name the parameter along which one fit of this class holds all rankers, such as n_rounds or C; None without one.
+
+    The class then has `check_path_parameters`, which refuses parameters under which a fit holds no path.
+    """
     name: str | None = getattr(algorithm, "path_parameter", None)
     return name
 
@@ -257,7 +216,7 @@ def run_trial(
 
 
 def walk_path(
-    ranker: PathRanker | FollowingRanker,
+    ranker: Any,
     X: Any,
     values: Sequence[Any],
     metric: Callable[[Floats], float],
@@ -266,8 +225,9 @@ def walk_path(
 
     Parameters
     ----------
-    ranker : PathRanker or FollowingRanker
-        Fitted with the greatest of the values, having been told to follow them.
+    ranker : Ranker
+        Fitted with the greatest of the values. A `FollowingFit` was told to follow them; any other has a
+        `staged_decision_function`, whose scores after k steps are those of a ranker of k steps.
     X : array or table of shape (n_samples, n_features)
         Rows that it has not learnt from.
     values : sequence of int or float
@@ -286,7 +246,7 @@ def walk_path(
     One pass over the steps: O(n_steps · n_samples) for stumps.
     """
     wanted = sorted(values)
-    if isinstance(ranker, FollowingRanker):
+    if isinstance(ranker, FollowingFit):
         # a fit that was stopped has followed the first of the values alone
         return [
             metric(one.decision_function(X))
@@ -355,7 +315,7 @@ def _fit_and_evaluate(
     along = path_parameter(algorithm) if trial.path else None
     longest = {} if along is None else {along: max(trial.path)}
     ranker: Any = algorithm(**{**trial.parameters, **longest})
-    if along is not None and isinstance(ranker, FollowingRanker):
+    if along is not None and isinstance(ranker, FollowingFit):
         ranker.follow(trial.path)
     fit(ranker, callback)
     if along is None:

@@ -5,6 +5,7 @@ Most of this runs on a simulated clock with simulated rankers, whose worth, cost
 
 import json
 from dataclasses import replace
+from itertools import count
 from zlib import crc32
 
 import numpy as np
@@ -351,7 +352,11 @@ def found():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(3000, 4))
     y = np.where(X[:, 0] - X[:, 1] ** 2 + rng.normal(size=3000) > 0, "yes", "no")
-    return X, y, auto_ranker(X[:300], y[:300], budget_seconds=4.0, fpr_max=0.2, random_state=3)
+    with pytest.MonkeyPatch.context() as patch:
+        # However busy the machine, no last fit is cut short: what was chosen can be fitted again.
+        patch.setattr("core.selection.auto.perf_counter", lambda: 0.0)
+        searched = auto_ranker(X[:300], y[:300], budget_seconds=4.0, fpr_max=0.2, random_state=3)
+    return X, y, searched
 
 
 def test_from_rows_to_a_ranker(found):
@@ -373,6 +378,15 @@ def test_what_was_chosen_is_what_anybody_may_fit(found):
     X, y, searched = found
     anew = make_ranker(searched.chosen).fit(X[:300], y[:300])
     assert save(anew) == save(searched.ranker)
+
+
+def test_the_last_fit_keeps_its_rounds_when_the_time_is_up(monkeypatch, found):
+    X, y, _ = found
+    ticks = count()
+    monkeypatch.setattr("core.selection.auto.perf_counter", lambda: 0.02 * next(ticks))
+    with pytest.warns(UserWarning, match=r"stopped after \d of \d+ rounds"):
+        searched = auto_ranker(X[:300], y[:300], budget_seconds=0.1)
+    assert np.isfinite(searched.ranker.decision_function(X[300:])).all()
 
 
 def test_bad_rows_are_refused_before_anything_is_fitted():
