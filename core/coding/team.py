@@ -147,10 +147,13 @@ class Helpers:
     Attributes
     ----------
     region : Region
+    n_threads : int
+        The leader among them.
     """
 
     def __init__(self, n_cells: int, help_out: Callable[..., None], *arguments: object) -> None:
         n_threads = numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1
+        self.n_threads = n_threads
         self.region = open_region()
         self._call: tuple[Any, ...] = (help_out, self.region, *arguments)
         self._threads = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None

@@ -13,7 +13,6 @@ each of many pieces that no two of which write to the same place. Sums go over f
 order, so that the tree is the same whatever the number of threads.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
@@ -43,6 +42,7 @@ from core.ranker import Floats
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
 from .drawing import close_up, find_threshold, uniform
+from .logistic import ROWS_AT_ONCE, write_derivatives
 from .routing import find_leaves
 from .splitting import (
     BUNDLE,
@@ -60,8 +60,10 @@ MOST_BYTES = (
     4 << 30
 )  # of histograms: 31 leaves of 255 bins × 30 columns take 4 MB, of 65,535 bins a gigabyte
 
-# Leaves that are divided at the same time, best first.
-AHEAD = 8
+# Leaves that are divided at the same time, best first, by as many threads as share them; and at most. Those that the
+# tree does not get in the end are work for nothing, so that one thread divides one leaf at a time.
+AHEAD_PER_THREAD = 2
+MOST_AHEAD = 16
 
 # Rows that are divided as one piece; rows at least per code that are added up as one piece, so that clearing and
 # adding up its histogram costs little beside; and pieces of a phase that are enough.
@@ -135,6 +137,7 @@ TASK = np.dtype(
         ("max_depth", np.int64),
         ("most_leaves", np.int64),
         ("best_first", np.int64),
+        ("ahead", np.int64),  # leaves that are divided at the same time, best first
         ("threshold", np.float64),  # of the draw; 0 where all rows are taken
         ("key", np.uint64),
         ("objective", np.int64),
@@ -549,7 +552,7 @@ def _rescale(job, t):  # type: ignore[no-untyped-def]
     job.pass_sums[t, 0] = total
 
 
-@numba.njit
+@numba.njit(error_model="numpy")
 def _step(job, t):  # type: ignore[no-untyped-def]
     """Add factors[0, leaf] to each row's score, and write gradient and curvature of the logistic loss.
 
@@ -558,20 +561,23 @@ def _step(job, t):  # type: ignore[no-untyped-def]
     weighted = len(job.sample_weight) > 0
     values = job.factors[0]
     sign = -1.0 if job.passes[t].negative else 1.0
+    margins, losses = np.empty(ROWS_AT_ONCE), np.empty(ROWS_AT_ONCE)
     loss = curvature = square = 0.0
-    for i in range(job.passes[t].start, job.passes[t].stop):
-        score = job.scores[i] + values[job.leaves[i]]
-        job.scores[i] = score
-        margin = sign * score
-        small = math.exp(-abs(margin))
-        wrong = 1.0 / (1.0 + small) if margin < 0.0 else small / (1.0 + small)
-        bend = small / (1.0 + small) ** 2
-        weight = job.sample_weight[i] if weighted else 1.0
-        job.weights[2 * i] = sign * weight * wrong
-        job.weights[2 * i + 1] = weight * bend
-        loss += weight * (math.log1p(small) + max(-margin, 0.0))
-        curvature += weight * bend
-        square += weight * bend * bend
+    stop = job.passes[t].stop
+    for low in range(job.passes[t].start, stop, ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, stop - low)
+        for i in range(n):
+            score = job.scores[low + i] + values[job.leaves[low + i]]
+            job.scores[low + i] = score
+            margins[i] = sign * score
+        counts = job.sample_weight[low : low + n]
+        weights = job.weights[2 * low : 2 * (low + n)]
+        write_derivatives(margins[:n], sign, counts, weights, losses)
+        for i in range(n):
+            bend = weights[2 * i + 1]
+            loss += losses[i]
+            curvature += bend
+            square += bend * bend / counts[i] if weighted else bend * bend
     job.pass_sums[t, 0] = loss
     job.pass_sums[t, 1] = curvature
     job.pass_sums[t, 2] = square
@@ -770,7 +776,7 @@ def _choose(job, scratch):  # type: ignore[no-untyped-def]
         for leaf in range(task.n_leaves):
             node = job.frontier[leaf]
             waiting += 1 if node >= 0 and job.nodes[node].is_divided else 0
-        most = max(min(AHEAD - waiting, remaining // 2), 1)
+        most = max(min(task.ahead - waiting, remaining // 2), 1)
     n = 0
     depth = 0
     while n < most:
@@ -1004,8 +1010,8 @@ class Grower(Resumable):
         task["max_depth"], task["most_leaves"] = max_depth, n_leaves
         task["best_first"] = max_leaves is not None
         n_groups = len(table.groups)
-        n_batch = AHEAD if max_leaves is not None else max(n_leaves // 2, 1)
-        n_nodes = 2 * (n_leaves + AHEAD) + 1
+        n_batch = MOST_AHEAD if max_leaves is not None else max(n_leaves // 2, 1)
+        n_nodes = 2 * (n_leaves + MOST_AHEAD) + 1
         n_codes = int(table.groups["n_codes"].max())
         is_categorical = table.columns["kind"] == Kind.CATEGORICAL
         n_runs = n_batch + max(n_rows // DIVIDED_ROWS, ENOUGH_PIECES) + ENOUGH_PIECES
@@ -1029,7 +1035,7 @@ class Grower(Resumable):
             factors=np.empty((2, n_leaves)),
             rows=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
             divided=np.empty(n_rows, dtype=np.uint32),
-            histograms=np.empty((n_leaves + AHEAD + 1, n_numbers)),
+            histograms=np.empty((n_leaves + MOST_AHEAD + 1, n_numbers)),
             spare=np.empty((ENOUGH_PIECES, n_numbers)),
             nodes=np.zeros(n_nodes, dtype=NODE),
             node_splits=np.zeros(n_nodes, dtype=SPLIT),
@@ -1046,6 +1052,8 @@ class Grower(Resumable):
         )
         self._allowed: npt.NDArray[np.bool_] | None = None
         self._helpers = Helpers(n_rows * table.n_features, help_out, self._job)
+        n_threads = self._helpers.n_threads
+        task["ahead"] = min(AHEAD_PER_THREAD * n_threads, MOST_AHEAD) if n_threads > 1 else 1
 
     def grow(self, rule: Rule, features: npt.NDArray[np.bool_], share: float, key: int) -> Splits:
         """Grow one tree, and send all rows to its leaves.
