@@ -1,4 +1,4 @@
-"""Codes row by row, in blocks of 32 columns: how trees add up the rows of a node.
+"""Codes row by row, in blocks of 32 columns: how LeafRank adds up the rows of a leaf.
 
 By rows all columns of one row are read at once, which after a few splits is one row of few. A row
 of a block is 32 bytes, four words of 8 codes, and its histogram, 256 codes × 32 columns of float64,
@@ -17,21 +17,17 @@ from core.kernel import kernel
 from .bins import N_CODES
 
 COLUMNS = 32  # in a block
-NARROW = 8  # codes of uint8 in a word
-WIDE = 4  # codes of uint16
-WORDS = COLUMNS // NARROW  # of a row in a block
+PER_WORD = 8  # codes in a word
+WORDS = COLUMNS // PER_WORD  # of a row in a block
 CELLS = N_CODES * COLUMNS
 CACHE_LINE = 64  # bytes
 
 Words = npt.NDArray[np.uint64]
 
 
-def allocate_words(n_blocks: int, n_rows: int, per_word: int = NARROW) -> Words:
-    """Give room for codes row by row, all 0, each block from a cache line on.
-
-    So no row of 32 bytes lies across two lines. `per_word` codes share a word of 8 bytes.
-    """
-    n_words = n_rows * (COLUMNS // per_word)
+def _allocate_words(n_blocks: int, n_rows: int) -> Words:
+    """Give room for codes row by row, all 0, each block from a cache line on, so that no row lies across two."""
+    n_words = n_rows * WORDS
     n_words += -n_words % (CACHE_LINE // 8)
     room = np.zeros(n_blocks * n_words + CACHE_LINE // 8, dtype=np.uint64)
     first = -room.ctypes.data % CACHE_LINE // 8
@@ -57,15 +53,15 @@ def by_row(codes: npt.NDArray[np.uint8]) -> Words:
     """
     n_features, n_rows = codes.shape
     n_blocks = -(-n_features // COLUMNS)
-    words = allocate_words(n_blocks, n_rows)
+    words = _allocate_words(n_blocks, n_rows)
     for block in range(n_blocks):
         columns = codes[block * COLUMNS : (block + 1) * COLUMNS]
-        transpose(columns, words[block].view(np.uint8))
+        _transpose(columns, words[block].view(np.uint8))
     return words
 
 
 @kernel(numba.void(numba.uint8[:, ::1], numba.uint8[::1]))
-def transpose(codes, words):  # type: ignore[no-untyped-def]
+def _transpose(codes, words):  # type: ignore[no-untyped-def]
     """Write the codes of up to 32 columns row by row, 32 bytes each."""
     n_rows = codes.shape[1]
     for start in range(0, n_rows, 512):  # so many rows of 32 bytes stay in the first-level cache

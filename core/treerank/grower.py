@@ -26,10 +26,10 @@ import numba
 import numpy as np
 
 from core.coding import MISSING, N_CODES
-from core.coding.by_row import CELLS, COLUMNS, NARROW, WORDS, prefetch
+from core.coding.by_row import CELLS, COLUMNS, PER_WORD, WORDS, prefetch
 from core.coding.categories import SAME_SHARE, order_bins
-from core.coding.rows import AHEAD_OF_ADDING, add_codes, divide_rows, gather_rows
 from core.kernel import kernel
+from core.trees.grower import gather_rows
 
 from .growth import TIE
 
@@ -181,6 +181,15 @@ _TYPES = {
 WORK_TYPE = numba.types.NamedTuple([_TYPES[name] for name in Work._fields], Work)
 
 
+# Rows between asking for a row and using it: about the time that memory takes. Adding a row takes
+# thirty times as long as dividing one off.
+AHEAD_OF_ADDING = 24
+AHEAD_OF_DIVIDING = 256
+
+_COLUMNS, _WORDS, _PER_WORD = np.uint64(COLUMNS), np.uint64(WORDS), np.uint64(PER_WORD)
+_BITS, _ONE_CODE = np.uint64(64 // PER_WORD), np.uint64(255)
+
+
 @numba.njit(inline="always")
 def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
     last = stop - 1
@@ -193,7 +202,11 @@ def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: i
         if weighted:
             prefetch(weights, ahead)
             weight = weights[row]
-        add_codes(words, row, weight, n_words, NARROW, histogram)
+        for q in range(n_words):
+            word = words[row * _WORDS + np.uint64(q)]
+            for k in range(PER_WORD):
+                code = (word >> (_BITS * np.uint64(k))) & _ONE_CODE
+                histogram[code * _COLUMNS + np.uint64(PER_WORD * q + k)] += weight
 
 
 @kernel(
@@ -220,6 +233,41 @@ def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ig
         _add_rows(words, rows, weights, start, stop, 2, histogram)
     else:
         _add_rows(words, rows, weights, start, stop, 1, histogram)
+
+
+@kernel(
+    _I8(
+        numba.uint64[::1],
+        _I8,
+        numba.uint8[::1],
+        _I8,
+        _I8,
+        numba.uint32[::1],
+        numba.uint32[::1],
+    ),
+    inner=True,
+    _nrt=False,
+)
+def divide_rows(words, column, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
+    """Divide rows[start:stop] by the codes of a column of a block; return how many lie above.
+
+    `above` holds a 1 for each code above, a 0 for the others. Rows above go to the front of
+    divided[start:stop] in their order, the others to its back in reverse.
+    """
+    at = np.uint64(column) // _PER_WORD
+    shift = _BITS * (np.uint64(column) % _PER_WORD)
+    low, high, last = np.uint64(start), np.uint64(stop - 1), stop - 1
+    for i in range(start, stop):
+        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_DIVIDING, last))])
+        prefetch(words, ahead * WORDS + np.int64(at))
+        row = rows[np.uint64(i)]
+        # written to both ends, one of which is written again: no branch to mispredict
+        divided[low] = divided[high] = row
+        code = (words[np.uint64(row) * _WORDS + at] >> shift) & _ONE_CODE
+        is_above = np.uint64(above[code])
+        low += is_above
+        high -= np.uint64(1) - is_above
+    return np.int64(low) - start
 
 
 @kernel(
@@ -645,7 +693,6 @@ def do_pieces(first, step, n, phase, least_mass, work):  # type: ignore[no-untyp
             leaf = leaves[run.leaf]
             run.n_above = divide_rows(
                 work.words[leaf.feature // COLUMNS],
-                NARROW,
                 leaf.feature % COLUMNS,
                 work.above[leaf.split],
                 run.start,

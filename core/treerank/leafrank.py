@@ -338,11 +338,12 @@ class LeafRank:
         self._grow(cells)
         self._run(MERGE, len(cells))
         work, n = self._work, len(cells)
-        found = (work.cells[name][:n].tolist() for name in ("gain", "n_leaves", "n_merged"))
+        found = [work.cells[name][:n].tolist() for name in ("gain", "n_leaves", "n_merged")]
         divided: list[Divided | None] = [None] * n
-        for c, (gain, n_leaves, n_merged) in enumerate(zip(*found, strict=True)):
+        sides = work.sides[:n].tolist()
+        for c, (gain, n_leaves, n_merged, two) in enumerate(zip(*found, sides, strict=True)):
             if gain != 0.0:
-                top, bottom = (Cell(side[:3], *side[3:]) for side in work.sides[c].tolist())
+                top, bottom = (Cell(side[:3], side[3], side[4]) for side in two)
                 divided[c] = Divided(top, bottom, self._cut_tree(c, n_leaves, n_merged))
         return divided
 
