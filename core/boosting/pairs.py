@@ -132,7 +132,7 @@ class CategoryOrder:
             sums = [np.bincount(slots, w, self._n_slots) for w in (wins, losses)]
             masses = np.vstack(sums).astype(np.float64, copy=False)
             order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
-            n = order_bins(masses, n_bins, 0.0, *spread, order, mixed)
+            n = order_bins(masses, n_bins, *spread, order, mixed)
             self.bins[j] = order = order[:n]
             self._masses[j] = masses[:, order], mixed[:, :n], masses[:, -1]
             missing = missing_code(self.codes.dtype)

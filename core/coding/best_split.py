@@ -249,7 +249,7 @@ def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # ty
         for code in range(n_bins):
             masses[k, code] = max(histogram[k, code], 0.0) / total
         ordered[k, last] = max(histogram[k, last], 0.0) / total
-    n = order_bins(masses, n_bins, 0.0, spread_p, spread_n, order, ordered)
+    n = order_bins(masses, n_bins, spread_p, spread_n, order, ordered)
     if n >= 2:
         first = ordered[0, 0] / (ordered[0, 0] + ordered[1, 0])
         if ordered[0, n - 1] / (ordered[0, n - 1] + ordered[1, n - 1]) - first > SAME_SHARE:

@@ -162,17 +162,16 @@ def sort_stably(keys, order):  # type: ignore[no-untyped-def]
         numba.int64,
         numba.float64,
         numba.float64,
-        numba.float64,
         numba.int64[::1],
         numba.float64[:, ::1],
     ),
     error_model="numpy",
 )
-def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type: ignore[no-untyped-def]
+def order_bins(masses, n_bins, spread_p, spread_n, order, mixed):  # type: ignore[no-untyped-def]
     """Put the bins of a categorical feature in the order of their shrunken share of positives.
 
     masses: [0, k] positive and [1, k] negative mass of bin k, not negative; of all rows each class
-    sums to 1, and a node's are a part of that. Bins without more mass than `least` are left out.
+    sums to 1, and a node's are a part of that. Bins without mass are left out.
 
     Writes the bins to `order`, lowest share first and of equals the first, and their mixed masses, in
     that order, to mixed[0] and mixed[1]. Returns their number.
@@ -180,7 +179,7 @@ def order_bins(masses, n_bins, least, spread_p, spread_n, order, mixed):  # type
     n = 0
     total_p = total_n = 0.0
     for k in range(n_bins):
-        if masses[0, k] + masses[1, k] > least:
+        if masses[0, k] + masses[1, k] > 0.0:
             order[n] = k
             n += 1
             total_p += masses[0, k]

@@ -309,7 +309,7 @@ def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ig
         if histogram[0, at] + histogram[1, at] >= least * (1.0 - TIE):
             masses[0, code] = max(histogram[0, at], 0.0) / classes[0]
             masses[1, code] = max(histogram[1, at], 0.0) / classes[1]
-    return order_bins(masses, n_bins, 0.0, classes[2], classes[3], order, mixed)
+    return order_bins(masses, n_bins, classes[2], classes[3], order, mixed)
 
 
 @kernel(

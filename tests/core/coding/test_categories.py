@@ -94,7 +94,7 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(seed, n_bins, criterion):
     masses = rng.dirichlet(np.full(n_bins, 0.7), size=2)
     spread = Spread(*rng.uniform(0.0, 0.3, 2))
     order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
-    n = order_bins(masses, n_bins, 0.0, *spread, order, mixed)
+    n = order_bins(masses, n_bins, *spread, order, mixed)
     assert sorted(order[:n]) == list(range(n_bins))
     shrunk = mixed[0] / mixed.sum(axis=0)
     assert (np.diff(shrunk) >= -1e-12).all()
@@ -120,7 +120,7 @@ def test_credibility_by_hand():
     # Shares 3/4 and 1/4 around 1/2; each class is 20 rows of 1/20.
     masses = np.array([[0.75, 0.25], [0.25, 0.75]])
     order, mixed = np.empty(2, dtype=np.int64), np.empty((2, 2))
-    assert order_bins(masses, 2, 0.0, 0.05, 0.05, order, mixed) == 2
+    assert order_bins(masses, 2, 0.05, 0.05, order, mixed) == 2
     assert order.tolist() == [1, 0]
     scatter, chance = 2 * 0.25**2, 0.5 * 0.5 * 0.05  # Σ (P_k - s M_k)², and s(1 - s)(...)
     tau = (scatter - 2 * chance) / 2  # Σ M_k² = 2
