@@ -221,8 +221,8 @@ def compare(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
+    y
+        As `auc`.
     scores : sequence of array_like of float, each of shape (n_samples,)
         Two or more scorers. Finite; higher means more likely positive. Each may have a scale of its own.
     windows : sequence of (fpr_min, fpr_max)

@@ -258,10 +258,8 @@ def auc_interval(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite; higher means more likely positive.
+    y, scores
+        As `auc`.
     level : float in (0, 1)
         Probability that the interval covers the AUC of the population.
     sample_weight : array_like of float, shape (n_samples,), optional

@@ -153,10 +153,8 @@ def operating_point(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite; higher means more likely positive.
+    y, scores
+        As `auc`.
     fpr : float in [0, 1]
         Take the greatest TPR whose FPR is at most this; of several, the least FPR.
     tpr : float in [0, 1]
@@ -182,7 +180,7 @@ def operating_point(
     Raises
     ------
     InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
+        As `auc`.
     InvalidParameter
         If not exactly one of `fpr`, `tpr` and `threshold` is given and no `costs` either, or one is out of range.
 
