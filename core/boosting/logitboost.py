@@ -44,7 +44,7 @@ class LogitBoost(Booster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        alpha, n_leaves: see `tree.tree_sum.ROUND`.
+        alpha, n_leaves: see `tree_sum.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         The logistic loss after each round, a sum over rows.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64

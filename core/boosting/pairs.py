@@ -30,12 +30,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.checkpoint import Resumable
 from core.coding import (
     WIDTHS,
     Bins,
     Codes,
-    Criterion,
     Split,
     fit_bins,
     missing_code,
@@ -62,20 +60,11 @@ ROUNDING = 1e-15
 
 
 class Cut(NamedTuple):
-    """A cut, and the weights of pairs by where they stand to it, the whole being 1.
+    """The weights of pairs by where they stand to a cut, the whole being 1.
 
-    Attributes
-    ----------
-    split : Split
-    right : float
-        Better item above the cut, worse one below it.
-    wrong : float
-        The other way round.
-    tied : float
-        Both on the same side.
+    right: the better item above the cut, the worse one below it; wrong: the other way round; tied: both on one side.
     """
 
-    split: Split
     right: float
     wrong: float
     tied: float
@@ -149,7 +138,7 @@ class CategoryOrder:
         j : int
             A categorical feature, in its present order.
         masses : ndarray of shape (2, 2, n_slots), float64
-            Changed in place; see `fill_masses`.
+            Changed in place; [missing above?, wrongly?, cut + 1].
         """
         true, mixed, missing = self._masses[j]
         n = true.shape[1]
@@ -170,124 +159,37 @@ def _sum_above(masses: Floats) -> Floats:
     return sums
 
 
-class PairListWeights(Resumable):
-    """The weights of listed pairs, d ∝ w e^{-(f(better) - f(worse))}, and the loss they come from.
-
-    They sum to 1 after every step, so that no score is too far out for them.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_items), uint8 or uint16
-    pairs : ListedPairs
-    bins : Bins
-
-    Attributes
-    ----------
-    log_loss : float
-        Logarithm of F̃ = Σ w e^{-(f(better) - f(worse))}, a sum over pairs.
-
-    Notes
-    -----
-    12 to 16 bytes a pair, and 4 kB a feature.
-    """
-
-    changing = ("_weights", "log_loss")
-
-    def __init__(self, codes: Codes, pairs: ListedPairs, bins: Bins) -> None:
-        self._codes = codes
-        self._categories = CategoryOrder(codes, bins)
-        self._pairs = pairs
-        self._n_bins, self._has_missing = bins.n_bins, bins.has_missing
-        total = float(pairs.weight.sum())
-        self._weights = np.ones(len(pairs.weight))
-        self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
-        self._fill(codes, self._n_bins)  # counts of pairs, hence exact
-        self._possible = self._masses > 0
-        self._possible[self._categories.features] = True  # for their cuts change with the order
-        self._weights = pairs.weight / total
-        self.log_loss = math.log(total)
-
-    def find_best_split(self, criterion: Criterion) -> Split:
-        """Find the best cut under the present weights; its feature is -1 where none has a gain."""
-        order = self._categories
-        order.renew(self._pairs, self._weights)
-        self._fill(order.codes, order.n_bins)
-        for j in order.features:
-            order.shrink(j, self._masses[j])
-        feature, cut, missing_above, gain = find_best(
-            self._masses,
-            self._possible,
-            order.n_bins,
-            self._has_missing,
-            int(criterion),
-            TIE,
-        )
-        bins_above = None
-        if feature in order.features:
-            n_bins = int(self._n_bins[feature])
-            bins_above = bins_after(order.bins[feature], cut, missing_above, n_bins)
-        return Split(feature, cut, missing_above, gain, bins_above)
-
-    def divide(self, split: Split) -> Cut:
-        """Add up the pairs on all sides of a cut, each side from its own pairs.
-
-        Where a feature has no missing value, those that may come later go to the side that holds
-        more of the pairs' items.
-        """
-        right, wrong, inside, outside = self._sum(split)
-        total = right + wrong + inside + outside
-        if not self._has_missing[split.feature]:
-            split = split._replace(missing_above=inside > outside)
-        return Cut(split, right / total, wrong / total, (inside + outside) / total)
-
-    def update(self, cut: Cut, rise: float) -> None:
-        """Let f grow by `rise` above a cut, or fall where it is negative."""
-        factors = math.exp(-rise), math.exp(rise), 1.0
-        shrink = cut.right * factors[0] + cut.wrong * factors[1] + cut.tied
-        self.log_loss += math.log(shrink)
-        right, wrong, tied = (factor / shrink for factor in factors)
-        column, above, _ = divide(self._codes[cut.split.feature], cut.split)
-        rescale_pairs(
-            column,
-            self._pairs.better,
-            self._pairs.worse,
-            self._weights,
-            *above,
-            (right, wrong, tied),
-        )
-
-    def _sum(self, split: Split) -> tuple[float, float, float, float]:
-        column, above, _ = divide(self._codes[split.feature], split)
-        sums: tuple[float, float, float, float] = sum_pairs(
-            column, self._pairs.better, self._pairs.worse, self._weights, *above
-        )
-        return sums
-
-    def _fill(self, codes: Codes, n_bins: npt.NDArray[np.int64]) -> None:
-        fill_masses(
-            codes, self._pairs.better, self._pairs.worse, self._weights, n_bins, self._masses
-        )
-
-
 class PairStumpLearner(WeakLearner):
-    """The items, the weights of their pairs, and the scan for the best stump.
+    """The items, the weights of their pairs d ∝ w e^{-(f(better) - f(worse))}, and the scan for the best stump.
+
+    The weights sum to 1 after every step, so that no score is too far out for them. Every item counts once where bins
+    are cut, whatever its pairs weigh.
 
     Notes
     -----
-    Every item counts once where bins are cut, whatever its pairs weigh. A round is
-    O(n_features · n_pairs).
+    A round is O(n_features · n_pairs). Memory: 12 to 16 bytes a pair, and 4 kB a feature.
     """
 
     ensemble = StumpSum
-    changing = ("_weights",)
+    changing = ("_weights", "_log_loss")
 
     def __init__(self, parameters: Any, rule: RankingRule, data: ListedPairs) -> None:
         n_items = len(data.rows)
         bins, codes = fit_bins(
             data.X, data.rows, np.ones(n_items), parameters.max_bins, data.n_categories
         )
-        self._rule = rule
-        self._weights = PairListWeights(codes, data, bins)
+        self._rule, self._pairs = rule, data
+        self._bins, self._codes = bins, codes
+        self._order = CategoryOrder(codes, bins)
+        self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
+        self._weights = np.ones(len(data.weight))
+        self._fill(codes, bins.n_bins)  # counts of pairs, hence exact
+        self._possible = self._masses > 0
+        self._possible[self._order.features] = True  # for their cuts change with the order
+        total = float(data.weight.sum())
+        self._weights = data.weight / total
+        self._log_loss = math.log(total)  # of F̃ = Σ w e^{-(f(better) - f(worse))}, a sum over pairs
+        self._cut = Cut(0.0, 0.0, 1.0)
         # The share of each bin in the pairs' items; a pair counts for both.
         mass = np.add(*data.by_item(data.weight))
         shares = np.empty((len(codes), bins.n_slots))
@@ -300,26 +202,74 @@ class PairStumpLearner(WeakLearner):
     @property
     def log_f(self) -> tuple[float, float]:
         """Half the logarithm of F̃ each."""
-        return 0.5 * self._weights.log_loss, 0.5 * self._weights.log_loss
+        return 0.5 * self._log_loss, 0.5 * self._log_loss
 
     def scan(self) -> Stump | None:
         """Find the best stump under the present weights."""
-        split = self._weights.find_best_split(self._rule.criterion)
+        split = self._find_best_split()
         if split.feature < 0:
             return None
-        cut = self._weights.divide(split)
-        hypothesis = self._rule.pair_hypothesis(cut.right, cut.wrong)
+        column, above, _ = divide(self._codes[split.feature], split)
+        pairs = self._pairs
+        sums = sum_pairs(column, pairs.better, pairs.worse, self._weights, *above)
+        right, wrong, inside, outside = sums
+        total = right + wrong + inside + outside
+        self._cut = Cut(right / total, wrong / total, (inside + outside) / total)
+        if not self._bins.has_missing[split.feature]:
+            # Missing values that may come later go to the side that holds more of the pairs' items.
+            split = split._replace(missing_above=inside > outside)
+        hypothesis = self._rule.pair_hypothesis(self._cut.right, self._cut.wrong)
         if hypothesis.d_plus - hypothesis.d_minus < LEAST_EDGE:
             return None
-        return self._maker.make(cut.split, None, hypothesis)
+        return self._maker.make(split, None, hypothesis)
 
     def update(self, found: Stump, alpha: float) -> None:
-        """Let f grow by alpha h."""
-        self._weights.update(self._weights.divide(found.split), alpha * found.sign)
+        """Let f grow by alpha h; `found` is what `scan` gave last."""
+        rise, cut, pairs = alpha * found.sign, self._cut, self._pairs
+        factors = math.exp(-rise), math.exp(rise), 1.0
+        shrink = cut.right * factors[0] + cut.wrong * factors[1] + cut.tied
+        self._log_loss += math.log(shrink)
+        right, wrong, tied = (factor / shrink for factor in factors)
+        column, above, _ = divide(self._codes[found.feature], found.split)
+        rescale_pairs(
+            column, pairs.better, pairs.worse, self._weights, *above, (right, wrong, tied)
+        )
 
     def collect(self, path: Path) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
         return self._maker.collect(path)
+
+    def _find_best_split(self) -> Split:
+        """Find the best cut under the present weights; its feature is -1 where none has a gain."""
+        order = self._order
+        order.renew(self._pairs, self._weights)
+        self._fill(order.codes, order.n_bins)
+        for j in order.features:
+            order.shrink(j, self._masses[j])
+        feature, cut, missing_above, gain = find_best(
+            self._masses,
+            self._possible,
+            order.n_bins,
+            self._bins.has_missing,
+            int(self._rule.criterion),
+            TIE,
+        )
+        bins_above = None
+        if feature in order.features:
+            n_bins = int(self._bins.n_bins[feature])
+            bins_above = bins_after(order.bins[feature], cut, missing_above, n_bins)
+        return Split(feature, cut, missing_above, gain, bins_above)
+
+    def _fill(self, codes: Codes, n_bins: Integers) -> None:
+        """Add up what every cut of every feature orders rightly and wrongly, under the present weights.
+
+        The masses of a feature's cuts are those of one thread, summed in the order of the pairs, so that the result is
+        the same for any number of threads. Running sums of differences leave some 1e-16 of the total where nothing is.
+        """
+        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
+        pairs = self._pairs
+        arguments = (*by_width, pairs.better, pairs.worse, self._weights, n_bins, self._masses)
+        shared_team(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
 
 
 class ListedPairLoss(PairLoss):
@@ -409,38 +359,6 @@ class _ListedPairRule(NamedTuple):
 
 # Codes of the width that a call has no use for.
 _NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
-
-
-def fill_masses(
-    codes: Codes,
-    better: npt.NDArray[np.uint32],
-    worse: npt.NDArray[np.uint32],
-    weights: Floats,
-    n_bins: npt.NDArray[np.int64],
-    masses: Floats,
-) -> None:
-    """Add up what every cut of every feature orders rightly and wrongly.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_items), uint8 or uint16, C-contiguous
-    better, worse : ndarray of shape (n_pairs,), uint32
-        Items.
-    weights : ndarray of shape (n_pairs,), float64
-    n_bins : ndarray of shape (n_features,), int64
-    masses : ndarray of shape (n_features, 2, 2, n_slots), float64
-        Overwritten: [feature, missing above?, wrongly?, cut + 1]. Running sums of differences
-        leave some 1e-16 of the total where nothing is.
-
-    Notes
-    -----
-    O(n_features · n_pairs). A feature is summed by one thread in the order of the pairs, so the
-    result is the same for any number of threads.
-    """
-    is_narrow = codes.dtype == np.uint8
-    by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
-    arguments = (*by_width, better, worse, weights, n_bins, masses)
-    shared_team(len(codes) * len(better)).deal(_fill_features, len(codes), *arguments)
 
 
 @kernel(

@@ -53,7 +53,7 @@ class RankBoost(PairBooster):
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
         feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stumps.ROUND`; for
-        trees alpha and n_leaves, see `tree.tree_sum.ROUND`.
+        trees alpha and n_leaves, see `tree_sum.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         F̃, the sum over pairs, after each round.
     intercept_ : float
@@ -69,7 +69,7 @@ class RankBoost(PairBooster):
     default was chosen on ten public tables, by cross-validated AUC at 100 and 400 rounds: .01 was
     best or within .002 of the best of 0 to .03 on seven, while three hard ones (few positives or
     few rows) like .03; the plain formula lost up to .1. For trees it is a number of rows, whose
-    mean mass is added to both of a leaf's: see `tree.losses.PairLoss`.
+    mean mass is added to both of a leaf's: see `tree_losses.PairLoss`.
 
     Departures from the paper. Eq. 5 is blind to the sign: of a stump and its reverse the one with
     d+ >= d- is taken, so that steps are never negative. The step is smoothed,

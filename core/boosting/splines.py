@@ -124,17 +124,14 @@ class ColumnShapes:
 
     def values(self, shape: int) -> Floats:
         """Give one shape's value at each row."""
-        values = np.empty(len(self._column))
-        piece_values(
-            self._codes,
-            self._column,
-            self._left,
-            self._slope,
-            self.pieces.coefficients[shape],
-            self.pieces.missing[shape],
-            values,
-        )
-        return values
+        cubics = self.pieces.coefficients[shape]
+        known = self._codes < len(cubics)
+        piece = np.where(known, self._codes, 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            u = (self._column - self._left[piece]) * self._slope[piece]
+            a, b, c, d = cubics[piece].T
+            values = a + u * (b + u * (c + u * d))
+        return np.asarray(np.where(known, values, self.pieces.missing[shape]))
 
     def _powers(self, weight: Floats, n_powers: int) -> Floats:
         powers = np.zeros((len(self._slope) + 1, n_powers))
@@ -345,7 +342,7 @@ class AdditiveFunction(State):
             }
 
     def _scale(self) -> tuple[Floats, Floats]:
-        """Left end and slope of every piece; see `shapes.local_scale`."""
+        """Left end and slope of every piece; see `local_scale`."""
         scales = [
             local_scale(self.breaks[start:stop])
             for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True)
@@ -375,20 +372,6 @@ def sum_piece_powers(codes, column, left, slope, weight, sums):  # type: ignore[
         for p in range(sums.shape[1]):
             sums[piece, p] += value
             value *= u
-
-
-@kernel(numba.void(_CODES, _LINE, _LINE, _LINE, _TABLE, numba.float64, _LINE))
-def piece_values(codes, column, left, slope, pieces, missing, values):  # type: ignore[no-untyped-def]
-    """Evaluate the cubic piece of each value."""
-    for i in range(len(codes)):
-        piece = codes[i]
-        if piece >= len(pieces):
-            values[i] = missing
-            continue
-        u = (column[i] - left[piece]) * slope[piece]
-        values[i] = pieces[piece, 0] + u * (
-            pieces[piece, 1] + u * (pieces[piece, 2] + u * pieces[piece, 3])
-        )
 
 
 _READ_ONLY_LINE = numba.types.Array(numba.float64, 1, "C", readonly=True)

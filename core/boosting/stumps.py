@@ -138,7 +138,7 @@ def fold(rounds: npt.NDArray[np.void], n_categories: Integers, sets: Words) -> S
     Parameters
     ----------
     rounds : structured ndarray of shape (n_rounds,)
-        Fields as in `stump_sum.ROUND`. A stump adds alpha (high - low) on its side of the
+        Fields as in `stumps.ROUND`. A stump adds alpha (high - low) on its side of the
         threshold; what it gives to every row alike, alpha low, is the caller's to add.
     n_categories : ndarray of shape (n_features,), int64
         A feature of K categories has the thresholds 0, 1, ..., K - 2, so that it has a value for
@@ -465,17 +465,8 @@ def describe_steps(
 ) -> list[dict[str, Any]]:
     """Describe step functions for a reader, ready for JSON.
 
-    Parameters
-    ----------
-    steps : StepFunctions
-    name : callable feature -> str
-    categories : tuple, one entry per feature
-
-    Returns
-    -------
-    list of dict
-        name; thresholds and values (one more than thresholds), or categories and their values; and
-        the value of a missing x. With the offset of all rows they make the score.
+    Each has a name; thresholds and values (one more than thresholds), or categories and their values; and the value of
+    a missing x. With the offset of all rows they make the score.
     """
     features = []
     for feature, thresholds, values, missing in steps.per_feature():
@@ -500,21 +491,9 @@ def describe_rules(
     name: Callable[[int], str],
     categories: Categories,
 ) -> list[dict[str, Any]]:
-    """Describe stumps for a reader, ready for JSON.
+    """Give one sentence per distinct stump with what it adds in all, greatest first, ready for JSON.
 
-    Parameters
-    ----------
-    rounds : structured ndarray of shape (n_rounds,)
-    sets : ndarray of shape (n_words,), uint64
-    has_missing : ndarray of shape (n_features,), bool
-        Rules speak of the missing only where there were some at fit.
-    name : callable feature -> str
-    categories : tuple, one entry per feature
-
-    Returns
-    -------
-    list of dict
-        One sentence per distinct stump with what it adds in all, greatest first.
+    Sentences speak of the missing only where `has_missing`: where a feature had some at fit.
     """
     rounds = rounds[rounds["feature"] >= 0]
     keys = rounds[["feature", "threshold", "set", "sign", "missing_above"]].copy()

@@ -32,7 +32,7 @@ class RankingTreeRule(RankingRule):
     ----------
     leaf : {"closed", "newton"}
     learning_rate, smoothing, push : float
-        See `losses.PairLoss`.
+        See `tree_losses.PairLoss`.
     """
 
     n_weights = 1
@@ -66,7 +66,7 @@ class LogisticRule(Rule):
     Parameters
     ----------
     learning_rate, smoothing : float
-        See `losses.LogisticLoss`.
+        See `tree_losses.LogisticLoss`.
     """
 
     n_weights = 2
