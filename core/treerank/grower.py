@@ -54,6 +54,9 @@ CUT = _record("feature cut missing_above", "gain")
 """Greater codes lie above; of categories those after the first `cut + 1` of their order. The gain is in masses, below
 0 without a cut."""
 
+WAY = _record("cut missing_above", "gain mass_above mass_missing")
+"""To cut a column: its best cut, the mass above, and that of what is missing or has no place in the order."""
+
 LEAF = _record(
     "start middle stop place depth cell is_open feature cut missing_above split to_top subtree",
     "positive negative gain",
@@ -319,12 +322,12 @@ def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ig
         numba.int64,
         numba.types.UniTuple(numba.float64, 3),
         numba.float64[::1],
-        numba.float64[::1],
+        numba.from_dtype(WAY),
     ),
     inner=True,
 )
 def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: ignore[no-untyped-def]
-    """Find a column's best cut: write its gain, cut, side of the missing, mass above and mass missing.
+    """Find a categorical column's best cut.
 
     Bins after the first `cut + 1` of the order lie above. The gain is that of the mixed masses, the
     masses are true. Without enough bins the gain is -1.
@@ -351,8 +354,7 @@ def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: i
         lowest = mixed[0, 0] / (mixed[0, 0] + mixed[1, 0])
         if mixed[0, last] / (mixed[0, last] + mixed[1, last]) - lowest <= SAME_SHARE:
             n_apart = 1
-    way[0] = -1.0
-    way[4] = rest
+    way.gain, way.mass_missing = -1.0, rest
     for side in range(2 if rest > 0.0 else 1):
         p, n = all_p - (1 - side) * rest_p, all_n - (1 - side) * rest_n
         above = mass + side * rest
@@ -364,9 +366,10 @@ def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: i
                 above -= histogram[0, code] + histogram[1, code]
             gain = abs(p * all_n - n * all_p)
             enough = above >= least and mass + rest - above >= least
-            if enough and gain > way[0] + slack:
-                way[0], way[1], way[2], way[3] = gain, cut, side, above
-    way[0] *= classes[0] * classes[1]
+            if enough and gain > way.gain + slack:
+                way.gain, way.mass_above = gain, above
+                way.cut, way.missing_above = cut, side
+    way.gain *= classes[0] * classes[1]
 
 
 @kernel(
@@ -470,7 +473,7 @@ def find_cut(  # type: ignore[no-untyped-def]
         lanes[2, j] = -1.0
     for side in range(2 if block.has_missing else 1):
         _scan_columns(histogram, (width, n_bins), side == 1, limits, lanes)
-    ways = np.empty((COLUMNS, 5))  # gain, cut, side of the missing, mass above, mass missing
+    ways = np.empty(COLUMNS, dtype=WAY)
     found.gain = -1.0
     column = 0
     for j in range(width):
@@ -478,18 +481,19 @@ def find_cut(  # type: ignore[no-untyped-def]
             continue
         if n_unordered[j] > 0:
             scan_categories(histogram, j, n_unordered[j], limits, classes, ways[j])
-            lanes[2, j] = ways[j, 0]
+            lanes[2, j] = ways[j].gain
         if lanes[2, j] > found.gain + 10.0 * slack:
             found.gain = lanes[2, j]
             column = j
     if found.gain < 0.0:
         return
+    way = ways[column]
     if n_unordered[column] == 0:
         # the first cut whose gain is the greatest but for rounding
         missing = MISSING * COLUMNS + column
-        ways[column, 4] = histogram[0, missing] + histogram[1, missing]
-        for k in range(1, 4):
-            ways[column, k] = 0.0
+        way.mass_missing = histogram[0, missing] + histogram[1, missing]
+        way.cut = way.missing_above = 0
+        way.mass_above = 0.0
         target, most = lanes[2, column] - slack, total - least
         side, cut = 0, n_bins
         while side < 2 and cut >= n_bins - 1:
@@ -501,15 +505,13 @@ def find_cut(  # type: ignore[no-untyped-def]
                     p -= histogram[0, cut * COLUMNS + column]
                     n -= histogram[1, cut * COLUMNS + column]
                 if abs(p * total_n - n * total_p) >= target and p + n >= least and p + n <= most:
-                    ways[column, 1], ways[column, 2], ways[column, 3] = cut, side, p + n
+                    way.cut, way.missing_above, way.mass_above = cut, side, p + n
                     break
                 cut += 1
             side += 1
-    has_none = ways[column, 4] <= EPSILON * total
-    found.feature, found.cut = column, ways[column, 1]
-    found.missing_above = ways[column, 2]
-    if has_none:
-        found.missing_above = 2.0 * ways[column, 3] > total * (1.0 + TIE)
+    found.feature, found.cut, found.missing_above = column, way.cut, way.missing_above
+    if way.mass_missing <= EPSILON * total:
+        found.missing_above = 2.0 * way.mass_above > total * (1.0 + TIE)
 
 
 @kernel(numba.void(_F1, _F1, _F8, _I8), inner=True, _nrt=False)
