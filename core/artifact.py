@@ -26,8 +26,9 @@ from sklearn.exceptions import NotFittedError
 
 from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
-from core.ranker import Arrays, Ranker
+from core.ranker import Ranker
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
+from core.state import Arrays
 
 LIBRARY_VERSION = "0.1.0"
 FORMAT = "rankwright-ranker"

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .errors import ArtifactError, InvalidData
 from .parameters import check_values
-from .state import Arrays as Arrays  # noqa: PLC0414 - rankers take it from here
-from .state import read_state, write_state
+from .state import Arrays, read_state, write_state
 from .table import (
     Categories,
     check_categories,

@@ -14,8 +14,8 @@ from core.checkpoint import Resumable, identify_fit, offered
 from core.coding import youden_threshold
 from core.errors import ArtifactError
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
-from core.state import FINITE, Array, Index, Nested, Records, State, Value
+from core.ranker import Callback, Floats, Ranker, StopFit, warn_stopped
+from core.state import FINITE, Array, Arrays, Index, Nested, Records, State, Value
 
 from .smooth_pauc import SmoothArea, Smoothed
 from .splines import GREATEST_VALUE, AdditiveFunction, ColumnShapes, lay_out

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from core.checkpoint import Resumable
 from core.errors import ArtifactError
-from core.ranker import Arrays, Callback, Floats, StopFit, ignore, warn_stopped
-from core.state import put_under, take_from
+from core.ranker import Callback, Floats, StopFit, ignore, warn_stopped
+from core.state import Arrays, put_under, take_from
 
 from .data import Evaluation
 from .rules import LoopState, Rule

@@ -15,9 +15,9 @@ from core.boosting import LogitBoost, RankBoost
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidParameter
 from core.parameters import check_values
-from core.ranker import Arrays, Callback, Floats, Ranker, StopFit, warn_stopped
+from core.ranker import Callback, Floats, Ranker, StopFit, warn_stopped
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
-from core.state import Array, State, put_under, take_from
+from core.state import Array, Arrays, State, put_under, take_from
 from core.table import CodedTable
 
 from .together import count_at_once, fit_together

@@ -17,8 +17,8 @@ from annotated_types import Ge, Le, Lt
 from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_category, in_words
-from core.ranker import Arrays, Floats
-from core.state import Array, Index, Totals, pieces
+from core.ranker import Floats
+from core.state import Array, Arrays, Index, Totals, pieces
 from core.trees import walking
 from core.trees.walking import Nodes
 
