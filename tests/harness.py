@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from app.db.tables import FINAL_STATES, Job
 from app.db.validation_tables import ModelOutOfFold
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import datasets, jobs
+from app.services import datasets, execution, jobs, queue
 from app.services.progress import FITTING
 from core.boosting import RankBoost
 from workers.slots import Slots
@@ -89,10 +90,9 @@ class Shop:
         *,
         folds: int | None = None,
         timeout_seconds: float | None = None,
-        weak_ranker: str = "stump",
     ) -> str:
         """Submit a training job of so many rounds, cross-validated where it has folds; returns its id."""
-        parameters = RankBoost(n_rounds=rounds, weak_ranker=weak_ranker).get_params()
+        parameters = RankBoost(n_rounds=rounds).get_params()
         spec = {
             "algorithm": {"name": "rankboost", "parameters": parameters},
             "objective": {"metric": "auc"},
@@ -153,6 +153,18 @@ class Shop:
             seconds=60,
             every=LOOK_SECONDS,
         )
+        return dataset_id
+
+    def read_here(self, table: bytes) -> str:
+        """Upload a table and read it in this process, without a worker; returns the dataset's id."""
+        dataset_id = self.upload(table)
+        claim = queue.claim(self.db, self.settings, "wrk_here")
+        assert claim is not None
+        payload = execution.prepare(self.db, self.blobs, self.settings, claim)
+        result = execution.run(payload, lambda step, of, info: None)
+        execution.complete(self.db, self.blobs, claim, result)
+        shutil.rmtree(payload["workdir"])
+        assert datasets.get(self.db, OWNER, dataset_id).status == "ready"
         return dataset_id
 
     def models_of(self, job_id: str) -> int:

@@ -31,7 +31,8 @@ class Copy:
             target = root / self.target.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
             if (checkout / source).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__")
+                # Bytecode comes along, which is not compiled once more then; not what is being written just now.
+                ignored = shutil.ignore_patterns("*.pyc.*")
                 shutil.copytree(checkout / source, target, ignore=ignored)
             else:
                 shutil.copy2(checkout / source, target)

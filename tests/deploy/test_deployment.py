@@ -151,7 +151,6 @@ def changed(document: compose_file.Document, service: str, path: str, value: Any
     return document
 
 
-WATCHED = ("api", "worker", "dispatcher", "postgres", "redis")
 OTHER_PASSWORD = "redis://:wrong@redis:6379/0"
 SICK = [
     ("api", "healthcheck/test", ["CMD", "python", "-c", "raise SystemExit(3)"]),
@@ -200,12 +199,6 @@ SICK = [
 ]
 
 
-@pytest.mark.parametrize("name", WATCHED)
-def test_the_deployment_is_healthy(stack: Stack, name: str) -> None:
-    for container in stack[name]:
-        container.check_health()
-
-
 @pytest.mark.parametrize(("name", "path", "value"), SICK)
 def test_a_changed_health_check_or_environment_is_unhealthy(
     stack: Stack, document: compose_file.Document, name: str, path: str, value: Any
@@ -236,24 +229,22 @@ def test_a_changed_command_does_not_run(
         container.wait_done()
 
 
-@pytest.mark.parametrize("user", [None, "0:0", "root", "10001:0"])
-@pytest.mark.parametrize("name", ["migrate", "api", "worker", "dispatcher"])
-def test_root_is_refused(
-    host: Host, document: compose_file.Document, name: str, user: str | None
-) -> None:
-    service = compose_file.service(changed(document, name, "user", user), name)
-    with pytest.raises(DeploymentFailed, match=f"{name} must run as a numbered user"):
-        Container(host, service)
+def test_root_is_refused(host: Host, document: compose_file.Document) -> None:
+    for name in ("migrate", "api", "worker", "dispatcher"):
+        for user in (None, "0:0", "root", "10001:0"):
+            service = compose_file.service(changed(document, name, "user", user), name)
+            with pytest.raises(DeploymentFailed, match=f"{name} must run as a numbered user"):
+                Container(host, service)
 
 
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
-        (f"environment/{DATABASE}", None, "no key was made"),
+        (f"environment/{DATABASE}", None, "no key was made: .*has no tables"),
         pytest.param(
             "user",
             "10002:10002",
-            "api exited with code",  # the blobs are not its own
+            "(?s)api exited with code.*is not writable for this user",  # the blobs are not its own
             marks=pytest.mark.skipif(os.getuid() != 0, reason="only root may run as another user"),
         ),
     ],
@@ -274,9 +265,3 @@ def upload_beside(host: Host, service: compose_file.Service) -> None:
         api.wait_healthy()
         with Caller(api) as caller:
             caller.upload()
-
-
-def test_an_api_beside_the_other_serves(stack: Stack) -> None:
-    """So the two tests above fail for their reasons only."""
-    api = stack["api"][0]
-    upload_beside(api.host, api.service)

@@ -1,4 +1,4 @@
-"""The two proofs of recovery, on SQLite and on PostgreSQL, and an orderly end: real workers, a real broker."""
+"""The proof of recovery, on SQLite and on PostgreSQL, and an orderly end: real workers, a real broker."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from harness import LONG, OWNER, Shop, children_of, is_running, worker
+from harness import LONG, Shop, children_of, is_running, worker
 from servers import eventually
 from sqlalchemy import select
 
 from app.db import workers as worker_rows
 from app.infra.producer import Producer
 from app.infra.settings import Settings
-from app.services import jobs
 from app.services.dispatch import Dispatcher
 
 ROWS = 500
@@ -70,23 +69,6 @@ def two_workers(shop: Shop, folder: Path) -> Iterator[dict[str | None, Popen[byt
         yield introduced()
 
 
-def test_a_killed_workers_job_runs_again_and_yields_one_model(shop: Shop, tmp_path: Path) -> None:
-    with two_workers(shop, tmp_path) as workers:
-        job_id = shop.train(shop.ready_table(ROWS), LONG)
-        lost = shop.fitting(job_id)
-        owner = workers[lost.worker_id]
-        fits = children_of(owner.pid)
-        assert len(fits) == 1
-        owner.kill()
-        owner.wait()
-        eventually(lambda: not any(map(is_running, fits)))
-        job = shop.reaches(job_id, "succeeded")
-    assert job.attempt == 2
-    assert job.worker_id in workers.keys() - {lost.worker_id}
-    assert shop.models_of(job_id) == 1
-    assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
-
-
 def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -113,12 +95,15 @@ def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
         assert shop.models_of(job_id) == 1
         assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
         # And it is as good as before: it takes its share of a job in parts, on the same warm process, and the other's
-        # once that one is killed in the middle of a fit.
-        shared_id = shop.train(dataset_id, LONG, folds=3)
+        # once that one is killed in the middle of a fit, which ends with it.
+        shared_id = shop.train(dataset_id, LONG // 2, folds=3)
         everyone = {lost.worker_id, *workers}
         eventually(lambda: everyone == busy_with(shop, shared_id), seconds=60)
-        for other in workers.values():
-            other.kill()
+        (other,) = workers.values()
+        (orphan,) = children_of(other.pid)
+        other.kill()
+        other.wait()
+        eventually(lambda: not is_running(orphan))
         shared = shop.reaches(shared_id, "succeeded")
         assert shared.worker_id == lost.worker_id
         assert children_of(stopped.pid) == [fit]
@@ -133,38 +118,28 @@ def busy_with(shop: Shop, job_id: str) -> set[str | None]:
     return {part.worker_id for part in shop.parts_of(job_id) if part.state == "running"}
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_an_orderly_end_gives_the_job_back(shop: Shop, tmp_path: Path) -> None:
-    with worker(shop.settings, tmp_path) as first:
-        dataset_id = shop.ready_table(ROWS)
-        job_id = shop.train(dataset_id, LONG)
-        shop.fitting(job_id)
-        fits = children_of(first.pid)
-        first.send_signal(signal.SIGTERM)
-        given_back = shop.reaches(job_id, "queued")
-        assert given_back.attempt == 0
-        assert given_back.checkpoint_key is not None
-        assert first.wait(30) == 0
-        assert not any(map(is_running, fits))
-    with shop.db.read() as session:
-        assert worker_rows.alive(session, 3600.0) == []
-    with worker(shop.settings, tmp_path):
-        assert shop.reaches(job_id, "succeeded").attempt == 1
-    assert shop.models_of(job_id) == 1
-    begun, gone_on = shop.first_steps_of(job_id)
-    assert begun < gone_on
-
-
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_messages_wake_workers_and_are_counted(shop: Shop, tmp_path: Path) -> None:
+def test_messages_wake_a_worker_and_its_orderly_end_gives_the_job_back(
+    shop: Shop, tmp_path: Path
+) -> None:
+    """Another worker goes on from the checkpoint: tests/workers/test_slots.py."""
     patient = shop.settings.model_copy(update={"look_seconds": 600.0})
-    with worker(patient, tmp_path):
-        dataset_id = shop.ready_table(ROWS)
-        shop.reaches(shop.train(dataset_id, 5), "succeeded")
+    with worker(patient, tmp_path) as process:
+        job_id = shop.train(shop.ready_table(ROWS), LONG)
 
         def counted() -> bool:
             with shop.db.read() as session:
                 return any(row.by_message > 0 for row in worker_rows.alive(session, 3600.0))
 
         eventually(counted)
-    assert jobs.list_page(shop.db, OWNER).data[0].state == "succeeded"
+        shop.fitting(job_id)
+        fits = children_of(process.pid)
+        process.send_signal(signal.SIGTERM)
+        given_back = shop.reaches(job_id, "queued")
+        assert given_back.attempt == 0
+        assert given_back.checkpoint_key is not None
+        assert process.wait(30) == 0
+        assert fits
+        assert not any(map(is_running, fits))
+    with shop.db.read() as session:
+        assert worker_rows.alive(session, 3600.0) == []

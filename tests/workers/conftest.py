@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from harness import Crew, Shop
+from harness import Crew, Shop, csv_table
 
 from app.infra.settings import Settings
 from workers.slots import Slots
@@ -58,8 +58,9 @@ def crew(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> It
     folder = tmp_path_factory.mktemp("crew")
     shutil.copy(_sqlite_template, folder / "rankwright.db")
     shop = Shop(Settings.model_validate(QUICK | {"state_dir": folder}))
+    table = shop.read_here(csv_table(100_000))
     slots = Slots(shop.db, shop.blobs, shop.settings, "wrk_crew")
     slots.start()
-    yield Crew(shop, slots, shop.ready_table(100_000))
+    yield Crew(shop, slots, table)
     slots.stop()
     shop.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ from harness import ENDLESS, LONG, OWNER, Shop, csv_table, is_running, warm_proc
 from servers import eventually
 
 from app.infra import memory
-from app.services import datasets
+from app.services import datasets, parts
 from workers.slots import Slots, threads_per_fit
 
 MakeShop = Callable[..., Shop]
@@ -23,6 +25,7 @@ on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 NEVER = 600.0  # seconds between two looks: what happens, a message did
 
 
+@on_sqlite
 def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
@@ -40,17 +43,6 @@ def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
         assert shop.models_of(job_id) == 1
         assert shop.states_of(job_id) == ["queued", "running", "succeeded"]
     assert (slots.by_message, slots.by_look) == (2, 0)
-
-
-@on_sqlite
-def test_two_slots_run_two_jobs_at_once(make_shop: MakeShop, make_slots: MakeSlots) -> None:
-    shop = make_shop(worker_slots=2)
-    make_slots(shop)
-    dataset_id = shop.ready_table(100_000)
-    both = [shop.train(dataset_id, ENDLESS) for _ in range(2)]
-    for job_id in both:
-        shop.fitting(job_id)
-    assert {shop.job(job_id).state for job_id in both} == {"running"}
 
 
 @on_sqlite
@@ -93,32 +85,34 @@ def bomb() -> bytes:
 
 
 @on_sqlite
-def test_a_job_over_its_memory_fails_with_the_limit_named(
+def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     make_shop: MakeShop, make_slots: MakeSlots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the share of the machine's memory that is the default, where the machine has little."""
-    roomy = make_shop()
-    slots = make_slots(roomy)
-    big, small = roomy.ready_table(1_000_000), roomy.ready_table()
-    slots.stop()
     limit = 64 * 1024**2  # more than what the first fit of its kind loads
-    monkeypatch.setattr(memory, "total_bytes", lambda: 2 * 4 * limit)
-    tight = make_shop(worker_slots=2)
-    make_slots(tight)
-    neighbour = tight.train(small, 500, weak_ranker="tree")
-    tight.fitting(neighbour)
-    job = tight.ends(tight.train(big, ENDLESS))
+    monkeypatch.setattr(memory, "total_bytes", lambda: 4 * limit)
+    shop = make_shop()
+    big, small = (shop.read_here(csv_table(rows)) for rows in (1_000_000, 200))
+    workers = {f"wrk_{number}": make_slots(shop) for number in range(2)}
+    neighbour = shop.train(small, ENDLESS)
+    beside = workers[shop.fitting(neighbour).worker_id or ""]._slots[0]._process
+    assert beside is not None
+    os.kill(beside.pid, signal.SIGSTOP)  # the longer it fits the more it takes
+    job = shop.ends(shop.train(big, ENDLESS))
     assert job.state == "failed"
     assert job.error is not None
     assert job.error["code"] == "memory_limit"
     assert f"the limit of {limit} bytes, a job's share of this" in job.error["detail"]
     assert "RANKWRIGHT_JOB_MEMORY_BYTES of the worker sets another" in job.error["detail"]
-    assert tight.ends(tight.train(small, 5)).state == "succeeded"
-    assert tight.reaches(neighbour, "succeeded").attempt == 1
+    assert shop.ends(shop.train(small, 5)).state == "succeeded"
     packed = bomb()
     assert len(packed) < 100_000
-    dataset_id = tight.upload(packed, "application/vnd.apache.parquet")
-    assert "more memory than" in tight.why_invalid(dataset_id)
+    dataset_id = shop.upload(packed, "application/vnd.apache.parquet")
+    assert "more memory than" in shop.why_invalid(dataset_id)
+    os.kill(beside.pid, signal.SIGCONT)
+    parts.end_early(shop.db, OWNER, neighbour)
+    assert shop.ends(neighbour).state == "succeeded"
+    assert shop.job(neighbour).attempt == 1
 
 
 @on_sqlite

@@ -125,7 +125,7 @@ def test_rows_of_a_group_are_drawn_together(small: Service) -> None:
         lines = [f"{rows[0]},person"]
         lines += [f"{row},p{i}" for i, row in enumerate(rows[1:]) for _ in range(times)]
         dataset_id = small.upload(client, "\n".join(lines) + "\n", group="person")
-        job = small.train(client, dataset_id, name="people", controls=False)
+        job = small.train(client, dataset_id, name="people")
         found.append(client.get(f"/v1/models/{job['model_id']}/metrics").json())
     once, thrice = found
     assert thrice["positives"] == 3 * once["positives"]

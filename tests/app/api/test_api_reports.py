@@ -77,6 +77,7 @@ def address(small: Service, writer: httpx.Client) -> str:
         search={"method": "grid", "space": {"n_rounds": [5, 10]}},
         objective={"metric": "tpr", "fpr": 0.1},
         tags={SCRIPT: LINK},
+        controls=None,
     )
     assert job["state"] == "succeeded", job
     return f"/v1/models/{job['model_id']}"

@@ -20,7 +20,8 @@ FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
 
 def cross_validated(service: Service, client: httpx.Client) -> dict[str, Any]:
     """Train a model `churn` by folds."""
-    job = service.train(client, service.upload(client, table(150)), validation=FOLDS)
+    dataset_id = service.upload(client, table(150))
+    job = service.train(client, dataset_id, validation=FOLDS, controls=None)
     assert job["state"] == "succeeded", job
     assert job["validation"] == FOLDS
     assert job["controls"] == {
@@ -93,7 +94,7 @@ def test_what_comes_of_folds_is_approximate_and_compared_with_controls(
 def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client, table(150))
     algorithm = {"name": "auto", "budget_seconds": 0.5}
-    job = service.train(client, dataset_id, algorithm=algorithm, controls=False)
+    job = service.train(client, dataset_id, algorithm=algorithm)
     assert job["state"] == "succeeded", job
     assert job["algorithm"] == algorithm
     assert job["controls"] == {"algorithms": [], "skipped": None, "share": 0.1}
