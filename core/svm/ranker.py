@@ -148,37 +148,27 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
                 lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
             )
             progress.plan(selection.count() * max(len(values), 1))
-            w, converged = self._solve(selection, sample, C)
+            found = selection.run()
+            self.collapsed_ = selection.collapsed
+            self.critical_fpr_ = selection.solver.critical_fpr() if self.collapsed_ else None
             del selection  # it holds vectors as long as the rows are many
-            self._take_fit(sample, w)
-            self._warn(converged)
+            self._take_found(found, C, sample)
             if values:
                 self._keep_on_path()
         progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
-    def _solve(self, selection: Selection, sample: Sample, C: float | None) -> tuple[Floats, bool]:
-        """Choose and solve; give the coefficients found, and whether the solver converged."""
-        found = selection.run()
-        self.collapsed_ = selection.collapsed
-        self.critical_fpr_ = selection.solver.critical_fpr() if self.collapsed_ else None
-        self._note(found, C)
+    def _take_found(self, found: Fitted | None, C: float | None, sample: Sample) -> None:
+        """Take what was found, w = 0, where R is 1, if nothing was; warn of what it is not."""
         if found is None:
-            return np.zeros(sample.rows.size), True
-        return found.solution.point.w, found.solution.converged
-
-    def _note(self, found: Fitted | None, C: float | None) -> None:
-        if found is None:  # w = 0, where R is 1
-            self.C_ = PLAIN_COST if C is None else C
-            self.anchor_cost_ = None
-            self.objective_, self.gap_, self.n_iter_ = self.C_, 0.0 if self._has_gap() else None, 0
-            return
-        solution, self.C_, self.anchor_cost_ = found
-        self.objective_ = solution.objective
-        self.gap_ = solution.gap if self._has_gap() else None
-        self.n_iter_ = solution.n_iter
-
-    def _warn(self, converged: bool) -> None:
-        if not converged:
+            self.C_, self.anchor_cost_ = PLAIN_COST if C is None else C, None
+            w, self.objective_, gap, self.n_iter_ = np.zeros(sample.rows.size), self.C_, 0.0, 0
+        else:
+            solution, self.C_, self.anchor_cost_ = found
+            w, self.objective_ = solution.point.w, solution.objective
+            gap, self.n_iter_ = solution.gap, solution.n_iter
+        self.gap_ = gap if self._has_gap() else None
+        self._take_fit(sample, w)
+        if found is not None and not found.solution.converged:
             message = f"the solver stopped after max_iter = {self.max_iter} iterations"
             if self.gap_ is not None:
                 message += f", up to {self.gap_:.3g} above the minimum"

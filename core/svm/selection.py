@@ -1,4 +1,8 @@
-"""Which program is solved: C chosen on rows held out, for the window's own risk or anchored at that of the AUC."""
+"""Which program is solved: C chosen on rows held out, for the window's own risk or anchored at that of the AUC.
+
+The paper (arXiv:1605.04337, appendix B.2) chooses C on a part of the training rows by the partial AUC; the anchor is
+ours.
+"""
 
 import math
 from collections.abc import Callable, Iterable
