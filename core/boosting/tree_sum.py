@@ -16,10 +16,16 @@ from core.errors import ArtifactError
 from core.ranker import Floats
 from core.state import Array, Index, Known, Records, Totals
 from core.table import Categories
-from core.trees import walking
 from core.trees.cuts import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.grower import MAX_LEAVES
-from core.trees.questions import Questions, ask
+from core.trees.predictor import (
+    BinnedPredictor,
+    Nodes,
+    add_parts,
+    add_scores,
+    bin_trees,
+    link,
+)
 from core.trees.words import describe_leaves
 
 if TYPE_CHECKING:
@@ -141,9 +147,9 @@ class TreeSum(Ensemble):
         return self.constant + float(self._nodes.mean[self._nodes.root].sum())
 
     @cached_property
-    def _nodes(self) -> walking.Nodes:
-        """The trees as nodes with children, for walking; shared by threads, never written."""
-        return walking.link(
+    def _nodes(self) -> Nodes:
+        """The trees as nodes with children, for few rows; shared by threads, never written."""
+        return link(
             self.rounds["n_leaves"],
             self.splits,
             self.leaf_value,
@@ -153,9 +159,9 @@ class TreeSum(Ensemble):
         )
 
     @cached_property
-    def _questions(self) -> Questions | None:
-        """The trees as questions to many rows at a time; None where codes would not pay."""
-        return ask(
+    def _binned(self) -> BinnedPredictor | None:
+        """The trees for many rows at a time; None where codes would not pay."""
+        return bin_trees(
             self.rounds["n_leaves"], self.splits, self.leaf_value, self.sets, self.n_categories
         )
 
@@ -165,16 +171,16 @@ class TreeSum(Ensemble):
         Notes
         -----
         O(n_rows · n_trees · depth). A row's score does not depend on the rows beside it: few rows
-        are walked through the trees, many are coded and asked together (`questions`), and the
+        go from node to node, many are coded and sent through together (`trees.predictor`), and the
         leaves' values are added in the same order.
         """
         scores = np.full(len(X), intercept + self.constant)
         many = len(X) >= MANY_ROWS and len(self.rounds) >= MANY_TREES
-        questions = self._questions if many else None
-        if questions is None:
-            walking.add_scores(X, self._nodes, 0, len(self.rounds), scores)
+        binned = self._binned if many else None
+        if binned is None:
+            add_scores(X, self._nodes, 0, len(self.rounds), scores)
         else:
-            questions.add_scores(X, scores)
+            binned.add_scores(X, scores)
         return scores
 
     def staged(self, X: Floats) -> Iterator[Floats]:
@@ -182,7 +188,7 @@ class TreeSum(Ensemble):
         scores = np.full(len(X), self.constant)
         for t in range(len(self.rounds)):
             scores = scores.copy()
-            walking.add_scores(X, self._nodes, t, t + 1, scores)
+            add_scores(X, self._nodes, t, t + 1, scores)
             yield scores
 
     def contributions(self, X: Floats) -> Floats:
@@ -193,7 +199,7 @@ class TreeSum(Ensemble):
         which a tree asks, as Shapley values would not.
         """
         parts = np.zeros(X.shape)
-        walking.add_parts(X, self._nodes, parts)
+        add_parts(X, self._nodes, parts)
         return parts
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_category, in_words
 from core.ranker import Floats
 from core.state import Array, Arrays, Index, Totals, pieces
-from core.trees import walking
-from core.trees.walking import Nodes
+from core.trees import predictor
+from core.trees.predictor import Nodes
 
 from .tree import GREATEST_MASS, Booleans, Integers, Rules, Tree, are_trees, link, sum_up
 
@@ -163,7 +163,7 @@ class CutRules(Rules):
     def find_leaves(self, tree: Tree, X: Floats) -> Integers:
         """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
         numbers = np.zeros(len(X))
-        walking.add_scores(X, tree.linked, 0, 1, numbers)
+        predictor.add_scores(X, tree.linked, 0, 1, numbers)
         return numbers.astype(np.int64)  # whole numbers are exact
 
     def take(self, rules: Integers) -> "CutRules":

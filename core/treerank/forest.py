@@ -25,8 +25,8 @@ from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.ranker import Callback, Floats, Ranker, StopFit, ignore, warn_stopped
 from core.state import Array, Nested, State, Totals, Value, pieces
-from core.trees import walking
-from core.trees.walking import Nodes
+from core.trees import predictor
+from core.trees.predictor import Nodes
 
 from . import options
 from .cuts import CutRules, link_all, mean_values, sum_gains
@@ -82,8 +82,8 @@ class Bag:
             tree = grow(division, limits, ignore)
             unseen = self._rows[times == 0]
             leaf = np.empty(len(unseen), dtype=np.int64)
-            for start in range(0, len(unseen), walking.PIECE_ROWS):  # each copied for its tree
-                piece = slice(start, start + walking.PIECE_ROWS)
+            for start in range(0, len(unseen), predictor.PIECE_ROWS):  # each copied for its tree
+                piece = slice(start, start + predictor.PIECE_ROWS)
                 leaf[piece] = tree.find_leaves(self._X[unseen[piece]])
             return Grown(tree, unseen, leaf)
 
@@ -325,7 +325,7 @@ class TreeRankForest(Ranker):
         rows = self._checked_rows(X)
         parts = np.zeros(rows.shape)
         nodes = self._grove.nodes._replace(mean=self._grove.means)
-        walking.add_parts(rows, nodes, parts)
+        predictor.add_parts(rows, nodes, parts)
         return parts / len(self.trees_)
 
     @property
@@ -529,7 +529,7 @@ class _Grove:
     def rank(self, X: Floats) -> Floats:
         """Give each row's mean rank."""
         ranks = np.zeros(len(X))
-        walking.add_scores(X, self.nodes, 0, len(self.trees), ranks)
+        predictor.add_scores(X, self.nodes, 0, len(self.trees), ranks)
         return ranks / len(self.trees)
 
 

@@ -16,7 +16,7 @@ from core.explain import PartialDependence, partial_dependence
 from core.ranker import Callback, Floats, FollowingFit, StopFit, warn_stopped
 from core.state import Nested, Value
 from core.target import check_labels, check_weights
-from core.trees import walking
+from core.trees import predictor
 
 from . import description, options, pruning
 from .classifiers import ClassifierRules, ClassifierSplitter, EstimatorRules, EstimatorSplitter
@@ -190,7 +190,7 @@ class TreeRank(FollowingFit):
         mean = self._mean_scores()
         rows = self._checked_rows(X)
         parts = np.zeros(rows.shape)
-        walking.add_parts(rows, self.tree_.linked._replace(mean=mean), parts)
+        predictor.add_parts(rows, self.tree_.linked._replace(mean=mean), parts)
         return parts
 
     @property

@@ -43,7 +43,7 @@ from core.ranker import Floats
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
 from .drawing import close_up, find_threshold, uniform
 from .logistic import ROWS_AT_ONCE, write_derivatives
-from .routing import find_leaves
+from .predictor import find_leaves
 from .splitting import (
     BUNDLE,
     BY_SUBSET,
@@ -206,7 +206,7 @@ class Job(NamedTuple):
     runs : ndarray, `RUN`
     splits : ndarray of shape (n_leaves - 1,), `TREE_SPLIT`
     questions : ndarray of shape (n_leaves - 1, 5), int64
-        See `routing.find_leaves`.
+        See `predictor.find_leaves`.
     asked : ndarray of shape (n_leaves - 1,), int64
         Columns that the tree asks: 8 · group + lane.
     """

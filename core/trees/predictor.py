@@ -1,0 +1,478 @@
+"""Sending rows through trees: rows of codes as trees are grown, few rows and many to be scored.
+
+Many rows are coded first. The thresholds of a feature, of all trees together, divide it into intervals; once a row's
+values are coded by interval, x > threshold is a comparison of small numbers, exactly. A block of rows then meets each
+split of a tree once: a handful of vector instructions on bytes, whatever the depth.
+
+Few rows go from node to node. Inside nodes of a tree come first, then its leaves, each of which is its own child:
+every row then takes as many steps as the tree is deep, with no branch to mispredict. Several nodes may lead to one
+child, as those of LeafRank's small trees do.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from core.coding import Team
+from core.coding.categories import unpack
+from core.kernel import kernel
+from core.ranker import Floats
+
+from .coding import Integers, find_bins
+from .cuts import NO_SET
+
+MOST_MET = 255  # splits, so that a leaf's number fits a byte
+MOST_NARROW = 256  # codes, the missing one's among them, that uint8 has room for
+MOST_CODES = 1 << 16
+
+# Subsets of categories, a byte a category, for every split: more are not worth the memory.
+MOST_SUBSETS = 1 << 26
+
+CODED_AT_ONCE = 1024  # rows
+WALKED_AT_ONCE = (
+    64  # rows, of one tree: their values of some thirty columns stay in the first-level cache
+)
+ROWS_PER_TREE = 512  # of several trees, where a tree's nodes are to be fetched, too
+PIECE_ROWS = 1 << 14  # what a thread does at a time
+
+
+@kernel(
+    numba.void(
+        numba.uint8[:, ::1],
+        numba.int64[:, ::1],
+        numba.uint8[::1],
+        numba.uint8[::1],
+        numba.uint16[::1],
+    ),
+    numba.void(
+        numba.uint16[:, ::1],
+        numba.int64[:, ::1],
+        numba.uint8[::1],
+        numba.uint8[::1],
+        numba.uint16[::1],
+    ),
+    inner=True,
+)
+def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyped-def]
+    """Find the leaf of each row of a block.
+
+    columns: (n_asked, n_rows or more), codes of the columns asked for; room: (n_rows,).
+    splits: (n_splits, 5), the leaf, the column, the first code above the cut, how many codes follow it above the cut,
+    round the greatest code, and where the codes above are told in `subsets`: -1 if the interval tells.
+
+    All rows, in leaf 0 at first, meet each split once: those in its leaf and below its cut move on. That takes a
+    handful of vector instructions, whatever the depth. Of more splits than a byte can number each row meets
+    those on its own way alone.
+    """
+    code = columns.dtype.type
+    if len(splits) > MOST_MET:
+        # The split that a leaf's rows meet next; of a leaf that is not divided again its number, inverted.
+        n_splits = len(splits)
+        following = np.empty(n_splits + 1, dtype=np.int64)
+        ways = np.empty((n_splits, 2), dtype=np.int64)
+        for number in range(n_splits + 1):
+            following[number] = ~number
+        for s in range(n_splits - 1, -1, -1):
+            ways[s, 0], ways[s, 1] = following[s + 1], following[splits[s, 0]]
+            following[splits[s, 0]] = s
+        for i in range(len(found)):
+            at = np.int64(0)
+            while at >= 0:
+                c, place = columns[splits[at, 1], i], splits[at, 4]
+                above = code(c - code(splits[at, 2])) <= code(splits[at, 3])
+                if place >= 0:
+                    above = subsets[place + c] != 0
+                at = ways[at, 1 if above else 0]
+            found[i] = ~at
+        return
+    leaves = room[: len(found)]
+    for i in range(len(leaves)):
+        leaves[i] = 0
+    for s in range(len(splits)):
+        leaf, new, codes = np.uint8(splits[s, 0]), np.uint8(s + 1), columns[splits[s, 1]]
+        place = splits[s, 4]
+        if place >= 0:
+            above = subsets[place:]
+            for i in range(len(leaves)):
+                below = above[codes[i]] == 0
+                leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
+        else:
+            first, width = code(splits[s, 2]), code(splits[s, 3])
+            for i in range(len(leaves)):
+                below = code(codes[i] - first) > width
+                leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
+    for i in range(len(leaves)):
+        found[i] = leaves[i]
+
+
+class BinnedTrees(NamedTuple):
+    """Trees whose splits compare codes.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_asked,), int64
+        Those that are asked for.
+    tables : ndarray of float64
+        Their thresholds, as `coding.find_bins` wants them.
+    starts, n_steps, missing : ndarray of shape (n_asked,), int64
+        Where the table of each starts, the steps of its search, the code of a missing value.
+    n_splits : ndarray of shape (n_trees,), int64
+    splits : ndarray of shape (n_splits, 5), int64
+        The leaf, the place of the feature in `features`, the first code above the cut, how many
+        codes follow it above the cut, and the place of the subsets in `subsets`, -1 if it has none;
+        where it has some, first and number mean nothing.
+    subsets : ndarray of uint8
+        1 for each category above, then for the missing.
+    values : ndarray of shape (n_splits + n_trees,), float64
+        Of the leaves.
+    """
+
+    features: Any
+    tables: Any
+    starts: Any
+    n_steps: Any
+    missing: Any
+    n_splits: Any
+    splits: Any
+    subsets: Any
+    values: Any
+
+
+_I1, _F1 = numba.int64[::1], numba.float64[::1]
+_BINNED_TREES = numba.types.NamedTuple(
+    (_I1, _F1, _I1, _I1, _I1, _I1, numba.int64[:, ::1], numba.uint8[::1], _F1), BinnedTrees
+)
+
+
+@dataclass(frozen=True)
+class BinnedPredictor:
+    """Trees whose splits compare codes, and whether these have room in uint8."""
+
+    trees: BinnedTrees
+    is_narrow: bool
+
+    def add_scores(self, X: Floats, scores: Floats) -> None:
+        """Add the values of all trees to the scores, tree by tree."""
+        n_blocks = -(-len(X) // CODED_AT_ONCE)
+        team = Team(len(X) * len(self.trees.n_splits))
+        team.run(_add_coded_scores, n_blocks, X, self.trees, self.is_narrow, scores)
+
+
+def bin_trees(
+    n_leaves: Integers,
+    splits: npt.NDArray[np.void],
+    values: Floats,
+    sets: npt.NDArray[np.uint64],
+    n_categories: Integers,
+) -> BinnedPredictor | None:
+    """Code the thresholds of trees; None where there are too many codes. See `tree_sum.TreeSum`."""
+    features, asked = np.unique(splits["feature"], return_inverse=True)
+    is_set = splits["set"] != NO_SET
+    edges = [np.empty(0)] * len(features)
+    first = np.zeros(len(splits), dtype=np.int64)
+    for u in range(len(features)):
+        here = (asked == u) & ~is_set
+        thresholds = splits["threshold"][here]
+        edges[u] = np.unique(thresholds[thresholds > -np.inf])
+        first[here] = np.searchsorted(edges[u], thresholds, side="right")
+    n_bins = np.maximum(n_categories[features], [len(column) + 1 for column in edges])
+    n_members = int((n_bins[asked[is_set]] + 1).sum())
+    if n_bins.max(initial=0) >= MOST_CODES or n_members > MOST_SUBSETS:
+        return None
+    n_steps = np.array([len(column).bit_length() for column in edges], dtype=np.int64)
+    tables = [np.full((1 << k) - 1, np.inf) for k in n_steps.tolist()]
+    for table, column in zip(tables, edges, strict=True):
+        table[: len(column)] = column
+    n_steps[n_categories[features] > 0] = -1
+    last = n_bins[asked] - 1 + splits["missing_above"]
+    coded = np.column_stack([splits["leaf"], asked, first, last - first, np.full_like(first, -1)])
+    subsets = []
+    n_so_far = 0
+    for s in np.flatnonzero(is_set).tolist():
+        held = unpack(sets, splits["set"][s], n_bins[asked[s]])
+        subsets.append(np.append(held, splits["missing_above"][s]))
+        coded[s, 4] = n_so_far
+        n_so_far += len(subsets[-1])
+    trees = BinnedTrees(
+        features,
+        np.concatenate([np.empty(0), *tables]),
+        np.cumsum([0, *map(len, tables)])[:-1].astype(np.int64),
+        n_steps,
+        n_bins,
+        n_leaves - 1,
+        coded,
+        np.concatenate([np.empty(0, dtype=np.uint8), *subsets]).astype(np.uint8),
+        values.copy(),  # as the kernel takes none that forbid writing
+    )
+    return BinnedPredictor(trees, bool(n_bins.max(initial=0) < MOST_NARROW))
+
+
+_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+
+
+@kernel(
+    numba.void(numba.int64, numba.int64, numba.int64, _MATRIX, _BINNED_TREES, numba.boolean, _F1)
+)
+def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # type: ignore[no-untyped-def]
+    """Add the trees' values to the scores of every step-th block of rows.
+
+    is_narrow: whether uint8 has room for all codes.
+    """
+    n_asked = len(trees.features)
+    narrow = np.empty((n_asked if is_narrow else 0, CODED_AT_ONCE), dtype=np.uint8)
+    wide = np.empty((0 if is_narrow else n_asked, CODED_AT_ONCE), dtype=np.uint16)
+    column, found = np.empty(CODED_AT_ONCE), np.empty(CODED_AT_ONCE, dtype=np.int64)
+    leaves = np.empty(CODED_AT_ONCE, dtype=np.uint16)
+    room = np.empty(CODED_AT_ONCE, dtype=np.uint8)
+    for block in range(first, n_blocks, step):
+        low = block * CODED_AT_ONCE
+        n = min(CODED_AT_ONCE, len(X) - low)
+        for u in range(n_asked):
+            feature, missing, n_steps = trees.features[u], trees.missing[u], trees.n_steps[u]
+            for i in range(n):
+                x = X[low + i, feature]
+                known = n_steps >= 0 or 0.0 <= x < missing
+                column[i] = x if known else np.nan
+            if n_steps >= 0:
+                find_bins(column[:n], trees.tables[trees.starts[u] :], n_steps, missing, found[:n])
+            else:
+                for i in range(n):
+                    found[i] = missing if np.isnan(column[i]) else np.int64(column[i])
+            if is_narrow:
+                for i in range(n):
+                    narrow[u, i] = found[i]
+            else:
+                for i in range(n):
+                    wide[u, i] = found[i]
+        at = leaves[:n]
+        s = 0
+        for t in range(len(trees.n_splits)):
+            values = trees.values[s + t :]
+            splits = trees.splits[s : s + trees.n_splits[t]]
+            if is_narrow:
+                find_leaves(narrow, splits, trees.subsets, room, at)
+            else:
+                find_leaves(wide, splits, trees.subsets, room, at)
+            s += trees.n_splits[t]
+            for i in range(n):
+                scores[low + i] += values[at[i]]
+
+
+class Nodes(NamedTuple):
+    """Trees as nodes; all but the per-tree arrays and `sets` have a value per node.
+
+    Attributes
+    ----------
+    root, depth : ndarray of shape (n_trees,), int64
+    feature : ndarray of int32
+    threshold : ndarray of float64
+        Of a categorical feature its number of categories.
+    missing_above : ndarray of bool
+    set : ndarray of int64
+        Of a categorical feature the place of the first word of those above, else -1.
+    child : ndarray of int32
+        Of node k: below at 2k, above at 2k + 1.
+    mean : ndarray of float64
+        Of a leaf its value, of another node the mean of its leaves by mass.
+    sets : ndarray of shape (n_words,), uint64
+    """
+
+    root: Any
+    depth: Any
+    feature: Any
+    threshold: Any
+    missing_above: Any
+    set: Any
+    child: Any
+    mean: Any
+    sets: Any
+
+
+_I1, _I4, _F1 = numba.int64[::1], numba.int32[::1], numba.float64[::1]
+_NODES = numba.types.NamedTuple(
+    (_I1, _I1, _I4, _F1, numba.boolean[::1], _I1, _I4, _F1, numba.uint64[::1]), Nodes
+)
+
+
+@kernel(
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.uint16[::1],
+        _F1,
+        _F1,
+        _NODES,
+    ),
+    error_model="numpy",
+)
+def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[no-untyped-def]
+    n_splits = len(split_leaf)
+    hangs_at = np.empty(n_splits + 1, dtype=np.int64)  # which entry of `child` names a leaf
+    level = np.empty(n_splits + 1, dtype=np.int64)
+    weight = np.empty(2 * n_splits + 1)
+    depth = level[0] = 0
+    for s in range(n_splits):
+        leaf = split_leaf[s]
+        if s > 0:
+            nodes.child[hangs_at[leaf]] = root + s
+        hangs_at[leaf] = 2 * (root + s) + 1
+        hangs_at[s + 1] = 2 * (root + s)
+        level[leaf] += 1
+        level[s + 1] = level[leaf]
+        depth = max(depth, level[leaf])
+    for leaf in range(n_splits + 1):
+        node = root + n_splits + leaf
+        nodes.child[hangs_at[leaf]] = node
+        nodes.child[2 * node] = nodes.child[2 * node + 1] = node
+        nodes.mean[node] = values[leaf]
+        weight[n_splits + leaf] = weights[leaf]
+    for s in range(n_splits - 1, -1, -1):  # children come after their parents
+        below, above = nodes.child[2 * (root + s)], nodes.child[2 * (root + s) + 1]
+        weight[s] = weight[below - root] + weight[above - root]
+        share = weight[above - root] / weight[s] if weight[s] > 0.0 else 0.5
+        nodes.mean[root + s] = share * nodes.mean[above] + (1.0 - share) * nodes.mean[below]
+    nodes.root[tree] = root
+    nodes.depth[tree] = depth
+
+
+def link(
+    n_leaves: Integers,
+    splits: npt.NDArray[np.void],
+    values: Floats,
+    weights: Floats,
+    sets: npt.NDArray[np.uint64],
+    n_categories: Integers,
+) -> Nodes:
+    """Turn lists of splits into nodes; see `tree_sum.TreeSum` for the arrays."""
+    n_trees, n_nodes = len(n_leaves), int(2 * n_leaves.sum()) - len(n_leaves)
+    nodes = Nodes(
+        np.empty(n_trees, dtype=np.int64),
+        np.empty(n_trees, dtype=np.int64),
+        np.zeros(n_nodes, dtype=np.int32),
+        np.zeros(n_nodes),
+        np.zeros(n_nodes, dtype=np.bool_),
+        np.full(n_nodes, NO_SET),
+        np.empty(2 * n_nodes, dtype=np.int32),
+        np.empty(n_nodes),
+        sets.copy(),
+    )
+    # copied, as the kernel takes none that forbid writing
+    split_leaf, values, weights = splits["leaf"].copy(), values.copy(), weights.copy()
+    first_split = first_leaf = 0
+    for t, n in enumerate(n_leaves.tolist()):
+        root = first_split + first_leaf
+        of_splits, of_leaves = (
+            slice(first_split, first_split + n - 1),
+            slice(first_leaf, first_leaf + n),
+        )
+        _link_tree(t, root, split_leaf[of_splits], values[of_leaves], weights[of_leaves], nodes)
+        for name in ("feature", "threshold", "missing_above", "set"):
+            getattr(nodes, name)[root : root + n - 1] = splits[name][of_splits]
+        first_split, first_leaf = of_splits.stop, of_leaves.stop
+    is_set = nodes.set != NO_SET
+    nodes.threshold[is_set] = n_categories[nodes.feature[is_set]]
+    return nodes
+
+
+_U8 = numba.uint64
+
+
+@kernel(_U8(_MATRIX, _NODES, numba.boolean, _U8, _U8), inner=True, forceinline=True, _nrt=False)
+def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
+    x = X[row, np.uint64(nodes.feature[node])]
+    above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
+    if with_sets and nodes.set[node] != NO_SET:
+        above = nodes.missing_above[node]
+        if 0.0 <= x < nodes.threshold[node]:  # what is no category counts as missing
+            category = np.uint64(x)
+            word = nodes.sets[np.uint64(nodes.set[node]) + (category >> np.uint64(6))]
+            above = ((word >> (category & np.uint64(63))) & np.uint64(1)) != 0
+    return np.uint64(nodes.child[np.uint64(2) * node + np.uint64(above)])
+
+
+@numba.njit(inline="always")
+def _walk_rows(X, nodes, with_sets, tree, low, high, at):  # type: ignore[no-untyped-def]
+    """Walk eight rows at a time: their steps do not wait for each other, and stay in registers."""
+    root, depth = np.uint64(nodes.root[tree]), nodes.depth[tree]
+    eights = low + (high - low) // 8 * 8
+    for k in range(low, eights, 8):
+        i = np.uint64(k)
+        a = b = c = d = e = f = g = h = root
+        for _ in range(depth):
+            a = _step(X, nodes, with_sets, i, a)
+            b = _step(X, nodes, with_sets, i + np.uint64(1), b)
+            c = _step(X, nodes, with_sets, i + np.uint64(2), c)
+            d = _step(X, nodes, with_sets, i + np.uint64(3), d)
+            e = _step(X, nodes, with_sets, i + np.uint64(4), e)
+            f = _step(X, nodes, with_sets, i + np.uint64(5), f)
+            g = _step(X, nodes, with_sets, i + np.uint64(6), g)
+            h = _step(X, nodes, with_sets, i + np.uint64(7), h)
+        j = k - low
+        at[j], at[j + 1], at[j + 2], at[j + 3] = a, b, c, d
+        at[j + 4], at[j + 5], at[j + 6], at[j + 7] = e, f, g, h
+    for k in range(eights, high):
+        a, before = root, np.uint64(len(nodes.feature))
+        while a != before:  # a leaf is its own child
+            before = a
+            a = _step(X, nodes, with_sets, np.uint64(k), a)
+        at[k - low] = a
+
+
+@kernel(
+    numba.void(
+        numba.int64, numba.int64, numba.int64, _MATRIX, _NODES, numba.int64, numba.int64, _F1
+    )
+)
+def _add_scores(first_piece, step, n_pieces, X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
+    """Walk every step-th piece of the rows through trees first:last."""
+    size = WALKED_AT_ONCE if last - first == 1 else ROWS_PER_TREE
+    at = np.empty(ROWS_PER_TREE, dtype=np.int64)
+    for piece in range(first_piece, n_pieces, step):
+        stop = min((piece + 1) * PIECE_ROWS, X.shape[0])
+        for low in range(piece * PIECE_ROWS, stop, size):
+            high = min(low + size, stop)
+            for tree in range(first, last):
+                if len(nodes.sets) > 0:
+                    _walk_rows(X, nodes, True, tree, low, high, at)
+                else:
+                    _walk_rows(X, nodes, False, tree, low, high, at)
+                for k in range(high - low):
+                    scores[low + k] += nodes.mean[at[k]]
+
+
+def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -> None:
+    """Add the values of trees first:last to the scores, tree by tree, in threads where that pays.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+    nodes : Nodes
+    first, last : int
+    scores : ndarray of shape (n_rows,), float64
+        A row's sum does not depend on the rows beside it.
+
+    Notes
+    -----
+    O(n_rows · n_trees · depth).
+    """
+    n_pieces = -(-len(X) // PIECE_ROWS)
+    if n_pieces == 1:
+        _add_scores(0, 1, 1, X, nodes, first, last, scores)
+    else:
+        team = Team(len(X) * int(nodes.depth[first:last].sum()))
+        team.run(_add_scores, n_pieces, X, nodes, first, last, scores)
+
+
+@kernel(numba.void(_MATRIX, _NODES, numba.float64[:, ::1]))
+def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
+    """Add to parts[row, feature] what the mean changes by where that feature is asked."""
+    for i in range(X.shape[0]):
+        for t in range(len(nodes.root)):
+            node = np.uint64(nodes.root[t])
+            for _ in range(nodes.depth[t]):
+                child = _step(X, nodes, True, np.uint64(i), node)
+                parts[i, nodes.feature[node]] += nodes.mean[child] - nodes.mean[node]
+                node = child
