@@ -153,7 +153,8 @@ class Work(NamedTuple):
     counts: Any
 
 
-_I8, _F8, _F1 = numba.int64, numba.float64, numba.float64[::1]
+_I8, _F8, _F1, _F2 = numba.int64, numba.float64, numba.float64[::1], numba.float64[:, ::1]
+_ROWS, _BYTES = numba.uint32[::1], numba.uint8[::1]
 _LEAVES, _RUNS, _SPLITS, _CELLS = (
     numba.from_dtype(dtype)[::1] for dtype in (LEAF, RUN, SPLIT, CELL)
 )
@@ -212,19 +213,7 @@ def _add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: i
                 histogram[code * _COLUMNS + np.uint64(PER_WORD * q + k)] += weight
 
 
-@kernel(
-    numba.void(
-        numba.uint64[::1],
-        numba.uint32[::1],
-        numba.float64[::1],
-        numba.int64,
-        numba.int64,
-        numba.int64,
-        numba.float64[::1],
-    ),
-    inner=True,
-    _nrt=False,
-)
+@kernel(numba.void(numba.uint64[::1], _ROWS, _F1, _I8, _I8, _I8, _F1), inner=True, _nrt=False)
 def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ignore[no-untyped-def]
     """Add the weights of rows[start:stop] to histogram[code * 32 + column] of a block."""
     # With a constant for the number of words the compiler unrolls all 32 additions of a row.
@@ -238,19 +227,7 @@ def add_rows(words, rows, weights, start, stop, n_words, histogram):  # type: ig
         _add_rows(words, rows, weights, start, stop, 1, histogram)
 
 
-@kernel(
-    _I8(
-        numba.uint64[::1],
-        _I8,
-        numba.uint8[::1],
-        _I8,
-        _I8,
-        numba.uint32[::1],
-        numba.uint32[::1],
-    ),
-    inner=True,
-    _nrt=False,
-)
+@kernel(_I8(numba.uint64[::1], _I8, _BYTES, _I8, _I8, _ROWS, _ROWS), inner=True, _nrt=False)
 def divide_rows(words, column, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
     """Divide rows[start:stop] by the codes of a column of a block; return how many lie above.
 
@@ -273,11 +250,7 @@ def divide_rows(words, column, above, start, stop, rows, divided):  # type: igno
     return np.int64(low) - start
 
 
-@kernel(
-    numba.float64(numba.uint32[::1], numba.float64[::1], numba.int64, numba.int64),
-    inner=True,
-    _nrt=False,
-)
+@kernel(_F8(_ROWS, _F1, _I8, _I8), inner=True, _nrt=False)
 def sum_rows(rows, weights, start, stop):  # type: ignore[no-untyped-def]
     """Add up the weights of rows[start:stop], in order."""
     if len(weights) == 0:
@@ -288,18 +261,7 @@ def sum_rows(rows, weights, start, stop):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel(
-    numba.int64(
-        numba.float64[:, ::1],
-        numba.int64,
-        numba.int64,
-        numba.float64,
-        numba.float64[::1],
-        numba.int64[::1],
-        numba.float64[:, ::1],
-    ),
-    inner=True,
-)
+@kernel(_I8(_F2, _I8, _I8, _F8, _F1, numba.int64[::1], _F2), inner=True)
 def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ignore[no-untyped-def]
     """Write the bins that hold enough by their shrunk share of positives, the lowest first.
 
@@ -316,15 +278,7 @@ def _order(histogram, column, n_bins, least, classes, order, mixed):  # type: ig
 
 
 @kernel(
-    numba.void(
-        numba.float64[:, ::1],
-        numba.int64,
-        numba.int64,
-        numba.types.UniTuple(numba.float64, 3),
-        numba.float64[::1],
-        numba.from_dtype(WAY),
-    ),
-    inner=True,
+    numba.void(_F2, _I8, _I8, numba.types.UniTuple(_F8, 3), _F1, numba.from_dtype(WAY)), inner=True
 )
 def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: ignore[no-untyped-def]
     """Find a categorical column's best cut.
@@ -372,19 +326,7 @@ def scan_categories(histogram, column, n_bins, limits, classes, way):  # type: i
     way.gain *= classes[0] * classes[1]
 
 
-@kernel(
-    numba.void(
-        numba.float64[:, ::1],
-        numba.int64,
-        numba.int64,
-        numba.int64,
-        numba.boolean,
-        numba.float64,
-        numba.float64[::1],
-        numba.uint8[::1],
-    ),
-    inner=True,
-)
+@kernel(numba.void(_F2, _I8, _I8, _I8, numba.boolean, _F8, _F1, _BYTES), inner=True)
 def write_above(  # type: ignore[no-untyped-def]
     histogram, column, n_unordered, cut, missing_above, least, classes, above
 ):
@@ -403,13 +345,7 @@ def write_above(  # type: ignore[no-untyped-def]
 
 
 @kernel(
-    numba.void(
-        numba.float64[:, ::1],
-        numba.types.UniTuple(numba.int64, 2),
-        numba.boolean,
-        numba.types.UniTuple(numba.float64, 3),
-        numba.float64[:, ::1],
-    ),
+    numba.void(_F2, numba.types.UniTuple(_I8, 2), numba.boolean, numba.types.UniTuple(_F8, 3), _F2),
     inner=True,
     fastmath={"nnan", "ninf", "nsz"},
     _nrt=False,
@@ -441,13 +377,13 @@ def _scan_columns(histogram, shape, missing_above, limits, lanes):  # type: igno
 
 @kernel(
     numba.void(
-        numba.float64[:, ::1],
+        _F2,
         numba.from_dtype(BLOCK),
         numba.int64[::1],
         numba.boolean[::1],
         numba.from_dtype(LEAF),
-        numba.float64,
-        numba.float64[::1],
+        _F8,
+        _F1,
         numba.from_dtype(CUT),
     ),
     inner=True,
@@ -532,8 +468,8 @@ def _change(histogram, other, sign, n_cells):  # type: ignore[no-untyped-def]
         _SPLITS,
         _CELLS,
         _SIDES,
-        numba.uint32[::1],
-        numba.uint32[::1],
+        _ROWS,
+        _ROWS,
         _NODES,
         numba.float64[:, :, ::1],
     ),
