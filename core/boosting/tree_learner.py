@@ -1,7 +1,6 @@
 """Trees in the loop of boosting: found by growth, their leaves measured on all rows."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +10,7 @@ from core.boosting.data import Rows
 from core.boosting.weak_learner import Path, WeakLearner
 from core.coding import Bins
 from core.coding.rows import positives_first, take_weights
-from core.ranker import Floats
-from core.trees.coding import Integers, code_table
+from core.trees.coding import code_table
 from core.trees.cuts import NO_SET
 from core.trees.grower import Grower, Splits
 from core.trees.options import CATEGORY_PENALTY, MAX_CATEGORIES
@@ -21,7 +19,7 @@ from core.trees.target_encoding import encode
 
 from .tree_losses import Loss
 from .tree_rules import TreeRule
-from .tree_sum import SPLITS, TreeSum
+from .tree_sum import SPLITS, Tree, TreeSum
 
 
 class Shape(NamedTuple):
@@ -44,42 +42,6 @@ class Shape(NamedTuple):
         return cls(
             **{name: getattr(booster, name) for name in cls._fields if hasattr(booster, name)}
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """A tree that growth has found: h(x) is the full step of x's leaf.
-
-    Attributes
-    ----------
-    splits : ndarray of shape (n_splits,), `tree_sum.SPLITS`
-        Its sets have no place yet.
-    members : list of ndarray of shape (n_categories,), bool, or None
-        Of each split the categories above, None where it has a threshold.
-    leaf_value, leaf_weight : ndarray of shape (n_splits + 1,), float64
-        See `tree_sum.TreeSum`.
-    n_categories : ndarray of shape (n_features,), int64
-    """
-
-    splits: npt.NDArray[np.void]
-    members: list[npt.NDArray[np.bool_] | None]
-    leaf_value: Floats
-    leaf_weight: Floats
-    n_categories: Integers
-
-    @property
-    def d_plus(self) -> float:
-        """No number: a tree moves more than two groups of rows."""
-        return math.nan
-
-    @property
-    def d_minus(self) -> float:
-        """No number."""
-        return math.nan
-
-    def values(self, X: Floats) -> Floats:
-        """Give h(x) of each row."""
-        return TreeSum.of([self], [1.0], 0.0, self.n_categories).score(X, 0.0)
 
 
 class TreeLearner(WeakLearner):

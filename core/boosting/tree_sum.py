@@ -1,10 +1,11 @@
 """A sum of trees: how it scores, explains itself and is stored."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +28,6 @@ from core.trees.predictor import (
     link,
 )
 from core.trees.words import describe_leaves
-
-if TYPE_CHECKING:
-    from .tree_learner import Tree
 
 SPLITS = np.dtype(
     [
@@ -63,6 +61,42 @@ MANY_TREES = 4
 
 # Leaf values beyond this would make sums infinite.
 GREATEST_VALUE = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tree that growth has found: h(x) is the full step of x's leaf.
+
+    Attributes
+    ----------
+    splits : ndarray of shape (n_splits,), `SPLITS`
+        Its sets have no place yet.
+    members : list of ndarray of shape (n_categories,), bool, or None
+        Of each split the categories above, None where it has a threshold.
+    leaf_value, leaf_weight : ndarray of shape (n_splits + 1,), float64
+        See `TreeSum`.
+    n_categories : ndarray of shape (n_features,), int64
+    """
+
+    splits: npt.NDArray[np.void]
+    members: list[npt.NDArray[np.bool_] | None]
+    leaf_value: Floats
+    leaf_weight: Floats
+    n_categories: Integers
+
+    @property
+    def d_plus(self) -> float:
+        """No number: a tree moves more than two groups of rows."""
+        return math.nan
+
+    @property
+    def d_minus(self) -> float:
+        """No number."""
+        return math.nan
+
+    def values(self, X: Floats) -> Floats:
+        """Give h(x) of each row."""
+        return TreeSum.of([self], [1.0], 0.0, self.n_categories).score(X, 0.0)
 
 
 @dataclass(frozen=True)
@@ -108,7 +142,7 @@ class TreeSum(Ensemble):
     @classmethod
     def of(
         cls,
-        trees: Sequence["Tree"],
+        trees: Sequence[Tree],
         alphas: Sequence[float],
         constant: float,
         n_categories: Integers,
@@ -212,15 +246,13 @@ class TreeSum(Ensemble):
             ]
         }
 
-    def weak_rankers(self) -> list["Tree"]:
+    def weak_rankers(self) -> list[Tree]:
         """Give the trees."""
         return [
             self._tree(t, start, stop) for t, (start, stop) in enumerate(pairwise(self._starts()))
         ]
 
-    def _tree(self, number: int, start: int, stop: int) -> "Tree":
-        from .tree_learner import Tree
-
+    def _tree(self, number: int, start: int, stop: int) -> Tree:
         splits, leaves = self.splits[start:stop], slice(start + number, stop + number + 1)
         return Tree(
             splits.copy(),
