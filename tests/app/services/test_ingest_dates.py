@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from uploads import Ready, halves
+from uploads import Ready
 
 from app.errors import Invalid
 from app.services.features import FeatureIndex
@@ -47,33 +47,6 @@ def test_seconds_are_those_of_python(at: datetime.datetime) -> None:
     assert seconds_of(at.isoformat()) == pytest.approx(expected.timestamp(), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2026-01-31T12:00:00Z",
-        "2026-01-31 12:00",
-        "2026-01-31T12:00:00.000+00:00",
-        "2026-01-31T13:30+0130",
-        "2026-01-31T10:00:00-02",
-    ],
-)
-def test_ways_to_write_noon(ready: Read, text: str) -> None:
-    table = ready(f"when,y\n{text},0\n2026-02-01T12:00:00Z,1\n,1\n")
-    assert table.columns["when"] == [NOON, NOON + DAY, None]
-    assert table.column("when")["type"] == "datetime"
-    assert table.column("when")["min"] == NOON
-
-
-@pytest.mark.parametrize(
-    "text", ["2026-02-30", "2026-01-31T24:00", "31.01.2026", "2026-1-31", "2026-01-31T12:00+24:00"]
-)
-def test_a_slip_among_dates_is_a_fault(refused: Refuse, text: str) -> None:
-    error = refused("when,y\n" + "2026-01-31,0\n2026-02-01,1\n" * 10 + f"{text},1\n")
-    assert error.errors[0]["line"] == 22
-    assert error.errors[0]["column"] == "when"
-    assert error.errors[0]["detail"].startswith(f"'{text}' is not an ISO 8601 date")
-
-
 def test_dates_late_in_a_long_table(ready: Read) -> None:
     rows = 300_000
     body = "when,y\n" + "".join(f"2026-01-{i % 28 + 1:02},{i % 2}\n" for i in range(rows))
@@ -85,25 +58,6 @@ def test_dates_late_in_a_long_table(ready: Read) -> None:
 def test_declared_dates_are_categories(ready: Read) -> None:
     table = ready("when,y\n2026-01-31,0\n2026-02-01,1\n", categorical=["when"])
     assert table.columns["when"] == ["2026-01-31", "2026-02-01"]
-
-
-@pytest.mark.parametrize("content_type", ["parquet", "arrow.stream"])
-@pytest.mark.parametrize(
-    "array",
-    [
-        pa.array([datetime.date(2026, 1, 31), None, datetime.date(2026, 2, 1)]),
-        pa.array([datetime.date(2026, 1, 31), None, datetime.date(2026, 2, 1)], pa.date64()),
-        pa.array([1769817600, None, 1769904000], pa.timestamp("s")),
-        pa.array([1769817600_000_000_000, None, 1769904000_000_000_000], pa.timestamp("ns", "Asia/Tokyo")),
-    ],
-    ids=["date32", "date64", "s", "ns with a zone"],
-)  # fmt: skip
-def test_dates_of_a_type(ready: Read, array: pa.Array, content_type: str) -> None:
-    content_type = f"application/vnd.apache.{content_type}"
-    table = pa.table({"when": array, "y": ["n", "p", "p"]})
-    found = ready(halves(table, content_type), content_type)
-    assert found.columns["when"] == [NOON - DAY / 2, None, NOON + DAY / 2]
-    assert found.column("when")["type"] == "datetime"
 
 
 FEATURES = [

@@ -64,19 +64,6 @@ def test_what_is_recoded_counts_against_the_limit(refused: Refuse) -> None:
     assert error.code == "too_large"
 
 
-@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
-def test_the_delimiter_is_read_off_the_header(ready: Read, mark: str) -> None:
-    table = ready("a,b,y\n1,2,no\n3,4,yes\n".replace(",", mark))
-    assert table.columns["b"] == [2.0, 4.0]
-
-
-def test_a_delimiter_that_is_said_holds(ready: Read) -> None:
-    """By the header a comma would stand between values: it is part of a name."""
-    body = "price, net|a|y\n1|2|no\n3|4|yes\n"
-    table = ready(body, dialect={"delimiter": "pipe"})
-    assert table.columns["price, net"] == [1.0, 3.0]
-
-
 def test_decimal_commas(ready: Read) -> None:
     body = "a;b;y\n1,5;x;no\n-2,25e1;z;yes\nN.A.;x;yes\n 7 ;z;no\n"
     table = ready(body, dialect={"decimal": "comma"}, missing=["N.A."])

@@ -1,13 +1,10 @@
-"""Parquet, Arrow and NDJSON: what a type or a line may be, and how their faults are told."""
+"""Parquet, Arrow and NDJSON: labels and groups of any type, row groups, limits; each type and line: corpus/."""
 
 from __future__ import annotations
 
-import datetime
 import io
 import math
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,32 +37,6 @@ typed = pytest.mark.parametrize("content_type", [PARQUET, ARROW, ARROW_FILE])
 
 @typed
 @pytest.mark.parametrize(
-    ("array", "values", "kind"),
-    [
-        (pa.array([1, None, -3], pa.int8()), [1.0, None, -3.0], "numeric"),
-        (pa.array([1, 2, 2**53 + 1], pa.int64()), [1.0, 2.0, 2.0**53], "numeric"),
-        (pa.array([1, 2, 2**64 - 1], pa.uint64()), [1.0, 2.0, 2.0**64], "numeric"),
-        (pa.array([1.5, None, math.nan], pa.float64()), [1.5, None, None], "numeric"),
-        (pa.array([0.1, 2, 3], pa.float32()), [pytest.approx(0.1, rel=1e-7), 2.0, 3.0], "numeric"),
-        (pa.array([1, 2, 3], pa.float32()).cast(pa.float16()), [1.0, 2.0, 3.0], "numeric"),
-        (pa.array([Decimal("1.25"), None, Decimal(-2)], pa.decimal128(9, 2)), [1.25, None, -2.0], "numeric"),
-        (pa.array([True, None, False]), [1.0, None, 0.0], "boolean"),
-        (pa.array([None, None, None], pa.null()), [None, None, None], "numeric"),
-        (pa.array([7, 8, 7]).dictionary_encode(), [7.0, 8.0, 7.0], "numeric"),
-    ],
-)  # fmt: skip
-def test_types_of_features(
-    tmp_path: Path, content_type: str, array: pa.Array, values: list[Any], kind: str
-) -> None:
-    table = pa.table({"a": array, "y": ["n", "p", "p"]})
-    ready = read(tmp_path, body_of(table, content_type), content_type)
-    assert ready.columns["a"] == values
-    assert ready.column("a")["type"] == kind
-    assert ready.columns["y"] == [0, 1, 1]
-
-
-@typed
-@pytest.mark.parametrize(
     ("array", "pair"),
     [
         (pa.array([0, 1, 1]), ("0", "1")),
@@ -89,45 +60,6 @@ def test_types_of_labels_and_groups(
 
 
 @typed
-@pytest.mark.parametrize(
-    ("array", "shown"),
-    [
-        (pa.array([datetime.timedelta(days=1)] * 3), "duration["),
-        (pa.array([datetime.time(12)] * 3), "time64["),
-        (pa.array([[1], [2], [3]]), "list<"),
-        (pa.array([{"b": 1}] * 3), "struct<"),
-        (pa.array([b"x"] * 3), "binary"),
-    ],
-)
-def test_types_that_are_no_numbers(
-    tmp_path: Path, content_type: str, array: pa.Array, shown: str
-) -> None:
-    table = pa.table({"ok": [1, 2, 3], "a": array, "y": [0, 1, 1]})
-    with pytest.raises(BadTable) as caught:
-        read(tmp_path, body_of(table, content_type), content_type)
-    assert caught.value.detail.startswith("column 'a' has the type ")
-    assert shown in caught.value.detail
-    assert caught.value.errors[0]["column"] == "a"
-
-
-@typed
-def test_every_column_of_a_wrong_type_is_named(tmp_path: Path, content_type: str) -> None:
-    table = pa.table({"s": [b"u", b"v"], "t": [[1], [2]], "a": [1, 2], "y": [0, 1]})
-    with pytest.raises(BadTable) as caught:
-        read(tmp_path, body_of(table, content_type), content_type)
-    assert caught.value.code == "unsupported_type"
-    assert "(2 such columns: 's', 't')" in caught.value.detail
-    assert [fault["column"] for fault in caught.value.errors] == ["s", "t"]
-
-
-@typed
-def test_nested_label(tmp_path: Path, content_type: str) -> None:
-    table = pa.table({"a": [1, 2], "y": [[1], [2]]})
-    with pytest.raises(BadTable, match="must hold text, numbers or booleans, not list"):
-        read(tmp_path, body_of(table, content_type), content_type)
-
-
-@typed
 def test_faults_are_told_by_row(tmp_path: Path, content_type: str) -> None:
     table = pa.table({"a": [1.0, 2.0, 3.0, math.inf], "y": [0, 1, None, 2]})
     with pytest.raises(BadTable) as caught:
@@ -137,38 +69,6 @@ def test_faults_are_told_by_row(tmp_path: Path, content_type: str) -> None:
         ("y", "row 4: '2' is a third value of the label"),
         ("a", "row 4: 'inf' is not a finite number"),
     ]
-
-
-@typed
-def test_names(tmp_path: Path, content_type: str) -> None:
-    table = pa.table({" a.b ": [1, 2], "a": [3, 4], "y": [0, 1]})
-    ready = read(tmp_path, body_of(table, content_type), content_type)
-    assert ready.columns == {"a.b": [1.0, 2.0], "a": [3.0, 4.0], "y": [0, 1]}
-    same = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "a", "y"])
-    if content_type == ARROW:  # Parquet's writer knows no such table
-        with pytest.raises(BadTable, match="column 1 and column 2"):
-            read(tmp_path, body_of(same, content_type), content_type)
-
-
-@typed
-@pytest.mark.parametrize("share", [0, 0.01, 0.1, 0.3, 0.6, 0.8])
-def test_files_that_are_cut_short(tmp_path: Path, content_type: str, share: float) -> None:
-    body = body_of(pa.table({"a": [1, 2, 3], "y": [0, 1, 1]}), content_type)
-    with pytest.raises(BadTable):
-        read(tmp_path, body[: int(share * len(body))], content_type)
-
-
-@typed
-def test_flipped_bytes_are_refused_or_read_but_never_crash(
-    tmp_path: Path, content_type: str
-) -> None:
-    body = body_of(pa.table({"a": [1.5, 2, 3], "y": [0, 1, 1]}), content_type)
-    for place in range(0, len(body), 7):
-        spoilt = body[:place] + bytes([body[place] ^ 0xFF]) + body[place + 1 :]
-        try:
-            read(tmp_path, spoilt, content_type)
-        except BadTable:
-            continue
 
 
 @typed
@@ -237,35 +137,6 @@ def test_ndjson(tmp_path: Path) -> None:
         "y": [0, 1, 1],
     }
     assert [column["name"] for column in ready.result["columns"]] == ["a", "b", "y", "c"]
-
-
-@pytest.mark.parametrize(
-    ("line", "column", "detail"),
-    [
-        ("[1, 2]", None, "the line must be a JSON object"),
-        ('{"a": 1, "y": }', None, "the line is not JSON"),
-        ('{"a": [1], "y": 1}', "a", "a value must be a number, a string, true, false or null"),
-        ('{"a": "1e999", "y": 1}', "a", "'1e999' is beyond the range of a double"),
-        ('{"a": 2, "y": 5}', "y", "'5' is a third value of the label, beside '0' and '1'"),
-        ('{"a": 2}', "y", "the label is missing"),
-        ('{"a": 1e999, "y": 1}', None, "the line is not JSON"),
-        ('{"a": "\\ud800", "y": 1}', None, "the line is not JSON"),
-    ],
-)
-def test_ndjson_faults(tmp_path: Path, line: str, column: str | None, detail: str) -> None:
-    body = f'{{"a": 1, "y": 0}}\n\n{{"a": 2, "y": 1}}\n{line}\n'
-    with pytest.raises(BadTable) as caught:
-        read(tmp_path, body, NDJSON, strict=True)
-    (fault,) = caught.value.errors
-    assert fault["line"] == 4
-    assert fault.get("column") == column
-    assert fault["detail"].startswith(detail)
-
-
-@pytest.mark.parametrize("body", ["", "\n\n", "{}\n", "not json\n", "3\n"])
-def test_ndjson_without_columns(tmp_path: Path, body: str) -> None:
-    with pytest.raises(BadTable):
-        read(tmp_path, body, NDJSON)
 
 
 def test_an_endless_line_of_ndjson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
