@@ -8,6 +8,7 @@ the present phase; one that finds nothing to do gives its core to whoever wants 
 """
 
 import os
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -109,7 +110,7 @@ class Region(NamedTuple):
     failed : ndarray of shape (1,), int64
         How many pieces could not be done, for want of memory.
     ended : ndarray of shape (1,), int64
-        1 once the leader needs nobody any more.
+        1 once nobody can lead any more.
     """
 
     ticket: Any
@@ -160,6 +161,8 @@ class Helpers:
         self._present: list[Future[None]] = [Future() for _ in range(n_threads - 1)]
         for absent in self._present:
             absent.set_result(None)
+        # Threads that still look for work hold its memory: let them go with the last who could give them any.
+        weakref.finalize(self, _end, self.region)
 
     def __enter__(self) -> Region:
         """Have those come back who have left; nobody is waited for."""
@@ -175,11 +178,9 @@ class Helpers:
         if self.region.failed[0]:
             raise MemoryError("a thread had no memory for its piece of work")
 
-    def close(self) -> None:
-        """Let all go."""
-        self.region.ended[0] = 1
-        if self._threads is not None:
-            self._threads.shutdown(wait=False)
+
+def _end(region: Region) -> None:
+    region.ended[0] = 1
 
 
 def _atomic(operate: Callable[..., Any]) -> Callable[..., Any]:
