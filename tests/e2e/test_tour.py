@@ -17,6 +17,7 @@ import httpx
 import numpy as np
 import pytest
 from harness import children_of, is_running, run_here
+from servers import eventually
 
 from app.cli.api_client import ApiClient
 from core import RankBoost, load
@@ -234,8 +235,16 @@ def api_memory_limited_to(more: int) -> Iterator[int]:
     """Let the API process take so many more bytes than it has, for the length of a block; its pid."""
     supervisor = child_that_runs("serve", os.getpid())
     api = child_that_runs("api", supervisor)
-    status = Path(f"/proc/{api}/status").read_text()
-    held = 1024 * int(status.partition("VmData:")[2].split()[0])
+    seen: list[int] = []
+
+    def settled() -> bool:
+        """Libraries that are loaded in the background, since somebody has a key, are no part of what is done here."""
+        status = Path(f"/proc/{api}/status").read_text()
+        seen.append(1024 * int(status.partition("VmData:")[2].split()[0]))
+        return len(seen) > 4 and len(set(seen[-5:])) == 1
+
+    eventually(settled, seconds=120, every=0.5)
+    held = seen[-1]
     before = resource.prlimit(api, resource.RLIMIT_DATA, (held + more, resource.RLIM_INFINITY))
     try:
         yield api
@@ -244,6 +253,7 @@ def api_memory_limited_to(more: int) -> Iterator[int]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA covers mmap on Linux")
+@pytest.mark.usefixtures("model")
 def test_an_upload_larger_than_memory(client: ApiClient, folder: Path) -> None:
     """Raw and as a form, 200 MB pass through an API process that may take 48 MB more than it has."""
     key = (folder / "state" / "api-key").read_text().strip()
@@ -256,28 +266,30 @@ def test_an_upload_larger_than_memory(client: ApiClient, folder: Path) -> None:
     with httpx.Client(
         base_url=client.url, headers={"Authorization": f"Bearer {key}"}, timeout=120
     ) as http:
-        http.post(
-            "/v1/datasets?validate=true", content=b"a,y\n", headers={"Content-Type": "text/csv"}
-        )
-        with api_memory_limited_to(48 * MIB) as pid:
+
+        def upload(megabytes: int) -> None:
             for media_type, (begin, end) in bodies.items():
-                content = chain([begin], repeat(megabyte, 200), [end])
+                content = chain([begin], repeat(megabyte, megabytes), [end])
                 answer = http.post(
                     "/v1/datasets", content=content, headers={"Content-Type": media_type}
                 )
                 assert answer.status_code == 202, answer.text
-                assert answer.json()["bytes"] == 200 * MIB + 4
-                assert is_running(pid)
+                assert answer.json()["bytes"] == megabytes * MIB + 4
                 http.post(f"/v1/jobs/{answer.json()['job_id']}/cancel")  # nobody wants it read
+
+        upload(1)  # what a first one loads is no part of it either
+        with api_memory_limited_to(48 * MIB) as pid:
+            upload(200)
+            assert is_running(pid)
 
 
 def test_requests_made_from_the_description(client: ApiClient, folder: Path) -> None:
-    """The short form of `make fuzz`: schemathesis asks each operation some times, with what exists and without."""
+    """The short form of `make fuzz`: schemathesis asks each operation once at least, with what exists or without."""
     key_id = client.request("GET", "/v1/keys")["data"][0]["id"]
     secret = (folder / "state" / "api-key").read_text().strip()
     fuzzer = Fuzzer(client.url, secret, key_id, client.request("GET", "/openapi.json"))
     fuzzer.begin()
-    fuzzer.ask(2 * len(fuzzer.operations))
+    fuzzer.ask(len(fuzzer.operations))
     assert not fuzzer.tally.faults
     assert fuzzer.tally.statuses.keys() == fuzzer.operations.keys()
     assert min(fuzzer.tally.created[label] for label in fuzzer.creating) >= 1

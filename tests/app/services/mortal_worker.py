@@ -12,14 +12,22 @@ from app.db.session import Database
 from app.infra import faults
 from app.infra.blobs import BlobStore
 from app.infra.settings import Settings
-from app.services import queue
+from app.services import preload, queue
+from core import registry
 from workers.attend import Attendance
 from workers.child import Orders, run_job
 from workers.fit_process import FitProcess, Message
 
-# Not this module: what is imported beforehand is looked for in the repository's root.
+# Not this module: what is imported beforehand is looked for in the repository's root. All that a first job would import
+# is, else each of these processes would take two seconds for it.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["app.services.execution", "workers.attend", "workers.child"])
+_FORKS.set_forkserver_preload(
+    [
+        *preload._MODULES,
+        *{f"core.{module}" for module, _ in registry._HOMES.values()},
+        *("workers.attend", "workers.child", "workers.checkpoints"),
+    ]
+)
 
 
 def work(settings: Settings, seam: str = "") -> int:

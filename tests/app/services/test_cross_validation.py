@@ -25,7 +25,7 @@ from core.ranker import Ranker
 from core.registry import ALGORITHMS
 
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
-CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": 0.1}
+CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": None}
 
 
 def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_figures_and_curve(bench: Workbench) -> None:
     """The areas are the folds' means; the curve's area is near them; its thresholds are the served ranker's."""
     dataset = bench.ready(breast_cancer(), positive="malignant")
     window = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.2}
-    job = bench.work_on(dataset, validation=FOLDS, objective=window, seed=3)
+    job = bench.work_on(dataset, validation=FOLDS, objective=window, seed=3, controls=True)
     model = bench.model(job)
     assert model.validation == FOLDS
     with bench.db.read() as session:

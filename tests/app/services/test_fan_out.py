@@ -29,6 +29,7 @@ SEARCHED = {
         "space": {"n_rounds": [2, 5], "max_bins": [4, 16, 64]},
         "n_candidates": 3,
     },
+    "controls": True,  # however long they take
 }
 SEAMS = [
     "claimed=kill",  # the job is somebody's, and nothing done
@@ -150,7 +151,7 @@ class TestWhenToShare:
         self, bench: Workbench, cells: int, shared: bool
     ) -> None:
         validation = {"method": "cross_validation", "folds": 3}
-        job = bench.submit(bench.ready(table()), validation=validation)
+        job = bench.submit(bench.ready(table()), validation=validation, controls=True)
         assert work(sharing(bench, cells)) == 0
         assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
         # Controls come after, and do not count.
@@ -161,6 +162,7 @@ class TestWhenToShare:
             "algorithm": {"name": "rankboost"},
             "validation": {"method": "cross_validation", "folds": 5},
             "search": {"method": "grid", "space": {"n_rounds": [2, 5], "max_bins": [4, 8, 16, 32]}},
+            "controls": True,  # however long they take
         }
         dataset = bench.ready(table())
         inline = bench.work_on(dataset, **asked)
@@ -173,7 +175,7 @@ class TestWhenToShare:
         assert learnt(bench, done) == learnt(bench, inline)
 
     def test_one_fit_and_its_controls_stay_in_one_process(self, bench: Workbench) -> None:
-        job = bench.submit(bench.ready(table()))
+        job = bench.submit(bench.ready(table()), controls=True)
         assert work(sharing(bench)) == 0
         assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
         assert parts_of(bench, job) == []

@@ -226,37 +226,6 @@ def test_dropped_columns_may_have_any_type(tmp_path: Path, content_type: str) ->
     assert read(tmp_path, body, content_type, drop=["a"]).columns == {"n": [1.0, 2.0], "y": [0, 1]}
 
 
-def test_dropped_keys_may_be_nested(tmp_path: Path) -> None:
-    body = '{"a":[1],"n":1,"y":0}\n{"a":{"b":1},"n":2,"y":1}\n'
-    assert read(tmp_path, body, NDJSON, drop=["a"]).columns == {"n": [1.0, 2.0], "y": [0, 1]}
-
-
-def test_a_dropped_column_is_never_the_label(ready: Read) -> None:
-    table = ready("n,target,label\n1,0,5\n2,1,6\n3,1,7\n", drop=["label"])
-    assert table.result["label"] == "target"
-
-
-@pytest.mark.parametrize(
-    ("given", "code", "detail"),
-    [
-        ({"drop": ["z"]}, "unknown_column", "the dropped column 'z' is not in the table"),
-        ({"categorical": ["z"]}, "unknown_column", "the categorical column 'z' is not in the"),
-        ({"drop": ["y"], "label": "y"}, "column_in_two_roles", "'y' as label and as dropped"),
-        ({"drop": ["a"], "weight": "a"}, "column_in_two_roles", "'a' as weight and as dropped"),
-        ({"drop": ["a"], "categorical": ["a"]}, "column_in_two_roles", "'a' has another role"),
-        ({"categorical": ["y"]}, "column_in_two_roles", "a categorical column must be a feature"),
-        ({"drop": ["a", "b"]}, "no_features", "at least one feature column"),
-        ({"drop": ["a", "b", "y"]}, "no_features", "a table needs a label"),
-    ],
-)
-def test_roles_that_do_not_go_together(
-    refused: Refuse, given: dict[str, Any], code: str, detail: str
-) -> None:
-    error = refused("a,b,y\n1,2,0\n3,4,1\n", **given)
-    assert error.code == code
-    assert detail in error.detail
-
-
 # --- identifiers ---------------------------------------------------------------------------------
 
 

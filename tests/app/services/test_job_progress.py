@@ -320,7 +320,7 @@ class TestKeepInParts:
     def divided(self, bench: Workbench) -> tuple[Job, list[queue.Claim]]:
         """A job of four tryouts in parts, two of them done, a third under way; returns it and the claim of that."""
         bench.settings = sharing(bench)
-        job = bench.submit(bench.ready(table()), search=GRID, controls=False)
+        job = bench.submit(bench.ready(table()), search=GRID)
         self.step(bench)
         with pytest.raises(Conflict, match="nothing to keep"):
             parts.end_early(bench.db, OWNER, job.id)

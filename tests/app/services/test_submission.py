@@ -70,7 +70,9 @@ def test_label_noise_reaches_the_algorithm_that_takes_it_out(
 
 @on_both
 def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset) -> None:
-    job = bench.submit(dataset, name="mine", tags={"a": "b"}, priority=3, timeout_seconds=60.0)
+    job = bench.submit(
+        dataset, name="mine", tags={"a": "b"}, priority=3, timeout_seconds=60.0, controls=None
+    )
     stored = jobs.get(bench.db, OWNER, job.id)
     assert stored.spec == check(
         bench, dataset.id, name="mine", algorithm={"name": "rankboost", "n_rounds": 10}

@@ -243,7 +243,7 @@ def test_weights_that_leave_one_class(bench: Workbench) -> None:
 
 
 def test_progress_is_told_and_stops_the_fit(bench: Workbench) -> None:
-    bench.submit(bench.ready(breast_cancer()), controls=False)
+    bench.submit(bench.ready(breast_cancer()))
     claim = bench.claim()
     payload = bench.prepare(claim)
     steps: list[tuple[int, int]] = []
