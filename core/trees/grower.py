@@ -69,7 +69,7 @@ MOST_AHEAD = 16
 # adding up its histogram costs little beside; and pieces of a phase that are enough.
 DIVIDED_ROWS = 1 << 14
 ROWS_PER_CODE = 16
-ENOUGH_PIECES = 16
+ENOUGH_PIECES = 8
 
 # Rows of a run of passes over all rows, and those that are sent to their leaves at once: their codes stay in the
 # first-level cache.
@@ -171,9 +171,8 @@ class Job(NamedTuple):
         The cells at which this tree may cut; see `coding.Table.cell_feature`.
     allowed : ndarray of shape (n_groups, 8), bool
         The columns that this tree may ask.
-    weights, drawn_weights : ndarray of shape (n_rows * n_weights,), float64
-        Of each row a weight, or gradient and curvature. Of the rows drawn, if not all are: raised to what the draw
-        makes of them.
+    weights : ndarray of shape (n_rows * n_weights,), float64
+        Of each row a weight, or gradient and curvature.
     sample_weight, scores : ndarray of shape (n_rows,) or (0,), float64
     leaves : ndarray of shape (n_rows,), uint16
         Where each row was last sent.
@@ -187,7 +186,7 @@ class Job(NamedTuple):
     rows : ndarray of shape (n_rows,), uint32
         The rows drawn, those of a node together, ascending.
     divided : ndarray of shape (n_rows,), uint32
-        Where runs of rows are divided before they are put in their places.
+        Where runs of rows are divided before they are put in their places; in the memory of `spare`.
     histograms, spare : ndarray of shape (n_places, 2 * n_cells), float64
         Of each group both numbers of each cell [code, column].
     nodes : ndarray of shape (n_nodes,), `NODE`
@@ -219,7 +218,6 @@ class Job(NamedTuple):
     cuttable: Any
     allowed: Any
     weights: Any
-    drawn_weights: Any
     sample_weight: Any
     scores: Any
     leaves: Any
@@ -264,7 +262,6 @@ _TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()
     "cuttable": numba.boolean[::1],
     "allowed": numba.boolean[:, ::1],
     "weights": _F1,
-    "drawn_weights": _F1,
     "sample_weight": _F1,
     "scores": _F1,
     "leaves": numba.uint16[::1],
@@ -288,26 +285,25 @@ JOB_TYPE = numba.types.NamedTuple([_TYPES[name] for name in Job._fields], Job)
 
 
 @intrinsic
-def _add_pair(typing_context, histogram, cell, weights, row):  # type: ignore[no-untyped-def]
-    """Add two numbers of weights to two of a histogram, by one instruction."""
+def _add_pair(typing_context, histogram, cell, first, second):  # type: ignore[no-untyped-def]
+    """Add two numbers to two of a histogram, by one instruction."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        pair = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), 2).as_pointer()
-        addresses = []
-        for array, index in ((0, 1), (2, 3)):
-            data = context.make_array(signature.args[array])(
-                context, builder, arguments[array]
-            ).data
-            addresses.append(builder.bitcast(builder.gep(data, [arguments[index]]), pair))
-        own, more = (builder.load(address, align=8) for address in addresses)
-        builder.store(builder.fadd(own, more), addresses[0], align=8)
+        kind = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), 2)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), kind.as_pointer())
+        more = llvmlite.ir.Constant(kind, llvmlite.ir.Undefined)
+        for k in range(2):
+            place = llvmlite.ir.Constant(llvmlite.ir.IntType(32), k)
+            more = builder.insert_element(more, arguments[2 + k], place)
+        builder.store(builder.fadd(builder.load(address, align=8), more), address, align=8)
         return context.get_dummy_value()
 
-    return numba.types.void(histogram, numba.uint64, weights, numba.uint64), generate
+    return numba.types.void(histogram, numba.uint64, numba.float64, numba.float64), generate
 
 
 @numba.njit(inline="always")
-def _add_words(words, rows, weights, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
+def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
     last = stop - 1
     bits = np.uint64(8 * row_words)
     one_code = (np.uint64(1) << bits) - np.uint64(1)
@@ -316,6 +312,13 @@ def _add_words(words, rows, weights, start, stop, histogram, row_words, n_weight
         prefetch(words, ahead * row_words)
         prefetch(weights, ahead * n_weights)
         row = np.uint64(rows[np.uint64(i)])
+        first, second = weights[row * np.uint64(n_weights)], 0.0
+        if n_weights == 1:
+            first = max(first, least)
+        else:
+            size = abs(first)
+            raised = least / size if size < least else 1.0
+            first, second = first * raised, weights[np.uint64(2) * row + np.uint64(1)] * raised
         for q in range(row_words):
             word = words[row * np.uint64(row_words) + np.uint64(q)]
             per_word = LANES // row_words
@@ -323,25 +326,28 @@ def _add_words(words, rows, weights, start, stop, histogram, row_words, n_weight
                 code = (word >> (bits * np.uint64(k))) & one_code
                 cell = code * np.uint64(CELL * LANES) + np.uint64(CELL * (per_word * q + k))
                 if n_weights == 1:
-                    histogram[cell] += weights[row]
+                    histogram[cell] += first
                 else:
-                    _add_pair(histogram, cell, weights, np.uint64(2) * row)
+                    _add_pair(histogram, cell, first, second)
 
 
 @numba.njit(error_model="numpy")
-def add_rows(words, row_words, rows, weights, n_weights, n_positives, start, stop, histogram):  # type: ignore[no-untyped-def]
+def add_rows(
+    words, row_words, rows, weights, n_weights, least, n_positives, start, stop, histogram
+):  # type: ignore[no-untyped-def]
     """Clear the histogram of a group and add rows[start:stop] to it.
 
-    One weight is added to the cells of the row's class; gradient and curvature to both numbers of a cell.
+    One weight is added to the cells of the row's class; gradient and curvature to both numbers of a cell. The weight of
+    a row, or its gradient, is raised to `least` where it is less, and its curvature in proportion; see `drawing`.
     """
     for cell in range(len(histogram)):
         histogram[cell] = 0.0
     if n_weights == 2:
         # With constants for the numbers of words and weights the compiler unrolls all additions of a row.
         if row_words == 1:
-            _add_words(words, rows, weights, start, stop, histogram, 1, 2)
+            _add_words(words, rows, weights, least, start, stop, histogram, 1, 2)
         else:
-            _add_words(words, rows, weights, start, stop, histogram, 2, 2)
+            _add_words(words, rows, weights, least, start, stop, histogram, 2, 2)
         return
     middle, high = start, stop  # rows ascend: find the first negative one
     while middle < high:
@@ -353,9 +359,9 @@ def add_rows(words, row_words, rows, weights, n_weights, n_positives, start, sto
     for half in range(2):
         first, last = (start, middle) if half == 0 else (middle, stop)
         if row_words == 1:
-            _add_words(words, rows, weights, first, last, histogram[half:], 1, 1)
+            _add_words(words, rows, weights, least, first, last, histogram[half:], 1, 1)
         else:
-            _add_words(words, rows, weights, first, last, histogram[half:], 2, 1)
+            _add_words(words, rows, weights, least, first, last, histogram[half:], 2, 1)
 
 
 @numba.njit
@@ -398,7 +404,7 @@ def gather_rows(divided, start, middle, stop, rows, above, below):  # type: igno
 
 @numba.njit
 def _draw(job, t):  # type: ignore[no-untyped-def]
-    """Write the rows of a run that are kept, from its start on, and what they weigh; see `drawing`."""
+    """Write the rows of a run that are kept, from its start on; see `drawing`."""
     task = job.task[0]
     start, stop = job.passes[t].start, job.passes[t].stop
     end = np.uint64(start)
@@ -407,22 +413,19 @@ def _draw(job, t):  # type: ignore[no-untyped-def]
         kept = uniform(task.key, np.uint64(i)) * task.threshold < size
         job.rows[end] = i
         end += np.uint64(1) if kept else np.uint64(0)
-        raised = task.threshold / size if 0.0 < size < task.threshold else 1.0
-        for k in range(task.n_weights):
-            job.drawn_weights[i * task.n_weights + k] = job.weights[i * task.n_weights + k] * raised
     job.counts[t] = np.int64(end) - start
 
 
 @numba.njit
 def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
     task, group = job.task[0], job.groups[g]
-    weights = job.drawn_weights if task.threshold > 0.0 else job.weights
     add_rows(
         job.words[group.first_word :],
         group.row_words,
         job.rows,
-        weights,
+        job.weights,
         task.n_weights,
+        task.threshold,
         task.n_positives,
         start,
         stop,
@@ -851,7 +854,9 @@ def _build_pairs(region, job, scratch, n_pairs):  # type: ignore[no-untyped-def]
     """Add up the histograms of pairs of nodes, and find the best split of each."""
     n_groups = len(job.groups)
     n = n_spare = 0
-    runs_each = (ENOUGH_PIECES - 1) // (n_pairs * n_groups) + 1
+    # Best first, how many pairs there are depends on the threads, which sums must not.
+    together = 1 if job.task[0].best_first else n_pairs
+    runs_each = (ENOUGH_PIECES - 1) // (together * n_groups) + 1
     for p in range(n_pairs):
         pair = job.pairs[p]
         node = job.nodes[pair.added]
@@ -970,8 +975,8 @@ class Grower(Resumable):
 
     Notes
     -----
-    Memory: 10 bytes per row, 8 or 24 more for its weights, as much again where not all are drawn; and 128 bytes per
-    leaf, code and group of eight columns, of which only what a tree comes to use is ever touched.
+    Memory: 10 bytes per row, 8 or 24 more for its weights; and 128 bytes per leaf, code and group of eight columns,
+    of which only what a tree comes to use is ever touched.
     """
 
     def __init__(
@@ -1010,11 +1015,19 @@ class Grower(Resumable):
         task["max_depth"], task["most_leaves"] = max_depth, n_leaves
         task["best_first"] = max_leaves is not None
         n_groups = len(table.groups)
-        n_batch = MOST_AHEAD if max_leaves is not None else max(n_leaves // 2, 1)
-        n_nodes = 2 * (n_leaves + MOST_AHEAD) + 1
+        n_ahead = max(
+            min(MOST_AHEAD, n_leaves // 2 - 1), 1
+        )  # as `_choose` has it, from two leaves on
+        n_batch = n_ahead if max_leaves is not None else max(n_leaves // 2, 1)
+        # The root's, one of each split but the last, and of each node that is divided in vain.
+        n_places = n_leaves - 1 + n_ahead
+        n_nodes = 2 * n_places + 1
         n_codes = int(table.groups["n_codes"].max())
         is_categorical = table.columns["kind"] == Kind.CATEGORICAL
-        n_runs = n_batch + max(n_rows // DIVIDED_ROWS, ENOUGH_PIECES) + ENOUGH_PIECES
+        n_runs = n_batch * ENOUGH_PIECES + n_rows // DIVIDED_ROWS + 1
+        n_spare = (n_ahead if max_leaves is not None else 1) * ((ENOUGH_PIECES - 1) // n_groups)
+        # Rows are divided and put in their places, and only then added up: both use the same room.
+        room = np.empty(max(n_spare * n_numbers, -(-n_rows // 2)))
         self._job = Job(
             task=task,
             words=table.words,
@@ -1024,19 +1037,18 @@ class Grower(Resumable):
             cuttable=np.zeros(table.n_cells, dtype=np.bool_),
             allowed=np.zeros((n_groups, LANES), dtype=np.bool_),
             weights=self.weights.reshape(-1),
-            drawn_weights=np.empty(self.weights.size if subsample < 1.0 else 0),
             sample_weight=self.sample_weight,
             scores=self.scores,
             leaves=self.leaves,
             passes=self._passes,
             counts=np.zeros(len(bounds), dtype=np.int64),
-            sums=np.empty((len(bounds), 3, n_leaves)),
-            pass_sums=np.empty((len(bounds), 3)),
+            sums=np.zeros((len(bounds), 3, n_leaves)),
+            pass_sums=np.zeros((len(bounds), 3)),
             factors=np.empty((2, n_leaves)),
             rows=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
-            divided=np.empty(n_rows, dtype=np.uint32),
-            histograms=np.empty((n_leaves + MOST_AHEAD + 1, n_numbers)),
-            spare=np.empty((ENOUGH_PIECES, n_numbers)),
+            divided=room.view(np.uint32)[:n_rows],
+            histograms=np.empty((n_places, n_numbers)),
+            spare=room[: n_spare * n_numbers].reshape(n_spare, n_numbers),
             nodes=np.zeros(n_nodes, dtype=NODE),
             node_splits=np.zeros(n_nodes, dtype=SPLIT),
             subsets=np.zeros((n_nodes, n_codes if is_categorical.any() else 0), dtype=np.uint8),
