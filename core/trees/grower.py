@@ -332,9 +332,9 @@ def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n
 
 
 @numba.njit(error_model="numpy")
-def add_rows(
+def add_rows(  # type: ignore[no-untyped-def]
     words, row_words, rows, weights, n_weights, least, n_positives, start, stop, histogram
-):  # type: ignore[no-untyped-def]
+):
     """Clear the histogram of a group and add rows[start:stop] to it.
 
     One weight is added to the cells of the row's class; gradient and curvature to both numbers of a cell. The weight of
