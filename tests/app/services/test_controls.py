@@ -231,7 +231,7 @@ def test_a_control_that_takes_too_long_is_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.services.plan.LATE", 1e-12)
-    job = payload(tmp_path, noisy(), controls=CONTROLS, validation=HOLDOUT)
+    job = payload(tmp_path, noisy(), controls=CONTROLS | {"share": 0.1}, validation=HOLDOUT)
     found = training.run(job, lambda step, of, info: None)
     for each in found["controls"]["controls"]:
         assert "it took more than" in each["failed"]
