@@ -288,7 +288,7 @@ def fit_real(library: str, leaves: int, data: Data, threads: int) -> Fit:
 
 
 REAL: dict[str, Callable[[Data, int], Fit]] = {
-    f"{library}, {leaves} leaves": partial(fit_real, library, leaves)
+    f"{library}, {leaves} leaves, real": partial(fit_real, library, leaves)
     for leaves in REAL_LEAVES
     for library in (*OURS, *REAL_PEERS)
 }
@@ -440,7 +440,9 @@ def race_on_real(given: argparse.Namespace) -> None:
     """Let the fits take turns on the tables of a folder, print medians and how they compare."""
     from benchmarks.auto import Refused
 
-    fits = [f"{library}, {n} leaves" for n in given.leaves for library in (*OURS, *REAL_PEERS)]
+    fits = [
+        f"{library}, {n} leaves, real" for n in given.leaves for library in (*OURS, *REAL_PEERS)
+    ]
     tables = given.only or sorted(path.stem for path in given.tables.glob("*.parquet"))
     columns = [*OURS.values(), *(name for name in REAL_PEERS)]
     print(
@@ -469,7 +471,8 @@ def race_on_real(given: argparse.Namespace) -> None:
         for leaves in given.leaves:
             for n_threads in given.threads:
                 of_fits = [
-                    runs[f"{name}, {leaves} leaves", n_threads] for name in (*OURS, *REAL_PEERS)
+                    runs[f"{name}, {leaves} leaves, real", n_threads]
+                    for name in (*OURS, *REAL_PEERS)
                 ]
                 seconds = [median(run["seconds"] for run in fit) for fit in of_fits]
                 fastest = min(seconds[len(OURS) :])
