@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 import time
 from collections.abc import Iterator
@@ -94,6 +95,9 @@ def _read_answer(words: str, answers: str) -> str:
     while True:
         try:
             err.print(words, end="", markup=False)
+            # A Ctrl-C just before a blocking read would be heard only after it.
+            while not select.select([sys.stdin], [], [], 0.1)[0]:
+                pass
             line = sys.stdin.readline()
         except KeyboardInterrupt:
             line = ""
