@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from core.metrics.window import window_counts
 from core.svm import AUCSVM, PAUCSVM
-from core.svm.simplex_qp import solve_simplex_qp
+from core.svm.cutting_planes import solve_simplex_qp
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]

@@ -29,8 +29,9 @@ so one pass over m + n rows tells what m·n pairs would.
 - max |2 S(t) - S|, S(t) the signed weight of all rows above t and S that of all: AdaBoost's edge,
   where the classes keep the shares of the weight that they have.
 
-*Violations* (`violations`): which pairs stand inside the margin? In the order of scores, each positive is held against
-the run of highest negatives that it pays most for; the running sums of the negatives' masses and scores tell which.
+*Violations* (`core.svm.surrogates`): which pairs stand inside the margin? In the order of scores, each positive is
+held against the run of highest negatives that it pays most for; the running sums of the negatives' masses and scores
+tell which.
 
 *Two sides* (`two_sided`): Lemma 4 of Long & Servedio 2007 makes of the Youden cut of any ranking a
 classifier that errs alike on both classes.
@@ -64,7 +65,6 @@ from .histogram import WIDTHS, change_histograms, fill_histograms, slot
 from .labels import find_best_label_split
 from .team import Team
 from .two_sided import Threshold, TwoSided, two_sided, youden_threshold
-from .violations import find_pair_violations, find_violations
 
 __all__ = [
     "MAX_BINS",
@@ -85,8 +85,6 @@ __all__ = [
     "fill_histograms",
     "find_best_label_split",
     "find_best_split",
-    "find_pair_violations",
-    "find_violations",
     "fit_bins",
     "measure_spread",
     "missing_code",

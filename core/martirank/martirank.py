@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from textwrap import wrap
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -11,6 +12,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 from sklearn.base import BaseEstimator
 
+from core import svg
 from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
@@ -18,7 +20,6 @@ from core.errors import InvalidParameter
 from core.ranker import Callback, Floats, Ranker
 from core.state import Array, Nested, Value
 
-from . import drawing
 from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
 from .any_ranker import grow as grow_any
 from .growth import Draw, Report, code_rows, grow
@@ -26,6 +27,13 @@ from .program import NO_NOISE, Noise, Output, Programs, mean_error, n_nodes
 
 # Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
 BLOCK_ROWS = 1 << 16
+
+# The picture of a program: of a deeper one the first layers are drawn, further down nodes would be too small to read.
+MOST_LAYERS = 12
+_ACROSS, _DOWN = 128, 98  # units between neighbours of a layer, and between layers
+_LARGEST = 30  # radius of a node that all rows reach
+_MARGIN, _HEAD = 60, 84
+_LINE_LENGTH, _LINES = 22, 2
 
 NLayers = Annotated[
     int,
@@ -116,9 +124,9 @@ class ProgramRanker(Ranker):
         }
 
     def to_svg(self, title: str = "Branching program") -> str:
-        """Draw the first program; see `drawing.to_svg`."""
+        """Draw the first program; see `draw_program`."""
         first = self._programs[0].describe(self._feature_name, self.categories_)
-        return drawing.to_svg(first, title)
+        return draw_program(first, title)
 
     def takes_categories(self) -> bool:
         """Whether its weak rankers can be fitted on categorical columns."""
@@ -287,3 +295,99 @@ class MartiRank(ProgramRanker):
     @property
     def _n_programs(self) -> int:
         return 1
+
+
+def draw_program(layers: Sequence[Sequence[dict[str, Any]]], title: str) -> str:
+    """Draw a program.
+
+    Parameters
+    ----------
+    layers : sequence of sequences of dict
+        The nodes, as `Program.describe` gives them.
+    title : str
+
+    Returns
+    -------
+    str
+        An SVG document that refers to nothing outside it. A node is as large as the share of rows
+        that reach it, and has the colour of the positives' share among them, classes weighing the
+        same; its tooltip holds its rule, its masses and its error.
+    """
+    shown = layers[:MOST_LAYERS]
+    width = 2 * _MARGIN + _ACROSS * max(len(shown), 5)
+    height = _HEAD + _DOWN * len(shown) + 96
+    note = f"{len(layers)} layers, {sum(map(len, layers))} nodes"
+    if len(shown) < len(layers):
+        note += f"; the first {len(shown)} layers are drawn"
+    parts = [
+        svg.start(width, height, title),
+        svg.text(_MARGIN / 2, 34, title, size=18, weight=600),
+        svg.text(_MARGIN / 2, 56, note, size=13, colour=svg.SOFT),
+    ]
+    for t, nodes in enumerate(shown):
+        parts += [_draw_edges(width, t, i) for i, node in enumerate(nodes) if not _is_end(node)]
+    for t, nodes in enumerate(shown):
+        parts += [
+            _draw_node(width, t, i, node) for i, node in enumerate(nodes) if _is_reached(node)
+        ]
+    below = _HEAD + _DOWN * len(shown) + 18
+    is_end = len(shown) == len(layers)
+    for position in range(len(shown) + 1):
+        x, _ = _place(width, len(shown), position)
+        words = f"{position}/{len(layers)}" if is_end else "⋮"
+        parts.append(svg.text(x, below, words, size=12, colour=svg.SOFT, anchor="middle"))
+    if is_end:
+        words = "what a row reaches on average is its score: left is low, right is high"
+        parts.append(
+            svg.text(width / 2, below + 20, words, size=12, colour=svg.SOFT, anchor="middle")
+        )
+    label = "share of positives, classes weighing the same"
+    parts += svg.scale(_MARGIN / 2, height - 34, "0 %", "50 %", "100 %", label)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _is_reached(node: dict[str, Any]) -> bool:
+    return bool(node["positive"] + node["negative"] > 0.0)
+
+
+def _is_end(node: dict[str, Any]) -> bool:
+    return "ends here" in node["rule"] or not _is_reached(node)
+
+
+def _place(width: float, t: int, position: int) -> tuple[float, float]:
+    return width / 2 + _ACROSS * (position - t / 2), _HEAD + 24 + _DOWN * t
+
+
+def _draw_edges(width: float, t: int, position: int) -> str:
+    x, y = _place(width, t, position)
+    ways = [_place(width, t + 1, position + step) for step in (0, 1)]
+    lines = "".join(f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y - 14:.1f}" for to_x, to_y in ways)
+    return f'<path d="{lines}" fill="none" stroke="{svg.FAINT}" stroke-width="1.2"/>'
+
+
+def _draw_node(width: float, t: int, position: int, node: dict[str, Any]) -> str:
+    """A circle, with what it asks beneath."""
+    x, y = _place(width, t, position)
+    positive, negative = node["positive"], node["negative"]
+    share = positive / (positive + negative)
+    radius = 4 + (_LARGEST - 4) * min((positive + negative) / 2, 1.0) ** 0.5
+    asks = node.get("condition", "ends" if _is_end(node) else "").removesuffix(" or missing")
+    lines = wrap(asks, _LINE_LENGTH, break_long_words=True)
+    if len(lines) > _LINES:
+        lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE_LENGTH - 2] + " …"]
+    tip = f"{node['rule']}\nreached by {positive:.1%} of the positives, {negative:.1%} of the negatives"
+    if "error" in node:
+        tip += f"\nerror {node['error']:.4f} on either class"
+    return "\n".join(
+        [
+            f"<g><title>{svg.escape(tip)}</title>",
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{svg.shade(share)}" '
+            f'stroke="{svg.SOFT}"/>',
+            '<g stroke="#ffffff" stroke-width="3" paint-order="stroke">',  # words stand off the lines
+            *(
+                svg.text(x, y + radius + 12 + 12 * i, line, size=10.5, anchor="middle")
+                for i, line in enumerate(lines)
+            ),
+            "</g></g>",
+        ]
+    )

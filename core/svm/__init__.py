@@ -11,13 +11,12 @@ the ROC curve in a window of false positive rates.
 Each positive is held against the run of the r highest negatives that it pays most for: r <= high is the tight
 surrogate (eqs. 14 and 18 of the paper), r <= n the naive one (eq. 11). With low = 0 and r <= high it is the mean of
 the pairwise hinge loss (1 - (s_i - z_j))₊ over the `high` highest negatives. The best runs are the third reader of the
-library's primitive, `core.coding.violations`.
+library's primitive, prefix sums along an order.
 
 `surrogates` evaluates R and its plane from scores; `problem` joins it with the rows (`core.linear.design`);
-`cutting_planes` solves the quadratic program with `simplex_qp`, and knows when w = 0 is the optimum; `solvers` walks a
-path of C, with convex surrogates and others; `selection` chooses C and the anchor; `ranker` is the frame of the
-`estimators`, which `feature_maps` and `gaussian_maps` make more than linear. `baselines` has the two classifiers that
-they are compared with, logistic regression and the asymmetric SVM.
+`cutting_planes` solves the quadratic program, and knows when w = 0 is the optimum; `solvers` walks a path of C, with
+convex surrogates and others; `selection` chooses C and the anchor; `estimators` are made more than linear by
+`feature_maps`. `baselines` has the two classifiers that they are compared with.
 
 References
 ----------
@@ -31,8 +30,13 @@ from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .baselines import AsymmetricSVM, Logistic
-    from .estimators import AUCSVM, PAUCSVM, PAUCSVMDC
-    from .ranker import SupportConvergenceWarning, SupportWarning
+    from .estimators import (
+        AUCSVM,
+        PAUCSVM,
+        PAUCSVMDC,
+        SupportConvergenceWarning,
+        SupportWarning,
+    )
 
 __all__ = [
     "AUCSVM",
@@ -48,7 +52,6 @@ __getattr__, __dir__ = lazy_names(
     globals(),
     {
         "baselines": "AsymmetricSVM Logistic",
-        "estimators": "AUCSVM PAUCSVM PAUCSVMDC",
-        "ranker": "SupportConvergenceWarning SupportWarning",
+        "estimators": "AUCSVM PAUCSVM PAUCSVMDC SupportConvergenceWarning SupportWarning",
     },
 )

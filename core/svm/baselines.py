@@ -35,7 +35,7 @@ from core.ranker import Callback, Floats, StopFit, warn_stopped
 from core.splits import hold_out
 from core.state import Value
 
-from .parameters import Cost, HeldFraction, Seed, Standardize
+from .estimators import Cost, HeldFraction, Seed, Standardize
 from .selection import LEAST_RISE, PLAIN_COST
 
 LogisticCost = Annotated[

@@ -1,30 +1,47 @@
-"""Feature maps: what makes of a linear machine one that is not linear in the columns, and the map by bins.
+"""Feature maps: what makes of a linear machine one that is not linear in the columns.
 
 A map is learnt at fit and kept; it makes of a table rows in the sense of `core.linear.design`, of which the solvers ask
-scores and sums only. `gaussian_maps` has the two that approximate the Gaussian kernel. `BinnedMap` cuts each column at
-quantiles, and a row has a 1 for the bin that its value falls in: a row's score is then a sum of a step function per
-column. The ones are never laid out: rows are kept as codes, a byte per column, a twentieth of what the entries of a
-sparse matrix would take.
+scores and sums only.
+
+`BinnedMap` cuts each column at quantiles, and a row has a 1 for the bin that its value falls in: its score is a sum of
+a step function per column. Rows are kept as codes, a byte per column.
+
+`FourierMap` and `NystroemMap` stand for the Gaussian kernel exp(-‖x - x'‖²/2h²) over the columns' coordinates: numbers
+standardised, 0 where missing, coordinates of 0 and 1 for categories and for missing values. Fourier: cosines and sines
+whose products are, on average, the kernel. Nyström: the kernel with some rows, the landmarks, in coordinates in which
+it is a plain product. With K the kernel of the landmarks, K = U Λ Uᵀ, a row's features are Λ^-½ Uᵀ k(x), k(x) its
+kernel with each landmark: their products are the kernel projected on the landmarks' span. Rows are kept as k(x), and
+Λ^-½ Uᵀ is applied to coefficients and to sums: scores are Σ α_l k(x, l).
+
+References
+----------
+A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+D. J. Sutherland and J. Schneider, "On the error of random Fourier features", UAI 2015: cosine and sine of each
+frequency err less than one wave with a random phase.
+C. K. I. Williams and M. Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numba
 import numpy as np
 import numpy.typing as npt
-from annotated_types import Ge, Lt
+from annotated_types import Ge, Le, Lt
 from scipy import sparse
 
 from core.coding import Bins, Codes, fit_bins
 from core.coding.bins import code_columns
-from core.errors import ArtifactError
+from core.errors import ArtifactError, InvalidData
 from core.kernel import kernel
 from core.linear.design import (
+    FARTHEST,
     Columns,
+    Coordinates,
     DenseRows,
     FeatureMap,
     Ints,
@@ -34,7 +51,8 @@ from core.linear.design import (
     store_plain,
 )
 from core.ranker import Floats
-from core.state import FINITE, Array, Totals, pieces
+from core.splits import column_keys, row_keys, scramble_keys
+from core.state import FINITE, NOT_INFINITE, Array, Nested, Totals, pieces
 
 # Features of all rows are kept in memory up to so many bytes; beyond, they are made anew for each product.
 MOST_BYTES = 2**29
@@ -50,10 +68,32 @@ MAX_BINS = 255  # codes are of one byte
 # Categories that the description of a bin names.
 CATEGORIES_SHOWN = 20
 
+# Rows whose distances the bandwidth is the median of.
+SAMPLE = 500
+
+# Of the seed's draws, those of rows; another than that of what is held out.
+DRAW = 1
+
+# Numbers that a map may keep for its frequencies or landmarks.
+MOST_CELLS = 2**25
+
+LEAST_BANDWIDTH, GREATEST_BANDWIDTH = 1e-100, 1e110
+
+# Of the greatest eigenvalue, the least that counts: below, rounding does.
+LEAST_EIGENVALUE = 1e-10
+
+# Columns that the description of a landmark names, and of a wave.
+LANDMARK_COLUMNS, WAVE_COLUMNS = 20, 5
+
+# A coordinate is cut off here, so that no sum of squares or products is infinite.
+FAR = 1e100
+
 _CODES = numba.types.Array(numba.uint8, 2, "C", readonly=True)
 # what a caller gives may be read-only
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _INTS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_OUT_2 = numba.float64[:, ::1]
 
 
 class DenseMap(FeatureMap):
@@ -349,6 +389,337 @@ def fit_binned(
     return found, BinnedRows(found, codes)
 
 
+class TrainingRows(NamedTuple):
+    """What a map is learnt from.
+
+    Attributes
+    ----------
+    X : ndarray or scipy.sparse CSR of shape (n, p), float64
+    positive : ndarray of shape (n,), bool
+    weight : ndarray of shape (n,), float64
+        Above 0.
+    coordinates : Coordinates
+    seed : int
+    """
+
+    X: Any
+    positive: npt.NDArray[np.bool_]
+    weight: Floats
+    coordinates: Coordinates
+    seed: int
+
+    def draw(self, most: int) -> Floats:
+        """Draw distinct rows by their values: the same whatever the order of rows and columns, and the weights."""
+        keys = scramble_keys(row_keys(self.X, self.positive, self.weight), self.seed)
+        _, first = np.unique(scramble_keys(keys, DRAW), return_index=True)
+        taken = first[:most]
+        rows = self.X[taken]
+        return lay_dense(rows, slice(0, len(taken)))
+
+    def check_size(self, name: str, n_rows: int, n_columns: int) -> None:
+        """Refuse a map that would take much memory."""
+        if n_rows * n_columns > MOST_CELLS:
+            raise InvalidData(
+                f"feature_map {name!r} must keep at most {MOST_CELLS:,} numbers, "
+                f"got {n_rows:,} x {n_columns:,} (columns and categories x n_components)"
+            )
+
+
+class Points:
+    """Some rows, to which others have distances.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (D, p), float64
+        As in the table: numbers in their units, categories by position, NaN where missing.
+    coordinates : Coordinates
+    """
+
+    def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
+        self._coordinates = coordinates
+        gaps, categorical = np.isnan(rows), coordinates.n_categories > 0
+        with np.errstate(over="ignore"):  # what is infinite is cut off
+            steps = np.clip(rows - coordinates.center, -FARTHEST, FARTHEST)
+            points = np.clip(np.nan_to_num(steps, nan=0.0) * coordinates.unit, -FAR, FAR)
+        codes = np.where(gaps, -1.0, rows)
+        points[:, categorical] = codes[:, categorical]
+        self._points = np.ascontiguousarray(points.T)
+        self._gaps = np.ascontiguousarray(gaps.T, dtype=np.float64)
+
+    def kernel(self, X: Floats, bandwidth: float, out: Floats) -> None:
+        """Write the Gaussian kernel of each row of X, C-contiguous, and each point; see `fill_squares`."""
+        c = self._coordinates
+        counts = c.has_missing.astype(np.float64)
+        known = c.center, c.unit, c.n_categories, counts
+        fill_squares(X, *known, self._points, self._gaps, float(bandwidth), out)
+
+
+def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> float:
+    """Give the bandwidth h.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    asked : float or "auto"
+        auto: the median distance of `SAMPLE` distinct rows, or fewer of very many columns; 1 where no two are apart.
+    """
+    if asked != "auto":
+        return float(asked)
+    sample = rows.draw(min(SAMPLE, max(MOST_CELLS // rows.X.shape[1], 2)))
+    squares = np.empty((len(sample), len(sample)))
+    Points(sample, rows.coordinates).kernel(sample, np.inf, squares)
+    apart = squares[np.triu_indices(len(sample), 1)]
+    apart = apart[apart > 0.0]
+    if len(apart) == 0:
+        return 1.0
+    median = float(np.median(np.sqrt(apart)))
+    return min(max(median, LEAST_BANDWIDTH), GREATEST_BANDWIDTH)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMap(DenseMap):
+    """A map for the Gaussian kernel.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+        Of the columns, on which the kernel stands.
+    h : ndarray of shape (1,), float64
+        The bandwidth.
+    """
+
+    name: ClassVar[MapName]
+
+    coordinates: Annotated[Coordinates, Nested()]
+    h: Annotated[Floats, Array(1, name="bandwidth"), Ge(LEAST_BANDWIDTH), Le(GREATEST_BANDWIDTH)]
+
+    @property
+    def bandwidth(self) -> float:
+        """h of the kernel."""
+        return float(self.h[0])
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the map is."""
+        return {"map": self.name, "bandwidth": self.bandwidth, "n_components": self.size}
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap(GaussianMap):
+    """φ(x) = √(1/K) (cos ω_1·x, ..., cos ω_K·x, sin ω_1·x, ..., sin ω_K·x), the ω drawn from N(0, 1/h²).
+
+    φ(x)·φ(x') is exp(-‖x - x'‖²/2h²) on average, exact at x = x', with a deviation of at most 1/√(2K).
+
+    Attributes
+    ----------
+    frequencies : ndarray of shape (n_coordinates, K), float64
+    """
+
+    name = "fourier"
+
+    frequencies: Annotated[Floats, Array("n_coordinates", "n_waves"), Ge(-FAR), Le(FAR)]
+
+    def check(self) -> None:
+        """Refuse frequencies that are not of the coordinates."""
+        size, n_waves = self.frequencies.shape
+        if size != self.coordinates.size or not n_waves:
+            raise ArtifactError(
+                f"frequencies must have {self.coordinates.size} rows and some columns, "
+                f"got shape ({size}, {n_waves})"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of features, two per frequency."""
+        return 2 * int(self.frequencies.shape[1])
+
+    def fill(self, X: Floats, out: Floats) -> None:
+        """Write the features of rows."""
+        c = self.coordinates
+        unit = np.where(c.n_categories > 0, c.n_categories, c.unit)
+        places = c.category_places, c.missing_places
+        fill_waves(X, c.center, unit, *places, self.frequencies, out)
+
+    def terms(
+        self, w: Floats, means: Floats, columns: Columns, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """List the waves, each amplitude · cos(ω·x - phase), with the columns along which it runs most."""
+        n_waves = self.frequencies.shape[1]
+        cosine, sine = w[:n_waves], w[n_waves:]
+        amplitude = np.hypot(cosine, sine) / np.sqrt(n_waves)
+        terms = []
+        for k in np.argsort(-amplitude, kind="stable")[:limit].tolist():
+            along = self.coordinates.sums(abs(self.frequencies[:, k]))
+            most = np.argsort(-along, kind="stable")[:WAVE_COLUMNS].tolist()
+            terms.append(
+                {
+                    "wave": k,
+                    "amplitude": float(amplitude[k]),
+                    "phase": float(np.arctan2(sine[k], cosine[k])),
+                    "features": {columns.names[j]: float(along[j]) for j in most if along[j] > 0.0},
+                }
+            )
+        return self.size, terms
+
+
+def fit_fourier(
+    rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
+) -> tuple[FourierMap, Rows]:
+    """Draw the frequencies.
+
+    A column's are drawn by Philox from its key, which follows from its values, and the seed: the same whatever the
+    order of rows and columns.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    n_components : int
+        Number of features; one more where it is odd.
+    bandwidth : float or "auto"
+
+    Returns
+    -------
+    FourierMap
+    Rows
+        The training rows under it.
+    """
+    c, n_waves = rows.coordinates, -(-n_components // 2)
+    rows.check_size("fourier", c.size, n_waves)
+    h = choose_bandwidth(rows, bandwidth)
+    frequencies = np.empty((c.size, n_waves))
+    keys = column_keys(rows.X, rows.positive, rows.weight)
+    seen: dict[int, int] = {}
+    for j, key in enumerate(keys.tolist()):
+        seen[key] = copy = seen.get(key, 0) + 1  # equal columns each have frequencies of their own
+        philox = np.random.Philox(key=[(key + copy) % 2**64, rows.seed])
+        draw = np.random.Generator(philox).standard_normal
+        frequencies[j] = draw(n_waves)
+        if c.has_missing[j]:
+            frequencies[c.missing_places[j]] = draw(n_waves)
+        if c.n_categories[j]:
+            start = c.category_places[j]
+            frequencies[start : start + c.n_categories[j]] = draw((c.n_categories[j], n_waves))
+    found = FourierMap(c, np.array([h]), np.clip(frequencies / h, -FAR, FAR))
+    return found, DenseMapRows(found, rows.X, keep=True)
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemMap(GaussianMap):
+    """k(x) = (exp(-‖x - l‖²/2h²)) for each landmark l.
+
+    Attributes
+    ----------
+    landmarks : ndarray of shape (D, p), float64
+        As in the table: numbers in their units, categories by position, NaN where missing.
+    """
+
+    name = "nystroem"
+
+    landmarks: Annotated[Floats, Array("n_landmarks", "n_features"), NOT_INFINITE]
+
+    def check(self) -> None:
+        """Refuse landmarks that are no rows of the table."""
+        if not len(self.landmarks):
+            raise ArtifactError("landmarks must have some rows, got none")
+        n_categories = self.coordinates.n_categories
+        categorical = n_categories > 0
+        codes = np.nan_to_num(self.landmarks[:, categorical], nan=0.0)
+        if ((codes < 0) | (codes >= n_categories[categorical]) | (codes % 1 != 0)).any():
+            raise ArtifactError("landmarks must hold positions of categories")
+
+    @cached_property
+    def _points(self) -> Points:
+        return Points(self.landmarks, self.coordinates)
+
+    @property
+    def size(self) -> int:
+        """Number of landmarks."""
+        return len(self.landmarks)
+
+    def fill(self, X: Floats, out: Floats) -> None:
+        """Write the kernel of rows and landmarks."""
+        self._points.kernel(X, self.bandwidth, out)
+
+    def terms(
+        self, w: Floats, means: Floats, columns: Columns, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """List the landmarks, each with its weight and its values."""
+        terms = []
+        for k in np.argsort(-abs(w), kind="stable")[:limit].tolist():
+            values = self.landmarks[k, :LANDMARK_COLUMNS].tolist()
+            near = {columns.names[j]: columns.value(j, x) for j, x in enumerate(values)}
+            terms.append({"landmark": k, "weight": float(w[k]), "near": near})
+        return self.size, terms
+
+
+class MixedRows(Rows):
+    """Rows whose coordinates are mixtures of a map's features: mix.T times the features.
+
+    Parameters
+    ----------
+    rows : Rows
+    mix : ndarray of shape (n_features, size), float64
+    """
+
+    def __init__(self, rows: Rows, mix: Floats) -> None:
+        self.size, self.n_rows = mix.shape[1], rows.n_rows
+        self._rows, self._mix = rows, mix
+
+    def scores(self, w: Floats) -> Floats:
+        """Score every row."""
+        return self._rows.scores(self._unfold(w))
+
+    def weighted_sum(self, share: Floats) -> Floats:
+        """Sum the coordinates of the rows, each times its share."""
+        sums = self._rows.weighted_sum(share)
+        return np.asarray((self._mix * sums[:, None]).sum(axis=0))
+
+    def take(self, rows: Ints) -> StoredRows:
+        """Take some rows, and store them."""
+        return store_plain(self._rows.take(rows).points @ self._mix)
+
+    def finish(self, w: Floats, mean: Floats) -> Floats:
+        """Give the coefficients of the features."""
+        return self._unfold(w)
+
+    def _unfold(self, w: Floats) -> Floats:
+        return np.asarray((self._mix * w).sum(axis=1))
+
+
+def fit_nystroem(
+    rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
+) -> tuple[NystroemMap, Rows]:
+    """Draw the landmarks among the distinct rows, by the rows' values and the seed.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    n_components : int
+        Number of landmarks; all distinct rows where they are fewer, which gives the exact kernel.
+    bandwidth : float or "auto"
+
+    Returns
+    -------
+    NystroemMap
+    Rows
+        The training rows, in as many coordinates as the landmarks' kernel has eigenvalues that count.
+
+    Notes
+    -----
+    O(n_components³) for the eigenvalues.
+    """
+    from scipy.linalg import eigh
+
+    c = rows.coordinates
+    rows.check_size("nystroem", rows.X.shape[1], min(n_components, rows.X.shape[0]))
+    h = choose_bandwidth(rows, bandwidth)
+    found = NystroemMap(c, np.array([h]), rows.draw(n_components))
+    products = found.features(found.landmarks)
+    values, vectors = eigh(products)
+    kept = values > LEAST_EIGENVALUE * values[-1]
+    mix = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
+    return found, MixedRows(DenseMapRows(found, rows.X, keep=True), mix)
+
+
 @kernel(numba.void(_CODES, _INTS, _FLOATS, numba.float64[::1]))
 def score_codes(codes, first, effect, scores):  # type: ignore[no-untyped-def]
     """Add effect[first + code] of each column to each row's score; codes are column by column."""
@@ -363,3 +734,97 @@ def sum_codes(codes, rows, share, first, sums):  # type: ignore[no-untyped-def]
     for j in range(len(codes)):
         for i in rows:
             sums[first[j] + np.int64(codes[j, i])] += share[i]
+
+
+@kernel(numba.float64(numba.float64, numba.float64, numba.float64), inner=True)
+def _coordinate(x, center, unit):  # type: ignore[no-untyped-def]
+    return min(max(min(max(x - center, -FARTHEST), FARTHEST) * unit, -FAR), FAR)
+
+
+@kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _INTS, _MATRIX, _OUT_2))
+def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[no-untyped-def]
+    """Write the cosine and the sine of each row along each frequency, divided by √K.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), float64
+    center, unit : ndarray of shape (p,), float64
+        The number x is the coordinate (x - center) · unit. Of a column of categories unit is their number: what is
+        none of them counts as missing.
+    first, gap : ndarray of shape (p,), int64
+        Places of the coordinates of a column's categories and of its missing values; -1: none.
+    frequencies : ndarray of shape (n_coordinates, K), float64
+        Numbers have the first p places.
+    out : ndarray of shape (n, 2K), float64
+    """
+    n_waves = frequencies.shape[1]
+    angles = np.empty(n_waves)
+    size = 1.0 / math.sqrt(n_waves)
+    for i in range(len(X)):
+        angles[:] = 0.0
+        for j in range(X.shape[1]):
+            x, place, times = X[i, j], j, 1.0
+            if np.isnan(x) or (first[j] >= 0 and not 0.0 <= x < unit[j]):
+                place = gap[j]
+            elif first[j] >= 0:
+                place = first[j] + np.int64(x)
+            else:
+                times = _coordinate(x, center[j], unit[j])
+            if place < 0:
+                continue
+            along = frequencies[place]
+            for k in range(n_waves):
+                angles[k] += times * along[k]
+        for k in range(n_waves):
+            out[i, k] = size * math.cos(angles[k])
+            out[i, n_waves + k] = size * math.sin(angles[k])
+
+
+@kernel(
+    numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _FLOATS, _MATRIX, _MATRIX, numba.float64, _OUT_2)
+)
+def fill_squares(X, center, unit, n_categories, counts, points, gaps, bandwidth, out):  # type: ignore[no-untyped-def]
+    """Write the squared distance of each row to each of some points, or its exp(-square / 2 bandwidth²).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), float64
+    center, unit : ndarray of shape (p,), float64
+        The number x is the coordinate (x - center) · unit.
+    n_categories : ndarray of shape (p,), int64
+        0 for a column of numbers. What is none of a column's categories counts as missing.
+    counts : ndarray of shape (p,), float64
+        1 where missing values have a coordinate of their own, else 0.
+    points : ndarray of shape (p, D), float64
+        A point's coordinate, 0 where it is missing; of a column of categories the category, -1 where it is missing.
+    gaps : ndarray of shape (p, D), float64
+        1 where the point's value is missing, else 0.
+    bandwidth : float
+        Infinite for the squares themselves.
+    out : ndarray of shape (n, D), float64
+    """
+    n_points = points.shape[1]
+    for i in range(len(X)):
+        squares = out[i]
+        squares[:] = 0.0
+        for j in range(X.shape[1]):
+            there, at, gap = not np.isnan(X[i, j]), points[j], gaps[j]
+            if n_categories[j] > 0:
+                there = 0.0 <= X[i, j] < n_categories[j]
+                x = X[i, j] if there else -1.0
+                own = 1.0 if there else counts[j]
+                for d in range(n_points):
+                    if x != at[d]:
+                        squares[d] += own + (counts[j] if gap[d] == 1.0 else 1.0)
+                continue
+            x = _coordinate(X[i, j], center[j], unit[j]) if there else 0.0
+            for d in range(n_points):
+                squares[d] += (x - at[d]) * (x - at[d])
+            if counts[j] == 1.0:
+                missing = 0.0 if there else 1.0
+                for d in range(n_points):
+                    squares[d] += (missing - gap[d]) * (missing - gap[d])
+        if bandwidth < np.inf:
+            factor = -0.5 / (bandwidth * bandwidth)
+            for d in range(n_points):
+                squares[d] = math.exp(factor * squares[d])

@@ -10,10 +10,9 @@ from scipy.spatial.distance import cdist
 from core import AUCSVM, PAUCSVM
 from core.errors import InvalidData
 from core.linear.design import fit_design
-from core.svm import feature_maps, gaussian_maps
+from core.svm import feature_maps
+from core.svm.estimators import SupportVectorParameters, fit_map
 from core.svm.feature_maps import fit_binned
-from core.svm.parameters import SupportVectorParameters
-from core.svm.ranker import fit_map
 
 N_CATEGORIES = np.array([0, 3, 0, 2], dtype=np.int64)
 
@@ -44,7 +43,7 @@ def test_distances_are_those_of_the_coordinates():
     X[0, 0] = 1e300  # also of rows that were not there at fit
     X[1] = np.nan
     found = np.empty((60, 60))
-    gaussian_maps.Points(X, laid.coordinates).kernel(X, 2.0, found)
+    feature_maps.Points(X, laid.coordinates).kernel(X, 2.0, found)
     at = points(laid.coordinates.transform(X))
     expected = np.exp(-cdist(at[1:], at[1:], "sqeuclidean") / 8)
     assert found[1:, 1:] == pytest.approx(expected, abs=1e-12)
@@ -60,7 +59,7 @@ def test_missing_values_without_a_coordinate_of_their_own():
     new = X.copy()
     new[::2, :2] = np.nan
     found = np.empty((60, 60))
-    gaussian_maps.Points(X, laid.coordinates).kernel(new, 2.0, found)
+    feature_maps.Points(X, laid.coordinates).kernel(new, 2.0, found)
     squares = cdist(points(laid.coordinates.transform(new)), points(laid), "sqeuclidean")
     assert found == pytest.approx(np.exp(-squares / 8), abs=1e-12)
 
@@ -172,16 +171,16 @@ def test_the_bandwidth_is_the_median_distance():
     laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
     at = points(laid)[first]
     distances = cdist(at, at)[np.triu_indices(len(at), 1)]
-    rows = gaussian_maps.TrainingRows(X, positive, weight, laid.coordinates, 0)
-    chosen = gaussian_maps.choose_bandwidth(rows, "auto")
+    rows = feature_maps.TrainingRows(X, positive, weight, laid.coordinates, 0)
+    chosen = feature_maps.choose_bandwidth(rows, "auto")
     assert chosen == pytest.approx(np.median(distances[distances > 0]))
-    assert gaussian_maps.choose_bandwidth(rows, 3) == 3.0
+    assert feature_maps.choose_bandwidth(rows, 3) == 3.0
     one = rows._replace(X=X[[0] * 60])
-    assert gaussian_maps.choose_bandwidth(one, "auto") == 1.0
+    assert feature_maps.choose_bandwidth(one, "auto") == 1.0
 
 
 def test_a_map_that_takes_too_much_memory_is_refused(monkeypatch):
-    monkeypatch.setattr(gaussian_maps, "MOST_CELLS", 99)
+    monkeypatch.setattr(feature_maps, "MOST_CELLS", 99)
     X, y = xor(50)
     for name, shape in (("fourier", "2 x 60"), ("nystroem", "2 x 50")):
         with pytest.raises(InvalidData, match=f"{name}' must keep at most 99 numbers, got {shape}"):

@@ -10,9 +10,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from core.linear.design import fit_design
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
 from core.svm.cutting_planes import CuttingPlanes
-from core.svm.parameters import SupportVectorParameters
+from core.svm.estimators import SupportVectorParameters, fit_map
 from core.svm.problem import Problem, _draw_by_mass, find_axes
-from core.svm.ranker import fit_map
 from core.svm.surrogates import Surrogate, window_of
 
 

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surrogate_oracle import by_runs, hinge, naive, tight
 
-from core.coding import find_pair_violations, find_violations
 from core.metrics import partial_auc
-from core.svm.surrogates import Surrogate, Window, window_of
+from core.svm.surrogates import Surrogate, Window, find_pair_violations, find_violations, window_of
 
 
 def evaluate(s, z, low, high, *, is_naive=False):

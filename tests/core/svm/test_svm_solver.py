@@ -11,9 +11,8 @@ from long_form import LONG_FORM
 
 from core.linear.design import fit_design
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
-from core.svm.cutting_planes import CuttingPlanes, Line, find_descent_direction
+from core.svm.cutting_planes import CuttingPlanes, Line, find_descent_direction, solve_simplex_qp
 from core.svm.problem import Problem
-from core.svm.simplex_qp import solve_simplex_qp
 from core.svm.surrogates import Surrogate, Window, window_of
 
 
