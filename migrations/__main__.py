@@ -12,11 +12,10 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit('usage: python -m migrations "what changes"')
     message = sys.argv[1]
-    number = len(list((migrate.FOLDER / "versions").glob("*.py"))) + 1
+    number = int(migrate.head()) + 1
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/empty.db"
-        if number > 1:
-            migrate.upgrade(url)
+        migrate.upgrade(url)
         db = Database(url)
         with migrate.alone(db) as connection:
             command.revision(

@@ -28,6 +28,9 @@ def upgrade(database_url: str) -> str:
     db = Database(database_url)
     try:
         with alone(db) as connection:
+            before = _revision(connection)
+            if before is not None and not is_known(before):
+                raise CommandError(unknown(before))
             command.upgrade(config(connection), "head")
             revision = _revision(connection)
     finally:
@@ -80,6 +83,20 @@ def is_known(revision: str) -> bool:
     """Whether this version has the migration that leads to the revision."""
     known = ScriptDirectory(str(FOLDER)).walk_revisions()
     return any(script.revision == revision for script in known)
+
+
+def unknown(revision: str) -> str:
+    """What is to be said of tables at a revision that this version has no migration for."""
+    return (
+        f"its tables are at revision {revision}, which this version does not know: "
+        f"it brings any from {_first()} on to {head()}"
+    )
+
+
+def _first() -> str:
+    bases = ScriptDirectory(str(FOLDER)).get_bases()
+    assert len(bases) == 1
+    return bases[0]
 
 
 def config(connection: Connection | None = None) -> Config:

@@ -103,8 +103,7 @@ def restore(source: Path, state_dir: Path) -> Backup:
         made = _manifest(reader, source)
         if not migrate.is_known(made.revision):
             raise BackupError(
-                f"{source} was made by {made.made_by} with tables at revision {made.revision}, "
-                f"which is later than this version's {migrate.head()}"
+                f"{source} was made by {made.made_by}: {migrate.unknown(made.revision)}"
             )
         state_dir.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{state_dir.name}-", dir=state_dir.parent))

@@ -47,7 +47,7 @@ def tables(settings: Settings) -> Finding:
         )
     return fail(
         "database",
-        f"its tables are at revision {revision}, which is later than this version's {head}",
+        migrate.unknown(revision),
         "run the version that made them, or a later one",
     )
 

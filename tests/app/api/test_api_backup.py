@@ -161,7 +161,7 @@ def tampered(source: Path, folder: Path, **changes: Any) -> Path:
     ("changes", "words"),
     [
         ({"format": 2}, "of another format than 1"),
-        ({"revision": "later"}, "later than this version's"),
+        ({"revision": "later"}, "at revision later, which this version does not know"),
         ({"files": {"rankwright.db": {"bytes": 1, "sha256": "00"}}}, "must have 1 bytes"),
         ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "names what no backup holds"),
         ({"files": {}}, "names what no backup holds"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -136,15 +137,27 @@ def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor
 @pytest.mark.parametrize(
     ("revision", "words"),
     [
-        ("0001", "this version works with"),
-        ("later", "which is later than"),
+        ("0020", "this version works with 0021"),
+        ("later", "which this version does not know"),
         (None, "has no tables"),
     ],
 )
 def test_tables_of_another_version(
-    state: Settings, db: Database, doctor: Doctor, revision: str | None, words: str
+    state: Settings,
+    db: Database,
+    doctor: Doctor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    revision: str | None,
+    words: str,
 ) -> None:
     head = migrate.head()
+    later = tmp_path / "migrations"
+    shutil.copytree(migrate.FOLDER, later)
+    (later / "versions" / "0021_later.py").write_text(
+        f"revision = '0021'\ndown_revision = {head!r}\n"
+    )
+    monkeypatch.setattr(migrate, "FOLDER", later)
     try:
         with db.write() as session:
             session.execute(text("DELETE FROM alembic_version"))
