@@ -8,11 +8,10 @@ if TYPE_CHECKING:
     from .artifact import load, save
     from .boosting.adaboost import AdaBoost
     from .boosting.aucboost import AUCBoost
-    from .boosting.coordinate_rankboost import CoordinateRankBoost
     from .boosting.komori_eguchi import KomoriEguchiBoost
     from .boosting.logitboost import LogitBoost
     from .boosting.multilabel import AdaBoostMH, AdaBoostMR
-    from .boosting.rankboost import RankBoost
+    from .boosting.rankboost import CoordinateRankBoost, RankBoost
     from .boosting.smooth_margin_rank import SmoothMarginRank
     from .ensemble.rank_average import RankAverage
     from .linear.greedy_pairs import GreedyPairs
@@ -55,10 +54,9 @@ __getattr__, __dir__ = lazy_names(
         "boosting.adaboost": "AdaBoost",
         "boosting.multilabel": "AdaBoostMH AdaBoostMR",
         "boosting.aucboost": "AUCBoost",
-        "boosting.coordinate_rankboost": "CoordinateRankBoost",
         "boosting.komori_eguchi": "KomoriEguchiBoost",
         "boosting.logitboost": "LogitBoost",
-        "boosting.rankboost": "RankBoost",
+        "boosting.rankboost": "CoordinateRankBoost RankBoost",
         "boosting.smooth_margin_rank": "SmoothMarginRank",
         "ensemble.rank_average": "RankAverage",
         "linear.greedy_pairs": "GreedyPairs",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # Each by its module and class, to be imported when it is asked for.
 _HOMES = {
     "rankboost": ("boosting.rankboost", "RankBoost"),
-    "coordinate_rankboost": ("boosting.coordinate_rankboost", "CoordinateRankBoost"),
+    "coordinate_rankboost": ("boosting.rankboost", "CoordinateRankBoost"),
     "smooth_margin_rank": ("boosting.smooth_margin_rank", "SmoothMarginRank"),
     "adaboost": ("boosting.adaboost", "AdaBoost"),
     "aucboost": ("boosting.aucboost", "AUCBoost"),

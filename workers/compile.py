@@ -33,7 +33,6 @@ PACKAGES = ("core", "app")
 MOST_USED = (
     "app.services.ingest",
     "core.coding",
-    "core.boosting.weights",
     "core.boosting.stumps",
     "core.metrics",
     "core.linear",

@@ -1,21 +1,19 @@
 """Boosting: one loop, a rule per algorithm, a weak learner per kind of weak ranker.
 
-`loop.Boosting` repeats weights -> weak ranker -> step -> update. A `weak_learner.WeakLearner` holds the training rows
-or pairs (`data`) with their weights and finds one kind of weak ranker on them: `scan()` gives the best one under the
+`loop.Boosting` repeats weights -> weak ranker -> step -> update. A `loop.WeakLearner` holds the training rows or
+pairs (`data`) with their weights and finds one kind of weak ranker on them: `scan()` gives the best one under the
 present weights, `update(found, alpha)` lets f grow by alpha h, `collect(path)` sums up what was found as an `Ensemble`
-(scores, contributions, words, arrays). A `rules.Rule` is the algorithm: `criterion` (what the scan looks for),
-`hypothesis` (what weak ranker is made of a cut, {0, 1} or ±1, and what it gets right), `step` (alpha), `loss` and
-`intercept`.
+(scores, contributions, words, arrays). A `loop.Rule` is the algorithm: how far to step, and the loss; a
+`rules.StumpRule` says besides which cut is best (`criterion`) and what weak ranker is made of it (`hypothesis`).
 
 - `booster.Booster`, the estimators' base, turns them into fit, scores, staged scores, contributions
   and artifacts, and stops early on held-out data (`loop.Monitor`); `PairBooster` learns from listed pairs, too.
-- Each algorithm is a file: its parameters (`options` holds the shared ones) and `_rule()`.
+- Each algorithm is its parameters (`options` holds the shared ones) and `_rule()`.
 - Weak learners are named in `booster.WEAK_LEARNERS`: `stumps`, `columns` (steps by line search where values are real)
-  and `tree_learner`; `classifiers` serves `aucboost` only, `label_stumps`, with a vote per label, `multilabel` only. On
-  listed pairs they are those of `PAIR_LEARNERS`, in `pairs` and `columns`.
-- `weights` holds the weights of all crucial pairs as one weight per row and class.
+  and `trees`; on listed pairs in `booster.PAIR_LEARNERS`: `pairs` and `columns`. Classifiers serve `aucboost` only,
+  stumps with a vote per label `multilabel` only.
 
-`komori_eguchi` stands apart: it climbs the smoothed partial AUC (`smooth_pauc`) by `splines` of one feature, with a
+`komori_eguchi` stands apart: it climbs the smoothed partial AUC (`smooth_pauc`) by splines of one feature, with a
 slope per row in place of a weight.
 """
 
@@ -26,11 +24,10 @@ from core.lazy import lazy_names
 if TYPE_CHECKING:
     from .adaboost import AdaBoost
     from .aucboost import AUCBoost
-    from .coordinate_rankboost import CoordinateRankBoost
     from .komori_eguchi import KomoriEguchiBoost
     from .logitboost import LogitBoost
     from .multilabel import AdaBoostMH, AdaBoostMR
-    from .rankboost import RankBoost
+    from .rankboost import CoordinateRankBoost, RankBoost
     from .smooth_margin_rank import SmoothMarginRank
 
 __all__ = [
@@ -50,11 +47,10 @@ __getattr__, __dir__ = lazy_names(
     {
         "adaboost": "AdaBoost",
         "aucboost": "AUCBoost",
-        "coordinate_rankboost": "CoordinateRankBoost",
         "komori_eguchi": "KomoriEguchiBoost",
         "logitboost": "LogitBoost",
         "multilabel": "AdaBoostMH AdaBoostMR",
-        "rankboost": "RankBoost",
+        "rankboost": "CoordinateRankBoost RankBoost",
         "smooth_margin_rank": "SmoothMarginRank",
     },
 )

@@ -17,8 +17,7 @@ from .options import (
     StumpOnly,
     ValidationFraction,
 )
-from .rules import Hypothesis, RowLossRule, StumpRule
-from .weights import Masses
+from .rules import Hypothesis, Masses, RowLossRule, StumpRule
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

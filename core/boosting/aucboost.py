@@ -1,29 +1,256 @@
 """AUCBoost (Long & Servedio 2007, Section 3): any weak ranker, boosted by AdaBoost."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from annotated_doc import Doc
+from sklearn.base import BaseEstimator
 
-from core.classifiers import ClassifierName
-from core.coding import Criterion, two_sided
+from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
+from core.coding import Criterion, count_rows, two_sided, youden_threshold
 from core.coding.bins import MaxBins
+from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Floats
+from core.state import FINITE, Arrays, Known, Records, State
+from core.table import Categories
 
 from .booster import WEAK_LEARNERS, Booster
-from .classifiers import ClassifierLearner, EstimatorLearner, WeakEstimator
-from .options import (
-    EarlyStoppingRounds,
-    LearningRate,
-    NRounds,
-    RandomState,
-    ValidationFraction,
+from .data import Rows
+from .loop import LEAST_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
+from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
+from .rules import Hypothesis, Masses, StumpRule
+
+ROUND = np.dtype(
+    [
+        ("threshold", np.float64),
+        ("above", np.float64),
+        ("below", np.float64),
+        ("alpha", np.float64),
+        ("d_plus", np.float64),
+        ("d_minus", np.float64),
+    ]
 )
-from .rules import Hypothesis, StumpRule
-from .weak_learner import WeakLearner
-from .weights import Masses
+"""One round: the score grows by alpha `above` where the estimator's score exceeds the threshold, by
+alpha `below` elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutEstimator:
+    """A fitted estimator, cut into a two-sided classifier; by the fields of `ROUND`.
+
+    d_plus and d_minus are the weights that it classifies rightly and wrongly, half of all on each class.
+    """
+
+    estimator: Any
+    threshold: float
+    above: float
+    below: float
+    d_plus: float
+    d_minus: float
+
+    def values(self, X: Floats) -> Floats:
+        """Give h(x) of each row."""
+        above = scores_of(self.estimator, X) > self.threshold
+        return np.where(above, self.above, self.below)
+
+
+def scores_of(estimator: Any, X: Floats) -> Floats:
+    """Score rows by an estimator's decision_function, else by its probability of the positive class."""
+    if isinstance(estimator, Stack):  # of one classifier, as `fit_classifier` gives it
+        return estimator.score(0, X)
+    if hasattr(estimator, "decision_function"):
+        scores = estimator.decision_function(X)
+    else:
+        scores = estimator.predict_proba(X)[:, 1]
+    return np.asarray(scores, dtype=np.float64)
+
+
+class EstimatorSum(Ensemble):
+    """A weighted sum of estimators, each cut into a two-sided classifier."""
+
+    type: ClassVar[str] = "estimators"
+    constant = 0.0
+    mean = 0.0
+
+    def __init__(
+        self, rounds: npt.NDArray[np.void], estimators: list[CutEstimator], class_name: str
+    ) -> None:
+        self.rounds = rounds
+        self._estimators = estimators
+        self._class_name = class_name
+
+    def score(self, X: Floats, intercept: float) -> Floats:
+        """Score rows by every estimator."""
+        scores = np.full(len(X), intercept)
+        for estimator, alpha in zip(self._estimators, self.rounds["alpha"], strict=True):
+            scores += alpha * estimator.values(X)
+        return scores
+
+    def contributions(self, X: Floats) -> Floats:
+        """Refuse: an estimator's score has no parts per feature that we know of."""
+        raise InvalidParameter(
+            f"contributions need weak_ranker 'stump', the weak rankers are {self._class_name}"
+        )
+
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
+        """Say what was fitted, and how the rounds cut it."""
+        names = ROUND.names or ()
+        return {
+            "estimator": self._class_name,
+            "cuts": [fields_of(row, names) for row in self.rounds],
+        }
+
+    def weak_rankers(self) -> list[CutEstimator]:
+        """Give the cut estimators."""
+        return list(self._estimators)
+
+    def arrays(self) -> Arrays:
+        """Refuse: an artifact holds no foreign code."""
+        raise ArtifactError(
+            f"only weak rankers of our own can be saved, got estimators of class {self._class_name}"
+        )
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
+    ) -> Self:
+        """Refuse: see `arrays`."""
+        raise ArtifactError("an artifact cannot hold estimators")
+
+
+@dataclass(frozen=True)
+class _Rounds(State):
+    """What is kept of rounds beside the classifiers."""
+
+    rounds: Annotated[
+        npt.NDArray[np.void],
+        Records(ROUND, "n_rounds", **dict.fromkeys(ROUND.names or (), FINITE)),
+    ]
+
+
+class ClassifierSum(EstimatorSum):
+    """A weighted sum of classifiers of one name, each cut into a two-sided one."""
+
+    type: ClassVar[str] = "classifiers"
+
+    def __init__(
+        self,
+        rounds: npt.NDArray[np.void],
+        found: list[CutEstimator],
+        name: ClassifierName,
+        stack: Stack,
+    ) -> None:
+        super().__init__(rounds, found, name)
+        self._stack = stack
+
+    def arrays(self) -> Arrays:
+        """Give the fields of the rounds, and the classifiers."""
+        return _Rounds(self.rounds).arrays() | self._stack.arrays()
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
+    ) -> Self:
+        """Take what `arrays` gave; refuse any other with ArtifactError. The classifiers' `name` is known."""
+        rounds, name = _Rounds.from_arrays(arrays, known).rounds, known["name"]
+        stack = STACKS[name].read(arrays, known["n_rounds"], known["n_categories"])
+        names = ("threshold", "above", "below", "d_plus", "d_minus")
+        found = [
+            CutEstimator(stack.take(np.array([k])), **fields_of(row, names))
+            for k, row in enumerate(rounds)
+        ]
+        return cls(rounds, found, name, stack)
+
+
+class EstimatorLearner(WeakLearner):
+    """The training rows, their weights, and the fit of a scikit-learn estimator to them, cloned each round."""
+
+    ensemble: ClassVar[type[Ensemble]] = EstimatorSum
+    takes_categories = False
+    changing: ClassVar[tuple[str, ...]] = ("_log_weights",)
+
+    def __init__(self, parameters: Any, rule: Any, data: Rows) -> None:
+        self._weak_ranker = template = parameters.weak_ranker
+        scores = hasattr(template, "decision_function") or hasattr(template, "predict_proba")
+        if not (scores or isinstance(template, str)):
+            raise InvalidParameter(
+                "weak_ranker must have decision_function or predict_proba, "
+                f"{type(template).__name__} has neither"
+            )
+        self._data = data
+        self._sign = np.where(data.positive, -1.0, 1.0)
+        self._n_rows = float(count_rows(data.weight).sum())
+        self._log_weights = np.log(data.weight)  # of the rows, as f grows: none underflows
+        self._h = np.empty(len(data.positive))
+
+    @property
+    def log_f(self) -> tuple[float, float]:
+        """Logarithms of F₊ and F₋."""
+        positive = self._data.positive
+        return (
+            float(np.logaddexp.reduce(self._log_weights[positive])),
+            float(np.logaddexp.reduce(self._log_weights[~positive])),
+        )
+
+    def scan(self) -> CutEstimator | None:
+        """Fit the estimator to the present weights, half of all on each class, and cut it."""
+        positive = self._data.positive
+        d = 0.5 * np.exp(self._log_weights - np.where(positive, *self.log_f))
+        fitted = self._fit(d * self._n_rows)
+        scores = scores_of(fitted, self._data.X)
+        cut = youden_threshold(scores, positive, d)
+        if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:
+            return None
+        h = two_sided(cut.p_plus, cut.p_minus)
+        self._h = np.where(scores > cut.value, h.above, h.below)
+        return CutEstimator(fitted, cut.value, h.above, h.below, 1.0 - h.error, h.error)
+
+    def _fit(self, weight: Floats) -> Any:
+        """Fit a weak ranker to rows of these weights, whose sum is the number of rows."""
+        X, positive, *_ = self._data
+        return fit_estimator(self._weak_ranker, X, positive, weight, "weak ranker")
+
+    def update(self, found: CutEstimator, alpha: float) -> None:
+        """Let f grow by alpha h; `found` is what `scan` gave last."""
+        self._log_weights += self._sign * alpha * self._h
+
+    def collect(self, path: Path) -> EstimatorSum:
+        """Sum up the estimators of a run of the loop."""
+        return EstimatorSum(rounds_of(path, ROUND), path.found, type(self._weak_ranker).__name__)
+
+
+class ClassifierLearner(EstimatorLearner):
+    """The training rows, their weights, and the fit of a classifier with a name to them.
+
+    The booster's random_state names, with a round's number, what the round draws.
+    """
+
+    ensemble = ClassifierSum
+    takes_categories = True
+    changing = ("_log_weights", "_round")
+
+    def __init__(self, parameters: Any, rule: Any, data: Rows) -> None:
+        super().__init__(parameters, rule, data)
+        self._seed = parameters.random_state
+        self._round = 0
+
+    def _fit(self, weight: Floats) -> Stack:
+        draw = np.random.SeedSequence([self._seed, self._round]).generate_state(1)
+        self._round += 1
+        X, positive, _, n_categories = self._data
+        name: ClassifierName = self._weak_ranker
+        return fit_classifier(name, X, positive, weight, n_categories, int(draw[0]))
+
+    def collect(self, path: Path) -> ClassifierSum:
+        """Sum up the classifiers of a run of the loop."""
+        name: ClassifierName = self._weak_ranker
+        fitted = [found.estimator for found in path.found]
+        stack = STACKS[name].join(fitted, self._data.n_categories)
+        return ClassifierSum(rounds_of(path, ROUND), path.found, name, stack)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -70,7 +297,7 @@ class AUCBoost(Booster):
 
     n_rounds: NRounds = 100
     weak_ranker: Annotated[
-        Literal["stump"] | ClassifierName | WeakEstimator,
+        Literal["stump"] | ClassifierName | BaseEstimator,
         Doc(
             "What a round adds: a stump; a classifier, 'logistic', 'linear_svm' or "
             "'random_forest'; or in Python any scikit-learn estimator that takes sample weights "

@@ -24,12 +24,11 @@ from core.trees.options import MAX_DEPTH
 
 from .columns import ColumnLearner, PairColumnLearner
 from .data import Evaluation, ListedPairs, Rows
-from .loop import Boosting, Monitor
+from .loop import Boosting, Ensemble, EnsembleField, Monitor, Path, Rule, StopReason, WeakLearner
 from .pairs import PairStumpLearner, PairTreeLearner
-from .rules import RankingRule, Rule, losses_of
+from .rules import RankingRule, losses_of
 from .stumps import StumpLearner
-from .tree_learner import TreeLearner
-from .weak_learner import Ensemble, EnsembleField, Path, StopReason, WeakLearner
+from .trees import TreeLearner
 
 WEAK_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
     {"stump": StumpLearner, "column": ColumnLearner, "tree": TreeLearner}

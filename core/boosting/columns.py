@@ -18,14 +18,7 @@ from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
 
 from .data import Bools, ListedPairs, Rows
-from .weak_learner import (
-    LEAST_EDGE,
-    Ensemble,
-    Path,
-    WeakLearner,
-    fields_of,
-    rounds_of,
-)
+from .loop import LEAST_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
 
 ROUND = np.dtype(
     [

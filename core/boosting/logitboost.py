@@ -23,13 +23,8 @@ from core.trees.options import (
 )
 
 from .booster import Booster
-from .options import (
-    EarlyStoppingRounds,
-    NRoundsOrChosen,
-    RandomState,
-    ValidationFraction,
-)
-from .tree_rules import LogisticRule
+from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
+from .trees import LogisticRule
 
 LEARNING_RATE = 0.1
 
@@ -44,7 +39,7 @@ class LogitBoost(Booster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        alpha, n_leaves: see `tree_sum.ROUND`.
+        alpha, n_leaves: see `trees.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         The logistic loss after each round, a sum over rows.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64

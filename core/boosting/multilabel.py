@@ -1,27 +1,35 @@
-"""AdaBoost.MH and AdaBoost.MR (Schapire & Singer 1999): several labels a row, a score for each."""
+"""AdaBoost.MH and AdaBoost.MR (Schapire & Singer 1999): several labels a row, a score for each, by stumps."""
 
+import math
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
+from annotated_types import Ge, Le
 
+from core.checkpoint import Resumable
+from core.coding import Split, count_rows, find_best_label_split, fit_bins
+from core.coding.best_split import categories_above
 from core.coding.bins import MaxBins
-from core.errors import InvalidData
+from core.coding.categories import Words
+from core.errors import ArtifactError, InvalidData
+from core.kernel import kernel
 from core.ranker import Floats
+from core.state import FINITE, SIGN, Array, Index, Records
+from core.table import Categories
+from core.trees.cuts import Integers, Sets, is_above, members_of
 
+from . import stumps
 from .booster import Booster
-from .data import Bools
-from .label_stumps import (
-    MAX_LABELS,
-    ExampleWeights,
-    LabelLearner,
-    LabelRule,
-    LabelSum,
-    LabelWeights,
-    VoteSides,
-)
+from .columns import dot
+from .data import Bools, Rows
+from .loop import LEAST_EDGE, Ensemble, Path, Rule, WeakLearner, fields_of, rounds_of
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -32,7 +40,449 @@ from .options import (
     ValidationFraction,
 )
 from .rules import PairLossRule, RowLossRule
-from .weak_learner import WeakLearner
+from .stumps import divide
+
+MAX_LABELS = 10_000
+
+ROUND = np.dtype(
+    [
+        ("feature", np.int64),
+        ("threshold", np.float64),
+        ("missing_above", np.bool_),
+        ("alpha", np.float64),
+        ("d_plus", np.float64),
+        ("d_minus", np.float64),
+        ("high", np.float64),
+        ("low", np.float64),
+        ("above", np.float64),
+        ("set", np.int64),
+    ]
+)
+"""One round: label l's h(x) is `high` on the side that its vote says, `low` on the other.
+
+The vote 1 says above the threshold, -1 below it; a missing x counts as above where missing_above.
+A categorical feature has a set instead of a threshold, as in `stumps.ROUND`.
+Feature -1 stands for votes that are the same everywhere: all rows are above. The field `above` is
+the share of the training weight above the threshold.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelStump:
+    """A stump with a vote per label, by the fields of `ROUND`."""
+
+    feature: int
+    threshold: float
+    missing_above: bool
+    d_plus: float
+    d_minus: float
+    high: float
+    low: float
+    above: float
+    votes: npt.NDArray[np.int8]
+    members: Bools | None  # of a categorical feature the categories above
+
+    def values(self, X: Floats) -> Floats:
+        """Give h(x, l) of each row and label."""
+        above = is_above(X, self.feature, self.threshold, self.missing_above, self.members)
+        return np.where(above[:, None] == (self.votes > 0), self.high, self.low)
+
+
+class VoteSides(NamedTuple):
+    """Where a weak ranker is high: above the cut for the labels whose vote is 1, else below it."""
+
+    is_above: Bools
+    votes: npt.NDArray[np.int8]
+
+
+class LabelWeights(Resumable):
+    """The weights v ∝ w e^{-f} of (row, label) pairs that are had, v ∝ w e^{f} of those that are not.
+
+    Either kind sums to 1, so that nothing underflows; F₊ and F₋ keep their logarithms.
+
+    Parameters
+    ----------
+    has : ndarray of shape (n_rows, n_labels), bool
+    weight : ndarray of shape (n_rows,), float64
+    """
+
+    changing = ("v", "_log_f_plus", "_log_f_minus")
+
+    def __init__(self, has: Bools, weight: Floats) -> None:
+        self.has = np.ascontiguousarray(has)
+        spread = np.repeat(weight[:, None], has.shape[1], axis=1)
+        totals = spread[has].sum(), spread[~has].sum()
+        self.v: Floats = np.ascontiguousarray(spread / np.where(has, *totals))
+        self._log_f_plus, self._log_f_minus = map(math.log, totals)
+
+    @property
+    def log_f(self) -> tuple[float, float]:
+        """Logarithms of F₊ and F₋."""
+        return self._log_f_plus, self._log_f_minus
+
+    @property
+    def share_p(self) -> float:
+        """F₊'s share of F₊ + F₋."""
+        return 1.0 / (1.0 + math.exp(min(self._log_f_minus - self._log_f_plus, 700.0)))
+
+    def sums(self, sides: VoteSides) -> tuple[float, float, float, float]:
+        """Sum the weights that are had and high, had and low, not had and high, not had and low."""
+        had_high, had_low, other_high, other_low = sum_sorts(self.v, self.has, *sides).tolist()
+        return had_high, had_low, other_high, other_low
+
+    def grow(self, sides: VoteSides, rise_high: float, rise_low: float) -> None:
+        """Let f grow by one amount where a weak ranker is high, by another where it is low."""
+        rises = np.array([-rise_high, -rise_low, rise_high, rise_low])
+        factors = np.exp(rises)
+        products = factors * self.sums(sides)
+        totals = float(products[:2].sum()), float(products[2:].sum())
+        factors[:2] /= totals[0]
+        factors[2:] /= totals[1]
+        rescale_sorts(self.v, self.has, *sides, factors)
+        self._log_f_plus += math.log(totals[0])
+        self._log_f_minus += math.log(totals[1])
+
+
+class ExampleWeights(LabelWeights):
+    """The weights of pairs of a label had and one not had by the same row (Schapire & Singer).
+
+    Their loss is L = Σ_i w_i/(|Y_i| |Ȳ_i|) Σ_{l in Y_i} Σ_{l' not in Y_i} e^{-(f(x_i, l) - f(x_i, l'))},
+    over Σ_i w_i; rows without such a pair count for nothing. With V_i the sum of a row's v of either
+    kind, a row weighs c_i V_i₊ V_i₋ times F₊F₋, and no pair is listed.
+
+    Raises
+    ------
+    InvalidData
+        No row has some labels but not all.
+    """
+
+    def __init__(self, has: Bools, weight: Floats) -> None:
+        super().__init__(has, weight)
+        n_had = has.sum(axis=1)
+        n_pairs = n_had * (has.shape[1] - n_had)
+        if not n_pairs.any():
+            raise InvalidData("pairs 'example' needs a row that has some labels, but not all")
+        paired = n_pairs > 0
+        self._c = np.zeros(len(weight))
+        self._c[paired] = 1.0 / (weight[paired] * n_pairs[paired] * weight[paired].sum())
+
+    @property
+    def log_f(self) -> tuple[float, float]:
+        """Half of ln L each, and with it and without it half of ln(F₊/F₋), which is what the intercept is made of."""
+        total = dot(self._c, self._sum(self.has) * self._sum(~self.has))
+        log_loss = self._log_f_plus + self._log_f_minus + math.log(max(total, 1e-300))
+        return (
+            0.5 * (log_loss + self._log_f_plus - self._log_f_minus),
+            0.5 * (log_loss - self._log_f_plus + self._log_f_minus),
+        )
+
+    def signed(self) -> Floats:
+        """Give ±½ of the weight of all pairs that a (row, label) is in, the pairs' whole being 1."""
+        had, not_had = self._sum(self.has), self._sum(~self.has)
+        scale = self._scale(had * not_had)[:, None]
+        partners = np.where(self.has, not_had[:, None], -had[:, None])
+        return 0.5 * self.v * partners * scale
+
+    def weigh(self, sides: VoteSides) -> tuple[float, float]:
+        """Give the weight of the pairs that a weak ranker in {0, 1} orders rightly and wrongly."""
+        has, is_high = self.has, sides.is_above[:, None] == (sides.votes > 0)
+        scale = self._scale(self._sum(has) * self._sum(~has))
+        right = self._sum(has & is_high) * self._sum(~has & ~is_high)
+        wrong = self._sum(has & ~is_high) * self._sum(~has & is_high)
+        return dot(right, scale), dot(wrong, scale)
+
+    def _sum(self, cells: Bools) -> Floats:
+        return np.asarray(np.where(cells, self.v, 0.0).sum(axis=1))
+
+    def _scale(self, products: Floats) -> Floats:
+        return self._c / max(dot(self._c, products), 1e-300)
+
+
+class LabelRule(Rule):
+    """What tells one multilabel booster from another.
+
+    Attributes
+    ----------
+    high, low : float
+        The two values of a weak ranker.
+    """
+
+    high: float
+    low: float
+
+    def start(self, has: Bools, weight: Floats) -> LabelWeights:
+        """Give the weights at f = 0."""
+        return LabelWeights(has, weight)
+
+    @abstractmethod
+    def signed(self, weights: LabelWeights) -> Floats:
+        """Give the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
+
+    @abstractmethod
+    def weigh(self, weights: LabelWeights, sides: VoteSides) -> tuple[float, float]:
+        """Give d+ and d- of the weak ranker that is high there."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSum(Ensemble):
+    """A sum of stumps with votes, folded into step functions per label.
+
+    Attributes
+    ----------
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    rounds : structured ndarray of shape (n_rounds,), `ROUND`
+    votes : ndarray of shape (n_rounds, n_labels), int8
+        1 or -1.
+    has_missing : ndarray of shape (n_features,), bool
+    sets : ndarray of shape (n_words,), uint64
+    """
+
+    type: ClassVar[str] = "label_stumps"
+
+    n_categories: Integers
+    votes: Annotated[npt.NDArray[np.int8], Array("n_rounds", "n_labels"), SIGN]
+    rounds: Annotated[
+        npt.NDArray[np.void],
+        Records(
+            ROUND,
+            "n_rounds",
+            feature=Index("n_features", least=-1),
+            alpha=FINITE,
+            d_plus=(Ge(0.0), Le(1.0 + 1e-9)),
+            d_minus=(Ge(0.0), Le(1.0 + 1e-9)),
+            high=Le(1.0),
+            low=Ge(-1.0),
+            above=(Ge(0.0), Le(1.0 + 1e-9)),
+        ),
+    ]
+    has_missing: Annotated[Bools, Array("n_features")]
+    sets: Annotated[Words, Array("n_words")]
+
+    def check(self) -> None:
+        """Refuse rounds that no fit can leave."""
+        if not 1 <= self.votes.shape[1] <= MAX_LABELS:
+            raise ArtifactError(
+                f"votes must hold a column per label, at most {MAX_LABELS}, got {self.votes.shape[1]}"
+            )
+        if not (self.rounds["low"] < self.rounds["high"]).all():
+            raise ArtifactError("low must be less than high")
+        plain = _stump_rounds(self.rounds, np.ones(len(self.rounds), dtype=np.int8))
+        stumps.check_cuts(plain, self.sets, self.n_categories)
+
+    @cached_property
+    def _labels(self) -> "_Labels":
+        """Of the sums of each label what scores need: the rounds are shared."""
+        labels = _Labels([], np.empty(self.votes.shape[1]), np.empty(self.votes.shape[1]))
+        for k in range(self.votes.shape[1]):
+            label = self._of_label(k)
+            labels.steps.append(label.steps)
+            labels.constant[k], labels.mean[k] = label.constant, label.mean
+        return labels
+
+    @property
+    def constant(self) -> Floats:
+        """What the sum gives to every row alike, shape (n_labels,)."""
+        return self._labels.constant
+
+    @property
+    def mean(self) -> Floats:
+        """The sum's weighted mean over the rows that it was fitted on, shape (n_labels,)."""
+        return self._labels.mean
+
+    def score(self, X: Floats, intercept: float) -> Floats:
+        """Give a score per row and label."""
+        offsets = intercept + self.constant
+        return np.column_stack(
+            [
+                steps.score(X, offset)
+                for steps, offset in zip(self._labels.steps, offsets, strict=True)
+            ]
+        )
+
+    def contributions(self, X: Floats) -> Floats:
+        """Give a part per row, feature and label."""
+        labels = range(self.votes.shape[1])
+        return np.stack([self._of_label(k).contributions(X) for k in labels], axis=2)
+
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
+        """Describe each label's step functions and rules."""
+        return {
+            "labels": [
+                {
+                    "constant": float(self.constant[k]),
+                    **self._of_label(k).describe(name, categories),
+                }
+                for k in range(self.votes.shape[1])
+            ]
+        }
+
+    def weak_rankers(self) -> list[LabelStump]:
+        """Give the stumps."""
+        names = tuple(name for name in ROUND.names or () if name not in ("alpha", "set"))
+        return [
+            LabelStump(
+                **fields_of(row, names),
+                votes=votes,
+                members=members_of(self.sets, row, self.n_categories),
+            )
+            for row, votes in zip(self.rounds, self.votes, strict=True)
+        ]
+
+    def _of_label(self, k: int) -> stumps.StumpSum:
+        rounds = _stump_rounds(self.rounds, self.votes[:, k])
+        return stumps.StumpSum(self.n_categories, rounds, self.has_missing, self.sets)
+
+
+class _Labels(NamedTuple):
+    """The step functions, constant and mean of each label's sum."""
+
+    steps: list[stumps.StepFunctions]
+    constant: Floats
+    mean: Floats
+
+
+def _stump_rounds(
+    rounds: npt.NDArray[np.void], votes: npt.NDArray[np.int8]
+) -> npt.NDArray[np.void]:
+    """Give one label's rounds as those of a sum of plain stumps."""
+    plain = np.empty(len(rounds), dtype=stumps.ROUND)
+    for name in plain.dtype.names or ():
+        if name in (rounds.dtype.names or ()):
+            plain[name] = rounds[name]
+    plain["sign"] = votes
+    plain["coverage"] = np.where(votes > 0, rounds["above"], 1.0 - rounds["above"])
+    everywhere = rounds["feature"] < 0
+    value = np.where(votes > 0, rounds["high"], rounds["low"])
+    plain["high"][everywhere] = plain["low"][everywhere] = value[everywhere]
+    plain["sign"][everywhere] = 1
+    return plain
+
+
+class LabelLearner(WeakLearner):
+    """The training rows, the weights of their labels, and the scan for the best cut and its votes.
+
+    Its rule is a `LabelRule`.
+
+    Notes
+    -----
+    A round is O(n_features · n_rows · n_labels).
+    """
+
+    ensemble = LabelSum
+    changing = ("_weights",)
+
+    def __init__(self, parameters: Any, rule: LabelRule, data: Rows) -> None:
+        X, has, weight, n_categories = data
+        rows = np.arange(len(X))
+        self._bins, self._codes = fit_bins(X, rows, weight, parameters.max_bins, n_categories)
+        self._n_categories = n_categories
+        is_categorical = self._bins.is_categorical
+        self._counts = count_rows(weight) if is_categorical.any() else None
+        self._rule = rule
+        self._share = weight / weight.sum()
+        self._weights = rule.start(has, weight)
+        self._n_labels = has.shape[1]
+        self._sides = VoteSides(np.empty(0, dtype=np.bool_), np.empty(0, dtype=np.int8))
+
+    @property
+    def log_f(self) -> tuple[float, float]:
+        """Logarithms of F₊ and F₋."""
+        return self._weights.log_f
+
+    def scan(self) -> LabelStump | None:
+        """Find the cut with the greatest edge, and its votes."""
+        bins, rule = self._bins, self._rule
+        signed = rule.signed(self._weights)
+        split = find_best_label_split(
+            self._codes,
+            signed,
+            bins.n_bins,
+            bins.has_missing,
+            bins.is_categorical,
+            self._counts,
+        )
+        if split.gain < LEAST_EDGE:
+            return None
+        rows_above, threshold = self._above(split)
+        votes = np.where(sum_edges(signed, rows_above) >= 0, 1, -1).astype(np.int8)
+        self._sides = VoteSides(rows_above, votes)
+        d_plus, d_minus = rule.weigh(self._weights, self._sides)
+        if d_plus - d_minus < LEAST_EDGE:
+            return None
+        return LabelStump(
+            split.feature,
+            threshold,
+            split.missing_above,
+            d_plus,
+            d_minus,
+            rule.high,
+            rule.low,
+            above=float(self._share[rows_above].sum()),
+            votes=votes,
+            members=categories_above(bins, split) if split.feature >= 0 else None,
+        )
+
+    def update(self, found: LabelStump, alpha: float) -> None:
+        """Let f grow by alpha h; `found` is what `scan` gave last."""
+        self._weights.grow(self._sides, alpha * found.high, alpha * found.low)
+
+    def collect(self, path: Path) -> LabelSum:
+        """Sum up the stumps of a run of the loop."""
+        rounds, sets = rounds_of(path, ROUND), Sets()
+        rounds["set"] = [sets.add(stump.feature, stump.members) for stump in path.found]
+        votes = np.empty((len(path.found), self._n_labels), dtype=np.int8)
+        for t, stump in enumerate(path.found):
+            votes[t] = stump.votes
+        return LabelSum(self._n_categories, votes, rounds, self._bins.has_missing, sets.words)
+
+    def _above(self, split: Split) -> tuple[Bools, float]:
+        if split.feature < 0:
+            return np.ones(len(self._share), dtype=np.bool_), -math.inf
+        column, (first, width), _ = divide(self._codes[split.feature], split)
+        rows_above = column - column.dtype.type(first) <= width  # unsigned: it wraps around
+        if split.bins_above is not None:
+            return rows_above, math.nan
+        edges = self._bins.edges[split.feature]
+        return rows_above, float(edges[split.cut]) if split.cut >= 0 else -math.inf
+
+
+# Passes over the (row, label) pairs of a cut with votes. A label's weak ranker is high where `is_above` is what its
+# vote says: above where it is 1, below where it is -1. Pairs are of four sorts: had and high, had and low, not had and
+# high, not had and low; sums and factors come in that order.
+_CELLS = numba.types.Array(numba.boolean, 2, "C")
+_SIDES = (numba.boolean[::1], numba.int8[::1])
+
+
+@kernel(numba.float64[::1](numba.float64[:, ::1], _CELLS, *_SIDES))
+def sum_sorts(v, has, is_above, votes):  # type: ignore[no-untyped-def]
+    """Sum the weights of each sort."""
+    sums = np.zeros(4)
+    for i in range(v.shape[0]):
+        for k in range(v.shape[1]):
+            is_high = is_above[i] == (votes[k] > 0)
+            sums[(0 if has[i, k] else 2) + (0 if is_high else 1)] += v[i, k]
+    return sums
+
+
+@kernel(numba.void(numba.float64[:, ::1], _CELLS, *_SIDES, numba.float64[::1]))
+def rescale_sorts(v, has, is_above, votes, factors):  # type: ignore[no-untyped-def]
+    """Multiply the weights of each sort by its factor."""
+    for i in range(v.shape[0]):
+        for k in range(v.shape[1]):
+            is_high = is_above[i] == (votes[k] > 0)
+            v[i, k] *= factors[(0 if has[i, k] else 2) + (0 if is_high else 1)]
+
+
+@kernel(numba.float64[::1](numba.float64[:, ::1], numba.boolean[::1]))
+def sum_edges(signed, is_above):  # type: ignore[no-untyped-def]
+    """Give per label the signed mass above the cut less that below it."""
+    edges = np.zeros(signed.shape[1])
+    for i in range(signed.shape[0]):
+        sign = 1.0 if is_above[i] else -1.0
+        for k in range(signed.shape[1]):
+            edges[k] += sign * signed[i, k]
+    return edges
 
 
 class MultilabelBooster(Booster):
@@ -103,7 +553,7 @@ class AdaBoostMH(MultilabelBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `label_stumps.ROUND`.
+        See `multilabel.ROUND`.
     votes_ : ndarray of shape (n_taken, n_labels_), int8
         1 where the label says 1 above the cut, -1 where it says 1 below.
     loss_ : ndarray of shape (n_taken,), float64
@@ -156,7 +606,7 @@ class AdaBoostMR(MultilabelBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `label_stumps.ROUND`.
+        See `multilabel.ROUND`.
     votes_ : ndarray of shape (n_taken, n_labels_), int8
         1 where the label's h is 1 above the cut, -1 where it is 1 below.
     loss_ : ndarray of shape (n_taken,), float64

@@ -30,16 +30,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.coding import (
-    WIDTHS,
-    Bins,
-    Codes,
-    Split,
-    fit_bins,
-    missing_code,
-    order_bins,
-    slot,
-)
+from core.coding import WIDTHS, Bins, Codes, Split, fit_bins, missing_code, order_bins, slot
 from core.coding.best_split import TIE, bins_after
 from core.coding.team import shared_team, take
 from core.kernel import kernel
@@ -47,13 +38,10 @@ from core.ranker import Floats
 from core.trees.grower import Grower
 
 from .data import Integers, ListedPairs, Rows
+from .loop import LEAST_EDGE, Path, WeakLearner
 from .rules import RankingRule
-from .stumps import Stump, StumpMaker, StumpSum
-from .tree_learner import TreeLearner
-from .tree_losses import PairLoss
-from .tree_rules import RankingTreeRule
-from .weak_learner import LEAST_EDGE, Path, WeakLearner
-from .weights import divide
+from .stumps import Stump, StumpMaker, StumpSum, divide
+from .trees import PairLoss, RankingTreeRule, TreeLearner
 
 # What is left of a mass after subtraction may be so much where nothing is.
 ROUNDING = 1e-15

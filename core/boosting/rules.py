@@ -1,7 +1,7 @@
 """A rule per algorithm: which cut the scan looks for, what weak ranker it makes, how far to go."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,27 +11,28 @@ from core.coding import Criterion
 from core.ranker import Floats
 
 from .columns import Column
-from .weak_learner import WeakRanker
-from .weights import Masses
-
-# The least share of the weight that counts as wrong when nothing is: the spacing of doubles.
-NEVER_WRONG = 2.0**-52
+from .loop import LoopState, Rule, WeakRanker
 
 
-class LoopState(NamedTuple):
-    """What a step may depend on besides its weak ranker.
+class Masses(NamedTuple):
+    """Both sides of a cut, each added up from its own rows: what is empty is exactly 0.
 
     Attributes
     ----------
-    log_f_plus, log_f_minus : float
-        See `WeakLearner.log_f`.
-    norm : float
-        ‖λ‖₁, the sum of the steps.
+    above_p, below_p, above_n, below_n : float
+        Mass of positives (p) and negatives (n), each class summing to 1.
+    total_p, total_n : float
+        Sum of the weights as they are kept.
+    rows_above : int
     """
 
-    log_f_plus: float
-    log_f_minus: float
-    norm: float
+    above_p: float
+    below_p: float
+    above_n: float
+    below_n: float
+    total_p: float
+    total_n: float
+    rows_above: int
 
 
 class Hypothesis(NamedTuple):
@@ -51,34 +52,6 @@ class Hypothesis(NamedTuple):
     low: float
     d_plus: float
     d_minus: float
-
-
-@dataclass(kw_only=True)
-class Rule(ABC):
-    """What tells one booster from another, whatever its weak rankers: its step and its loss.
-
-    Parameters
-    ----------
-    learning_rate : float
-        Share of the step that is taken.
-    smoothing : float
-        ε in ½ ln((d+ + ε)/(d- + ε)).
-    """
-
-    learning_rate: float = 1.0
-    smoothing: float = 0.0
-
-    def step(self, found: WeakRanker, state: LoopState) -> float:
-        """Give alpha, the step along a weak ranker: eq. 4 of Rudin & Schapire 2009, smoothed."""
-        return self.learning_rate * log_ratio(found.d_plus, found.d_minus, self.smoothing)
-
-    @abstractmethod
-    def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give the loss from (ln F₊, ln F₋), now and at the start."""
-
-    def intercept(self, log_f: Floats) -> float:
-        """Give what is added to f, so that 0 parts the classes."""
-        return 0.0
 
 
 class RowLossRule(Rule):
@@ -151,16 +124,6 @@ class RankingRule(PairLossRule, StumpRule):
         if isinstance(found, Column) and found.line is not None:
             return self.learning_rate * found.line.descend(self.smoothing)
         return super().step(found, state)
-
-
-def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
-    """Give ½ ln((d+ + ε)/(d- + ε)).
-
-    Plain, it is infinite where d- = 0: there the step is cut off at ½ ln(2^52) ≈ 18.
-    """
-    if smoothing == 0.0 and d_minus == 0.0:
-        smoothing = NEVER_WRONG
-    return 0.5 * math.log((d_plus + smoothing) / (d_minus + smoothing))
 
 
 class Losses(NamedTuple):

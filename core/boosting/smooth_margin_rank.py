@@ -17,15 +17,9 @@ from core.state import Array, Value
 from .booster import PairBooster
 from .columns import Column
 from .data import ListedPairs, Rows
-from .options import (
-    EarlyStoppingRounds,
-    NRounds,
-    RandomState,
-    StumpOrColumn,
-    ValidationFraction,
-)
-from .rules import LoopState, RankingRule, log_ratio
-from .weak_learner import Path, WeakRanker
+from .loop import LoopState, Path, WeakRanker, log_ratio
+from .options import EarlyStoppingRounds, NRounds, RandomState, StumpOrColumn, ValidationFraction
+from .rules import RankingRule
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

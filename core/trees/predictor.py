@@ -168,7 +168,7 @@ def bin_trees(
     sets: npt.NDArray[np.uint64],
     n_categories: Integers,
 ) -> BinnedPredictor | None:
-    """Code the thresholds of trees; None where there are too many codes. See `tree_sum.TreeSum`."""
+    """Code the thresholds of trees; None where there are too many codes. See `boosting.trees.TreeSum`."""
     features, asked = np.unique(splits["feature"], return_inverse=True)
     is_set = splits["set"] != NO_SET
     edges = [np.empty(0)] * len(features)
@@ -346,7 +346,7 @@ def link(
     sets: npt.NDArray[np.uint64],
     n_categories: Integers,
 ) -> Nodes:
-    """Turn lists of splits into nodes; see `tree_sum.TreeSum` for the arrays."""
+    """Turn lists of splits into nodes; see `boosting.trees.TreeSum` for the arrays."""
     n_trees, n_nodes = len(n_leaves), int(2 * n_leaves.sum()) - len(n_leaves)
     nodes = Nodes(
         np.empty(n_trees, dtype=np.int64),

@@ -10,7 +10,7 @@ from long_form import LONG_FORM
 from pair_oracle import PairRankBoost, Stump
 
 from core import CoordinateRankBoost, RankBoost
-from core.boosting import weights as weights_module
+from core.boosting import stumps as stumps_module
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 
@@ -19,7 +19,7 @@ ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 def histograms(request, monkeypatch):
     """Small tables fill their histograms every round; large ones change them. Try both ways."""
     if request.param == "changed":
-        monkeypatch.setattr(weights_module, "LISTED_CELLS", 0)
+        monkeypatch.setattr(stumps_module, "LISTED_CELLS", 0)
 
 
 def random_table(seed, n=40, d=4, missing=0.0, ties=False, weighted=False):
@@ -211,7 +211,7 @@ def test_extreme_weights_keep_their_share():
 def test_changed_histograms_choose_as_filled_ones(monkeypatch):
     X, y, weight = random_table(4, n=3000, d=6, missing=0.1, weighted=True)
     filled = RankBoost(n_rounds=200).fit(X, y, weight)
-    monkeypatch.setattr(weights_module, "LISTED_CELLS", 0)
+    monkeypatch.setattr(stumps_module, "LISTED_CELLS", 0)
     changed = RankBoost(n_rounds=200).fit(X, y, weight)
     for field in ("feature", "threshold", "sign", "missing_above"):
         assert (changed.rounds_[field] == filled.rounds_[field]).all()

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from core import RankBoost, load, save
 from core.boosting import LogitBoost
-from core.boosting.tree_sum import SPLITS
+from core.boosting.trees import SPLITS
 from core.errors import ArtifactError, InvalidParameter
 from core.table import CodedTable
 from core.trees.drawing import find_threshold

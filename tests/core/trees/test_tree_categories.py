@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core import RankBoost, load, save
 from core.boosting import LogitBoost
-from core.boosting.tree_sum import SPLITS
+from core.boosting.trees import SPLITS
 from core.errors import ArtifactError, InvalidParameter
 from core.trees.coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
 from core.trees.splitting import (
