@@ -9,7 +9,7 @@
       ends      0  1  2  3        what a row reaches on average is its score
 
 `program` is the program: its nodes, its scores, its state; `growth` grows one from histograms; `any_ranker` is a
-program whose nodes are classifiers. `martirank` and `sampled` are the algorithms, and `drawing` shows a program.
+program whose nodes are classifiers. `martirank` and `sampled` are the algorithms.
 
 References
 ----------

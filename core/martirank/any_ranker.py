@@ -28,12 +28,12 @@ from .program import (
     alike,
     check_nodes,
     cut_node,
-    describe_node,
+    describe_layers,
+    layer,
     n_nodes,
 )
 
 Positive = npt.NDArray[np.bool_]
-
 
 # Rows of which less than this share is at a node are left out of its fit: they weigh nothing.
 LEAST_PRESENCE = 1e-6
@@ -66,53 +66,45 @@ class WeakRankers(ABC):
         """Name one of them."""
 
 
+@dataclass
 class NamedRankers(WeakRankers):
-    """Classifiers by name, kept in a format of our own.
+    """Classifiers by name; the k-th fit draws by the k-th child of the seed, so that no two seeds share a draw.
 
-    Parameters
-    ----------
-    name : {"linear_svm", "logistic", "random_forest"}
-    n_categories : ndarray of shape (n_features,), int64
-    seed : int
-        The k-th fit draws by the k-th child of it, so that the draws of one seed are no other's.
-    stack : Stack, optional
-        Fitted ones, from an artifact.
+    `stack` holds those that were read from an artifact.
     """
 
-    def __init__(
-        self, name: ClassifierName, n_categories: Integers, seed: int, stack: Stack | None = None
-    ) -> None:
-        self._name: ClassifierName = name
-        self._n_categories = n_categories
-        self._seed = seed
+    name: ClassifierName
+    n_categories: Integers
+    seed: int = 0
+    stack: Stack | None = None
+
+    def __post_init__(self) -> None:
+        self._fitted: list[Stack] = []
         self._n_fits = 0
-        self._fitted = []
-        self._stack = stack
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
         """Fit one more; see `WeakRankers.fit`."""
-        draw = np.random.SeedSequence([self._seed, self._n_fits]).generate_state(1)
+        draw = np.random.SeedSequence([self.seed, self._n_fits]).generate_state(1)
         self._n_fits += 1
         self._fitted.append(
-            fit_classifier(self._name, X, positive, weight, self._n_categories, int(draw[0]))
+            fit_classifier(self.name, X, positive, weight, self.n_categories, int(draw[0]))
         )
 
     def score(self, number: int, X: Floats) -> Floats:
         """Score rows by one of them."""
-        if self._stack is not None:
-            return self._stack.score(number, X)
-        fitted: Stack = self._fitted[number]
-        return fitted.score(0, X)
+        if self.stack is not None:
+            return self.stack.score(number, X)
+        return self._fitted[number].score(0, X)
 
-    def stack(self) -> Stack:
+    def joined(self) -> Stack:
         """Give the classifiers one after the other."""
-        if self._stack is None:
-            self._stack = STACKS[self._name].join(self._fitted, self._n_categories)
-        return self._stack
+        if self.stack is None:
+            self.stack = STACKS[self.name].join(self._fitted, self.n_categories)
+        return self.stack
 
     def describe(self, number: int) -> str:
         """Name one of them."""
-        return f"{self._name} {number}"
+        return f"{self.name} {number}"
 
 
 class EstimatorRankers(WeakRankers):
@@ -142,10 +134,11 @@ def _is_fitted(number: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(number >= 0)
 
 
+@dataclass
 class AnyProgram:
     """A program whose nodes cut the scores of weak rankers; the same to its readers as `Program`.
 
-    Parameters
+    Attributes
     ----------
     n_layers : int
     nodes : structured ndarray of shape (T(T+1)/2,)
@@ -155,64 +148,66 @@ class AnyProgram:
     rankers : WeakRankers
     """
 
-    def __init__(
-        self, n_layers: int, nodes: npt.NDArray[np.void], number: Integers, rankers: WeakRankers
-    ) -> None:
-        self.n_layers = n_layers
-        self.nodes = nodes
-        self.number = number
-        self.rankers = rankers
+    n_layers: int
+    nodes: npt.NDArray[np.void]
+    number: Integers
+    rankers: WeakRankers
 
     def score(self, X: Floats, output: Output) -> Floats:
-        """Walk rows through the program, in expectation over its coins; see `Program.score`."""
-        mass = np.zeros((self.n_layers + 1, len(X)))
-        mass[0] = 1.0
-        frozen = np.zeros(len(X))
-        for t, position, node in _walk(self.n_layers):
-            here = mass[position].copy()
+        """Score rows, in expectation over the coins; see `Program.score`."""
+        mass, frozen = self.start(X), np.zeros(len(X))
+        for t, position, node, here in self.walk(X, mass):
             if self.nodes[node]["frozen"]:
                 label = self.nodes[node]["rise_below"]
                 on = position + (self.n_layers - t) * label  # as if all steps were its label
                 frozen += here * (label if output == "vote" else on / self.n_layers)
-                mass[position] = 0.0
-                continue
-            rises = self._rises(node, X, here > 0.0)
-            mass[position + 1] += here * rises
-            mass[position] -= here * rises
         ends = np.arange(self.n_layers + 1)
         values = 2 * ends >= self.n_layers if output == "vote" else ends / self.n_layers
         return np.asarray(frozen + values @ mass, dtype=np.float64)
 
-    def _rises(self, node: int, X: Floats, there: Positive) -> Floats:
-        if self.number[node] < 0 or not there.any():
-            return np.full(len(X), self.nodes[node]["rise_below"])
-        rises = np.zeros(len(X))
-        scores = self.rankers.score(int(self.number[node]), X[there])
+    def start(self, X: Floats) -> Floats:
+        """Give each row's mass by position, (T + 1, n_rows): all at the root."""
+        mass = np.zeros((self.n_layers + 1, len(X)))
+        mass[0] = 1.0
+        return mass
+
+    def walk(self, X: Floats, mass: Floats) -> Iterator[tuple[int, int, int, Floats]]:
+        """Move rows from node to node; yield each node's layer, position, number and rows' mass before they move on.
+
+        In each layer from the highest position down: what rises joins mass that has moved already. Rows that froze go
+        no further.
+        """
+        for t in range(self.n_layers):
+            for position in range(t, -1, -1):
+                node, here = n_nodes(t) + position, mass[position].copy()
+                yield t, position, node, here
+                if self.nodes[node]["frozen"]:
+                    mass[position] = 0.0
+                    continue
+                rises = self.rises(node, X, here > 0.0)
+                mass[position + 1] += here * rises
+                mass[position] -= here * rises
+
+    def rises(self, node: int, X: Floats, there: Positive) -> Floats:
+        """Give the probability of rising of the rows that are there."""
         cut = self.nodes[node]
-        rises[there] = np.where(scores > cut["threshold"], cut["rise_above"], cut["rise_below"])
+        rises = np.full(len(X), cut["rise_below"])
+        if self.number[node] >= 0 and there.any():
+            scores = self.rankers.score(int(self.number[node]), X[there])
+            above = scores > cut["threshold"]
+            rises[there] = np.where(above, cut["rise_above"], cut["rise_below"])
         return rises
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:
         """Describe the nodes layer by layer, ready for JSON."""
-        described: list[list[Any]] = [[] for _ in range(self.n_layers)]
-        layers = np.repeat(np.arange(self.n_layers), np.arange(1, self.n_layers + 1))
-        for node, t in enumerate(layers.tolist()):
-            condition = None
-            if self.number[node] >= 0:
-                ranker = self.rankers.describe(int(self.number[node]))
-                condition = f"{ranker} > {self.nodes[node]['threshold']:.10g}"
-            described[t].append(
-                {"position": len(described[t])}
-                | describe_node(self.nodes[node], condition, self.n_layers - t)
-            )
-        return described
 
+        def condition(node: int) -> str | None:
+            if self.number[node] < 0:
+                return None
+            ranker = self.rankers.describe(int(self.number[node]))
+            return f"{ranker} > {self.nodes[node]['threshold']:.10g}"
 
-def _walk(n_layers: int) -> Iterator[tuple[int, int, int]]:
-    """Yield layer, position and number of the nodes, in each layer from the highest position down."""
-    for t in range(n_layers):
-        for position in range(t, -1, -1):
-            yield t, position, n_nodes(t) + position
+        return describe_layers(self.nodes, self.n_layers, condition)
 
 
 def grow(
@@ -251,32 +246,21 @@ def grow(
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
     number = np.full(len(nodes), -1, dtype=np.int64)
     program = AnyProgram(n_layers, nodes, number, rankers)
-    mass = np.zeros((n_layers + 1, len(X)))
-    mass[0] = 1.0
-    shown = X, positive, weight
-    total = noise.total(_mass_of(positive, weight))
     order = positives_first(positive)
     rows: Any = slice(None)
-    for t, position, node in _walk(n_layers):
+    seen, labels, weights = X, positive, weight
+    for t, position, node, here in program.walk(X, program.start(X)):
         if draw is not None and position == t:
             rows = order[draw(t)[0]]
-            shown = X[rows], positive[rows], weight[rows]
-            total = noise.total(_mass_of(*shown[1:]))
-        here = mass[position].copy()
-        seen, labels, weights = shown
+            seen, labels, weights = X[rows], positive[rows], weight[rows]
+        total = noise.total(_mass_of(labels, weights))
         nodes[node], has_ranker = _grow_node(
             rankers, seen, labels, here[rows] * weights, total, balance_classes, noise
         )
         if has_ranker:
             number[node] = rankers.n_fitted - 1
-        if nodes[node]["frozen"]:
-            mass[position] = 0.0  # rows that froze go no further
-        else:
-            rises = program._rises(node, X, here > 0.0)
-            mass[position + 1] += here * rises
-            mass[position] -= here * rises
         if position == 0:
-            report(t + 1, nodes[n_nodes(t) : n_nodes(t + 1)])
+            report(t + 1, nodes[layer(t)])
     return program
 
 
@@ -345,12 +329,12 @@ class AnyPrograms(State):
         return cls(
             np.concatenate([program.nodes for program in programs]),
             np.concatenate([program.number for program in programs]),
-            rankers.stack(),
+            rankers.joined(),
         )
 
     def split(self, n_layers: int, name: ClassifierName) -> list[AnyProgram]:
         """Give each program."""
-        rankers = NamedRankers(name, self.stack.n_categories, 0, self.stack)
+        rankers = NamedRankers(name, self.stack.n_categories, stack=self.stack)
         starts = range(0, len(self.nodes), n_nodes(n_layers))
         places = [slice(start, start + n_nodes(n_layers)) for start in starts]
         return [AnyProgram(n_layers, self.nodes[own], self.number[own], rankers) for own in places]

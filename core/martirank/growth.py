@@ -2,7 +2,7 @@
 
 A row is in several nodes of a layer, with a probability in each. Its *masses* are those probabilities times its weight.
 They lie in blocks of four neighbouring positions, as (n_blocks, n_rows, 4): one addition of four numbers serves four
-nodes, so that a layer of t nodes costs t/4 passes over the codes, not t.
+nodes.
 """
 
 from collections.abc import Callable
@@ -189,7 +189,7 @@ Draw = Callable[[int], tuple[Integers, int]]
 """Which rows a layer, counted from 0, is grown on: places among them, positives first; and how many are positive."""
 
 Report = Callable[[int, npt.NDArray[np.void]], None]
-"""Is told of each layer, counted from 1, and its nodes."""
+"""Takes each layer's number, from 1, and its nodes."""
 
 
 def draw_rows(
@@ -207,17 +207,7 @@ def draw_rows(
 def grow(
     table: CodedRows, n_layers: int, noise: Noise, draw: Draw | None, report: Report
 ) -> Program:
-    """Grow a program of stumps.
-
-    Parameters
-    ----------
-    table : CodedRows
-    n_layers : int
-    noise : Noise
-    draw : callable, optional
-        None: each layer is grown on all rows.
-    report : callable
-    """
+    """Grow a program of stumps, each layer on the rows that are drawn for it, or on all."""
     growth = Growth(table.bins, n_layers, noise)
     masses = growth.start(table.shares)
     shown, here = table, masses
@@ -237,10 +227,9 @@ def grow(
 class Growth:
     """A program under construction.
 
-    A layer takes rows, in one piece or in many; what it keeps of them is a histogram per node. When
-    it is closed, its nodes are read off the histograms, and the next layer takes rows: the same ones
-    that this one took, moved one step on (`take_step`), or others, walked down from the root
-    (`walk`).
+    A layer takes rows, in one piece or in many; what it keeps of them is a histogram per node. When it is closed, its
+    nodes are read off the histograms, and the next layer takes rows: the same ones, moved one step on (`take_step`), or
+    others, moved down from the root (`descend`).
 
     Parameters
     ----------
@@ -253,12 +242,7 @@ class Growth:
     _shown: Mass
     _histograms: Floats
 
-    def __init__(
-        self,
-        bins: Bins,
-        n_layers: int,
-        noise: Noise = NO_NOISE,
-    ) -> None:
+    def __init__(self, bins: Bins, n_layers: int, noise: Noise = NO_NOISE) -> None:
         self.nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
         self.n_closed = 0
         self._bins = bins
@@ -269,22 +253,12 @@ class Growth:
         self._start_layer()
 
     def start(self, weight: Floats) -> Floats:
-        """Put rows at the root.
-
-        Parameters
-        ----------
-        weight : ndarray of shape (n_rows,), float64
-
-        Returns
-        -------
-        ndarray of shape (n_blocks, 4 * n_rows), float64
-            Their mass at each position; see `passes`.
-        """
+        """Put rows of some weights at the root: their mass at each position, (n_blocks, 4 * n_rows)."""
         masses = np.zeros((n_blocks(self._n_layers + 1), POSITIONS * len(weight)))
         masses[0, ::POSITIONS] = weight
         return masses
 
-    def walk(self, codes: Codes, masses: Floats) -> None:
+    def descend(self, codes: Codes, masses: Floats) -> None:
         """Move rows from the root to the layer that is open."""
         for t in range(self.n_closed):
             self._step(t, codes, masses)
@@ -319,9 +293,8 @@ class Growth:
         Team(codes.size * len(used)).run(
             add_layer, n_features, codes, used, n_positives, self._histograms
         )
-        if (
-            self._bins.is_categorical.any()
-        ):  # whose shares are shrunk the more the fewer the rows are
+        if self._bins.is_categorical.any():
+            # whose shares are shrunk the more the fewer the rows are
             for position in range(self.n_closed + 1):
                 mass = used[position // POSITIONS, position % POSITIONS :: POSITIONS]
                 squares = mass * mass / rows
@@ -355,12 +328,7 @@ class Growth:
         return True
 
     def close_layer(self) -> npt.NDArray[np.void]:
-        """Read the open layer's nodes off their histograms, and open the next.
-
-        Returns
-        -------
-        structured ndarray of shape (n_closed,), see `node.NODE`
-        """
+        """Read the open layer's nodes off their histograms, and open the next; give the nodes."""
         t = self.n_closed
         first = n_nodes(t)
         total = self._noise.total(self._shown)

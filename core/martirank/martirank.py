@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from textwrap import wrap
 from typing import Annotated, Any, Literal, cast
@@ -63,13 +64,27 @@ OutputOption = Annotated[
         "'vote', the probability that the position is at least T/2, the paper's majority vote."
     ),
 ]
-
+Seed = Annotated[
+    int, Ge(0), Le(2**32 - 1), Doc("Seed of what is drawn: rows, and the draws of random forests.")
+]
 
 Grower = Callable[[Noise, Draw | None, Report], Any]
 """Grows a program, on all rows or on those that are drawn for each layer."""
 
 
-class ProgramRanker(Ranker):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ProgramParameters:
+    """What both algorithms have."""
+
+    n_rounds: NLayers = 20
+    weak_ranker: WeakRankerOption = "stump"
+    balance_classes: BalanceClasses = False
+    output: OutputOption = "position"
+    max_bins: MaxNarrowBins = 255
+    random_state: Seed = 0
+
+
+class ProgramRanker(ProgramParameters, Ranker):
     """Rows are walked through layered branching programs; what they reach on average is the score.
 
     Attributes
@@ -80,13 +95,6 @@ class ProgramRanker(Ranker):
         What every score holds alike: less the score that best parts the training classes (greatest
         TPR - FPR), where `predict` cuts.
     """
-
-    n_rounds: int
-    weak_ranker: Any  # as in `WeakRankerOption`
-    balance_classes: bool
-    output: Output
-    max_bins: int
-    random_state: int
 
     nodes_: npt.NDArray[np.void]
     intercept_: Annotated[float, Value(), Ge(-1.0), Le(0.0)]
@@ -202,7 +210,7 @@ class ProgramRanker(Ranker):
         if isinstance(kept, Programs):
             self._programs = kept.split()
         else:
-            self._programs = kept.split(self.n_rounds, self.weak_ranker)
+            self._programs = kept.split(self.n_rounds, cast(ClassifierName, self.weak_ranker))
 
     def _known(self) -> dict[str, Any]:
         is_stump = self.weak_ranker == "stump"
@@ -212,7 +220,7 @@ class ProgramRanker(Ranker):
             "n_rounds": self.n_rounds,
             "n_nodes": self._n_programs * n_nodes(self.n_rounds),
             "_kept": Programs if is_stump else AnyPrograms,
-            "stack": None if is_stump else STACKS[self.weak_ranker],
+            "stack": None if is_stump else STACKS[cast(ClassifierName, self.weak_ranker)],
         }
 
     def _restore(self) -> None:
@@ -256,25 +264,6 @@ class MartiRank(ProgramRanker):
     P. M. Long and R. A. Servedio, "Martingale boosting", COLT 2005.
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: NLayers = 20,
-        weak_ranker: WeakRankerOption = "stump",
-        balance_classes: BalanceClasses = False,
-        output: OutputOption = "position",
-        max_bins: MaxNarrowBins = 255,
-        random_state: Annotated[
-            int, Ge(0), Le(2**32 - 1), Doc("Seed of weak rankers that draw: random forests.")
-        ] = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.balance_classes = balance_classes
-        self.output = output
-        self.max_bins = max_bins
-        self.random_state = random_state
-
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
@@ -298,20 +287,10 @@ class MartiRank(ProgramRanker):
 
 
 def draw_program(layers: Sequence[Sequence[dict[str, Any]]], title: str) -> str:
-    """Draw a program.
+    """Draw a program, given as `Program.describe` does, as an SVG document that refers to nothing outside it (Fig. 2).
 
-    Parameters
-    ----------
-    layers : sequence of sequences of dict
-        The nodes, as `Program.describe` gives them.
-    title : str
-
-    Returns
-    -------
-    str
-        An SVG document that refers to nothing outside it. A node is as large as the share of rows
-        that reach it, and has the colour of the positives' share among them, classes weighing the
-        same; its tooltip holds its rule, its masses and its error.
+    A node is as large as the share of rows that reach it, and has the colour of the positives' share among them,
+    classes weighing the same; its tooltip holds its rule, its masses and its error.
     """
     shown = layers[:MOST_LAYERS]
     width = 2 * _MARGIN + _ACROSS * max(len(shown), 5)

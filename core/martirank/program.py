@@ -71,10 +71,7 @@ class Mass(NamedTuple):
         return cls(float(weight[:n_positives].sum()), float(weight[n_positives:].sum()))
 
     def without_noise(self, noise_rate: float) -> "Mass":
-        """Undo labels flipped with some probability: (M_b - η M)/(1 - 2η), 0 where that is negative.
-
-        Source: Long & Servedio 2007, Section 5, the estimate of p^b_{i,t}.
-        """
+        """Undo labels flipped with some probability: (M_b - η M)/(1 - 2η), 0 where that is negative (§5, p^b_{i,t})."""
         flipped = noise_rate * (self.positive + self.negative)
         kept = 1.0 - 2.0 * noise_rate
         return Mass(
@@ -98,20 +95,9 @@ class Sides(NamedTuple):
 
 
 def split(above: Mass, below: Mass) -> Sides:
-    """Make a two-sided classifier of a cut, whichever side the positives prefer.
+    """Make a two-sided classifier of a cut, whichever side the positives prefer (Long & Servedio 2007, Lemma 4).
 
-    Parameters
-    ----------
-    above, below : Mass
-        Noise taken out; each class has some.
-
-    Returns
-    -------
-    Sides
-
-    References
-    ----------
-    P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Lemma 4.
+    The masses are those with the noise taken out; each class has some.
     """
     total = above.plus(below)
     above_p, above_n = above.positive / total.positive, above.negative / total.negative
@@ -123,9 +109,9 @@ def split(above: Mass, below: Mass) -> Sides:
     return Sides(_rise(h.below), _rise(h.above), h.error)
 
 
-def _rise(said: float) -> float:
+def _rise(expected: float) -> float:
     """Give the probability of 1 from the expected value of what is 1 or -1."""
-    return 0.5 * (1.0 + said)
+    return 0.5 * (1.0 + expected)
 
 
 def alike(rise: float, mass: Mass, frozen: bool = False) -> npt.NDArray[np.void]:
@@ -162,12 +148,7 @@ class Noise(NamedTuple):
     def end(self, labelled: Mass, total: Mass) -> tuple[Mass, npt.NDArray[np.void] | None]:
         """Give each class's share at a node; and the node, where it is frozen (eq. 2) or one class has it to itself.
 
-        Parameters
-        ----------
-        labelled : Mass
-            What is at the node, by the labels.
-        total : Mass
-            What is in all.
+        `labelled` is the mass at the node by the labels, `total` the true mass of all rows.
         """
         here = labelled.without_noise(self.rate)
         # A draw of few rows of a class may seem to hold none once noise is taken out.
@@ -201,14 +182,24 @@ def mean_error(nodes: npt.NDArray[np.void]) -> float:
     return float(np.average(error, weights=share)) if share.sum() > 0.0 else 0.5
 
 
-def describe_node(
+def describe_layers(
+    nodes: npt.NDArray[np.void], n_layers: int, condition: Callable[[int], str | None]
+) -> list[list[dict[str, Any]]]:
+    """Describe nodes layer by layer, ready for JSON; `condition` words a node's upper side, None for no cut."""
+    return [
+        [
+            {"position": node - n_nodes(t)}
+            | _describe_node(nodes[node], condition(node), n_layers - t)
+            for node in range(n_nodes(t), n_nodes(t + 1))
+        ]
+        for t in range(n_layers)
+    ]
+
+
+def _describe_node(
     node: npt.NDArray[np.void], condition: str | None, layers_left: int
 ) -> dict[str, Any]:
-    """Describe a node, ready for JSON; the condition is that of its upper side."""
-    described: dict[str, Any] = {
-        "positive": float(node["positive"]),
-        "negative": float(node["negative"]),
-    }
+    described = {name: float(node[name]) for name in ("positive", "negative")}
     if node["frozen"]:
         steps = layers_left * int(node["rise_below"])
         return described | {"rule": f"ends here, as if it rose {steps} more of {layers_left}"}
@@ -249,7 +240,7 @@ def layer(t: int) -> slice:
     return slice(n_nodes(t), n_nodes(t + 1))
 
 
-ROWS = 64  # walk together: their masses at all positions stay in the first-level cache
+ROWS = 64  # scored together: their masses at all positions stay in the first-level cache
 
 
 def _array(dtype: Any, n_dimensions: int = 1) -> Any:
@@ -309,49 +300,6 @@ def _move(here, up, rises):  # type: ignore[no-untyped-def]
         here[r] -= moved
 
 
-@numba.njit(inline="always")
-def _walk_block(nodes, words, n_layers, by_vote, columns, mass, rises, ends):  # type: ignore[no-untyped-def]
-    """Write each row's expected end.
-
-    columns: (n_features, n_rows). mass: (n_layers + 1, n_rows), by position. The mass of a layer is
-    moved to the next in place, from the highest position down: what rises joins mass that has been
-    moved already.
-    """
-    mass[:] = 0.0
-    mass[0] = 1.0
-    ends[:] = 0.0
-    for t in range(n_layers):
-        first = t * (t + 1) // 2
-        for position in range(t, -1, -1):
-            node = first + position
-            here, up = mass[position], mass[position + 1]
-            if nodes[node].frozen:
-                label = nodes[node].rise_below
-                end = label if by_vote else (position + (n_layers - t) * label) / n_layers
-                for r in range(len(ends)):
-                    ends[r] += here[r] * end
-                    here[r] = 0.0
-                continue
-            if nodes[node].feature < 0:
-                rises[:] = nodes[node].rise_below
-            else:
-                x = columns[nodes[node].feature]
-                above, below = nodes[node].rise_above, nodes[node].rise_below
-                missing = above if nodes[node].missing_above else below
-                threshold, word = nodes[node].threshold, nodes[node].word
-                if word < 0:
-                    _compare(x, threshold, above, below, missing, rises)
-                else:
-                    _look_up(x, words[word:], threshold, above, below, missing, rises)
-            _move(here, up, rises)
-    for position in range(1, n_layers + 1):
-        end = position / n_layers
-        if by_vote:
-            end = 1.0 if 2 * position >= n_layers else 0.0
-        for r in range(len(ends)):
-            ends[r] += mass[position, r] * end
-
-
 @kernel(
     numba.void(
         _array(numba.float64, 2),
@@ -363,7 +311,11 @@ def _walk_block(nodes, words, n_layers, by_vote, columns, mass, rises, ends):  #
     )
 )
 def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyped-def]
-    """Write each row's expected position over T, or its expected vote."""
+    """Write each row's expected position over T, or its expected vote.
+
+    Rows go together, a block at a time: columns is (n_features, block), mass (n_layers + 1, block) by position. The
+    mass of a layer is moved to the next in place, from the highest position down: what rises joins mass that has moved.
+    """
     n_rows, n_features = X.shape
     size = min(ROWS, n_rows)
     columns = np.empty((n_features, size))
@@ -371,10 +323,41 @@ def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyp
     rises, ends = np.empty(size), np.empty(size)
     for start in range(0, n_rows, size):
         n = min(size, n_rows - start)
-        for r in range(n):  # the last block walks with rows of the one before it to fill it up
+        for r in range(n):  # the last block is filled up with rows of the one before it
             for j in range(n_features):
                 columns[j, r] = X[start + r, j]
-        _walk_block(nodes, words, n_layers, by_vote, columns, mass, rises, ends)
+        mass[:] = 0.0
+        mass[0] = 1.0
+        ends[:] = 0.0
+        for t in range(n_layers):
+            for position in range(t, -1, -1):
+                node = t * (t + 1) // 2 + position
+                here = mass[position]
+                if nodes[node].frozen:
+                    label = nodes[node].rise_below
+                    end = label if by_vote else (position + (n_layers - t) * label) / n_layers
+                    for r in range(size):
+                        ends[r] += here[r] * end
+                        here[r] = 0.0
+                    continue
+                if nodes[node].feature < 0:
+                    rises[:] = nodes[node].rise_below
+                else:
+                    x = columns[nodes[node].feature]
+                    above, below = nodes[node].rise_above, nodes[node].rise_below
+                    missing = above if nodes[node].missing_above else below
+                    threshold, word = nodes[node].threshold, nodes[node].word
+                    if word < 0:
+                        _compare(x, threshold, above, below, missing, rises)
+                    else:
+                        _look_up(x, words[word:], threshold, above, below, missing, rises)
+                _move(here, mass[position + 1], rises)
+        for position in range(1, n_layers + 1):
+            end = position / n_layers
+            if by_vote:
+                end = 1.0 if 2 * position >= n_layers else 0.0
+            for r in range(size):
+                ends[r] += mass[position, r] * end
         for r in range(n):
             scores[start + r] = ends[r]
 
@@ -398,7 +381,7 @@ class Program:
     words: npt.NDArray[np.uint64]
 
     def score(self, X: Floats, output: Output) -> Floats:
-        """Walk rows through the program, in expectation over its coins, unchecked.
+        """Score rows, in expectation over the program's coins, unchecked.
 
         Parameters
         ----------
@@ -430,14 +413,11 @@ class Program:
         categories : tuple, one entry per feature
             The names of a categorical feature's categories.
         """
-        return [
-            [
-                {"position": position}
-                | describe_node(node, self._condition(node, name, categories), self.n_layers - t)
-                for position, node in enumerate(self.nodes[layer(t)])
-            ]
-            for t in range(self.n_layers)
-        ]
+        return describe_layers(
+            self.nodes,
+            self.n_layers,
+            lambda node: self._condition(self.nodes[node], name, categories),
+        )
 
     def _condition(
         self, node: npt.NDArray[np.void], name: Callable[[int], str], categories: Categories

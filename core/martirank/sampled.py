@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
 from core.coding import Bins, Codes, count_rows, fit_bins
-from core.coding.bins import MaxNarrowBins, code_columns
+from core.coding.bins import code_columns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, wilson_interval
 from core.parameters import check_values
@@ -23,7 +23,7 @@ from core.state import Value
 from core.target import check_weights
 
 from .growth import Growth, draw_rows, positives_first
-from .martirank import BalanceClasses, NLayers, OutputOption, ProgramRanker, WeakRankerOption
+from .martirank import ProgramParameters, ProgramRanker
 from .program import NO_MASS, Mass, Noise, Program, mean_error
 
 GUESSES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
@@ -45,22 +45,10 @@ def least_noisy_share(
 ) -> NoiseBound:
     """Bound the noise rate by the end of a ranking whose labels agree most.
 
-    If labels are flipped at rate η, every set of rows holds at least a share η of the rarer label,
-    and just η only if one class has it to itself. So the purest set bounds η from above, and where
-    the classes overlap everywhere nothing more can be known.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,), float64
-        Of rows that the ranking was not fitted on.
-    positive : ndarray of shape (n_rows,), bool
-        Their labels as they are, noise and all.
-    weight : ndarray of shape (n_rows,), float64
-
-    Returns
-    -------
-    NoiseBound
-        Wilson's upper limit, at most ½.
+    If labels are flipped at rate η, every set of rows holds at least a share η of the rarer label, and just η only if
+    one class has it to itself. So the purest set bounds η from above, by Wilson's limit, and where the classes overlap
+    everywhere nothing more can be known. The scores are of rows that the ranking was not fitted on, the labels as they
+    are, noise and all.
     """
     order = np.argsort(scores, kind="stable")
     n = min(max(int(END_SHARE * len(order)), LEAST_ROWS), len(order))
@@ -96,33 +84,13 @@ class Demand(NamedTuple):
 def draws_needed(
     n_layers: int, epsilon: float, class_prior: float, noise_rate: float, demand: Demand
 ) -> float:
-    """Bound the rows that a layer must be shown, as Theorem 10 counts.
+    """Bound the rows that a layer must be shown, as Theorem 10 of Long & Servedio counts; T is `n_layers`, η the noise.
 
-    A node that is not frozen is reached by a share ε/(4T(T+1)) of each class at least, so that a row
-    is one of the rarer class's at that node with probability q = p ε/(4T(T+1)). By Chernoff's bound
-    (2/q)(m_A + ln(T(T+1)/δ)) rows hold m_A of them at every node with probability 1 - δ. One draw
-    serves all nodes of a layer, which the paper's T(T+1)/2 separate ones do not: T layers take
-    O(T³ m_A/(εp)) rows rather than O(T⁴ m_A/(εp)). To tell classes apart under noise takes
-    1/(1 - 2η)² as many.
-
-    Parameters
-    ----------
-    n_layers : int
-        T.
-    epsilon : float
-    class_prior : float
-        Share of positives; p is that of the rarer class.
-    noise_rate : float
-        η.
-    demand : Demand
-
-    Returns
-    -------
-    float
-
-    References
-    ----------
-    P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Theorem 10.
+    A node that is not frozen is reached by a share ε/(4T(T+1)) of each class at least, so that a row is one of the
+    rarer class's, of share p, at that node with probability q = p ε/(4T(T+1)). By Chernoff's bound (2/q)(m_A +
+    ln(T(T+1)/δ)) rows hold m_A of them at every node with probability 1 - δ. One draw serves all nodes of a layer,
+    which the paper's T(T+1)/2 separate ones do not: T layers take O(T³ m_A/(εp)) rows rather than O(T⁴ m_A/(εp)). To
+    tell classes apart under noise takes 1/(1 - 2η)² as many.
     """
     n_nodes = n_layers * (n_layers + 1)
     rarer = guess_and_halve(min(class_prior, 1.0 - class_prior))
@@ -142,20 +110,8 @@ def guess_and_halve(share: float) -> float:
 class Stream:
     """Programs under construction, fed by turns: no row is asked twice, by any node of any program.
 
-    Attributes
-    ----------
-    bins : Bins
-        Learnt from the first batch.
-    growths : list of Growth
-        One per program.
-    n_layers : int
-    epsilon : float
-    noise_rate : float
-    demand : Demand
-    seen : Mass
-        What all programs were shown, as labelled.
-    turn : int
-        Counts the slices of rows.
+    The bins are those of the first batch; `seen` is what all programs were shown, as labelled; `turn` counts the slices
+    of rows.
     """
 
     bins: Bins
@@ -192,7 +148,7 @@ class Stream:
 
     def _show(self, growth: Growth, codes: Codes, weight: Floats, n_positives: int) -> None:
         masses = growth.start(weight)
-        growth.walk(codes, masses)
+        growth.descend(codes, masses)
         growth.add(codes, masses, n_positives, count_rows(weight))
         mass = Mass.of(weight, n_positives)
         growth.count(mass)
@@ -218,7 +174,38 @@ Bagged = Callable[[float, int], Any]
 MOST_DRAWS = 1 << 18  # of one fit: a seed's draws are no other seed's
 
 
-class SampledMartiRank(ProgramRanker):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SampledParameters(ProgramParameters):
+    """The parameters of `SampledMartiRank` beside those of `MartiRank`."""
+
+    epsilon: Annotated[
+        float,
+        Gt(0),
+        Lt(1),
+        Doc(
+            "A node is frozen where either class's share that gets there is at most "
+            "ε/(4T(T+1)): all that frozen nodes lose is then ε/2 of a class at most."
+        ),
+    ] = 0.05
+    noise_rate: Annotated[
+        float | None,
+        Ge(0),
+        Lt(0.5),
+        Doc("Probability that a label is flipped; None: guessed, by AUC on held-out rows."),
+    ] = None
+    class_prior: Annotated[
+        float | None,
+        Gt(0),
+        Lt(1),
+        Doc("True share of positives; None: that of the labels, noise taken out."),
+    ] = None
+    n_bags: Annotated[int, Ge(1), Le(1000), Doc("Programs, whose scores are averaged.")] = 10
+    subsample: Annotated[
+        float, Gt(0), Le(1), Doc("Share of the rows of each class that a layer is grown on.")
+    ] = 0.5
+
+
+class SampledMartiRank(SampledParameters, ProgramRanker):
     """MartiRank that knows how often labels lie, does not look at all rows at once, and bags.
 
     Each layer of each program is grown on a draw of the rows without replacement, so that no row is
@@ -266,55 +253,6 @@ class SampledMartiRank(ProgramRanker):
     noise_rate_range_: Annotated[tuple[float, float], Value(), Ge(0.0), Le(1.0)]
     noise_rate_auc_: Floats
     class_prior_: Annotated[float, Value(), Ge(0.0), Le(1.0)]
-
-    def __init__(
-        self,
-        *,
-        n_rounds: NLayers = 20,
-        weak_ranker: WeakRankerOption = "stump",
-        balance_classes: BalanceClasses = False,
-        epsilon: Annotated[
-            float,
-            Gt(0),
-            Lt(1),
-            Doc(
-                "A node is frozen where either class's share that gets there is at most "
-                "ε/(4T(T+1)): all that frozen nodes lose is then ε/2 of a class at most."
-            ),
-        ] = 0.05,
-        noise_rate: Annotated[
-            float | None,
-            Ge(0),
-            Lt(0.5),
-            Doc("Probability that a label is flipped; None: guessed, by AUC on held-out rows."),
-        ] = None,
-        class_prior: Annotated[
-            float | None,
-            Gt(0),
-            Lt(1),
-            Doc("True share of positives; None: that of the labels, noise taken out."),
-        ] = None,
-        n_bags: Annotated[int, Ge(1), Le(1000), Doc("Programs, whose scores are averaged.")] = 10,
-        subsample: Annotated[
-            float, Gt(0), Le(1), Doc("Share of the rows of each class that a layer is grown on.")
-        ] = 0.5,
-        output: OutputOption = "position",
-        max_bins: MaxNarrowBins = 255,
-        random_state: Annotated[
-            int, Ge(0), Le(2**32 - 1), Doc("Seed of the draws of rows, and of random forests.")
-        ] = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.weak_ranker = weak_ranker
-        self.balance_classes = balance_classes
-        self.epsilon = epsilon
-        self.noise_rate = noise_rate
-        self.class_prior = class_prior
-        self.n_bags = n_bags
-        self.subsample = subsample
-        self.output = output
-        self.max_bins = max_bins
-        self.random_state = random_state
 
     def partial_fit(
         self,
@@ -418,8 +356,7 @@ class SampledMartiRank(ProgramRanker):
         self, stream: Stream, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
     ) -> None:
         programs = stream.programs()
-        losses = np.array([mean_error(program.nodes) for program in programs])
-        self._take(programs, getattr(self, "intercept_", 0.0), losses)
+        self._take(programs, getattr(self, "intercept_", 0.0), _mean_errors(programs))
         if weight[positive].any() and weight[~positive].any():
             self.intercept_ = -self._find_cut(X, positive, weight)
         self._set_noise_rate(self.noise_rate or 0.0, stream.seen)
@@ -437,13 +374,11 @@ class SampledMartiRank(ProgramRanker):
         else:
             self._check_noise_rate(positive, weight)
             self._set_noise_rate(self.noise_rate, mass)
-        programs, losses = [], []
+        programs: list[Any] = []
         for bag in range(self.n_bags):
-            program = grow(self.noise_rate_, bag)
-            programs.append(program)
-            losses.append(mean_error(program.nodes))
-            callback(bag + 1, self.n_bags, {"loss": losses[-1]})
-        self._take(programs, 0.0, np.array(losses))
+            programs.append(grow(self.noise_rate_, bag))
+            callback(bag + 1, self.n_bags, {"loss": mean_error(programs[-1].nodes)})
+        self._take(programs, 0.0, _mean_errors(programs))
         self.intercept_ = -self._find_cut(X, positive, weight)
 
     def structure(self) -> dict[str, Any]:
@@ -555,3 +490,7 @@ class SampledMartiRank(ProgramRanker):
 
 def _share(mass: Mass) -> float:
     return mass.positive / (mass.positive + mass.negative)
+
+
+def _mean_errors(programs: Sequence[Any]) -> Floats:
+    return np.array([mean_error(program.nodes) for program in programs])

@@ -87,7 +87,7 @@ def test_each_cut_errs_alike_on_both_classes():
     for t in range(3):
         for position in range(t, -1, -1):
             node = t * (t + 1) // 2 + position
-            rises = program._rises(node, X, np.ones(len(y), dtype=bool))
+            rises = program.rises(node, X, np.ones(len(y), dtype=bool))
             here = mass[position]
             if program.number[node] >= 0:
                 fallen = np.average(1 - rises[y == 1], weights=here[y == 1])
