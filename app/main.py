@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 
 from app.api import openapi, problems
 from app.api.context import Context
 from app.api.drain import Drain
-from app.api.middleware import Edge, Traffic
+from app.api.middleware import Edge
 from app.api.pace import Pace
 from app.api.places import Places
 from app.api.routes import (
@@ -42,8 +43,10 @@ from app.errors import TooMany, Unavailable
 from app.infra.blobs import BlobStore
 from app.infra.errand import Errands
 from app.infra.logging import configure_logging
+from app.infra.metrics import request_histogram
 from app.infra.producer import Producer
 from app.infra.settings import Settings
+from app.services import figures
 from app.services import jobs as job_service
 from app.services.keys import KeyRing
 from app.services.preload import preload
@@ -73,7 +76,12 @@ def create_app(settings: Settings) -> FastAPI:
         **openapi.INFO,
     )
     app.state.context = context
-    app.add_middleware(Edge, settings=settings, traffic=context.traffic, drain=context.drain)
+    app.add_middleware(
+        Edge,
+        settings=settings,
+        requests=request_histogram(context.registry),
+        drain=context.drain,
+    )
     problems.install(app)
     app.router.routes.insert(0, scores.score_route(context))  # the busiest route is asked first
     for module in (
@@ -119,6 +127,9 @@ def open_context(settings: Settings) -> Context:
             f"a key may ask {per_second:g} times a second, and {settings.rate_burst} times at once"
         )
         pace = Pace(per_second, settings.rate_burst, rule, "rate_limited")
+    uploads = Places(settings.max_uploads, "uploads", Unavailable)
+    registry = CollectorRegistry()
+    registry.register(figures.Figures(db, settings, lambda: uploads.taken))
     drain = Drain()
     drain.tell(watcher.release)
     return Context(
@@ -132,8 +143,8 @@ def open_context(settings: Settings) -> Context:
         ),
         watcher=watcher,
         drain=drain,
-        traffic=Traffic(),
-        uploads=Places(settings.max_uploads, "uploads", Unavailable),
+        registry=registry,
+        uploads=uploads,
         waiters=Places(settings.max_waiters, "waiters", TooMany),
         requests=Places(settings.max_requests, "requests", Unavailable),
         publish=Errands("publish"),

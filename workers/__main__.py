@@ -9,11 +9,14 @@ import subprocess
 import sys
 import threading
 
+import prometheus_client
+
 from app.db.session import Database
 from app.infra.blobs import BlobStore
 from app.infra.ids import new_id
 from app.infra.lifeline import wait_for_end
 from app.infra.logging import configure_logging
+from app.infra.metrics import WorkerMetrics
 from app.infra.producer import make_celery
 from app.infra.settings import Settings
 from app.infra.signals import Signals
@@ -42,7 +45,15 @@ def main(arguments: list[str]) -> int:
         worker_id = new_id("wrk")
         blobs = BlobStore(settings.blob_dir)
         blobs.check_writable()
-        slots = Slots(db, blobs, settings, worker_id)
+        metrics = WorkerMetrics(prometheus_client.REGISTRY)
+        if settings.worker_metrics_port is not None:
+            address = settings.worker_metrics_host, settings.worker_metrics_port
+            try:
+                prometheus_client.start_http_server(address[1], address[0])
+            except OSError as error:
+                log.error("cannot listen on %s:%d for metrics: %s", *address, error.strerror)
+                return 1
+        slots = Slots(db, blobs, settings, worker_id, metrics)
         celery = make_celery(settings.celery_broker_url)
         register(celery, slots)
         worker = make_worker(celery, settings.worker_slots, worker_id)

@@ -11,12 +11,16 @@ import logging
 import os
 import sys
 import threading
+import time
 from typing import Literal
+
+from prometheus_client import CollectorRegistry
 
 from app.db.session import Database
 from app.errors import Unavailable
 from app.infra import memory, space
 from app.infra.blobs import BlobStore
+from app.infra.metrics import WorkerMetrics
 from app.infra.settings import Settings
 from app.services import queue
 from workers.fit_process import FitProcess, FitProcessDied
@@ -32,11 +36,19 @@ LEFT_BYTES = 512 * 1024**2
 class Slots:
     """The slots of this worker, and the bell that wakes them."""
 
-    def __init__(self, db: Database, blobs: BlobStore, settings: Settings, worker_id: str) -> None:
+    def __init__(
+        self,
+        db: Database,
+        blobs: BlobStore,
+        settings: Settings,
+        worker_id: str,
+        metrics: WorkerMetrics | None = None,
+    ) -> None:
         self.db = db
         self.blobs = blobs
         self.settings = settings
         self.worker_id = worker_id
+        self.metrics = metrics or WorkerMetrics(CollectorRegistry())
         self.memory_bytes = memory_per_fit(settings)
         self.stopping = threading.Event()
         self.ready = threading.Event()  # a slot was ready for work once
@@ -143,9 +155,12 @@ class _Slot(threading.Thread):
         first = True
         while (process := self._warm_process()) is not None:
             space.check(slots.settings)  # a job that is begun without room loses an attempt
+            started = time.perf_counter()
             claim = queue.claim(slots.db, slots.settings, slots.worker_id, HANDLERS)
             if claim is None:
                 return
+            claimed = time.perf_counter()
+            slots.metrics.claims.observe(claimed - started)
             if first:
                 slots.note_found(found)
                 first = False
@@ -158,6 +173,7 @@ class _Slot(threading.Thread):
                 memory_bytes=slots.memory_bytes,
                 stopping=slots.stopping,
             ).run()
+            slots.metrics.fits.labels(claim.kind).observe(time.perf_counter() - claimed)
 
     def _warm_process(self) -> FitProcess | None:
         """This slot's process, started anew if it died; None when the worker stops meanwhile."""

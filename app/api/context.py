@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import BoundedSemaphore
 
+from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 
 from app.api.drain import Drain
-from app.api.middleware import Traffic
 from app.api.pace import Pace
 from app.api.places import Places
 from app.api.watcher import Watcher
@@ -45,7 +45,7 @@ class Context:
     models: ModelCache
     watcher: Watcher
     drain: Drain
-    traffic: Traffic
+    registry: CollectorRegistry
     uploads: Places
     waiters: Places
     requests: Places

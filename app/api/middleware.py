@@ -7,8 +7,8 @@ import logging
 import math
 import re
 import time
-from collections import defaultdict
 
+from prometheus_client import Histogram
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -52,28 +52,17 @@ class HeadersTooLarge(ServiceError):
     code, status, title = "headers_too_large", 431, "Headers too large"
 
 
-class Traffic:
-    """Counts of answered requests, for /metrics: (method, route, status) -> [requests, seconds]."""
-
-    def __init__(self) -> None:
-        self.totals: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0, 0.0])
-
-    def note(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request. Called from the event loop only."""
-        total = self.totals[method, route, status]
-        total[0] += 1
-        total[1] += seconds
-
-
 class Edge:
     """Plain ASGI, outermost but for Starlette's own error page, which nothing reaches past it."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings, traffic: Traffic, drain: Drain) -> None:
+    def __init__(
+        self, app: ASGIApp, *, settings: Settings, requests: Histogram, drain: Drain
+    ) -> None:
         self._app = app
         self._max_body = settings.max_body_bytes
         self._max_upload = settings.max_upload_bytes
         self._body_seconds = settings.body_seconds
-        self._traffic = traffic
+        self._requests = requests
         self._drain = drain
         self._most_open = settings.max_requests
         self._open = 0
@@ -143,7 +132,7 @@ class Edge:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("route")
         template = getattr(route, "path", "") or "unrouted"
-        self._traffic.note(scope["method"], template, status, seconds)
+        self._requests.labels(scope["method"], template, status).observe(seconds)
         if access.isEnabledFor(logging.INFO):
             access.info(
                 "%s %s %d %.1f ms",

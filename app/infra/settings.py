@@ -72,6 +72,14 @@ class Settings(BaseSettings):
         default=1,
         description="Jobs that one worker process runs at once, each in a process of its own.",
     )
+    worker_metrics_port: Annotated[int, Ge(1), Le(65535)] | None = Field(
+        default=None,
+        description="Where a worker answers `GET /metrics` with its claims and fits, for Prometheus; unset: nowhere.",
+    )
+    worker_metrics_host: str = Field(
+        default="127.0.0.1",
+        description="The address that it listens on for that. It asks for no key.",
+    )
     warm_up: bool = Field(
         default=True,
         description="Whether a fit process imports the science before its first job, and a worker compiles beside its "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from app.db import health as rows
 from app.db import quotas as quota_rows
@@ -14,43 +16,64 @@ from app.infra import space
 from app.infra.settings import Settings
 from app.services.health import SILENT_BEATS
 
-Labels = tuple[tuple[str, str], ...]
 
-
-class Gauge(NamedTuple):
-    """A figure that goes up and down, one value for each set of labels."""
-
-    name: str
-    help: str
-    values: Mapping[Labels, float]
-
-
-def gauges(db: Database, settings: Settings) -> Iterator[Gauge]:
+class Figures(Collector):
     """Jobs, workers, the queue's age, quotas and room, over all owners, as one moment has them."""
-    limits = {
-        "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
-        "running_jobs": (JobState.RUNNING, settings.quota_running_jobs),
-    }
-    with db.read() as session:
-        jobs = rows.job_counts(session)
-        oldest = rows.oldest_due(session)
-        alive = worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds)
-        full: dict[Labels, float] = {
-            (("quota", quota),): float(quota_rows.owners_at_limit(session, state, limit))
-            for quota, (state, limit) in limits.items()
-            if limit is not None
+
+    def __init__(self, db: Database, settings: Settings, uploads: Callable[[], int]) -> None:
+        self._db = db
+        self._settings = settings
+        self._uploads = uploads
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing: the names are known once somebody asks, and the database is not asked at start."""
+        return iter(())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Read them all."""
+        settings = self._settings
+        limits = {
+            "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
+            "running_jobs": (JobState.RUNNING, settings.quota_running_jobs),
         }
-    counts: dict[Labels, float] = {
-        (("kind", kind), ("state", state)): float(n) for (kind, state), n in sorted(jobs.items())
-    }
-    yield Gauge("jobs", "Jobs by kind and state.", counts)
-    help_ = "How long the oldest job that may begin has waited for a worker."
-    yield Gauge("queue_oldest_seconds", help_, {(): oldest or 0.0})
-    yield Gauge("workers", "Workers heard from lately.", {(): float(len(alive))})
-    if full:
-        yield Gauge("owners_at_quota", "Owners who have as many jobs as they may.", full)
-    folders = zip(("blobs", "database"), space.folders(settings), strict=False)
-    free: dict[Labels, float] = {
-        (("disk", disk),): float(space.free_bytes(path)) for disk, path in folders
-    }
-    yield Gauge("disk_free_bytes", "Free space where this process writes.", free)
+        with self._db.read() as session:
+            counts = rows.job_counts(session)
+            oldest = rows.oldest_due(session)
+            alive = worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds)
+            at_limit = {
+                quota: quota_rows.owners_at_limit(session, state, limit)
+                for quota, (state, limit) in limits.items()
+                if limit is not None
+            }
+        jobs = GaugeMetricFamily(
+            "rankwright_jobs", "Jobs by kind and state.", labels=["kind", "state"]
+        )
+        for labels, count in sorted(counts.items()):
+            jobs.add_metric(labels, count)
+        yield jobs
+        yield GaugeMetricFamily(
+            "rankwright_queue_oldest_seconds",
+            "How long the oldest job that may begin has waited for a worker.",
+            oldest or 0.0,
+        )
+        yield GaugeMetricFamily(
+            "rankwright_workers", "Workers heard from lately.", float(len(alive))
+        )
+        if at_limit:
+            owners = GaugeMetricFamily(
+                "rankwright_owners_at_quota",
+                "Owners who have as many jobs as they may.",
+                labels=["quota"],
+            )
+            for quota, count in at_limit.items():
+                owners.add_metric([quota], count)
+            yield owners
+        free = GaugeMetricFamily(
+            "rankwright_disk_free_bytes", "Free space where this process writes.", labels=["disk"]
+        )
+        for disk, path in zip(("blobs", "database"), space.folders(settings), strict=False):
+            free.add_metric([disk], space.free_bytes(path))
+        yield free
+        yield GaugeMetricFamily(
+            "rankwright_uploads", "Uploads that this process receives.", self._uploads()
+        )

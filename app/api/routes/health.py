@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from pydantic import Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from app.api.dependencies import ContextDep
-from app.api.middleware import Traffic
 from app.api.schemas.common import Resource
 from app.api.security import GuardedRoute, needs
-from app.services import figures, health
+from app.services import health
 
 router = APIRouter(tags=["health"], route_class=GuardedRoute)
 
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+PROMETHEUS = CONTENT_TYPE_PLAIN_0_0_4
 
 
 class Part(Resource):
@@ -64,35 +64,8 @@ def ready(context: ContextDep) -> Response:
 )
 @needs("operator")
 def metrics(context: ContextDep) -> Response:
-    """Requests of this process by route and status, jobs by kind and state, workers heard from: of all owners together.
+    """Times of this process's requests by route and status, jobs by kind and state, workers heard from: of all owners
+    together.
     A key of scope `admin` opens it as long as no other owner has a key, or had one.
     """
-    lines = _traffic(context.traffic)
-    for gauge in figures.gauges(context.db, context.settings):
-        lines += _gauge(gauge)
-    lines += _gauge(
-        figures.Gauge("uploads", "Uploads that this process receives.", {(): context.uploads.taken})
-    )
-    return PlainTextResponse("\n".join(lines) + "\n", media_type=PROMETHEUS)
-
-
-def _gauge(gauge: figures.Gauge) -> list[str]:
-    name = f"rankwright_{gauge.name}"
-    lines = [f"# HELP {name} {gauge.help}", f"# TYPE {name} gauge"]
-    for labels, value in gauge.values.items():
-        said = ",".join(f'{label}="{text}"' for label, text in labels)
-        lines.append(f"{name}{{{said}}} {value:.17g}" if said else f"{name} {value:.17g}")
-    return lines
-
-
-def _traffic(traffic: Traffic) -> list[str]:
-    name = "rankwright_http_request_seconds"
-    lines = [
-        f"# HELP {name} Time to answer, by route. Requests and their total time.",
-        f"# TYPE {name} summary",
-    ]
-    for (method, route, status), (requests, seconds) in sorted(traffic.totals.items()):
-        labels = f'{{method="{method}",route="{route}",status="{status}"}}'
-        lines.append(f"{name}_count{labels} {requests:.0f}")
-        lines.append(f"{name}_sum{labels} {seconds:.6f}")
-    return lines
+    return PlainTextResponse(generate_latest(context.registry), media_type=PROMETHEUS)

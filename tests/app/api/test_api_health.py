@@ -60,13 +60,15 @@ def test_figures(service: Service, client: httpx.Client) -> None:
     answer = client.get("/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     lines = answer.text.splitlines()
-    assert 'rankwright_jobs{kind="train",state="succeeded"} 1' in lines
-    assert 'rankwright_jobs{kind="ingest",state="succeeded"} 1' in lines
-    assert "rankwright_workers 0" in lines
-    assert "rankwright_queue_oldest_seconds 0" in lines
-    assert "rankwright_uploads 0" in lines
+    assert 'rankwright_jobs{kind="train",state="succeeded"} 1.0' in lines
+    assert 'rankwright_jobs{kind="ingest",state="succeeded"} 1.0' in lines
+    assert "rankwright_workers 0.0" in lines
+    assert "rankwright_queue_oldest_seconds 0.0" in lines
+    assert "rankwright_uploads 0.0" in lines
     assert any(line.startswith("rankwright_disk_free_bytes{disk=") for line in lines)
     labels = '{method="GET",route="/v1/models/{ref}/score",status="200"}'
-    assert f"rankwright_http_request_seconds_count{labels} 1" in lines
+    assert f"rankwright_http_request_seconds_count{labels} 1.0" in lines
+    within = f'{{le="60.0",{labels[1:]}'
+    assert f"rankwright_http_request_seconds_bucket{within} 1.0" in lines
     labels = '{method="GET",route="unrouted",status="404"}'
-    assert f"rankwright_http_request_seconds_count{labels} 1" in lines
+    assert f"rankwright_http_request_seconds_count{labels} 1.0" in lines

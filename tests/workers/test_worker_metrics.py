@@ -1,0 +1,41 @@
+"""What a worker tells Prometheus, where it is asked to."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+from harness import Shop, environment, worker
+from servers import eventually
+
+
+def test_claims_and_fits_are_counted(
+    make_shop: Callable[..., Shop], broker_url: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    shop = make_shop(broker_url=broker_url, worker_metrics_port=port)
+    with worker(shop.settings, tmp_path):
+        shop.ready_table()
+
+        def counted() -> list[str] | None:
+            lines = httpx.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()
+            return lines if "rankwright_claim_seconds_count 1.0" in lines else None
+
+        lines = eventually(counted)
+        eventually(lambda: 'rankwright_fit_seconds_count{kind="ingest"} 1.0' in (counted() or []))
+        assert 'rankwright_claim_seconds_bucket{le="60.0"} 1.0' in lines
+        second = subprocess.run(
+            [sys.executable, "-m", "workers"],
+            env=environment(shop.settings),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert second.returncode == 1
+    said = f"cannot listen on 127.0.0.1:{port} for metrics: Address already in use"
+    assert said in second.stdout + second.stderr
