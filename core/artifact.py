@@ -68,6 +68,8 @@ _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 def save(ranker: Ranker) -> bytes:
     """Write a fitted ranker as bytes.
 
+    ArtifactError, if the class is not registered, the ranker is not fitted, or it holds what an artifact cannot.
+
     Parameters
     ----------
     ranker : Ranker
@@ -77,11 +79,6 @@ def save(ranker: Ranker) -> bytes:
     -------
     bytes
         The same for the same ranker, in every process. `load` gives back a ranker that scores bit for bit alike.
-
-    Raises
-    ------
-    ArtifactError
-        If the class is not registered, the ranker is not fitted, or it holds what an artifact cannot.
     """
     from safetensors.numpy import save as save_arrays
 
@@ -116,6 +113,9 @@ def save(ranker: Ranker) -> bytes:
 def load(data: bytes) -> Ranker:
     """Read a ranker that `save` wrote.
 
+    ArtifactError, if the bytes are anything but a whole artifact of a known algorithm and schema version; the message
+    names what is wrong. Memory: the arrays are copied once; the header is refused above 8 MiB before it is parsed.
+
     Parameters
     ----------
     data : bytes
@@ -125,16 +125,6 @@ def load(data: bytes) -> Ranker:
     -------
     Ranker
         Fitted; scores every row as the saved one did, bit for bit.
-
-    Raises
-    ------
-    ArtifactError
-        If the bytes are anything but a whole artifact of a known algorithm and schema version; the message names what
-        is wrong.
-
-    Notes
-    -----
-    Memory: the arrays are copied once; the header is refused above 8 MiB before it is parsed.
     """
     if not isinstance(data, bytes):
         raise ArtifactError(f"an artifact must be bytes, got {type(data).__name__}")

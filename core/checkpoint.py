@@ -63,25 +63,14 @@ _ROWS = 1 << 16
 def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes:
     """Hash what determines a fit: algorithm, parameters, rows, and what is known of them.
 
+    ArtifactError: a parameter is no JSON value, such as an estimator. O(n_rows · n_features), whatever the layout of X
+    in memory.
+
     Parameters
     ----------
-    ranker : Ranker
     X : ndarray of shape (n_rows, n_features), float64
     *columns : ndarray
         Classes and weights; pairs. The same number, of the same types, for every fit of an algorithm.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    ArtifactError
-        A parameter is no JSON value, such as an estimator.
-
-    Notes
-    -----
-    O(n_rows · n_features), whatever the layout of X in memory.
     """
     named = [type(ranker).__name__, ranker.get_params(deep=False), X.shape]
     found = hashlib.sha256(json.dumps(named, sort_keys=True, default=_plain).encode())
@@ -165,10 +154,7 @@ class Resumable:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take what `get_state` gave of an object that began as this one did.
 
-        Raises
-        ------
-        ArtifactError
-            It is of another object; this one is then as it was.
+        ArtifactError: it is of another object; this one is then as it was.
         """
         self.check_state(state)
         for name in self.changing:
@@ -230,6 +216,9 @@ class Checkpoints:
     def take(self, most_bytes: float = math.inf) -> bytes | None:
         """Give a checkpoint of the fit under way; to be called from its callback.
 
+        It takes a hash of the training rows, and copies of what it holds: for boosting 8 to 24 bytes a row and some
+        hundred a round.
+
         Parameters
         ----------
         most_bytes : float
@@ -239,11 +228,6 @@ class Checkpoints:
         -------
         bytes or None
             None where the fit has nothing to go on from, or more than may be kept.
-
-        Notes
-        -----
-        A hash of the training rows, and copies of what the checkpoint holds: for boosting 8 to 24 bytes a row and some
-        hundred a round.
         """
         if self._offer is None:
             return None
@@ -376,15 +360,12 @@ class SharedRanker(Protocol):
     ) -> Self:
         """Become what `fit` would have made on the same rows.
 
+        ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice.
+
         Parameters
         ----------
         shares : sequence of bytes
             From `fit_share`, in any order; each piece in one of them.
-
-        Raises
-        ------
-        ArtifactError
-            A share is damaged or of another fit, or a piece is missing or there twice.
         """
 
 
@@ -396,23 +377,19 @@ def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:
 def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tuple[int, Arrays]]:
     """Open shares that together are all pieces of one fit.
 
+    ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice.
+
     Parameters
     ----------
     shares : sequence of bytes
         In any order.
     fit : bytes
         From `identify_fit`.
-    n_pieces : int
 
     Returns
     -------
     list of (int, dict of str to ndarray)
         Of each share, in the order of the pieces, how many it holds, and its arrays.
-
-    Raises
-    ------
-    ArtifactError
-        A share is damaged or of another fit, or a piece is missing or there twice.
     """
     opened = sorted((_open(share, fit) for share in shares), key=lambda share: share[:2])
     expected = 0

@@ -58,6 +58,8 @@ _PACKAGES = ("core", "app", "workers")
 def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
     """Have numba compile for the first of these levels that this machine can run, in place of its own processor.
 
+    ValueError: for a name that is none of the levels.
+
     Parameters
     ----------
     levels : str
@@ -69,11 +71,6 @@ def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
     -------
     str or None
         The level; None where none fits: then kernels are compiled for this very processor.
-
-    Raises
-    ------
-    ValueError
-        For a name that is none of the levels.
     """
     features = llvmlite.binding.get_host_cpu_features()
     fitting = levels_that_fit(
@@ -428,6 +425,8 @@ def kernel(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare a function to be compiled for these types and no others, outside of the interpreter's lock, and cached.
 
+    Called with arguments of other types it raises TypeError: nothing is compiled behind the caller's back.
+
     Parameters
     ----------
     *signatures : numba signature
@@ -437,11 +436,6 @@ def kernel(
         take its arguments out of Python objects.
     **options : object
         More options of `numba.njit`.
-
-    Raises
-    ------
-    TypeError
-        When it is called: for arguments of other types, which nothing is compiled for behind the caller's back.
     """
 
     def declare(function: Callable[..., Any]) -> Any:

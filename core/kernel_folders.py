@@ -46,6 +46,8 @@ CPU_LEVELS = {
 def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]:
     """Choose among levels those of this machine's family, and that it can run by what its processor `has`.
 
+    ValueError: for a name that is none of the levels.
+
     Parameters
     ----------
     levels : str
@@ -57,11 +59,6 @@ def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]
     -------
     list of str
         The levels, in the order in which they are named.
-
-    Raises
-    ------
-    ValueError
-        For a name that is none of the levels.
     """
     fitting = []
     for name in filter(None, (part.strip() for part in levels.split(","))):

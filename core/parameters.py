@@ -30,10 +30,8 @@ class Parameter:
 
     Attributes
     ----------
-    name : str
     annotation : Any
         The whole annotation, `Annotated[...]` included, as pydantic reads it.
-    default : Any
     doc : str
         What the parameter does, in a sentence.
     """
@@ -58,19 +56,12 @@ class Parameter:
 def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
     """Read the parameters of an estimator from its `__init__` signature.
 
-    Parameters
-    ----------
-    estimator_class : type
+    TypeError: a parameter has no annotation, no `Doc` or no default: a mistake in the estimator.
 
     Returns
     -------
     tuple of Parameter
         In the order of the signature.
-
-    Raises
-    ------
-    TypeError
-        A parameter has no annotation, no `Doc` or no default: a mistake in the estimator.
     """
     initialiser: Any = inspect.getattr_static(estimator_class, "__init__")
     annotations = get_type_hints(initialiser, include_extras=True)
@@ -91,16 +82,12 @@ def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
 def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
     """Check values against the annotations: type, choice and bounds of each one.
 
+    InvalidParameter: a name is unknown, or a value breaks its rule; the message names both.
+
     Parameters
     ----------
-    estimator_class : type
     values : mapping of str to Any
         Any subset of the parameters.
-
-    Raises
-    ------
-    InvalidParameter
-        A name is unknown, or a value breaks its rule; the message names both.
     """
     parameters = {parameter.name: parameter for parameter in list_parameters(estimator_class)}
     for name, value in values.items():

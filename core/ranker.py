@@ -67,7 +67,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     ----------
     classes_ : ndarray of shape (2,)
         The two labels; the greater one, `classes_[1]`, is positive. Absent when fitted on pairs.
-    n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), object
         Only when fitted on a table whose columns are named by strings.
     categories_ : tuple, one entry per feature
@@ -95,6 +94,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Learn to rank the rows of the positive class above the others.
 
+        What draws rows (forests, subsamples, `SampledMartiRank`, rows held out) draws a row of weight k whole, or
+        leaves it out whole: there k rows are another draw.
+
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
@@ -110,21 +112,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             they are read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller;
             `StopFit` stops it and keeps what there is.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         InvalidParameter
             A parameter breaks its rule.
         InvalidData
             X, y or sample_weight break one of the rules above.
-
-        Notes
-        -----
-        What draws rows (forests, subsamples, `SampledMartiRank`, rows held out) draws a row of weight k whole, or
-        leaves it out whole: there k rows are another draw.
         """
         self._fit(*self._take_rows(X, y, sample_weight), callback or ignore)
         return self
@@ -174,9 +167,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        params : mapping of str to JSON value
         arrays : mapping of str to ndarray
-        meta : mapping of str to JSON value
 
         Returns
         -------

@@ -25,6 +25,8 @@ def hold_out(
     A row's place in the draw follows from its values, with rows and columns in any order, and the
     seed; in a sparse matrix from its stored values and their columns.
 
+    O(n_rows · n_features + n_rows log n_rows).
+
     Parameters
     ----------
     X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
@@ -33,16 +35,11 @@ def hold_out(
         Above 0.
     fraction : float
         Of each class's weight as much is held out, or a little less; at least one distinct row.
-    seed : int
 
     Returns
     -------
     ndarray of shape (n_rows,), bool, or None
         Which rows are held out; None where a class has less than two distinct rows.
-
-    Notes
-    -----
-    O(n_rows · n_features + n_rows log n_rows).
     """
     drawn = scramble_keys(row_keys(X, positive, weight), seed)
     held = np.zeros(len(drawn), dtype=np.bool_)
@@ -93,7 +90,6 @@ def split_rows(
         Share of the rows that is held out where n_splits is 1.
     group : ndarray of shape (n_rows,), uint64, optional
         Rows with equal values are never parted. Without groups, equal rows are not.
-    seed : int, default=0
 
     Returns
     -------
@@ -147,8 +143,6 @@ def draw_folds(positive: npt.NDArray[np.bool_], n_folds: int, seed: int) -> Inte
     Parameters
     ----------
     positive : ndarray of shape (n_rows,), bool
-    n_folds : int
-    seed : int
 
     Returns
     -------
@@ -172,7 +166,6 @@ def draw_part(
     positive : ndarray of shape (n_rows,) or (n_rows, n_labels), bool
     fraction : float
         At least one row is drawn, and not all.
-    seed : int
 
     Returns
     -------

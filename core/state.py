@@ -323,17 +323,13 @@ class State:
     ) -> Self:
         """Read a state that need not be trusted.
 
+        ArtifactError: a field is absent or breaks its declaration.
+
         Parameters
         ----------
         arrays : mapping of str to ndarray
         known : mapping of str to Any
             Sizes by name, the fields that are not kept, and classes of nested states by their attributes.
-        meta : mapping of str to JSON value, optional
-
-        Raises
-        ------
-        ArtifactError
-            A field is absent or breaks its declaration.
         """
         values = read_state(cls, arrays, meta or {}, known)
         if is_dataclass(cls):

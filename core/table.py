@@ -36,18 +36,14 @@ MAX_CATEGORY_TEXT = 3 * 2**20
 class CodedTable:
     """A table whose categorical columns hold positions already: what the service fits on.
 
+    InvalidData: the parts do not fit together; the message names what does not.
+
     Attributes
     ----------
     matrix : ndarray of shape (n_samples, n_features), float64
         Numbers, or positions of categories; NaN is missing.
-    names : sequence of str, one per column
     categories : tuple, one entry per column
         None for a numeric column; for a categorical one its categories, ascending.
-
-    Raises
-    ------
-    InvalidData
-        The parts do not fit together; the message names what does not.
     """
 
     matrix: npt.NDArray[np.float64]
@@ -109,6 +105,9 @@ def to_matrix(
 ) -> tuple[npt.NDArray[np.float64], Categories]:
     """Turn a table into a matrix: numbers as they are, categories by position, nulls into NaN.
 
+    InvalidData: a column is of another type, or of another kind than at fit; a column has too many categories; two
+    columns share a name, or some names only are text. The message names them.
+
     Parameters
     ----------
     table : pandas.DataFrame, pyarrow.Table, polars.DataFrame or CodedTable
@@ -124,12 +123,6 @@ def to_matrix(
     matrix : ndarray of shape (n_samples, n_features), float64
         In Fortran order, unless it is that of a coded table.
     categories : tuple, one entry per column
-
-    Raises
-    ------
-    InvalidData
-        A column is of another type, or of another kind than at fit; a column has too many
-        categories; two columns share a name, or some names only are text. The message names them.
     """
     import narwhals.stable.v2 as nw
 
@@ -168,7 +161,6 @@ def keep_present(
     ----------
     matrix : ndarray of shape (n_samples, n_features), float64
         Left as it is; a changed copy is given where a category goes.
-    categories : tuple, one entry per column
     rows : ndarray of int64, optional
         The rows that count.
 

@@ -127,6 +127,8 @@ class Pairs(NamedTuple):
 def check_pairs(pairs: Any, pair_weight: Any, n_items: int) -> Pairs:
     """Check a list of pairs, and leave out those of weight 0.
 
+    InvalidData: something breaks one of the rules above; the message names it. O(n_pairs) time and memory.
+
     Parameters
     ----------
     pairs : array-like of int, shape (n_pairs, 2)
@@ -135,19 +137,6 @@ def check_pairs(pairs: Any, pair_weight: Any, n_items: int) -> Pairs:
         0 or between 1e-100 and 1e100, as of rows, and not all 0; None is 1 for each pair.
     n_items : int
         Number of rows that pairs may name.
-
-    Returns
-    -------
-    Pairs
-
-    Raises
-    ------
-    InvalidData
-        Something breaks one of the rules above; the message names it.
-
-    Notes
-    -----
-    O(n_pairs) time and memory.
     """
     rows = _check_rows(pairs, n_items)
     better, worse = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)

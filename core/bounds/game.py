@@ -81,10 +81,6 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
     M : array_like of float, shape (n_pairs, n_weak_rankers)
         h_j(better) - h_j(worse).
 
-    Returns
-    -------
-    BestMargin
-
     Raises
     ------
     InvalidData
@@ -118,15 +114,13 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
 def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) -> BestMargin:
     """Find ρ over all pairs of a positive and a negative, without listing them.
 
+    max a - b with Hλ >= a on positives and Hλ <= b on negatives: a row an inequality.
+
     Parameters
     ----------
     positives : array_like, shape (n_positives, n_weak_rankers)
         h_j(x_i).
     negatives : array_like, shape (n_negatives, n_weak_rankers)
-
-    Returns
-    -------
-    BestMargin
 
     Raises
     ------
@@ -134,10 +128,6 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
         If the two are not finite matrices of one width, or hold more than `MOST_CELLS` numbers.
     Unsolved
         If the solver gives up.
-
-    Notes
-    -----
-    max a - b with Hλ >= a on positives and Hλ <= b on negatives: a row an inequality.
     """
     from scipy.sparse import csr_array, hstack, vstack
 
@@ -181,7 +171,6 @@ def stump_outputs(
         Finite or NaN.
     weight : ndarray of shape (n_rows,), float64
         Above 0; bins are weighted quantiles.
-    max_bins : int
     most_cells : int
         Give up beyond that many outputs.
     n_categories : ndarray of shape (n_features,), int64, or None
@@ -247,6 +236,8 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     theorem is silent: the smooth margin still never falls (Lemma 22). Stumps tie most pairs, so it
     fails in most rounds.
 
+    InvalidData, if the shapes differ.
+
     Parameters
     ----------
     d_plus, d_minus : array_like of float, shape (n_rounds,), in [0, 1]
@@ -255,11 +246,6 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     Returns
     -------
     ndarray of shape (n_rounds,), bool
-
-    Raises
-    ------
-    InvalidData
-        If the shapes differ.
 
     References
     ----------

@@ -81,12 +81,10 @@ class Bound:
 
     Attributes
     ----------
-    name : str
     source : str
         Where it comes from.
     margin_fraction : float in [0, 1]
         P_S{margin <= θ}.
-    epsilon : float
     terms : mapping of str to float
         What ε was computed from.
     reasons : tuple of str
@@ -216,13 +214,16 @@ def bound_misranking(
 ) -> tuple[Bound, ...]:
     """Compute all bounds of §3 for a convex combination of {0, 1} weak rankers.
 
+    InvalidParameter, if theta or delta is out of range. That rows were drawn independently cannot be checked, and is
+    assumed. Where a bound does not apply its number is given all the same: it shows what the theorem would say, no
+    more.
+
     Parameters
     ----------
     margins : MarginDistribution
         Of the training pairs.
     sample : Sample
         The training rows.
-    weak_rankers : WeakRankers
     theta : float in [1e-6, 1]
         Chosen before the margins are looked at: who tries k of them must give each δ/k.
     delta : float in (0, 1)
@@ -231,16 +232,6 @@ def bound_misranking(
     -------
     tuple of Bound
         theorem_2 (with the smaller of the two covers), corollary_4, equation_2, corollary_5.
-
-    Raises
-    ------
-    InvalidParameter
-        If theta or delta is out of range.
-
-    Notes
-    -----
-    That rows were drawn independently cannot be checked, and is assumed. Where a bound does not
-    apply its number is given all the same: it shows what the theorem would say, no more.
     """
     if not LEAST_THETA <= theta <= 1:
         raise InvalidParameter(f"theta must be from {LEAST_THETA:g} to 1, got {theta}")
@@ -287,6 +278,9 @@ def bound_misranking(
 def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> Bound:
     """Bound the misranking by what rows say that had no part in the fit.
 
+    InvalidParameter, if misrank_fraction or delta is out of range. To these rows the ranker is fixed beforehand,
+    whatever it is: F holds one function, which covers itself at every θ > 0, and θ goes to 0.
+
     Parameters
     ----------
     misrank_fraction : float in [0, 1]
@@ -294,20 +288,6 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
     sample : Sample
         The held-out rows.
     delta : float in (0, 1)
-
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    InvalidParameter
-        If misrank_fraction or delta is out of range.
-
-    Notes
-    -----
-    To these rows the ranker is fixed beforehand, whatever it is: F holds one function, which covers
-    itself at every θ > 0, and θ goes to 0.
     """
     if not 0 <= misrank_fraction <= 1:
         raise InvalidParameter(f"misrank_fraction must lie in [0, 1], got {misrank_fraction}")

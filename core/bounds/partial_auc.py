@@ -35,7 +35,6 @@ class PartialAucBound(NamedTuple):
     ----------
     value : float
         The measured risk plus epsilon.
-    epsilon : float
     vacuous : bool
         Whether value is 1 or more: no risk is greater anyway.
     """
@@ -57,6 +56,8 @@ def bound_partial_auc(
 ) -> PartialAucBound:
     """Bound 1 - pAUC on rows to come by that of a sample.
 
+    InvalidParameter, if a value breaks its rule.
+
     Parameters
     ----------
     risk : float in [0, 1]
@@ -72,15 +73,6 @@ def bound_partial_auc(
         Of the cuts of the class that the ranker was chosen from by these rows: k + 1 for linear scores of k
         coordinates.
         None: the ranker was fixed before these rows were seen, as it was before the validation rows.
-
-    Returns
-    -------
-    PartialAucBound
-
-    Raises
-    ------
-    InvalidParameter
-        If a value breaks its rule.
 
     References
     ----------
@@ -109,10 +101,8 @@ def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
 
     Parameters
     ----------
-    n_rows : int
     vc_dimension : int
         At least 1.
-    delta : float
 
     Returns
     -------
@@ -135,20 +125,12 @@ def dkw_deviation(n_rows: int, delta: float) -> float:
 def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
     """Give 1 - pAUC of a sample whose curve is taken as steps, as the bounds take it.
 
-    Parameters
-    ----------
-    curve : RocCurve
-    fpr_min, fpr_max : float
+    InvalidParameter: the window is empty or leaves [0, 1].
 
     Returns
     -------
     float in [0, 1]
         Between two points the curve is at the height of the left one. Where points on a slant were left out it is
         below the sample's own steps, and the risk not too small.
-
-    Raises
-    ------
-    InvalidParameter
-        The window is empty or leaves [0, 1].
     """
     return 1.0 - strict_share(curve.fpr, curve.tpr, *check_window(fpr_min, fpr_max))

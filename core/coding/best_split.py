@@ -88,17 +88,12 @@ def find_best_split(
         Where true, each cut is tried with the missing on both sides, and the missing are also
         tried against all values. Where false, the missing that may come later go to the side
         with the greater mass, P + N against 2 - P - N.
-    criterion : Criterion
     share_p : float
         The positives' share of all weight, for `Criterion.EDGE`.
     is_categorical : ndarray of shape (n_features,), bool, optional
         None: all features are numeric.
     spread : Spread
         Of the weights: how far the shares of categories are shrunk.
-
-    Returns
-    -------
-    Split
 
     Notes
     -----

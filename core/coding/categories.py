@@ -56,12 +56,7 @@ SAME_SHARE = 1e-12
 
 
 class Spread(NamedTuple):
-    """How finely each class's mass is divided: Σ v²/(Σ v)² over its rows, one over their number.
-
-    Attributes
-    ----------
-    positive, negative : float
-    """
+    """How finely each class's mass is divided: Σ v²/(Σ v)² over its rows, one over their number."""
 
     positive: float
     negative: float
@@ -99,11 +94,6 @@ def measure_spread(
         Present weights, positives first.
     rows : ndarray of shape (n_rows,), float64, or None
         For how many rows each stands; None: for one.
-    n_positives : int
-
-    Returns
-    -------
-    Spread
     """
     squares = weights * weights
     if rows is not None:

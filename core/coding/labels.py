@@ -59,6 +59,9 @@ def find_best_label_split(
 ) -> Split:
     """Find the cut whose votes have the greatest edge.
 
+    O(n_features · n_labels · (n_rows + n_bins)). A feature is summed by one thread in the order of the rows, so the
+    result is the same for any number of threads.
+
     Parameters
     ----------
     codes : ndarray of shape (n_features, n_rows), uint8 or uint16, C-contiguous
@@ -80,11 +83,6 @@ def find_best_label_split(
         Feature -1 where the best is no cut at all: votes that are the same everywhere have the edge
         Σ_l |S_l|. Its gain is the edge. Among equals no cut comes first, then the lowest feature,
         the lowest cut, the missing below.
-
-    Notes
-    -----
-    O(n_features · n_labels · (n_rows + n_bins)). A feature is summed by one thread in the order of
-    the rows, so the result is the same for any number of threads.
     """
     n_slots = N_CODES if codes.dtype == np.uint8 else int(n_bins.max()) + 1
     if is_categorical is None:

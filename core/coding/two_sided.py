@@ -72,6 +72,8 @@ def youden_threshold(
 ) -> Threshold | None:
     """Find the cut of greatest TPR - FPR; of several, the one whose errors differ least.
 
+    O(n_rows log n_rows). Cuts within 1e-12 of the greatest difference count as equal to it.
+
     Parameters
     ----------
     scores : ndarray of shape (n_rows,), float64
@@ -83,10 +85,6 @@ def youden_threshold(
     -------
     Threshold or None
         None where all scores are equal. The value is a score of the data.
-
-    Notes
-    -----
-    O(n_rows log n_rows). Cuts within 1e-12 of the greatest difference count as equal to it.
     """
     if (weight == weight[0]).all():  # sorted apart, the classes need no order of rows
         ends = np.sort(scores[positive]), np.sort(scores[~positive])

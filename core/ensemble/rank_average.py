@@ -86,6 +86,8 @@ class Ranks(State):
 def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Ranks:
     """Learn where scores stand.
 
+    O(n_rows log n_rows).
+
     Parameters
     ----------
     scores : ndarray of shape (n_rows,), float64
@@ -99,10 +101,6 @@ def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -
     Ranks
         A score's rank is its mid-rank: the share of the weight below it and half of that at it. With more
         distinct scores than 2048, so many are knots, evenly spaced in weight with both classes given half.
-
-    Notes
-    -----
-    O(n_rows log n_rows).
     """
     values, place = np.unique(scores, return_inverse=True)
     mass = np.bincount(place, weights=weight)

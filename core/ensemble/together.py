@@ -35,7 +35,6 @@ def fit_together(
     tell : callable (number, step, of, info) -> None
         Told of every step of every fit, by one thread at a time. What it raises stops all fits, each at its
         next step, and reaches the caller, be it `StopFit`.
-    at_once : int
 
     Returns
     -------

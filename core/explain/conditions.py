@@ -90,15 +90,10 @@ def in_words(
     ----------
     name : str
         The feature's.
-    condition : Interval or CategorySet
     categories : sequence of str, or None
         The categories' names; None for a numeric feature.
     mentions_missing : bool
         Whether to add "or missing" where missing values are let through beside others.
-
-    Returns
-    -------
-    str
     """
     if isinstance(condition, CategorySet):
         words = f"{name} {name_set(condition.held, categories or ())}"

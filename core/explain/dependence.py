@@ -100,10 +100,6 @@ def partial_dependence(
         greatest value. A category is a point of its own, however many there are, and so is missing
         where a row of the background misses the feature.
 
-    Returns
-    -------
-    PartialDependence
-
     Raises
     ------
     InvalidData
@@ -152,6 +148,8 @@ def variable_dependence(
 ) -> VariableDependence:
     """Measure how much the scores of rows depend on features, alone and in pairs.
 
+    Partial dependence is taken at the rows' own values. O(n_rows²) scores for each feature and each pair of them.
+
     Parameters
     ----------
     ranker : Ranker
@@ -166,21 +164,12 @@ def variable_dependence(
     random_state : int, default=0
         Key of the draw.
 
-    Returns
-    -------
-    VariableDependence
-
     Raises
     ------
     InvalidData
         X or sample_weight break a rule above, or the ranker has a score per label.
     InvalidParameter
         A feature is unknown or comes twice, or n_rows is below 2.
-
-    Notes
-    -----
-    Partial dependence is taken at the rows' own values. O(n_rows²) scores for each feature and each
-    pair of them.
 
     References
     ----------
@@ -234,19 +223,13 @@ def make_axis(
 
     Parameters
     ----------
-    feature : int
     column : ndarray of shape (n_rows,), float64
         Its values in the background; NaN is missing.
     weight : ndarray of shape (n_rows,), float64
-    n_points : int
     n_categories : int, default=0
         0 for a numeric feature; a categorical one is set to 0, 1, ..., n_categories - 1.
     most_categories : int, optional
         With more categories only so many, those with the most weight.
-
-    Returns
-    -------
-    Axis
     """
     column, weight = column[weight > 0], weight[weight > 0]
     missing = np.isnan(column)
@@ -277,7 +260,6 @@ def score_grid(
     Returns
     -------
     ndarray of shape (n_points of the first axis, ...[, n_labels]), float64
-
     """
     points = np.array(list(product(*(axis.values for axis in axes))))
     scores = score_points(score, rows, weight, [axis.feature for axis in axes], points)

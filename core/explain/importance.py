@@ -40,6 +40,8 @@ def permutation_importance(
 ) -> Floats:
     """Measure how much AUC is lost when a feature's values are permuted among the rows.
 
+    O(n_features · n_repeats · n_rows) scores.
+
     Parameters
     ----------
     score : callable (ndarray of shape (n, n_features)) -> ndarray of shape (n,)
@@ -59,10 +61,6 @@ def permutation_importance(
     ndarray of shape (n_features,), float64
         AUC less the mean AUC with the feature permuted. Of two features that say the same each may
         have 0, since the ranker has the other left; below 0 is noise.
-
-    Notes
-    -----
-    O(n_features · n_repeats · n_rows) scores.
 
     References
     ----------

@@ -104,10 +104,6 @@ def roc_band(
     group : array_like, shape (n_samples,), optional
         Rows of one value were drawn together, such as those of a patient. The band then counts groups.
 
-    Returns
-    -------
-    RocBand
-
     Raises
     ------
     InvalidData

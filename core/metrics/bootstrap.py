@@ -54,13 +54,11 @@ def draw_areas(
 ) -> FloatArray:
     """Areas of samples, each divided by its window's width.
 
+    O(n_scorers · n log n + n_bootstrap · n_scorers · n · n_windows) time, O(n) memory for each thread.
+
     Returns
     -------
     ndarray of float64, shape (n_bootstrap, n_scorers, n_windows)
-
-    Notes
-    -----
-    O(n_scorers · n log n + n_bootstrap · n_scorers · n · n_windows) time, O(n) memory for each thread.
     """
     n_scorers = len(rows.scores)
     first = group_rows(rows, 0)[1]  # rows in the order of one scorer are read one after the other

@@ -187,7 +187,6 @@ class Comparison:
     ----------
     names : tuple of str
         The scorers.
-    windows : tuple of WindowComparison
     joint_p_value : float in [0, 1]
         Of H₀: all areas are equal in every window.
     n_tests : int
@@ -219,6 +218,9 @@ def compare(
 ) -> Comparison:
     """Compare the areas of two or more scorers on the same rows, over one or several windows.
 
+    O(k n log n + k² n m) time and O(k n m) memory for k scorers and m windows; the bootstrap adds O(k n m) for each
+    sample.
+
     Parameters
     ----------
     y
@@ -244,21 +246,12 @@ def compare(
     adjust : {"holm", "none"}
         How p-values are adjusted, over all pairs and windows.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     InvalidData
         If lengths differ, a value is not finite, or a class is empty or without weight.
     InvalidParameter
         If there are fewer than two scorers or no window, or a parameter is out of range.
-
-    Notes
-    -----
-    O(k n log n + k² n m) time and O(k n m) memory for k scorers and m windows; the bootstrap adds O(k n m) for each
-    sample.
 
     Examples
     --------
@@ -329,6 +322,8 @@ def cross_validated_areas(
 ) -> tuple[Interval, ...]:
     """The mean of the folds' areas over each window, with an interval.
 
+    O(n log n + n · n_windows) for n out-of-fold rows.
+
     Parameters
     ----------
     y : array_like, shape (n_out_of_fold,)
@@ -362,10 +357,6 @@ def cross_validated_areas(
         If lengths differ, a value is not finite, or no fold has rows of both classes.
     InvalidParameter
         If a parameter is out of range, or there are repeats and neither `row` nor `group`.
-
-    Notes
-    -----
-    O(n log n + n · n_windows) for n out-of-fold rows.
     """
     checked, level = check_windows(windows), check_level(level)
     areas = _estimate(y, {"scores": scores}, fold, checked, repeat, row, sample_weight, group)
@@ -388,6 +379,9 @@ def cross_validated_compare(
 ) -> Comparison:
     """`compare` of two or more scorers that were cross-validated on the same folds.
 
+    InvalidData, InvalidParameter: as `cross_validated_areas` and `compare`. O(k n log n + k² n m) time for k scorers, n
+    out-of-fold rows and m windows.
+
     Parameters
     ----------
     y, fold, windows, repeat, row, level, sample_weight, group
@@ -396,19 +390,6 @@ def cross_validated_compare(
         Two or more scorers.
     names, adjust
         As `compare`.
-
-    Returns
-    -------
-    Comparison
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As `cross_validated_areas` and `compare`.
-
-    Notes
-    -----
-    O(k n log n + k² n m) time for k scorers, n out-of-fold rows and m windows.
     """
     checked, level = check_windows(windows), check_level(level)
     named = check_names(names, len(scores))
@@ -731,10 +712,7 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
 def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
     """Compare the scores of two independent samples by Smirnov's test; O(n log n) in the number of points.
 
-    Raises
-    ------
-    InvalidData
-        If thresholds or shares are not those of a sample.
+    InvalidData, if thresholds or shares are not those of a sample.
     """
     from scipy.special import kolmogorov
 

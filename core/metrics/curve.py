@@ -45,17 +45,14 @@ class RocCurve:
 
     Point k flags the rows with score ≥ thresholds[k]. A diagonal step is a tie between the classes.
 
+    InvalidData, if the arrays do not form such a curve.
+
     Parameters
     ----------
     fpr, tpr : array_like of float64, shape (n_points,), in [0, 1]
         Non-decreasing, from (0, 0) to (1, 1), no point twice.
     thresholds : array_like of float64, shape (n_points,)
         Strictly decreasing; the first is +inf (flag nothing), the others are scores.
-
-    Raises
-    ------
-    InvalidData
-        If the arrays do not form such a curve.
     """
 
     fpr: FloatArray
@@ -92,21 +89,14 @@ class RocCurve:
     ) -> float:
         """Mean height of the curve over a window of false positive rates, in [0, 1].
 
+        InvalidParameter, if the window is empty or leaves [0, 1]. O(log n_points + points in the window).
+
         Parameters
         ----------
         fpr_min, fpr_max : float in [0, 1]
             The window; the area is divided by its width.
         standardize : bool
             Rescale so that the chance diagonal gives ½ and the perfect curve 1 (McClish).
-
-        Raises
-        ------
-        InvalidParameter
-            If the window is empty or leaves [0, 1].
-
-        Notes
-        -----
-        O(log n_points + points in the window).
 
         References
         ----------
@@ -126,6 +116,8 @@ class RocCurve:
     def tpr_at(self, fpr: ArrayLike) -> FloatArray:
         """Height of the curve at false positive rates, interpolated; the top of a vertical step.
 
+        InvalidParameter, if a rate lies outside [0, 1].
+
         Parameters
         ----------
         fpr : array_like of float in [0, 1], any shape
@@ -133,11 +125,6 @@ class RocCurve:
         Returns
         -------
         ndarray of float64, the shape of `fpr`
-
-        Raises
-        ------
-        InvalidParameter
-            If a rate lies outside [0, 1].
         """
         rates = np.asarray(fpr, dtype=np.float64)
         if not np.all((rates >= 0.0) & (rates <= 1.0)):
@@ -149,6 +136,9 @@ class RocCurve:
 
         Exact on a full curve. On a thinned one the point found may lie earlier, see `thin`.
 
+        InvalidData, if a score is NaN. O(n_scores · log n_points) at worst, O(n_scores) where thresholds are spread
+        evenly.
+
         Parameters
         ----------
         scores : array_like of float, any shape
@@ -157,15 +147,6 @@ class RocCurve:
         Returns
         -------
         fpr, tpr : ndarray of float64, the shape of `scores`
-
-        Raises
-        ------
-        InvalidData
-            If a score is NaN.
-
-        Notes
-        -----
-        O(n_scores · log n_points) at worst, O(n_scores) where thresholds are spread evenly.
         """
         values = np.asarray(scores, dtype=np.float64)
         if np.isnan(values).any():
@@ -193,8 +174,6 @@ class RocCurve:
     def hull(self) -> RocCurve:
         """The least concave curve at or above this one: the cuts that are best for some cost and prevalence.
 
-        Notes
-        -----
         O(n_points).
 
         References
@@ -209,15 +188,12 @@ class RocCurve:
         The end points are always kept. If all vertices of the upper hull fit, all are kept; otherwise half of
         the points are hull vertices, spread evenly along the curve. The K others are spread evenly too.
 
+        InvalidParameter, if `max_points` is less than 2.
+
         Parameters
         ----------
         max_points : int
             At least 2.
-
-        Raises
-        ------
-        InvalidParameter
-            If `max_points` is less than 2.
 
         Notes
         -----
@@ -253,6 +229,8 @@ def roc_curve(
 ) -> RocCurve:
     """The ROC curve of scores, one point per distinct score after (0, 0).
 
+    InvalidData: as `auc`. O(n log n).
+
     Parameters
     ----------
     y, scores, sample_weight
@@ -260,19 +238,6 @@ def roc_curve(
     drop_collinear : bool
         Leave out the points inside straight stretches. The line is the same, but `RocCurve.locate` can then find
         only the thresholds that are left.
-
-    Returns
-    -------
-    RocCurve
-
-    Raises
-    ------
-    InvalidData
-        As `auc`.
-
-    Notes
-    -----
-    O(n log n).
 
     Examples
     --------
@@ -306,6 +271,8 @@ def curve_of(groups: ScoreGroups, *, drop_collinear: bool = False) -> RocCurve:
 class ClassTotals:
     """What a curve forgets about its data and an operating point needs.
 
+    InvalidData, if one is not positive and finite.
+
     Parameters
     ----------
     positive, negative : float > 0
@@ -314,11 +281,6 @@ class ClassTotals:
         Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows when unweighted. Of rows that are drawn
         in groups, the effective numbers of groups: as if the rows of a group were all flagged or none. That errs to the
         safe side.
-
-    Raises
-    ------
-    InvalidData
-        If one is not positive and finite.
     """
 
     positive: float
@@ -354,6 +316,9 @@ def totals_of(rows: Rows, groups: ScoreGroups) -> ClassTotals:
 def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     """Area under the ROC curve: the share of positive–negative pairs in order, ties counted half.
 
+    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight. O(n log n). Without
+    weights the count of pairs is exact while 2 · positives · negatives < 2**53.
+
     Parameters
     ----------
     y : array_like, shape (n_samples,)
@@ -366,15 +331,6 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
     Returns
     -------
     float in [0, 1]
-
-    Raises
-    ------
-    InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
-
-    Notes
-    -----
-    O(n log n). Without weights the count of pairs is exact while 2 · positives · negatives < 2**53.
 
     Examples
     --------
@@ -440,6 +396,8 @@ def partial_auc(
 ) -> float:
     """Area under the ROC curve between two false positive rates, divided by their distance.
 
+    O(n log n).
+
     Parameters
     ----------
     y, scores
@@ -469,10 +427,6 @@ def partial_auc(
         As `auc`.
     InvalidParameter
         If the window is empty or leaves [0, 1], or the definition is unknown.
-
-    Notes
-    -----
-    O(n log n).
 
     References
     ----------
@@ -507,7 +461,6 @@ def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max:
 
     Parameters
     ----------
-    curve : RocCurve
     negative : float
         Weight of its negatives in all; their number when unweighted.
     fpr_min, fpr_max : float in [0, 1]
@@ -537,6 +490,8 @@ def tpr_at_fpr(
 
     Between two points this is the TPR of a cut drawn by lot; `operating_point` gives the best plain cut.
 
+    InvalidParameter, if `fpr` lies outside [0, 1].
+
     Parameters
     ----------
     fpr : float in [0, 1]
@@ -545,11 +500,6 @@ def tpr_at_fpr(
     Returns
     -------
     float in [0, 1]
-
-    Raises
-    ------
-    InvalidParameter
-        If `fpr` lies outside [0, 1].
     """
     rate = check_rate("fpr", fpr)
     return float(curve_of(group_by_score(y, scores, sample_weight)).tpr_at(rate))

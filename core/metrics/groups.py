@@ -84,7 +84,6 @@ class ScoreGroups:
     ----------
     scores : ndarray of float64, shape (n_groups,)
         Strictly decreasing.
-    positives, negatives : ClassRows
     flagged_positive, flagged_negative : ndarray of float64, shape (n_groups + 1,)
         Mass of each class at or above each score, after a leading 0.
     """
@@ -145,10 +144,7 @@ def group_by_score(
     Scores are compared as float64. Infinite ones are refused: a curve starts at the threshold +inf, "flag nothing",
     which a row scored +inf would contradict. A weight is 0, or between 1e-100 and 1e100; rows of weight 0 are left out.
 
-    Raises
-    ------
-    InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
+    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight.
     """
     return tie_groups(check_rows(y, {"scores": scores}, sample_weight))
 
@@ -163,10 +159,7 @@ def check_rows(
 
     Rows of one value of `group`, of numbers, booleans or text, belong to one unit.
 
-    Raises
-    ------
-    InvalidData
-        As `group_by_score`, and if `group` is no such vector.
+    InvalidData: as `group_by_score`, and if `group` is no such vector.
     """
     positive = _binary_labels(y)
     values = [finite_vector(name, vector, positive.size) for name, vector in scores.items()]

@@ -190,25 +190,14 @@ def summarise(
 ) -> Summary:
     """Curve, areas with intervals and counts of a ranking, from one sort.
 
+    InvalidData, InvalidParameter: as `partial_auc_interval`. O(n log n + n · len(windows)).
+
     Parameters
     ----------
     y, scores, sample_weight, level, group
         As `auc_interval`.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates for partial AUCs.
-
-    Returns
-    -------
-    Summary
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As `partial_auc_interval`.
-
-    Notes
-    -----
-    O(n log n + n · len(windows)).
     """
     level = check_level(level)
     checked = [check_window(*window) for window in windows]
@@ -256,6 +245,8 @@ def auc_interval(
 ) -> Interval:
     """The AUC with DeLong's variance and an interval on the logit scale.
 
+    O(n log n).
+
     Parameters
     ----------
     y, scores
@@ -280,10 +271,6 @@ def auc_interval(
         If lengths differ, a value is not finite, or a class is empty or without weight.
     InvalidParameter
         If `level` is not strictly between 0 and 1.
-
-    Notes
-    -----
-    O(n log n).
     """
     return partial_auc_interval(y, scores, level=level, sample_weight=sample_weight, group=group)
 
@@ -302,6 +289,9 @@ def partial_auc_interval(
     group: ArrayLike | None = None,
 ) -> Interval:
     """The partial AUC (interpolated, divided by the window's width) with an interval.
+
+    O(n log n), with the bootstrap O(n log n + n · n_bootstrap). At level 0.95 the analytic interval covered 92.5 to
+    97.5 % of simulated samples, tied or not, and 91 to 95 % where a window held only two to five negatives.
 
     Parameters
     ----------
@@ -330,11 +320,6 @@ def partial_auc_interval(
         If lengths differ, a value is not finite, or a class is empty or without weight.
     InvalidParameter
         If a parameter is out of range.
-
-    Notes
-    -----
-    O(n log n), with the bootstrap O(n log n + n · n_bootstrap). At level 0.95 the analytic interval covered 92.5 to
-    97.5 % of simulated samples, tied or not, and 91 to 95 % where a window held only two to five negatives.
     """
     low, high = check_window(fpr_min, fpr_max)
     level = check_level(level)
@@ -561,6 +546,8 @@ def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> 
 def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
     """Wilson's score interval of a share.
 
+    InvalidParameter, if an argument is out of range.
+
     Parameters
     ----------
     value : float in [0, 1]
@@ -574,11 +561,6 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
     -------
     Interval
         0 ≤ low ≤ value ≤ high ≤ 1.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
 
     References
     ----------

@@ -67,6 +67,9 @@ def margin_distribution(
 ) -> MarginDistribution:
     """Spread of the margins of all positive × negative pairs.
 
+    InvalidParameter, if l1_norm is not finite and above 0, or n_thetas is below 2. O(n_points · n_thetas) after the
+    sort that made the curve. Margins are differences of scores already divided by ‖λ‖₁, compared as float64.
+
     Parameters
     ----------
     curve : RocCurve
@@ -75,20 +78,6 @@ def margin_distribution(
         ‖λ‖₁, by which scores are divided; above 0.
     n_thetas : int
         Number of margins to keep, evenly spaced; 0 is kept besides when it lies between them.
-
-    Returns
-    -------
-    MarginDistribution
-
-    Raises
-    ------
-    InvalidParameter
-        If l1_norm is not finite and above 0, or n_thetas is below 2.
-
-    Notes
-    -----
-    O(n_points · n_thetas) after the sort that made the curve. Margins are differences of scores
-    already divided by ‖λ‖₁, compared as float64.
 
     References
     ----------
@@ -150,6 +139,9 @@ def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> 
 def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     """ln F̃, with F̃ = Σ w_i w_k e^{-(s_i - s_k)} over all pairs, the least pair weight scaled to 1.
 
+    InvalidData: as `auc`. O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below
+    it, and that is what keeps the smooth margin below the margin (eq. 6).
+
     Parameters
     ----------
     y, scores, sample_weight
@@ -159,16 +151,6 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
     -------
     float
         Finite, however far the scores have gone.
-
-    Raises
-    ------
-    InvalidData
-        As `auc`.
-
-    Notes
-    -----
-    O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below it,
-    and that is what keeps the smooth margin below the margin (eq. 6).
     """
     groups = group_by_score(y, scores, sample_weight)
     log_f = 0.0

@@ -45,15 +45,12 @@ _COST_ROUNDING = 1e-12
 class Costs:
     """What one error of either sort costs, in any unit.
 
+    InvalidParameter, if one is neither, or both are 0.
+
     Parameters
     ----------
     false_positive, false_negative : float
         Of a negative that is flagged, and of a positive that is not: 0, or between 1e-100 and 1e100; not both 0.
-
-    Raises
-    ------
-    InvalidParameter
-        If one is neither, or both are 0.
     """
 
     false_positive: float
@@ -87,7 +84,6 @@ class ExpectedCost:
         Mean cost of a row.
     flag_none, flag_all : float
         The same without a ranker: what it must stay below to be worth its while.
-    costs : Costs
     """
 
     a_row: Interval
@@ -172,10 +168,6 @@ def operating_point(
         Non-negative.
     group : array_like, shape (n_samples,), optional
         Rows of one value were drawn together, such as those of a patient. The intervals then count groups.
-
-    Returns
-    -------
-    OperatingPoint
 
     Raises
     ------

@@ -80,6 +80,9 @@ class PairSummary:
 def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | None = None) -> float:
     """The weighted share of pairs that the scores put in order, ties counted half.
 
+    InvalidData, if the pairs are empty or not of that shape, one names no item or the same item twice, or a score or a
+    weight is out of its range. O(n_pairs).
+
     Parameters
     ----------
     scores : array_like of float, shape (n_items,)
@@ -92,16 +95,6 @@ def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | Non
     Returns
     -------
     float in [0, 1]
-
-    Raises
-    ------
-    InvalidData
-        If the pairs are empty or not of that shape, one names no item or the same item twice, or a score or a weight
-        is out of its range.
-
-    Notes
-    -----
-    O(n_pairs).
     """
     listed, right, tied = _outcomes(scores, pairs, pair_weight)
     # No product of vectors: its last bits would depend on the number of BLAS's threads.
@@ -128,6 +121,9 @@ def pair_order_interval(
 ) -> Interval:
     """`pair_order` with a dyadic cluster-robust interval on the logit scale.
 
+    O(n_pairs log n_pairs). At level 0.95 it covered 93 to 99 % of simulated samples of 40 and 200 items: pairs that
+    share nothing, five pairs an item, all pairs of an order, and all of two classes, few positives too.
+
     Parameters
     ----------
     scores, pairs, pair_weight
@@ -146,11 +142,6 @@ def pair_order_interval(
         As `pair_order`.
     InvalidParameter
         If `level` is not strictly between 0 and 1.
-
-    Notes
-    -----
-    O(n_pairs log n_pairs). At level 0.95 it covered 93 to 99 % of simulated samples of 40 and 200 items: pairs that
-    share nothing, five pairs an item, all pairs of an order, and all of two classes, few positives too.
     """
     return summarise_pairs(scores, pairs, pair_weight, level).order
 

@@ -88,6 +88,8 @@ def froc_window(
     The FROC curve has the false positives per image on its axis, where the ROC curve has their share of all negatives:
     the axes differ by a factor, the curves do not.
 
+    InvalidParameter, if a number is not positive, or the rates are no window of `check_window`.
+
     Parameters
     ----------
     per_image_min, per_image_max : float
@@ -99,11 +101,6 @@ def froc_window(
     -------
     (float, float)
         The rates times n_images / n_negatives: `fpr_min` and `fpr_max` of an estimator, or of a job's objective.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is not positive, or the rates are no window of `check_window`.
 
     References
     ----------

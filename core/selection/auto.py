@@ -120,13 +120,14 @@ much at most."""
 class Auto:
     """Find a ranker for a table within a time.
 
+    InvalidParameter: the budget is not above 0, n_rare is not from 1 to n_rows, or at_once is below 1.
+
     Parameters
     ----------
     n_rows : int
         Training rows.
     n_rare : int
         Those of the rarer class.
-    n_features : int, default=1
     most_categories : int, default=0
         Of a feature; 0 where there are only numbers.
     budget_seconds : float, default=60
@@ -140,7 +141,6 @@ class Auto:
         Trials that run at once, and members in the last fit: so many are asked for together.
     can_repeat : bool, default=True
         Whether the rows can be split into folds in more than one way.
-    random_state : int, default=0
 
     Attributes
     ----------
@@ -150,11 +150,6 @@ class Auto:
         How often the rows are split anew into these folds.
     fraction : float
         Of the rows, what one split holds out.
-
-    Raises
-    ------
-    InvalidParameter
-        The budget is not above 0, n_rare is not from 1 to n_rows, or at_once is below 1.
 
     Notes
     -----
@@ -613,10 +608,6 @@ def auto_ranker(
         As `search_ranker`.
     budget_seconds : float, default=60
         By the clock, the fits on all rows included.
-
-    Returns
-    -------
-    Searched
     """
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)

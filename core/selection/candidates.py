@@ -40,7 +40,6 @@ class Candidate:
 
     Attributes
     ----------
-    name : str
     algorithm : str
         Name in `core.registry`.
     parameters : mapping of str to Any

@@ -52,7 +52,6 @@ class Evaluation:
 
     Attributes
     ----------
-    window : (float, float)
     areas : sequence of Areas
         Of each candidate: over window 0, the whole curve, and window 1, the given one; means over the splits.
     """
@@ -160,7 +159,6 @@ class SelectionContext:
 
     Attributes
     ----------
-    evaluator : Evaluator
     objective : callable (held, scores) -> float, or None
         None: the area over the evaluator's window.
     left : float
@@ -284,7 +282,6 @@ class Decision(NamedTuple):
 
     Attributes
     ----------
-    best : int
     behind : list of float
         Of each result, standard errors behind the best.
     as_good : list of int

@@ -46,8 +46,6 @@ class Member:
 
     Attributes
     ----------
-    algorithm : str
-    parameters : mapping of str to Any
     weight : float
         What it counts for in a `RankAverage`.
     """
@@ -63,8 +61,6 @@ class LeaderboardRow:
 
     Attributes
     ----------
-    algorithm : str
-    parameters : mapping of str to Any
     value, auc : float or None
         Mean over the splits, of the last trial; None where it failed or was not tried.
     low, high : float or None
@@ -173,6 +169,8 @@ class Planner(Protocol):
     ) -> Sequence[Trial] | Chosen:
         """Ask for more trials, at least one, or end the search.
 
+        NothingFitted: all candidates failed.
+
         Parameters
         ----------
         tried : sequence of TrialResult
@@ -187,11 +185,6 @@ class Planner(Protocol):
         -------
         sequence of Trial, or Chosen
             The same for the same arguments.
-
-        Raises
-        ------
-        NothingFitted
-            All candidates failed.
         """
 
 
@@ -208,7 +201,6 @@ def run_plan(
 
     Parameters
     ----------
-    planner : Planner
     held : sequence of HeldOut
         One per split.
     fit : callable (trial, callback) -> TrialResult
@@ -255,7 +247,6 @@ class Searched:
         Fitted on all rows.
     chosen : Chosen
         With the leaderboard. Its figures chose: for those of the ranker take other rows.
-    tried : list of TrialResult
     """
 
     ranker: Ranker
@@ -294,10 +285,6 @@ def search_ranker(
         Of the splits and of the rows that a share has.
     callback : callable (step, of, info) -> None, optional
         Told of the steps of each fit, one after the other; what it raises ends the search.
-
-    Returns
-    -------
-    Searched
 
     Raises
     ------

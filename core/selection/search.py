@@ -61,7 +61,6 @@ class Range:
         low < high.
     log : bool
         Whether the logarithm is uniform instead of the number; low is above 0 then.
-    integer : bool
     """
 
     low: float
@@ -96,7 +95,6 @@ class Space:
 
     Attributes
     ----------
-    algorithm : str
     parameters : mapping of str to Any
         The same in all candidates.
     dimensions : mapping of str to tuple or Range
@@ -142,10 +140,8 @@ class CandidateSearch:
 
     Attributes
     ----------
-    space : Space
     candidates : list of dict
         The parameters of each fit, but for the one along the path.
-    n_splits : int
     """
 
     def __init__(self, space: Space, candidates: list[dict[str, Any]], n_splits: int) -> None:
@@ -181,6 +177,9 @@ class CandidateSearch:
 class GridSearch(CandidateSearch):
     """Try every combination of lists of values.
 
+    InvalidSpace: see `read_space`; or there are more than 1000 combinations. The values of a path parameter, n_rounds
+    or C, share one fit. Of equal values the first in the order of the lists is chosen, and of a path the least.
+
     Parameters
     ----------
     algorithm : str
@@ -189,17 +188,6 @@ class GridSearch(CandidateSearch):
         The values of each parameter that is searched.
     parameters : mapping of str to Any, optional
         The same in all candidates.
-    n_splits : int, default=1
-
-    Raises
-    ------
-    InvalidSpace
-        See `read_space`; or there are more than 1000 combinations.
-
-    Notes
-    -----
-    The values of a path parameter, n_rounds or C, share one fit. Of equal values the first in the order
-    of the lists is chosen, and of a path the least.
     """
 
     def __init__(
@@ -222,15 +210,15 @@ class GridSearch(CandidateSearch):
 class RandomSearch(CandidateSearch):
     """Try candidates drawn at random.
 
+    Of a path parameter, n_rounds or C, every candidate's fit is evaluated at all values of its list, or at ten of its
+    range: they cost one fit. Of lists alone no combination comes twice.
+
     Parameters
     ----------
     algorithm, parameters
         As `GridSearch`.
     space : mapping of str to list or mapping
         By parameter a list of values, or a range; see `read_space`.
-    n_candidates : int, default=20
-    n_splits : int, default=1
-    random_state : int, default=0
 
     Raises
     ------
@@ -238,11 +226,6 @@ class RandomSearch(CandidateSearch):
         See `read_space`.
     InvalidParameter
         n_candidates is not from 1 to 1000.
-
-    Notes
-    -----
-    Of a path parameter, n_rounds or C, every candidate's fit is evaluated at all values of its list, or at ten of
-    its range: they cost one fit. Of lists alone no combination comes twice.
 
     References
     ----------
@@ -286,11 +269,8 @@ class SuccessiveHalving(CandidateSearch):
         Drawn at random, on the first rung.
     resource : {"rows", "rounds"}, default="rows"
         What a rung has a share of: the rows that are learnt from, or n_rounds.
-    eta : int, default=3
     least_share : float, default=1/27
         Of the resource, on the first rung at least.
-    n_splits : int, default=1
-    random_state : int, default=0
 
     Raises
     ------
@@ -396,10 +376,6 @@ def read_space(
     ranges : bool, default=True
         Whether ranges are allowed.
 
-    Returns
-    -------
-    Space
-
     Raises
     ------
     InvalidSpace
@@ -454,10 +430,7 @@ def conclude(
 
     `seconds` are those of all trials of each candidate; `left` says which candidates left before the end, and why.
 
-    Raises
-    ------
-    NothingFitted
-        All candidates failed.
+    NothingFitted: all candidates failed.
     """
     left = left or {}
     along = path_parameter(ALGORITHMS[space.algorithm]) or ""

@@ -75,7 +75,6 @@ class TrialResult:
 
     Attributes
     ----------
-    trial : Trial
     values : tuple of float
         By the objective on the held-out rows, higher is better: one per value of the path, or one. Empty if it failed.
     aucs : tuple of float
@@ -154,7 +153,6 @@ def run_trial(
 
     Parameters
     ----------
-    trial : Trial
     fit : callable (ranker, callback) -> object
         Fits the ranker on the inner training rows of the trial's split, on the share of them that it asks for.
     held_out : array or table of shape (n_held_out, n_features)
@@ -223,6 +221,8 @@ def walk_path(
 ) -> list[float]:
     """Evaluate the rankers that lie on the path of a fitted one.
 
+    One pass over the steps: O(n_steps · n_samples) for stumps.
+
     Parameters
     ----------
     ranker : Ranker
@@ -240,10 +240,6 @@ def walk_path(
     list of float
         In ascending order of the values. Where the fit has ended before one of them, a fit of so many
         steps would have ended there too, and the last step counts.
-
-    Notes
-    -----
-    One pass over the steps: O(n_steps · n_samples) for stumps.
     """
     wanted = sorted(values)
     if isinstance(ranker, FollowingFit):
@@ -277,22 +273,19 @@ def choose(values: Sequence[float]) -> int:
 def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.intp]:
     """Draw a share of the rows of each stratum; a greater share holds all rows of a lesser one.
 
+    O(n_rows log n_rows).
+
     Parameters
     ----------
     strata : ndarray of shape (n_rows,)
         What each row counts as, such as its label.
     share : float in (0, 1]
         Of each stratum as much is drawn, rounded up; two rows at least where it has so many.
-    seed : int
 
     Returns
     -------
     ndarray of shape (n_drawn,), intp
         Ascending.
-
-    Notes
-    -----
-    O(n_rows log n_rows).
     """
     if share >= 1.0:
         return np.arange(len(strata))
