@@ -16,7 +16,6 @@ rows, u on positives and v on negatives, with d_ik = u_i v_k.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +23,6 @@ import numpy.typing as npt
 from core.coding import fit_bins, missing_code
 from core.errors import InvalidData
 from core.metrics.margins import most_tied_mass
-
-if TYPE_CHECKING:
-    from scipy.optimize import OptimizeResult
-    from scipy.sparse import csr_array
-
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,27 +88,15 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
     >>> abs(best.rho) < 1e-9
     True
     """
-    from scipy.sparse import csr_array
-
     matrix = _checked("M", M)
     _check_size(matrix.size)
-    n_pairs, n_rankers = matrix.shape
-    # max ρ: ρ - (Mλ)_p <= 0 for each pair
-    solved = _solve(
-        np.append(np.zeros(n_rankers), -1.0),
-        csr_array(np.hstack([-matrix, np.ones((n_pairs, 1))])),
-        n_rankers,
-    )
-    weights = _normalised(solved.x[:n_rankers])
-    pairs = _normalised(-solved.ineqlin.marginals)
-    margin, edge = float(_mixed(matrix, weights).min()), float(_mixed(matrix.T, pairs).max())
-    return BestMargin(weights, (pairs,), margin, edge)
+    # A row of M less one of zeros is itself: pairs are positives beside a single negative of no score.
+    best = _solve(matrix, np.zeros((1, matrix.shape[1])))
+    return BestMargin(best.weights, best.pair_weights[:1], best.margin, best.edge)
 
 
 def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) -> BestMargin:
     """Find ρ over all pairs of a positive and a negative, without listing them.
-
-    max a - b with Hλ >= a on positives and Hλ <= b on negatives: a row an inequality.
 
     Parameters
     ----------
@@ -129,8 +111,6 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
     Unsolved
         If the solver gives up.
     """
-    from scipy.sparse import csr_array, hstack, vstack
-
     H_p, H_n = _checked("positives", positives), _checked("negatives", negatives)
     if H_p.shape[1] != H_n.shape[1]:
         raise InvalidData(
@@ -138,22 +118,7 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
             f"got {H_p.shape[1]} and {H_n.shape[1]}"
         )
     _check_size(H_p.size + H_n.size)
-    n_p, n_n, n_rankers = len(H_p), len(H_n), H_p.shape[1]
-    bounds_p = np.tile([1.0, 0.0], (n_p, 1))
-    bounds_n = np.tile([0.0, -1.0], (n_n, 1))
-    matrix = vstack(
-        [
-            hstack([csr_array(-H_p), csr_array(bounds_p)]),
-            hstack([csr_array(H_n), csr_array(bounds_n)]),
-        ]
-    )
-    solved = _solve(np.append(np.zeros(n_rankers), [-1.0, 1.0]), matrix, n_rankers)
-    weights = _normalised(solved.x[:n_rankers])
-    marginals = -solved.ineqlin.marginals
-    u, v = _normalised(marginals[:n_p]), _normalised(marginals[n_p:])
-    margin = float(_mixed(H_p, weights).min() - _mixed(H_n, weights).max())
-    edge = float((_mixed(H_p.T, u) - _mixed(H_n.T, v)).max())
-    return BestMargin(weights, (u, v), margin, edge)
+    return _solve(H_p, H_n)
 
 
 def stump_outputs(
@@ -260,24 +225,29 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     return np.asarray(tied < most_tied_mass(right - wrong))
 
 
-def _solve(cost: Floats, matrix: csr_array, n_rankers: int) -> OptimizeResult:
-    """Minimise the cost over λ >= 0 with Σλ = 1 and free bounds on scores behind it."""
+def _solve(H_p: Floats, H_n: Floats) -> BestMargin:
+    """Maximise a - b over λ >= 0 with Σλ = 1, Hλ >= a on positives and Hλ <= b on negatives: a row an inequality."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    n_free = len(cost) - n_rankers
+    n_p, n_rankers = H_p.shape
+    ends = np.repeat([[1.0, 0.0], [0.0, -1.0]], (n_p, len(H_n)), axis=0)
     solved = linprog(
-        cost,
-        A_ub=matrix,
-        b_ub=np.zeros(matrix.shape[0]),
-        A_eq=csr_array(np.append(np.ones(n_rankers), np.zeros(n_free))[None]),
+        np.append(np.zeros(n_rankers), [-1.0, 1.0]),
+        A_ub=csr_array(np.hstack([np.vstack([-H_p, H_n]), ends])),
+        b_ub=np.zeros(len(ends)),
+        A_eq=csr_array(np.append(np.ones(n_rankers), [0.0, 0.0])[None]),
         b_eq=[1.0],
-        bounds=[(0, None)] * n_rankers + [(None, None)] * n_free,
+        bounds=[(0, None)] * n_rankers + [(None, None)] * 2,
         method="highs-ds",  # a vertex: its weights are exact zeros where a ranker is not used
     )
     if not solved.success:  # there always is a solution: only numbers can stand in the way
         raise Unsolved(f"the best margin was not found: {solved.message}")
-    return solved
+    weights = _normalised(solved.x[:n_rankers])
+    u, v = (_normalised(part) for part in np.split(-solved.ineqlin.marginals, [n_p]))
+    margin = float(_mixed(H_p, weights).min() - _mixed(H_n, weights).max())
+    edge = float((_mixed(H_p.T, u) - _mixed(H_n.T, v)).max())
+    return BestMargin(weights, (u, v), margin, edge)
 
 
 def _mixed(matrix: Floats, weights: Floats) -> Floats:
