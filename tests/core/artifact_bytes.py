@@ -4,8 +4,12 @@ import json
 
 import numpy as np
 import pandas as pd
+from hypothesis import strategies as st
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
+
+from core.artifact import load, save
+from core.errors import ArtifactError
 
 
 def training_table(n_rows=120, seed=0):
@@ -46,3 +50,24 @@ def put_together(header, arrays):
 def raw_safetensors(layout, data=b""):
     text = layout if isinstance(layout, bytes) else json.dumps(layout).encode()
     return len(text).to_bytes(8, "little") + text + data
+
+
+def load_or_refuse(data):
+    """Load; what loads must score. Anything but ArtifactError fails the test."""
+    try:
+        ranker = load(data)
+    except ArtifactError:
+        return
+    with np.errstate(all="ignore"):
+        ranker.score_rows(np.full((1, ranker.n_features_in_), np.nan))
+        ranker.score_rows(np.zeros((2, ranker.n_features_in_)))
+    load(save(ranker))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)

@@ -5,12 +5,19 @@
 
 import numpy as np
 import pytest
-from artifact_bytes import put_together, table_for, take_apart, with_categories
+from artifact_bytes import (
+    json_values,
+    load_or_refuse,
+    put_together,
+    table_for,
+    take_apart,
+    with_categories,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from long_form import LONG_FORM
-from test_artifact_refusals import json_values, load_or_refuse
 
+from core import Logistic, RankAverage, RankBoost, TreeRank
 from core.artifact import save
 from core.registry import ALGORITHMS
 
@@ -34,6 +41,10 @@ VARIANTS = {
     "treerank by cubes on categories": ("treerank", {"splitter": "grid", "max_depth": 3}),
     "treerank by lines on categories": ("treerank", {"splitter": "linear_svm", "max_depth": 2}),
     "treerank by forests": ("treerank", {"splitter": "random_forest", "max_depth": 1}),
+    "rank_average on categories": (
+        "rank_average",
+        {"members": [RankBoost(n_rounds=3), Logistic(C=1.0), TreeRank(max_depth=3)]},
+    ),
 }
 
 fuzz = settings(
@@ -47,7 +58,7 @@ fuzz = settings(
 def small(request):
     """The artifact of a ranker of few rounds, some of them dropped by early stopping."""
     name, parameters = VARIANTS[request.param]
-    ranker = ALGORITHMS[name](**parameters)
+    ranker = (RankAverage if name == "rank_average" else ALGORITHMS[name])(**parameters)
     if "n_rounds" in ranker.get_params():
         ranker.set_params(n_rounds=4)
     if "early_stopping_rounds" in ranker.get_params():
@@ -71,7 +82,10 @@ def test_mutated_bytes(small, data):
 @given(st.data())
 def test_any_json_in_the_header(small, data):
     header, arrays = take_apart(small)
-    place = data.draw(st.sampled_from([header, header["parameters"], header["state"]]))
+    state, parameters = header["state"], header["parameters"]
+    members = [part for part in parameters.get("members", []) if isinstance(part, dict)]
+    places = [header, parameters, state, state["classes"], *members]
+    place = data.draw(st.sampled_from([place for place in places if place]))
     place[data.draw(st.sampled_from(sorted(place)))] = data.draw(json_values)
     load_or_refuse(put_together(header, arrays))
 

@@ -8,13 +8,9 @@ import pandas as pd
 import pytest
 import test_contract
 from artifact_bytes import put_together, take_apart, training_table, with_categories
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
-from test_artifact_fuzz import fuzz
-from test_artifact_refusals import json_values, load_or_refuse
 
 from core import (
     AdaBoostMH,
@@ -189,25 +185,6 @@ def test_an_artifact_with_anything_wrong_is_refused(fitted):
                     load(put_together(header, arrays | {name: broken}))
     with pytest.raises(ArtifactError, match="extra"):
         load(put_together(header, arrays | {"member.7.w": np.zeros(3)}))
-
-
-@fuzz
-@given(st.data())
-def test_mutated_bytes(fitted, data):
-    mutated = bytearray(save(fitted))
-    for _ in range(data.draw(st.integers(1, 4))):
-        mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
-    load_or_refuse(bytes(mutated))
-
-
-@fuzz
-@given(st.data())
-def test_any_json_in_the_header(fitted, data):
-    header, arrays = take_apart(save(fitted))
-    place = data.draw(st.sampled_from([header, header["parameters"], header["state"]]))
-    place = data.draw(st.sampled_from([place, *header["parameters"]["members"]]))
-    place[data.draw(st.sampled_from(sorted(place)))] = data.draw(json_values)
-    load_or_refuse(put_together(header, arrays))
 
 
 def test_members_are_described_and_can_be_questioned(fitted):
