@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .boosting.multilabel import AdaBoostMH, AdaBoostMR
     from .boosting.rankboost import CoordinateRankBoost, RankBoost
     from .boosting.smooth_margin_rank import SmoothMarginRank
-    from .ensemble.rank_average import RankAverage
+    from .ensemble import RankAverage
     from .linear.greedy_pairs import GreedyPairs
     from .martirank.martirank import MartiRank
     from .martirank.sampled import SampledMartiRank
@@ -58,7 +58,7 @@ __getattr__, __dir__ = lazy_names(
         "boosting.logitboost": "LogitBoost",
         "boosting.rankboost": "CoordinateRankBoost RankBoost",
         "boosting.smooth_margin_rank": "SmoothMarginRank",
-        "ensemble.rank_average": "RankAverage",
+        "ensemble": "RankAverage",
         "linear.greedy_pairs": "GreedyPairs",
         "martirank.martirank": "MartiRank",
         "martirank.sampled": "SampledMartiRank",

@@ -123,7 +123,7 @@ def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "package", ["core", "core.boosting", "core.bounds", "core.explain", "core.metrics", "core.svm"]
+    "package", ["core", "core.boosting", "core.bounds", "core.metrics", "core.svm"]
 )
 def test_lazy_names_are_those_that_type_checkers_see(package: str) -> None:
     module = importlib.import_module(package)

@@ -23,7 +23,7 @@ from core import (
     load,
     save,
 )
-from core.ensemble.rank_average import MOST_KNOTS, fit_ranks
+from core.ensemble import MOST_KNOTS, fit_ranks
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.explain import partial_dependence, permutation_importance
 from core.ranker import StopFit
