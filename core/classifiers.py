@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,34 +23,19 @@ from core.errors import ArtifactError, InvalidData
 from core.ranker import Floats
 from core.state import FINITE, NOT_NAN, Array, Index, Records, State, Totals
 
-if TYPE_CHECKING:
-    from core.linear.newton import Loss
-
 Integers = npt.NDArray[np.int64]
 
 # What a scale is at least: half of less would be rounded.
 LEAST_SCALE = float(np.finfo(np.float64).tiny)
 
 TERMS_SHOWN = 20
-
-# All trees of a forest predict so many rows at once.
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 4096  # that all trees of a forest predict at once
 
 
 def expand(X: Floats, n_categories: Integers) -> Floats:
-    """Turn each categorical column into columns of 0 and 1, one per category; missing is 0 in all.
+    """Turn each categorical column of X into columns of 0 and 1, one per category; missing is 0 in all.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64
-        NaN is missing, and stays so in numeric columns; a category is its position.
-    n_categories : ndarray of shape (n_features,), int64
-        0 where the feature is numeric.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns), float64
-        X itself where no feature is categorical.
+    NaN stays NaN in numeric columns, of which n_categories is 0. X itself is given back where all are.
     """
     if not n_categories.any():
         return X
@@ -69,13 +54,7 @@ def count_columns(n_categories: Integers) -> int:
 
 
 class Stack(State, ABC):
-    """Classifiers of one kind, each asked for by its number; its arrays are named after its format.
-
-    Attributes
-    ----------
-    n_categories : ndarray of shape (n_features,), int64
-        0 where a feature is numeric.
-    """
+    """Classifiers of one kind, each asked for by its number; its arrays are named after its format."""
 
     format: ClassVar[str]
     """How the arrays' names begin: "linear", "forest"."""
@@ -88,18 +67,9 @@ class Stack(State, ABC):
 
     @abstractmethod
     def score(self, number: int, X: Floats) -> Floats:
-        """Score rows by one classifier: above 0 is its positive class.
+        """Score rows by one classifier: above 0 is its positive class. A row's score depends on that row alone.
 
-        Parameters
-        ----------
-        number : int
-        X : ndarray of shape (n_rows, n_features), float64
-            NaN is missing; a category is its position.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-            A row's score does not depend on the rows beside it.
+        In X, of shape (n_rows, n_features), NaN is missing and a category is its position.
         """
 
     @abstractmethod
@@ -134,15 +104,7 @@ def _by_column(name: str) -> Array:
 
 @dataclass(frozen=True)
 class LinearStack(Stack):
-    """intercept + Σ coef · (x - center) / scale; a missing x is at its center.
-
-    Attributes
-    ----------
-    n_categories : ndarray of shape (n_features,), int64
-    coef, center, scale : ndarray of shape (n_classifiers, n_columns), float64
-        By column of `expand`; scale is at least `LEAST_SCALE`.
-    intercept : ndarray of shape (n_classifiers,), float64
-    """
+    """intercept + Σ coef · (x - center) / scale over the columns of `expand`; a missing x is at its center."""
 
     format: ClassVar[str] = "linear"
 
@@ -218,17 +180,7 @@ the share of positives less ½."""
 
 @dataclass(frozen=True)
 class ForestStack(Stack):
-    """The mean of many trees' values.
-
-    Attributes
-    ----------
-    n_categories : ndarray of shape (n_features,), int64
-    n_trees : ndarray of shape (n_classifiers,), int64
-        How many trees each classifier has.
-    n_nodes : ndarray of shape (n_trees.sum(),), int64
-        How many nodes each tree has.
-    nodes : structured ndarray of shape (n_nodes.sum(),), `NODE`
-    """
+    """The mean of many trees' values: the trees of each classifier, the nodes of each tree, and all nodes."""
 
     format: ClassVar[str] = "forest"
 
@@ -348,20 +300,7 @@ ClassifierName = Literal["linear_svm", "logistic", "random_forest"]
 
 
 class TrainingRows(NamedTuple):
-    """Rows ready for a fit.
-
-    Attributes
-    ----------
-    columns : ndarray of shape (n_rows, n_columns), float64
-        Standardised; NaN is missing.
-    center, scale : ndarray of shape (n_columns,), float64
-        Weighted mean and standard deviation of each column's present values; 1 for a constant one.
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        In rows: the penalty of a linear classifier is beside their sum.
-    n_categories : ndarray of shape (n_features,), int64
-    seed : int
-    """
+    """Rows ready for a fit: the columns of `expand`, standardised by `center` and `scale`, and the weights in rows."""
 
     columns: Floats
     center: Floats
@@ -408,26 +347,15 @@ def fit_classifier(
     center, scale = column_scales(columns, weight)
     standard = standardise(columns, center, scale)
     rows = TrainingRows(standard, center, scale, positive, weight, n_categories, seed)
-    return CLASSIFIERS[name](rows)
+    return _fit_random_forest(rows) if name == "random_forest" else _fit_linear(rows, name)
 
 
-def _fit_logistic(rows: TrainingRows) -> LinearStack:
-    from core.linear.newton import logistic_loss
-
-    return _fit_linear(rows, logistic_loss)
-
-
-def _fit_linear_svm(rows: TrainingRows) -> LinearStack:
-    from core.linear.newton import squared_hinge_loss
-
-    return _fit_linear(rows, squared_hinge_loss)
-
-
-def _fit_linear(rows: TrainingRows, loss: Callable[[Floats], Loss]) -> LinearStack:
+def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
     """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), x standardised, the missing at the mean; b is free."""
     from core.linear.design import DenseRows, plain_coordinates
-    from core.linear.newton import CLOSE_ENOUGH, minimise
+    from core.linear.newton import CLOSE_ENOUGH, logistic_loss, minimise, squared_hinge_loss
 
+    loss = logistic_loss if name == "logistic" else squared_hinge_loss
     points = np.nan_to_num(rows.columns, nan=0.0)
     table = DenseRows(points, plain_coordinates(points.shape[1]))
     w, b = minimise(table, rows.positive, rows.weight, loss, tol=CLOSE_ENOUGH).score
@@ -476,15 +404,6 @@ def _tree_of(tree: Any, rows: TrainingRows) -> npt.NDArray[np.void]:
     return nodes
 
 
-CLASSIFIERS: Mapping[ClassifierName, Callable[[TrainingRows], Stack]] = MappingProxyType(
-    {
-        "linear_svm": _fit_linear_svm,
-        "logistic": _fit_logistic,
-        "random_forest": _fit_random_forest,
-    }
-)
-"""By name: how rows become a stack of one classifier."""
-
 STACKS: Mapping[ClassifierName, type[LinearStack] | type[ForestStack]] = MappingProxyType(
     {"linear_svm": LinearStack, "logistic": LinearStack, "random_forest": ForestStack}
 )
@@ -494,27 +413,9 @@ STACKS: Mapping[ClassifierName, type[LinearStack] | type[ForestStack]] = Mapping
 def fit_estimator(
     template: Any, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, role: str
 ) -> Any:
-    """Fit a clone of an estimator to weighted rows.
+    """Fit a clone of an estimator, whose `fit` takes sample weights, to rows whose weights are not all 0.
 
-    Parameters
-    ----------
-    template : estimator
-        Its `fit` takes sample weights.
-    X : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        In rows, not all 0.
-    role : str
-        What it is used as, for the error's words.
-
-    Returns
-    -------
-    estimator
-
-    Raises
-    ------
-    InvalidData
-        The estimator refused the rows.
+    Raises InvalidData, in which `role` says what it is used as, where the estimator refuses the rows.
     """
     estimator = clone(template)
     try:

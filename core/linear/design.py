@@ -4,10 +4,7 @@ A column of numbers is one coordinate, (x - mean) / deviation, 0 where x is miss
 one more, 1 where x is missing. A column of categories is one coordinate per category, 1 where the row has it, and one
 for the missing where there were any. Of a table of numbers none of it is laid out: scores and sums of rows are taken
 from the raw table, the scaling folded into the coefficients. Words, and numbers that are mostly 0, are stored as a
-sparse matrix for a fit, which passes over its rows hundreds of times.
-
-Compiled loops over rows take those of finite numbers of a sane size by vector instructions, those with a missing or an
-enormous value by a plainer loop. Which of them a row takes follows from the row alone.
+sparse matrix. Which of two loops a compiled function takes for a row follows from the row alone.
 """
 
 from abc import ABC, abstractmethod
@@ -34,30 +31,22 @@ Ints = npt.NDArray[np.int64]
 # A column that varies by less than this is as good as constant: its coefficient could be infinite.
 LEAST_DEVIATION = 1e-200
 
-# Rows that are copied at a time where they do not lie row by row.
-BLOCK = 4096
+BLOCK = 4096  # rows that are copied at a time where they do not lie row by row
+SAMPLED = 20_000  # rows from which products of coordinates are estimated
 
-# Rows from which products of coordinates are estimated.
-SAMPLED = 20_000
+# Of all rows, fewer than one in so many are taken out before they are summed; of all values, so many that are stored
+# make a matrix to be multiplied as a dense one.
+FEW, DENSE = 5, 0.2
 
-# Of all rows, fewer than one in so many are taken out before they are summed.
-FEW = 5
+# No coordinate that is stored, and no score, goes further, so that none is infinite.
+GREATEST_COORDINATE, GREATEST_SCORE = 1e100, 1e290
 
-# Of all values, so many that are stored make a matrix to be multiplied as a dense one.
-DENSE = 0.2
-
-# No coordinate that is stored goes further than this.
-GREATEST_COORDINATE = 1e100
-
-# No score goes further than this, so that none is infinite.
-GREATEST_SCORE = 1e290
-
-# The least that `standardise` divides by: half of less would be rounded.
+# The least that `standardise` divides by, as half of less would be rounded; deviations at which it cuts off.
 LEAST_SCALE = float(np.finfo(np.float64).tiny)
-
-# Standard deviations at which it cuts off.
 FARTHEST_DEVIATION = 1e9
 
+# Sums and products of numbers up to here, standardised, stay finite; beyond, differences are cut off at FARTHEST.
+SANE, FARTHEST = 1e300, 1e308
 
 _OUT = numba.float64[::1]
 # what a caller gives may be read-only
@@ -65,22 +54,12 @@ _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _ROWS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
-# Sums and products of numbers up to here, standardised, stay finite; beyond, differences are cut off at FARTHEST.
-SANE = 1e300
-FARTHEST = 1e308
-
 
 class Coefficients(NamedTuple):
-    """What the values of a row add to its score.
+    """What the values of a row add to its score, all float64.
 
-    Attributes
-    ----------
-    slope : ndarray of shape (p,), float64
-        Of the number x, slope · (x - center); 0 for a column of categories.
-    missing : ndarray of shape (p,), float64
-        Of a missing value.
-    table : ndarray of shape (n_categories,), float64
-        Of each category, one column after the other.
+    `slope` (p,): the number x adds slope · (x - center), 0 for a column of categories. `missing` (p,): a missing value.
+    `table` (n_categories,): each category, one column after the other.
     """
 
     slope: Floats
@@ -89,14 +68,7 @@ class Coefficients(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What a description calls columns and their values.
-
-    Attributes
-    ----------
-    names : tuple of str, one per column
-    categories : tuple, one entry per column
-        None for a column of numbers.
-    """
+    """What a description calls columns and their values; the categories of a column of numbers are None."""
 
     names: tuple[str, ...]
     categories: Categories
@@ -121,10 +93,7 @@ class FeatureMap(State, ABC):
     def transform(self, X: Any) -> "Rows":
         """Give rows as points with coordinates, to be passed over once.
 
-        Parameters
-        ----------
-        X : ndarray or scipy.sparse CSR of shape (n, p), float64
-            NaN is missing; a category is its position.
+        X is an ndarray or a scipy.sparse CSR matrix of shape (n, p), float64; NaN is missing, a category its position.
         """
 
     @abstractmethod
@@ -249,20 +218,9 @@ class Coordinates(FeatureMap):
         terms.sort(key=lambda term: -abs(term["standardized"]))
         return len(terms), terms[:limit]
 
-    def fold(self, sums: Floats, absent: Floats, table: Floats) -> Floats:
-        """Put together the sum of rows, coordinate by coordinate."""
-        return np.concatenate([sums, absent[self.has_missing], table])
-
 
 class Rows(ABC):
-    """A table, and its rows as points with coordinates.
-
-    Attributes
-    ----------
-    size : int
-        Number of coordinates.
-    n_rows : int
-    """
+    """A table, and its rows as points with `size` coordinates."""
 
     size: int
     n_rows: int
@@ -285,15 +243,7 @@ class Rows(ABC):
         """Take some rows, and store them."""
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Give the coefficients of the map's own coordinates.
-
-        Parameters
-        ----------
-        w : ndarray of shape (size,), float64
-            Of these rows' coordinates.
-        mean : ndarray of shape (size,), float64
-            Of the training rows' coordinates.
-        """
+        """Give the coefficients of the map's own coordinates from those of these; `mean` is of the training rows."""
         return w
 
 
@@ -363,7 +313,7 @@ class DenseRows(TableRows):
             for start in range(0, len(taken), BLOCK):
                 rows = taken[start : start + BLOCK]
                 sum_rows(np.ascontiguousarray(self._X[rows]), share[rows], *known)
-        return c.fold(sums, absent, table)
+        return np.concatenate([sums, absent[c.has_missing], table])
 
     def take(self, rows: Ints) -> "StoredRows":
         """Take some rows, and store them."""
@@ -380,8 +330,7 @@ class DenseRows(TableRows):
 class StoredRows(TableRows):
     """Rows whose coordinates are stored, mostly but for those that are 0: a CSR matrix, less a shift of each column.
 
-    A word is one number of its row, so a pass over a table of words costs as many steps as it has columns. A column
-    of numbers that are mostly 0 is stored as it is, and its center taken off the sums: so its zeros cost nothing.
+    A column of numbers that are mostly 0 is stored as it is, and its center taken off the sums: its zeros cost nothing.
 
     Parameters
     ----------
@@ -427,12 +376,7 @@ class StoredRows(TableRows):
         return StoredRows(self.points[rows], self._shift, self.coordinates)
 
     def products(self, columns: Ints, share: Floats) -> Floats:
-        """Sum over rows, each times its share, the products of some coordinates, and of 1, which is put last.
-
-        Returns
-        -------
-        ndarray of shape (k + 1, k + 1), float64
-        """
+        """Sum over rows, each times its share, the products of k coordinates, and of 1, put last: (k + 1, k + 1)."""
         some = self.points if len(columns) == self.size else self.points[:, columns]
         found = np.empty((len(columns) + 1, len(columns) + 1))
         is_sparse = sparse.issparse(some)
@@ -452,16 +396,7 @@ class StoredRows(TableRows):
 
 
 class Sample(NamedTuple):
-    """Rows to learn from, of both classes.
-
-    Attributes
-    ----------
-    rows : Rows
-        May hold other rows, too.
-    positives, negatives : ndarray of int64
-        Which of them are learnt from, rising.
-    weight : ndarray of shape (n_rows,), float64
-    """
+    """Rows to learn from: the numbers, rising, of those of each class among `rows`; and the weights of all rows."""
 
     rows: Rows
     positives: Ints
@@ -505,18 +440,9 @@ class Sample(NamedTuple):
 
 
 def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_]) -> StoredRows:
-    """Store the coordinates of an array's rows.
+    """Store the coordinates of an array's rows, 12 bytes for each value that is not 0.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), float64
-    coordinates : Coordinates
-    plain : ndarray of shape (p,), bool
-        The columns of numbers to store as they are, less their center afterwards; none has a missing value.
-
-    Notes
-    -----
-    O(n p); 12 bytes for each value that is stored.
+    `plain` (p,): the columns of numbers to store as they are, less their center afterwards; none has a missing value.
     """
     c, (n, p) = coordinates, X.shape
     words = c.first >= 0
@@ -622,14 +548,8 @@ def learn_coordinates(
 class Moments(NamedTuple):
     """Of the values of each column that are there, weighted; each of shape (p,), float64.
 
-    Attributes
-    ----------
-    mean, deviation : ndarray
-        0 for a column without a value; the deviation of a constant column is 0.
-    low, high : ndarray
-        The least and the greatest value; infinite for a column without one.
-    absent : ndarray
-        Weight of the rows whose value is missing.
+    Mean and deviation are 0 for a column without a value; `low` and `high`, the least and the greatest value, are
+    infinite for it. `absent` is the weight of the rows whose value is missing.
     """
 
     mean: Floats
@@ -640,14 +560,10 @@ class Moments(NamedTuple):
 
 
 def column_moments(X: Any, weight: Floats) -> Moments:
-    """Take the weighted mean and standard deviation of each column, in three passes.
+    """Take each column's weighted moments, in three passes.
 
-    Parameters
-    ----------
-    X : ndarray or scipy.sparse CSR of shape (n, p), float64
-        NaN is missing; what a sparse matrix does not store is 0.
-    weight : ndarray of shape (n,), float64
-        Above 0.
+    In X, an ndarray or a scipy.sparse CSR matrix of shape (n, p), NaN is missing, and 0 what a sparse matrix does not
+    store; weights are above 0.
     """
     p = X.shape[1]
     mass, absent, unstored = np.zeros(p), np.zeros(p), np.zeros(p)
@@ -688,18 +604,14 @@ def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:
         yield np.ascontiguousarray(X[rows]), rows
 
 
-def _survey(X: Any, weight: Floats, *sums: Floats) -> None:
-    if sparse.issparse(X):
-        _survey_sparse(X, weight, *sums)
-        return
-    for block, rows in in_blocks(X):
-        survey(block, weight[rows], *sums)
-
-
-def _survey_sparse(
+def _survey(
     X: Any, weight: Floats, mass: Floats, absent: Floats, low: Floats, high: Floats
 ) -> None:
-    """Do over the stored values what `kernels.survey` does over all."""
+    """Do what the kernel `survey` does; of a sparse matrix over the stored values."""
+    if not sparse.issparse(X):
+        for block, rows in in_blocks(X):
+            survey(block, weight[rows], mass, absent, low, high)
+        return
     of_value = np.repeat(weight, np.diff(X.indptr))
     known = ~np.isnan(X.data)
     columns, numbers = X.indices[known], X.data[known]
@@ -755,17 +667,9 @@ def _is_plain(row):  # type: ignore[no-untyped-def]
 def score_rows(X, center, reach, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
     """Score each row by the coefficients of its values.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), float64
-    center, reach, slope, missing : ndarray of shape (p,), float64
-        A number x adds slope · (x - center), the difference cut off at ± reach; NaN adds `missing`.
-    first : ndarray of shape (p,), int64
-        -1 for a column of numbers. In a column of categories the category c adds table[first + c]; `reach` says how
-        many there are, and what is none of them adds `missing`.
-    table : ndarray, float64
-    scores : ndarray of shape (n,), float64
-        Receives the sums.
+    A number x adds slope · (x - center), the difference cut off at ± reach; NaN adds `missing`. `first` is -1 for a
+    column of numbers; in one of categories the category c adds table[first + c], `reach` says how many there are, and
+    what is none of them adds `missing`.
     """
     p = X.shape[1]
     whole = p - p % 8
@@ -803,17 +707,8 @@ def score_rows(X, center, reach, slope, missing, first, table, scores):  # type:
 def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
     """Sum rows, each times its share: what `score_rows` is the transpose of.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), float64
-    share : ndarray of shape (n,), float64
-        A row of share 0 is not read.
-    center, unit : ndarray of shape (p,), float64
-    first : ndarray of shape (p,), int64
-    sums, absent : ndarray of shape (p,), float64
-        Added to: Σ share · (x - center) · unit over the numbers of each column, Σ share over its missing values.
-    table : ndarray, float64
-        Added to: Σ share by category.
+    Added to: `sums` Σ share · (x - center) · unit over the numbers of each column, `absent` Σ share over its missing
+    values, `table` Σ share by category. A row of share 0 is not read.
     """
     p = X.shape[1]
     for i in range(len(X)):

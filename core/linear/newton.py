@@ -1,11 +1,9 @@
 """Weighted sums of smooth losses, minimised by Newton's method: the classifiers that the SVMs are compared with.
 
 ½‖w‖² + C Σ cost_i ℓ(±(w·x_i + b)), b without penalty. A step solves for the Newton direction by conjugate
-gradients, two products with the table for each, and none for the search along it, which is done on cached scores.
-
-Coordinates of words are far from independent, and rare ones far from common: conjugate gradients alone take hundreds of
-directions. They are preconditioned by the second derivatives among the `BLOCK` coordinates that curve most, estimated
-from a sample of rows, and by the diagonal for the others: then some ten do.
+gradients, two products with the table for each; the search along it is done on cached scores. They are preconditioned
+by the second derivatives among the `BLOCK` coordinates that curve most, estimated from a sample of rows, and by the
+diagonal for the others: without, a table of words takes hundreds of directions.
 
 References
 ----------
@@ -17,6 +15,7 @@ large-scale linear classification", ACML 2018.
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -79,13 +78,7 @@ def squared_hinge_loss(margin: Floats) -> Loss:
 
 
 class Affine(NamedTuple):
-    """A linear score of coordinates, and an intercept.
-
-    Attributes
-    ----------
-    w : ndarray of shape (size,), float64
-    b : float
-    """
+    """A linear score w · x + b of coordinates."""
 
     w: Floats
     b: float
@@ -100,16 +93,7 @@ class Affine(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """What was found.
-
-    Attributes
-    ----------
-    score : Affine
-    objective : float
-    n_iter : int
-    stopped : bool
-        Whether the report raised StopFit, and this is as far as it came.
-    """
+    """What was found; `stopped` if the report raised StopFit, and this is as far as it came."""
 
     score: Affine
     objective: float
@@ -168,25 +152,20 @@ def minimise(
     return found._replace(objective=scale * found.objective)
 
 
+@dataclass
 class _RegularisedLoss:
     """½ penalty ‖w‖² + Σ cost_i ℓ(sign_i (w·x_i + b))."""
 
-    def __init__(
-        self,
-        rows: TableRows,
-        sign: Floats,
-        cost: Floats,
-        penalty: float,
-        loss: Callable[[Floats], Loss],
-    ) -> None:
-        self._rows, self._sign, self._cost = rows, sign, cost
-        self._penalty, self._loss = penalty, loss
-        self._first_gradient = self._gradient(self.origin, self._at(np.zeros(rows.n_rows)))
+    rows: TableRows
+    sign: Floats
+    cost: Floats
+    penalty: float
+    loss: Callable[[Floats], Loss]
 
     @property
     def origin(self) -> Affine:
         """w = 0, b = 0."""
-        return Affine(np.zeros(self._rows.size), 0.0)
+        return Affine(np.zeros(self.rows.size), 0.0)
 
     def minimise(self, start: Affine, tol: float, report: Report) -> Minimum:
         """Take Newton steps from a start."""
@@ -194,16 +173,17 @@ class _RegularisedLoss:
         at = self._at(scores)
         objective = self._objective(score, at)
         preconditioner, n_directions = None, 0
-        first = np.sqrt(self._first_gradient.dot(self._first_gradient)) or 1.0
+        at_origin = self._gradient(self.origin, self._at(np.zeros(self.rows.n_rows)))
+        first = np.sqrt(at_origin.dot(at_origin)) or 1.0
         n_iter = 0
         while n_iter < MOST_STEPS:
             gradient = self._gradient(score, at)
             length = np.sqrt(gradient.dot(gradient))
             if length <= tol * first:
                 break
-            curvature = self._cost * at.curvature
+            curvature = self.cost * at.curvature
             if preconditioner is None or n_directions > MANY_DIRECTIONS:
-                preconditioner = Preconditioner(self._rows, curvature, self._penalty)
+                preconditioner = Preconditioner(self.rows, curvature, self.penalty)
             step, n_directions = self._newton_step(
                 gradient, curvature, preconditioner, min(0.1, length / first)
             )
@@ -217,9 +197,10 @@ class _RegularisedLoss:
                     break
             else:
                 break
-            stuck = value >= objective and not _is_shorter(self._gradient(there, at), length)
-            if stuck:
-                break
+            if value >= objective:  # rounding hides the fall, unless the gradient is shorter
+                ahead = self._gradient(there, at)
+                if not np.sqrt(ahead.dot(ahead)) < 0.5 * length:
+                    break
             score, scores, objective = there, scores + t * change, value
             n_iter += 1
             try:
@@ -229,21 +210,21 @@ class _RegularisedLoss:
         return Minimum(score, objective, n_iter)
 
     def _scores(self, score: Affine) -> Floats:
-        return self._rows.scores(score.w) + score.b
+        return self.rows.scores(score.w) + score.b
 
     def _at(self, scores: Floats) -> Loss:
-        return self._loss(self._sign * scores)
+        return self.loss(self.sign * scores)
 
     def _objective(self, score: Affine, at: Loss) -> float:
         half_square = 0.5 * float((score.w * score.w).sum())
-        return self._penalty * half_square + float((self._cost * at.value).sum())
+        return self.penalty * half_square + float((self.cost * at.value).sum())
 
     def _gradient(self, score: Affine, at: Loss) -> Affine:
-        return self._pull(score, self._cost * self._sign * at.slope)
+        return self._pull(score, self.cost * self.sign * at.slope)
 
     def _pull(self, score: Affine, share: Floats) -> Affine:
         """Give penalty · w + Σ share_i x_i, and Σ share_i."""
-        return Affine(self._penalty * score.w + self._rows.weighted_sum(share), float(share.sum()))
+        return Affine(self.penalty * score.w + self.rows.weighted_sum(share), float(share.sum()))
 
     def _newton_step(
         self, gradient: Affine, curvature: Floats, preconditioner: "Preconditioner", share: float
@@ -296,7 +277,3 @@ class Preconditioner:
             found = cho_solve(self._factor, known, check_finite=False)
             w[self._block], b = found[:-1], float(found[-1])
         return Affine(w, b)
-
-
-def _is_shorter(gradient: Affine, length: float) -> bool:
-    return bool(np.sqrt(gradient.dot(gradient)) < 0.5 * length)

@@ -49,21 +49,10 @@ class LinearRanker(FollowingFit):
     def vc_dimension(
         cls, parameters: Mapping[str, Any], n_features: int, *, missing: bool
     ) -> int | None:
-        """Give the VC dimension of the cuts of all scores that it may learn; None where the rows shape them.
+        """Give the VC dimension of the cuts of all scores that it may learn from `n_features` columns of numbers.
 
-        Parameters
-        ----------
-        parameters : mapping of str to value
-        n_features : int
-            All numeric: the categories of others come from the rows.
-        missing : bool
-            Whether values may be missing.
-
-        Returns
-        -------
-        int or None
-            One more than the coordinates. Standardised or not, linear scores are the same set; a missing value may be
-            add anything, which is a coordinate more for each column. A feature map is learnt from the rows.
+        One more than the coordinates, standardised or not; a missing value may add anything, which is a coordinate more
+        for each column. None with a feature map, which is learnt from the rows.
         """
         if parameters.get("feature_map") is not None:
             return None

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from core import AUCBoost, MartiRank, TreeRank
 from core.classifiers import (
-    CLASSIFIERS,
+    STACKS,
     ForestStack,
     LinearStack,
     count_columns,
@@ -67,7 +67,7 @@ def test_a_forest_scores_as_scikit_learn_does():
     assert np.isclose(stack.score(0, X), expected, atol=1e-9).mean() > 0.99
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", STACKS)
 def test_a_row_scores_alone_as_among_others(name):
     X, positive, weight = table(9000)
     stack = fit_classifier(name, X[:300], positive[:300], weight[:300], NUMERIC, 0)
@@ -77,7 +77,7 @@ def test_a_row_scores_alone_as_among_others(name):
     assert stack.score(0, X[:0]).shape == (0,)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", STACKS)
 def test_threads_change_no_bit(name):
     X, positive, weight = table(2000)
     states = []
@@ -122,7 +122,7 @@ def test_rankers_of_classifiers_take_a_row_of_weight_k_for_k_rows(make, weak):
     assert light.decision_function(X) == pytest.approx(heavy.decision_function(X), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", STACKS)
 def test_missing_values_and_categories(name):
     rng = np.random.default_rng(0)
     colour = rng.integers(0, 4, 600).astype(float)
@@ -137,7 +137,7 @@ def test_missing_values_and_categories(name):
     assert "blue" in described["words"]
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", STACKS)
 @pytest.mark.parametrize(
     "values",
     [[1.7e308, -1.7e308], [1.7e308] * 9 + [-1.7e308], [1e-320, 0], [3.0], [np.nan]],
