@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.api.problems import MEDIA_TYPE
@@ -17,6 +18,8 @@ from app.api.security import scope_of
 from app.services.algorithms import describe_all
 
 VERSION = "0.1.0"
+EXAMPLES = Path(__file__).with_name("examples.json")
+"""Of bodies and answers, by the schema's name."""
 INFO: dict[str, Any] = {
     "title": "Rankwright",
     "version": VERSION,
@@ -90,7 +93,10 @@ def _complete(app: FastAPI) -> dict[str, Any]:
     schemas.update(defined["$defs"])
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
-    _restore_examples(app, schemas)
+    bodies = document["paths"]["/v1/batch-scores"]["post"]["requestBody"]["content"]
+    inline = bodies["application/json"]["schema"]  # stands beside the bytes of a table
+    for name, examples in json.loads(EXAMPLES.read_text()).items():
+        (inline if name == inline["title"] else schemas[name])["examples"] = examples
     components["securitySchemes"] = {
         "key": {
             "type": "http",
@@ -118,19 +124,6 @@ def _complete(app: FastAPI) -> dict[str, Any]:
         for method, operation in operations.items():
             _add_problems(path, operation, scopes.get((path, method)))
     return document
-
-
-def _restore_examples(app: FastAPI, schemas: dict[str, Any]) -> None:
-    """Examples of answers as they were written: FastAPI leaves nulls out of them, which answers have."""
-    answers = {
-        route.response_model
-        for route in app.routes
-        if isinstance(route, APIRoute) and isinstance(route.response_model, type(BaseModel))
-    }
-    _, written = models_json_schema([(model, "serialization") for model in answers])
-    for name, schema in written["$defs"].items():
-        if "examples" in schema and name in schemas:
-            schemas[name]["examples"] = schema["examples"]
 
 
 def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Body, Resource, Text, Timestamp
 from app.api.schemas.judgements import STATUS
@@ -17,15 +17,6 @@ _DATASET_ID = "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
 
 class NewBatchScore(Body):
     """A dataset whose rows are to be scored. A table that is sent for it alone is the body itself."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"model": "churn@champion", "dataset_id": _DATASET_ID},
-                {"model": "churn:3", "dataset_id": _DATASET_ID, "keep": ["customer_id"]},
-            ]
-        }
-    )
 
     model: Text = Field(description="Id, name, name:version or name@alias.")
     dataset_id: Text = Field(

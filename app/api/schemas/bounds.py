@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Resource
 from app.api.schemas.curves import Part
@@ -34,49 +34,6 @@ class WindowBound(Resource):
 
 class WindowBounds(Resource):
     """What can be said of a model's partial AUC on rows to come, in one window of false positive rates."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                    "fpr_min": 0.0,
-                    "fpr_max": 0.1,
-                    "delta": 0.05,
-                    "bounds": [
-                        {
-                            "name": "theorem_9",
-                            "source": "Narasimhan & Agarwal, arXiv:1605.04337, Theorem 9",
-                            "on": "train",
-                            "risk": 0.21,
-                            "positives": 1000,
-                            "negatives": 10000,
-                            "vc_dimension": 31,
-                            "epsilon": 5.5,
-                            "value": 5.71,
-                            "vacuous": True,
-                            "applies": True,
-                            "reasons": [],
-                        },
-                        {
-                            "name": "held_out",
-                            "source": "Dvoretzky, Kiefer & Wolfowitz 1956; Massart 1990",
-                            "on": "validation",
-                            "risk": 0.23,
-                            "positives": 1000,
-                            "negatives": 10000,
-                            "vc_dimension": None,
-                            "epsilon": 0.195,
-                            "value": 0.425,
-                            "vacuous": False,
-                            "applies": True,
-                            "reasons": [],
-                        },
-                    ],
-                }
-            ]
-        }
-    )
 
     model_id: str
     fpr_min: float

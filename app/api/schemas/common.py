@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
-from pydantic.config import JsonDict
 from pydantic.json_schema import WithJsonSchema
 
 from app.services.ingest.sources import NDJSON
@@ -67,15 +66,6 @@ class DatasetVersion(Resource):
     pairs_sha256: str | None = Field(
         default=None, description="Of its pairs, in a dataset of kind `preferences`."
     )
-
-
-DATASET_EXAMPLE: JsonDict = {
-    "id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-    "name": "churn",
-    "version": 1,
-    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-    "pairs_sha256": None,
-}
 
 
 class Problem(BaseModel):

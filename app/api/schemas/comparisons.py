@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Body, Interval, Resource, Text, Timestamp
 from app.api.schemas.judgements import (
@@ -22,22 +22,6 @@ from app.services.judging.judgements import status_of
 
 class NewComparison(Body):
     """Models to be compared on a dataset."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "models": ["churn@champion", "churn:4"],
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "windows": [
-                        {"fpr_min": 0.0, "fpr_max": 1.0},
-                        {"fpr_min": 0.0, "fpr_max": 0.05},
-                    ],
-                    "level": 0.95,
-                }
-            ]
-        }
-    )
 
     models: Annotated[list[Text], Field(min_length=LEAST_MODELS, max_length=MOST_MODELS)] = Field(
         description="Each an id, name, name:version or name@alias."
@@ -106,78 +90,6 @@ class ComparisonResult(Resource):
 
 class Comparison(Resource):
     """Models on one dataset. It stays when a model or the dataset is deleted."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "cmp_0198f0c2e2c38b7d9f0a1b2c3d4e5f60",
-                    "status": "ready",
-                    "job_id": "job_0198f0c2e2c48c8e9a0b1c2d3e4f5061",
-                    "models": [
-                        {
-                            "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                            "name": "churn",
-                            "version": 3,
-                        },
-                        {
-                            "model_id": "mdl_0198f0c2c0a27f6c9e7d8c9b0a1f2e3d",
-                            "name": "churn",
-                            "version": 4,
-                        },
-                    ],
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "dataset_name": "churn-february",
-                    "dataset_version": 1,
-                    "dataset_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                    "windows": [{"fpr_min": 0.0, "fpr_max": 1.0}],
-                    "level": 0.95,
-                    "warnings": [],
-                    "result": {
-                        "positives": 412,
-                        "negatives": 2988,
-                        "groups": None,
-                        "n_tests": 1,
-                        "p_value": 0.0079,
-                        "windows": [
-                            {
-                                "fpr_min": 0.0,
-                                "fpr_max": 1.0,
-                                "values": [
-                                    {
-                                        "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                                        "value": 0.861,
-                                        "low": 0.842,
-                                        "high": 0.878,
-                                    },
-                                    {
-                                        "model_id": "mdl_0198f0c2c0a27f6c9e7d8c9b0a1f2e3d",
-                                        "value": 0.877,
-                                        "low": 0.859,
-                                        "high": 0.893,
-                                    },
-                                ],
-                                "differences": [
-                                    {
-                                        "first": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                                        "second": "mdl_0198f0c2c0a27f6c9e7d8c9b0a1f2e3d",
-                                        "value": -0.016,
-                                        "low": -0.028,
-                                        "high": -0.004,
-                                        "p_value": 0.0079,
-                                        "adjusted_p_value": 0.0079,
-                                    }
-                                ],
-                                "p_value": 0.0079,
-                            }
-                        ],
-                    },
-                    "error": None,
-                    "created_at": "2026-02-28T12:00:01.000Z",
-                }
-            ]
-        }
-    )
 
     id: str
     status: str = Field(description=STATUS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Interval, Resource
 
@@ -55,26 +55,6 @@ class Points(Resource):
 class Roc(Points):
     """The curve of a model on one part of its data."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                    "on": "validation",
-                    "approximate": False,
-                    "exact": True,
-                    "total_points": 3,
-                    "band": {"kind": "pointwise", "level": 0.95},
-                    "points": [
-                        {"fpr": 0.0, "tpr": 0.0, "threshold": None, "low": 0.0, "high": 0.09},
-                        {"fpr": 0.1, "tpr": 0.8, "threshold": 1.7, "low": 0.61, "high": 0.9},
-                        {"fpr": 1.0, "tpr": 1.0, "threshold": -2.1, "low": 1.0, "high": 1.0},
-                    ],
-                }
-            ]
-        }
-    )
-
     model_id: str
     on: Part
     approximate: bool = Field(description=APPROXIMATE)
@@ -121,37 +101,6 @@ class Cut(Resource):
 
 class OperatingPoint(Cut):
     """One cut of the ranking on one part of the data."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "threshold": 1.7496,
-                    "fpr": {"value": 0.034, "low": 0.012, "high": 0.094},
-                    "tpr": {"value": 0.943, "low": 0.846, "high": 0.981},
-                    "precision": {"value": 0.22, "low": 0.09, "high": 0.45},
-                    "lift": {"value": 22.0, "low": 9.0, "high": 45.0},
-                    "threshold_low": 0.9312,
-                    "threshold_high": 2.0871,
-                    "prevalence": 0.01,
-                    "tpr_at_fpr": {"value": 0.943, "low": 0.62, "high": 0.985},
-                    "fpr_at_tpr": None,
-                    "cost": {
-                        "value": 0.045,
-                        "low": 0.018,
-                        "high": 0.108,
-                        "flag_none": 0.2,
-                        "flag_all": 0.99,
-                        "false_positive": 1.0,
-                        "false_negative": 20.0,
-                    },
-                    "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                    "on": "validation",
-                    "approximate": False,
-                }
-            ]
-        }
-    )
 
     model_id: str
     on: Part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from app.api.schemas.common import Resource, Timestamp
 from app.services.constants import is_constant
@@ -105,37 +105,6 @@ class Duplicates(Resource):
 class DatasetProfile(Resource):
     """The second look at a ready dataset."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "rows": 1000,
-                    "positives": 130,
-                    "negatives": 870,
-                    "columns": [
-                        {
-                            "name": "age",
-                            "quantiles": [{"at": 0.5, "value": 44}],
-                            "histogram": {"edges": [18, 54.5, 91], "counts": [700, 297]},
-                            "auc": {"value": 0.61, "low": 0.56, "high": 0.66},
-                            "missing_auc": {"value": 0.501, "low": 0.49, "high": 0.512},
-                            "leak": False,
-                        }
-                    ],
-                    "rows_looked_at": 1000,
-                    "duplicates": {
-                        "rows": 4,
-                        "repeated": 2,
-                        "rows_of_both_classes": 0,
-                        "estimated": False,
-                    },
-                    "warnings": [],
-                }
-            ]
-        }
-    )
-
     dataset_id: str
     rows: int | None
     positives: int | None
@@ -217,84 +186,6 @@ class Label(Resource):
 
 class Dataset(Resource):
     """An uploaded table."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "series_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "version": 1,
-                    "parent_id": None,
-                    "mode": None,
-                    "name": "churn",
-                    "kind": "bipartite",
-                    "status": "ready",
-                    "job_id": "job_0198f0c2a4d47b0d9c8b7a6f5e4d3c2b",
-                    "content_type": "text/csv",
-                    "content_encoding": None,
-                    "label": "left",
-                    "positive": "yes",
-                    "negative": "no",
-                    "weight": None,
-                    "group": None,
-                    "item": None,
-                    "labels": None,
-                    "categorical": None,
-                    "numeric": None,
-                    "drop": ["row_number"],
-                    "missing": None,
-                    "strict": False,
-                    "dialect": None,
-                    "bytes": 48211,
-                    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                    "upload_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                    "rows": 1000,
-                    "positives": 130,
-                    "negatives": 870,
-                    "columns": [
-                        {
-                            "name": "age",
-                            "type": "numeric",
-                            "role": "feature",
-                            "missing": 3,
-                            "distinct": 61,
-                            "constant": False,
-                            "min": 18,
-                            "max": 91,
-                            "mean": 44.2,
-                        },
-                        {
-                            "name": "contract",
-                            "type": "categorical",
-                            "role": "feature",
-                            "missing": 0,
-                            "distinct": 3,
-                            "constant": False,
-                            "top": [
-                                {"value": "month-to-month", "count": 550},
-                                {"value": "two year", "count": 240},
-                                {"value": "one year", "count": 210},
-                            ],
-                        },
-                    ],
-                    "errors": [],
-                    "warnings": [
-                        {
-                            "code": "values_taken_for_missing",
-                            "column": "age",
-                            "detail": "1 value is taken for missing; the first is in line 17: 'n/k' is not a number",
-                            "count": 1,
-                            "parameter": "strict",
-                            "line": 17,
-                        }
-                    ],
-                    "pairs": None,
-                    "created_at": "2026-01-31T12:00:00.000Z",
-                }
-            ]
-        }
-    )
 
     id: str
     series_id: str = Field(description="The id of the first version.")

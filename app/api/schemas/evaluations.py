@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Body, Interval, Resource, Text, Timestamp
 from app.api.schemas.judgements import (
@@ -24,20 +24,6 @@ from app.services.judging.judgements import status_of
 
 class NewEvaluation(Body):
     """A model to be judged on a dataset."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"model": "churn@champion", "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"},
-                {
-                    "model": "churn:3",
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "windows": [{"fpr_min": 0.0, "fpr_max": 0.01}],
-                    "level": 0.9,
-                },
-            ]
-        }
-    )
 
     model: Text = Field(description="Id, name, name:version or name@alias.")
     dataset_id: Text
@@ -165,74 +151,6 @@ class Drift(Resource):
 
 class Evaluation(Resource):
     """How good a model is on a dataset. It stays when the model or the dataset is deleted."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "evl_0198f0c2d1b27a6c9e8f7a6b5c4d3e2f",
-                    "status": "ready",
-                    "job_id": "job_0198f0c2d1b37b7d8f9a0b1c2d3e4f50",
-                    "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                    "model_name": "churn",
-                    "model_version": 3,
-                    "kind": "bipartite",
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "dataset_name": "churn-february",
-                    "dataset_version": 1,
-                    "dataset_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                    "windows": [{"fpr_min": 0.0, "fpr_max": 0.05}],
-                    "level": 0.95,
-                    "warnings": [],
-                    "metrics": {
-                        "auc": {"value": 0.861, "low": 0.842, "high": 0.878},
-                        "pauc": [
-                            {
-                                "fpr_min": 0.0,
-                                "fpr_max": 0.05,
-                                "value": 0.41,
-                                "low": 0.37,
-                                "high": 0.45,
-                            }
-                        ],
-                        "tpr_at_fpr": [{"fpr": 0.1, "tpr": 0.64, "low": 0.59, "high": 0.69}],
-                        "operating_point": None,
-                        "positives": 412,
-                        "negatives": 2988,
-                        "totals": {
-                            "positive": 412.0,
-                            "negative": 2988.0,
-                            "positive_effective": 412.0,
-                            "negative_effective": 2988.0,
-                        },
-                        "groups": None,
-                        "ties": 0.0004,
-                    },
-                    "drift": {
-                        "level": 0.95,
-                        "changed": True,
-                        "summary": "The model ranks worse than at validation: AUC.",
-                        "areas": [
-                            {
-                                "of": "auc",
-                                "before": {"value": 0.912, "low": 0.893, "high": 0.928},
-                                "after": {"value": 0.861, "low": 0.842, "high": 0.878},
-                                "change": {"value": -0.051, "low": -0.076, "high": -0.026},
-                                "p_value": 0.00008,
-                                "adjusted_p_value": 0.0003,
-                                "changed": True,
-                                "words": "AUC 0.9120 at validation, 0.8610 here: lower by 0.0510 "
-                                "[-0.0760, -0.0260], more than chance (adjusted p 0.0003)",
-                            }
-                        ],
-                        "scores": [],
-                    },
-                    "error": None,
-                    "created_at": "2026-02-28T12:00:00.000Z",
-                }
-            ]
-        }
-    )
 
     id: str
     status: str = Field(description=STATUS)

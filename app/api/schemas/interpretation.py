@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Resource
 from app.api.schemas.curves import Part
 from app.services.dependence import Dependence, FoundVariables
-
-_MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
 
 Value = float | bool | str | None
 
@@ -32,24 +30,6 @@ class FeatureImportance(Resource):
 
 class Importance(Resource):
     """The features, the one that matters most first. Figures of two methods cannot be compared."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": _MODEL_ID,
-                    "method": "mean_absolute_contribution",
-                    "description": "Mean size of the feature's part of the score, …",
-                    "on": "train",
-                    "label": None,
-                    "features": [
-                        {"name": "income", "importance": 0.83, "root": None, "auc_gain": None},
-                        {"name": "age", "importance": 0.41, "root": None, "auc_gain": None},
-                    ],
-                }
-            ]
-        }
-    )
 
     model_id: str
     method: str = Field(
@@ -72,23 +52,6 @@ class DependenceAxis(Resource):
 
 class PartialDependence(Resource):
     """Mean scores of rows that are alike but for one or two features."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": _MODEL_ID,
-                    "on": "train",
-                    "label": None,
-                    "rows": 1000,
-                    "features": [
-                        {"name": "age", "type": "numeric", "values": [18.0, 41.5, 77.0, None]}
-                    ],
-                    "scores": [-0.31, 0.12, 0.44, 0.02],
-                }
-            ]
-        }
-    )
 
     model_id: str
     on: Part = Field(description="The rows that scores are averaged over.")
@@ -118,21 +81,6 @@ def dependence_of(found: Dependence, part: Part, label: str | None) -> PartialDe
 
 class VariableDependence(Resource):
     """How much scores depend on each of some features, and on two of them together."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": _MODEL_ID,
-                    "on": "train",
-                    "rows": 100,
-                    "features": ["age", "income"],
-                    "main": [0.41, 0.22],
-                    "joint": [[0.0, 0.08], [0.08, 0.0]],
-                }
-            ]
-        }
-    )
 
     model_id: str
     on: Part

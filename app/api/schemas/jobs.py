@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from app.api.schemas.common import (
-    DATASET_EXAMPLE,
     Body,
     DatasetVersion,
     Rate,
@@ -53,42 +52,6 @@ class TprAtFpr(Body):
 
 class JobRequest(Body):
     """A ranker to train. Only `dataset_id` and `algorithm.name` are required."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "name": "churn",
-                    "algorithm": {"name": "rankboost", "n_rounds": 200},
-                    "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
-                    "validation": {"method": "holdout", "fraction": 0.25},
-                    "seed": 0,
-                    "timeout_seconds": 3600,
-                    "tags": {"team": "risk"},
-                },
-                {
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "name": "churn",
-                    "algorithm": {"name": "pauc_svm"},
-                    "objective": {"metric": "tpr", "fpr": 0.1},
-                },
-                {
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "name": "churn",
-                    "algorithm": {"name": "rankboost", "weak_ranker": "tree"},
-                    "validation": {"method": "cross_validation", "folds": 5, "repeats": 2},
-                    "search": {"method": "grid", "space": {"n_rounds": [50, 100, 200]}},
-                },
-                {
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "name": "churn",
-                    "algorithm": {"name": "auto", "budget_seconds": 60},
-                    "objective": {"metric": "pauc", "fpr_max": 0.05},
-                },
-            ]
-        }
-    )
 
     dataset_id: Text
     algorithm: dict[str, JsonValue] = Field(
@@ -219,57 +182,6 @@ class Progress(Resource):
 
 class Job(Resource):
     """One long piece of work."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
-                    "kind": "train",
-                    "name": "churn",
-                    "state": "running",
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "dataset": DATASET_EXAMPLE,
-                    "validation_dataset": None,
-                    "algorithm": {"name": "rankboost", "n_rounds": 200, "max_bins": 255},
-                    "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
-                    "validation": {"method": "holdout", "fraction": 0.25},
-                    "search": None,
-                    "controls": {
-                        "algorithms": ["logistic", "auc_svm"],
-                        "skipped": None,
-                        "share": 0.1,
-                    },
-                    "seed": 0,
-                    "label_noise": None,
-                    "timeout_seconds": 3600,
-                    "priority": 0,
-                    "tags": {"team": "risk"},
-                    "attempt": 1,
-                    "max_attempts": 3,
-                    "progress": {
-                        "fraction": 0.5,
-                        "step": 100,
-                        "of": 200,
-                        "detail": "loss 20412.7, training_auc 0.9312",
-                        "phase": "fitting",
-                        "algorithm": "rankboost",
-                        "parameters": {},
-                        "rows": 90000,
-                        "keepable": True,
-                        "elapsed_seconds": 4.2,
-                    },
-                    "error": None,
-                    "model_id": None,
-                    "retry_of": None,
-                    "created_at": "2026-01-31T12:00:00.000Z",
-                    "started_at": "2026-01-31T12:00:00.002Z",
-                    "finished_at": None,
-                    "cancel_requested_at": None,
-                }
-            ]
-        }
-    )
 
     id: str
     kind: str = Field(description=KINDS)

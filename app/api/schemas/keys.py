@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Body, Resource, Text, Timestamp
 from app.services.keys import LONGEST_GRACE
@@ -12,10 +12,6 @@ from app.services.keys import LONGEST_GRACE
 
 class NewKey(Body):
     """A key to make, for the caller's own owner."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "dashboard", "scopes": ["read", "score"]}]}
-    )
 
     name: Text
     scopes: Annotated[
@@ -26,8 +22,6 @@ class NewKey(Body):
 
 class Rotation(Body):
     """How a key gives way to its successor."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"grace_seconds": 3600}]})
 
     grace_seconds: Annotated[float, Field(ge=0, le=LONGEST_GRACE)] = Field(
         default=0.0, description="How long the old key stays good; 0 revokes it at once."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from app.api.schemas.common import DATASET_EXAMPLE, Body, DatasetVersion, Resource, Text, Timestamp
+from app.api.schemas.common import Body, DatasetVersion, Resource, Text, Timestamp
 from app.api.schemas.curves import Cut, Part, cut_of
 from app.api.schemas.searched import Search
 from app.db.model_tables import Model as ModelRow
@@ -79,67 +79,6 @@ class ModelSummary(Resource):
 
 class Model(ModelSummary):
     """A trained ranker."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                    "name": "churn",
-                    "version": 3,
-                    "aliases": ["champion"],
-                    "algorithm": {"name": "rankboost", "n_rounds": 200, "max_bins": 255},
-                    "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
-                    "validation": {"method": "holdout", "fraction": 0.25},
-                    "optimised_for": {"metric": "auc"},
-                    "selected_by": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
-                    "beats_controls": True,
-                    "dataset_id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                    "dataset": DATASET_EXAMPLE,
-                    "validation_dataset": None,
-                    "kind": "bipartite",
-                    "job_id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
-                    "seed": 0,
-                    "tags": {"team": "risk"},
-                    "features": [
-                        {"name": "age", "type": "numeric", "missing": False},
-                        {"name": "income", "type": "numeric", "missing": True},
-                        {
-                            "name": "contract",
-                            "type": "categorical",
-                            "missing": False,
-                            "categories": ["month-to-month", "one year", "two year"],
-                            "n_categories": 3,
-                        },
-                    ],
-                    "label": "left",
-                    "positive": "yes",
-                    "negative": "no",
-                    "labels": None,
-                    "search": {
-                        "method": "grid",
-                        "space": {"n_rounds": [50, 100, 200]},
-                        "fraction": 0.25,
-                        "candidates": [
-                            {"parameters": {"n_rounds": 50}, "value": 0.61},
-                            {"parameters": {"n_rounds": 100}, "value": 0.63},
-                            {"parameters": {"n_rounds": 200}, "value": 0.64},
-                        ],
-                        "chosen": {"n_rounds": 200},
-                        "seconds": 0.11,
-                    },
-                    "operating_point": None,
-                    "warnings": [],
-                    "fit_seconds": 0.12,
-                    "artifact": {
-                        "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
-                        "bytes": 14600,
-                    },
-                    "created_at": "2026-01-31T12:00:01.000Z",
-                }
-            ]
-        }
-    )
 
     aliases: list[str]
     features: list[Feature] = Field(description="In the order of the artifact.")
@@ -280,70 +219,6 @@ class RoundLosses(Resource):
 class Margins(Resource):
     """How far apart the training pairs are, with scores divided by the sum of the steps, and what follows from it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c",
-                    "on": "train",
-                    "l1_norm": 21.4,
-                    "margin": -0.071,
-                    "smooth_margin": -0.43,
-                    "weak_rankers": 30540,
-                    "distribution": [
-                        {"theta": -0.071, "fraction": 0.00002},
-                        {"theta": 0.0, "fraction": 0.0009},
-                        {"theta": 0.82, "fraction": 1.0},
-                    ],
-                    "theta": 0.1,
-                    "delta": 0.05,
-                    "bounds": [
-                        {
-                            "name": "corollary_4",
-                            "source": "Rudin & Schapire 2009, Corollary 4",
-                            "value": 52.1,
-                            "margin_fraction": 0.012,
-                            "epsilon": 52.1,
-                            "terms": {"m": 427.0, "E": 0.234, "theta": 0.1, "delta": 0.05},
-                            "applies": False,
-                            "reasons": [
-                                "H must be fixed beforehand: the thresholds are bin edges, "
-                                "chosen from the training rows"
-                            ],
-                            "vacuous": True,
-                        }
-                    ],
-                    "best": None,
-                    "rounds": {
-                        "total": 100,
-                        "holds": 3,
-                        "data": [
-                            {
-                                "round": 1,
-                                "edge": 0.84,
-                                "tied": 0.15,
-                                "most_tied": 0.031,
-                                "holds": False,
-                            }
-                        ],
-                    },
-                    "losses": {
-                        "total": 100,
-                        "data": [
-                            {
-                                "round": 1,
-                                "f": 311.2,
-                                "f_skew": 0.0,
-                                "f_tilde": 24211.4,
-                                "smooth_margin": -8.1,
-                            }
-                        ],
-                    },
-                }
-            ]
-        }
-    )
-
     model_id: str
     on: Part
     l1_norm: float = Field(description="Sum of the steps, by which scores are divided.")
@@ -363,10 +238,6 @@ class Margins(Resource):
 
 class AliasTarget(Body):
     """Where an alias is to point."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"model_id": "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"}]}
-    )
 
     model_id: Text
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Resource, Timestamp
-from app.api.schemas.curves import Cut, OperatingPoint, cut_of
+from app.api.schemas.curves import Cut, cut_of
 from app.api.schemas.metrics import AnyMetrics, metrics_of
 from app.api.schemas.models import Model, model_of
 from app.api.schemas.validation import (
@@ -64,67 +64,8 @@ class ReportedImportance(Resource):
     features: list[dict[str, Any]]
 
 
-def _without_model(point: dict[str, Any]) -> dict[str, Any]:
-    return {name: point[name] for name in Cut.model_fields}
-
-
-def _example(schema: type[Resource]) -> dict[str, Any]:
-    """What the schema itself shows as an example."""
-    extra: Any = schema.model_config["json_schema_extra"]
-    example: dict[str, Any] = extra["examples"][0]
-    return example
-
-
 class Report(Resource):
     """All that is known of a model, in one answer."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "written_at": "2026-02-01T09:00:00.000Z",
-                    "written_by": "0.1.0",
-                    "model": _example(Model),
-                    "data": {
-                        "id": "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
-                        "name": "customers-2025",
-                        "version": 1,
-                        "created_at": "2026-01-31T11:58:00.000Z",
-                        "bytes": 1048576,
-                        "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                        "upload_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                        "rows": 8000,
-                        "positives": 640,
-                        "negatives": 7360,
-                        "weight": None,
-                        "group": "customer",
-                    },
-                    "job": {
-                        "id": "job_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
-                        "created_at": "2026-01-31T12:00:00.000Z",
-                        "started_at": "2026-01-31T12:00:00.100Z",
-                        "finished_at": "2026-01-31T12:00:01.000Z",
-                        "attempt": 1,
-                        "max_attempts": 3,
-                    },
-                    "warnings": ["Judged on 21 positives only: the intervals are wide, …"],
-                    "metrics": [],
-                    "operating_points": [
-                        {"asked": "FPR ≤ 0.1", **_without_model(_example(OperatingPoint))}
-                    ],
-                    "fold_aucs": None,
-                    "controls": _example(Controls),
-                    "leaderboard": None,
-                    "importance": {
-                        "method": "mean_absolute_contribution",
-                        "description": "Mean size of the feature's part of the score, …",
-                        "on": "train",
-                        "features": [{"name": "income", "importance": 1.31}],
-                    },
-                }
-            ]
-        }
-    )
 
     written_at: Timestamp
     written_by: str = Field(description="Version of the service.", examples=["0.1.0"])

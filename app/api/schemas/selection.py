@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic import Field, JsonValue, WithJsonSchema
 
 from app.api.schemas.common import Body, Text
 from app.services import divisions, search
@@ -107,15 +107,6 @@ class GridSearch(Body):
     all of them with the values chosen. The rows by which the model is judged have no part in the choice.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"method": "grid", "space": {"n_rounds": [50, 100, 200]}},
-                {"method": "grid", "space": {"C": [0.01, 1, 100]}, "folds": 5},
-            ]
-        }
-    )
-
     method: Literal["grid"]
     space: dict[str, list[JsonValue]] = Field(
         description="For each parameter that is searched its values, 1 to 100 of them."
@@ -136,38 +127,11 @@ class _Drawn(Body):
 class RandomSearch(_Drawn):
     """Try candidates drawn at random; otherwise as a grid."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "method": "random",
-                    "space": {
-                        "max_depth": [2, 4, 6],
-                        "learning_rate": {"low": 0.01, "high": 0.3, "log": True},
-                    },
-                    "n_candidates": 20,
-                }
-            ]
-        }
-    )
-
     method: Literal["random"]
 
 
 class HalvingSearch(_Drawn):
     """Try many candidates drawn at random on few rows, the best third of them on three times as many, and so on."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "method": "halving",
-                    "space": {"max_depth": {"low": 2, "high": 8, "integer": True}},
-                    "n_candidates": 27,
-                }
-            ]
-        }
-    )
 
     method: Literal["halving"]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.api.schemas.common import Interval, Resource
 from app.db.model_tables import Model
 from app.db.validation_tables import ModelControls, ModelLeaderboard
-
-_MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
 
 
 class FoldAuc(Resource):
@@ -23,21 +21,6 @@ class FoldAuc(Resource):
 
 class OutOfFold(Resource):
     """The scores that a cross-validated model's AUC and curve come from."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": _MODEL_ID,
-                    "repeats": 1,
-                    "folds": 5,
-                    "fold_aucs": [{"repeat": 1, "fold": 1, "auc": 0.81}],
-                    "columns": ["row", "repeat", "fold", "y", "weight", "score", "aligned_score"],
-                    "data": [[0, 1, 3, 1, 1.0, 0.73, 0.7], [1, 1, 5, 0, 1.0, -1.2, -1.3]],
-                }
-            ]
-        }
-    )
 
     model_id: str
     repeats: int
@@ -102,50 +85,6 @@ class Window(Resource):
 class Controls(Resource):
     """Whether a model is better than plain algorithms, beyond chance."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": _MODEL_ID,
-                    "level": 0.95,
-                    "beats": True,
-                    "decided_on": {"fpr_min": 0.0, "fpr_max": 1.0},
-                    "controls": [
-                        {
-                            "algorithm": "logistic",
-                            "parameters": {"C": 1.0, "standardize": True},
-                            "fit_seconds": 0.01,
-                            "failed": None,
-                            "rows": 20_000,
-                            "of_rows": 120_000,
-                        }
-                    ],
-                    "windows": [
-                        {
-                            "fpr_min": 0.0,
-                            "fpr_max": 1.0,
-                            "chosen": {"value": 0.91, "low": 0.88, "high": 0.93},
-                            "controls": [
-                                {
-                                    "algorithm": "logistic",
-                                    "area": {"value": 0.85, "low": 0.82, "high": 0.88},
-                                    "difference": {
-                                        "value": 0.06,
-                                        "low": 0.03,
-                                        "high": 0.09,
-                                        "p_value": 0.0001,
-                                        "adjusted_p_value": 0.0002,
-                                    },
-                                }
-                            ],
-                        }
-                    ],
-                    "skipped": None,
-                }
-            ]
-        }
-    )
-
     model_id: str
     level: float
     beats: bool | None = Field(
@@ -188,37 +127,6 @@ class Member(Resource):
 
 class Leaderboard(Resource):
     """What `auto` has tried, the best first, and what it made of it."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_id": _MODEL_ID,
-                    "budget_seconds": 60.0,
-                    "seconds": 41.2,
-                    "members": [
-                        {"algorithm": "rankboost", "parameters": {"n_rounds": 120}, "weight": 1.0}
-                    ],
-                    "candidates": [
-                        {
-                            "algorithm": "rankboost",
-                            "parameters": {"n_rounds": 110},
-                            "value": 0.93,
-                            "auc": 0.93,
-                            "low": 0.91,
-                            "high": 0.95,
-                            "p_value": None,
-                            "rows": 1.0,
-                            "seconds": 3.1,
-                            "state": "chosen",
-                            "reason": "none is better",
-                        }
-                    ],
-                    "notes": [],
-                }
-            ]
-        }
-    )
 
     model_id: str
     budget_seconds: float
