@@ -212,8 +212,10 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     def _fit_sample(
         self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
     ) -> None:
-        pairs = [(skew, C) for skew in self._asymmetries() for C in self._costs()]
-        chosen, start = (self._asymmetries()[0], self._plain_cost()), None
+        asymmetries = ASYMMETRIES if self.asymmetry == "auto" else (float(self.asymmetry),)
+        costs = COSTS if self.C == "auto" else (float(self.C),)
+        pairs = [(skew, C) for skew in asymmetries for C in costs]
+        chosen, start = (asymmetries[0], PLAIN_COST if self.C == "auto" else float(self.C)), None
         n_tried = len(pairs)
         if len(pairs) > 1:
             held = hold_out(X, positive, sample.weight, self.validation_fraction, self.random_state)
@@ -231,15 +233,6 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
             return
         with suppress(StopFit):
             callback(len(pairs) + 1, len(pairs) + 1, {"loss": self.objective_})
-
-    def _costs(self) -> tuple[float, ...]:
-        return COSTS if self.C == "auto" else (float(self.C),)
-
-    def _asymmetries(self) -> tuple[float, ...]:
-        return ASYMMETRIES if self.asymmetry == "auto" else (float(self.asymmetry),)
-
-    def _plain_cost(self) -> float:
-        return PLAIN_COST if self.C == "auto" else float(self.C)
 
     def _choose(
         self,

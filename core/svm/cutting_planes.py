@@ -6,15 +6,11 @@ through its dual, searches the line from the best point to its solution on cache
 the table, and adds two planes: at the solution, which makes the bound rise, and where the search ended, which is where
 planes are wanted (OCAS).
 
-Where C is large the model is poor away from its planes, and its solutions leap about. So they are held to the best
-point by ρ/2 ‖w - best‖² (a proximal bundle method), ρ growing with the iterations: the few that an easy program
-takes hardly feel it. The sum of both squares is one, about a center between the two, so the small program stays what
-it was. The bound is that of the dual without ρ, which any u of the simplex gives.
-
-Words make some hundred coordinates of very different variance, and planes alone learn of R's curvature one direction
-at a time. R bends with the variance of the differences of scores, so a program that is not soon solved is held in that
-metric: by ρ/2 of the variance along w - best, whose main axes are found once from some rows. A tenth of the iterations
-is then enough where C is large.
+Solutions, which leap about where C is large, are held to the best point by ρ/2 ‖w - best‖² (a proximal bundle method),
+ρ growing with the iterations. The sum of both squares is one, about a center between the two, so the small program
+stays what it was. The bound is that of the dual without ρ, which any u of the simplex gives. R bends with the variance
+of the differences of scores, so a program that is not soon solved is held in that metric: by ρ/2 of the variance along
+w - best, whose main axes are found once from some rows.
 
 Planes bound R whatever C and center are: they are kept from one program to the next. A plane that the model does
 without for some iterations is dropped. Where more than `MOST_PLANES` are in use, those of the least share are put
@@ -111,19 +107,7 @@ class Trial(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """The best point found.
-
-    Attributes
-    ----------
-    point : Point
-    objective : float
-        ½‖w - center‖² + C R(w).
-    gap : float
-        The objective less a lower bound of the optimum.
-    n_iter : int
-    converged : bool
-        Whether the gap is as small as was asked.
-    """
+    """The best point found, its objective ½‖w - center‖² + C R(w), and that less a lower bound of the optimum."""
 
     point: Point
     objective: float
@@ -133,32 +117,14 @@ class Solution(NamedTuple):
 
 
 class ProximalTerm(NamedTuple):
-    """The squares' weights once ½‖w - center‖² and what holds w to a point are one sum: scale · metric.
-
-    Attributes
-    ----------
-    scale : float
-    metric : ndarray of shape (size,), float64
-    """
+    """The squares' weights once ½‖w - center‖² and what holds w to a point are one sum: scale · metric."""
 
     scale: float
     metric: Floats
 
 
 class Planes:
-    """Planes, and the products of their gradients.
-
-    Parameters
-    ----------
-    size : int
-
-    Attributes
-    ----------
-    losses : ndarray of shape (k,), float64
-    gradients : ndarray of shape (k, size), float64
-    gram : ndarray of shape (k, k), float64
-        The products of gradients, each coordinate's by its metric.
-    """
+    """k planes: losses (k,), gradients (k, size), and `gram` (k, k), the products of gradients in a metric."""
 
     def __init__(self, size: int) -> None:
         self.losses, self.gradients, self.gram = np.zeros(0), np.zeros((0, size)), np.zeros((0, 0))
@@ -194,14 +160,7 @@ class Planes:
 class CuttingPlanes:
     """A problem's planes, kept from one program to the next.
 
-    Parameters
-    ----------
-    problem : Problem
-
-    Notes
-    -----
-    Without line search the method takes O(C/ε) iterations (paper 4, §4.2); with it far fewer in practice. An iteration
-    is one product with the table, some evaluations of R, and two sums of rows.
+    An iteration is one product with the table, some evaluations of R, and two sums of rows.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -246,24 +205,7 @@ class CuttingPlanes:
         max_iter: int,
         report: Report | None = None,
     ) -> Solution:
-        """Minimise ½‖w - center‖² + C R(w).
-
-        Parameters
-        ----------
-        C : float
-            Above 0.
-        center : ndarray of shape (size,), float64
-        start : Point
-        good_enough : callable (objective, gap) -> bool
-            When to stop.
-        max_iter : int
-        report : callable, optional
-
-        Returns
-        -------
-        Solution
-            Never worse than the start.
-        """
+        """Minimise ½‖w - center‖² + C R(w), C > 0, until `good_enough(objective, gap)`; never worse than the start."""
         best = start
         objective = half_square(best.w - center) + C * best.risk
         bound, widest = -np.inf, 0.0
@@ -399,16 +341,10 @@ class Line:
 def search(line: Line) -> tuple[Found, Trial | None] | None:
     """Come near the minimum of a convex function between t = 0 and 1.
 
-    Returns
-    -------
-    Found, and the trial there unless it is the line's end; or None
-        The best that was tried; None where the start is the minimum.
-
-    Notes
-    -----
-    Slopes of R are those of one plane each, so they bracket the minimum; where the tangents at both ends cross
-    is a lower bound, which tells when to stop. Trials go by the secant of the slopes, halved where it lags. Only one
-    trial is kept besides the line's ends: it is as large as the rows are many.
+    Give the best that was tried, and the trial there unless it is the line's end; None where the start is the minimum.
+    Slopes of R are those of one plane each, so they bracket the minimum; where the tangents at both ends cross is a
+    lower bound, which tells when to stop. Trials go by the secant of the slopes, halved where it lags. Only one trial
+    is kept besides the line's ends: it is as large as the rows are many.
     """
     low, high = line.first, line.last
     if low.slope >= 0.0:
@@ -439,16 +375,7 @@ def search(line: Line) -> tuple[Found, Trial | None] | None:
 
 
 class DescentDirection(NamedTuple):
-    """A direction along which R falls at w = 0.
-
-    Attributes
-    ----------
-    direction : ndarray of shape (size,), float64
-    scores : Scores
-        The rows' scores along it.
-    risk, gradient
-        R at w = 0, and the gradient of a plane that touches it there.
-    """
+    """A direction along which R falls at w = 0, the rows' scores along it, and R and a plane's gradient at w = 0."""
 
     direction: Floats
     scores: Scores
@@ -459,25 +386,11 @@ class DescentDirection(NamedTuple):
 def find_descent_direction(
     planes: CuttingPlanes, most: int = MOST_DIRECTIONS
 ) -> DescentDirection | None:
-    """Find a direction along which R falls at w = 0.
+    """Find a direction along which R falls at w = 0, trying so many at most; None where there is none: the collapse.
 
-    Parameters
-    ----------
-    planes : CuttingPlanes
-        Receives the planes at 0 that matter.
-    most : int
-        Directions to try.
-
-    Returns
-    -------
-    DescentDirection or None
-        None where there is none: the collapse.
-
-    Notes
-    -----
-    A product with the table for each direction tried. The first, from the mean of the negatives to that of the
-    positives, is mostly enough; to be sure that there is none takes about as many as there are coordinates.
-    Corners that the nearest point does without are dropped (Wolfe).
+    The planes at 0 that matter are kept. The first direction, from the mean of the negatives to that of the positives,
+    is mostly enough; to be sure that there is none takes about as many as there are coordinates. Corners that the
+    nearest point does without are dropped (Wolfe).
     """
     problem = planes.problem
     corners = Planes(problem.size)
@@ -515,15 +428,7 @@ def _least_step(planes: CuttingPlanes, scores: Scores) -> float:
 
 
 def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> Point:
-    """Go from w = 0 along a direction of descent, as far as the objective with this C falls.
-
-    Parameters
-    ----------
-    planes : CuttingPlanes
-        Receives the planes at the end, and at the farthest that was looked at.
-    C : float
-    descent : DescentDirection
-    """
+    """Go from w = 0 along a direction of descent, as far as the objective with this C falls."""
     problem = planes.problem
     start = Point(np.zeros(problem.size), problem.nothing(), descent.risk, descent.gradient)
     slope = -float((descent.gradient * descent.direction).sum())

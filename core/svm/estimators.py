@@ -159,26 +159,7 @@ class SupportConvergenceWarning(SupportWarning, ConvergenceWarning):
 class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     """A linear ranker that minimises ½‖w‖² + C R(w), R a surrogate of the area above the ROC curve.
 
-    It is linear in the columns, or in what a feature map makes of them.
-
-    Attributes
-    ----------
-    bandwidth_ : float or None
-        h of the Gaussian kernel; None where there is none.
-    C_ : float
-        As given, or as chosen.
-    anchor_cost_ : float or None
-        C of the machine for the whole AUC that it was anchored at; None where it was not.
-    objective_, gap_ : float
-        The objective that was minimised, the anchored one where it was anchored, and by how much at most it is above
-        its minimum.
-    n_iter_ : int
-        Iterations of the last program.
-    collapsed_ : bool
-        Whether w = 0, constant scores, is the optimum for every C; of a risk that is not convex, whether nothing better
-        was found.
-    critical_fpr_ : float or None
-        Where it collapsed, the least `fpr_max`, but for 2 %, with which it would not; None where none would do.
+    It is linear in the columns, or in what a feature map makes of them. `AUCSVM` and `PAUCSVM` tell the attributes.
     """
 
     path: ClassVar[tuple[float, ...]] = PATH
@@ -209,10 +190,6 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
 
     def _has_gap(self) -> bool:
         """Whether the distance from a minimum is known."""
-        return True
-
-    def _proves_collapse(self) -> bool:
-        """Whether a collapse is proven for every C; else it is that nothing better was found with those tried."""
         return True
 
     def _solver(
@@ -259,14 +236,20 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             found = selection.run()
             self.collapsed_ = selection.collapsed
             self.critical_fpr_ = selection.solver.critical_fpr() if self.collapsed_ else None
+            is_proven = selection.solver.convex
             del selection  # it holds vectors as long as the rows are many
-            self._take_found(found, C, sample)
+            self._take_found(found, C, sample, is_proven)
             if values:
                 self._keep_on_path()
         progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
-    def _take_found(self, found: Fitted | None, C: float | None, sample: Sample) -> None:
-        """Take what was found, w = 0, where R is 1, if nothing was; warn of what it is not."""
+    def _take_found(
+        self, found: Fitted | None, C: float | None, sample: Sample, is_proven: bool
+    ) -> None:
+        """Take what was found, w = 0, where R is 1, if nothing was; warn of what it is not.
+
+        `is_proven` says whether a collapse is proven, or is that nothing better was found.
+        """
         if found is None:
             self.C_, self.anchor_cost_ = PLAIN_COST if C is None else C, None
             w, self.objective_, gap, self.n_iter_ = np.zeros(sample.rows.size), self.C_, 0.0, 0
@@ -281,10 +264,10 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             if self.gap_ is not None:
                 message += f", up to {self.gap_:.3g} above the minimum"
             warnings.warn(message, SupportConvergenceWarning, stacklevel=4)
-        if (departure := self._describe_departure()) is not None:
+        if (departure := self._describe_departure(is_proven)) is not None:
             warnings.warn(departure, SupportWarning, stacklevel=4)
 
-    def _describe_departure(self) -> str | None:
+    def _describe_departure(self, is_proven: bool) -> str | None:
         """Say what else was minimised than the window's objective, and why; None where that was."""
         low, high = self._window()
         message = f"for false positive rates {low:g} to {high:g} "
@@ -300,7 +283,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
                 "the window's own risk did not rank the rows held out better "
                 "than the machine for the whole AUC"
             )
-        elif self._proves_collapse():
+        elif is_proven:
             message += (
                 "constant scores are the optimum whatever C: "
                 "no linear score lifts the mean of the positives above that of its highest negatives"
@@ -432,14 +415,6 @@ class PAUCSVM(WindowSVM):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
-    bandwidth_ : float or None
-        h of the Gaussian kernel, as given or as chosen; None without one.
-    intercept_ : float
-        `predict` cuts at 0: at the Youden point of the training rows.
-    C_ : float
-        As given, or as chosen.
     anchor_cost_ : float or None
         C of the machine for the whole AUC that it was anchored at; None where it was not.
     objective_ : float
@@ -447,13 +422,13 @@ class PAUCSVM(WindowSVM):
     gap_ : float or None
         By how much at most the objective is above its minimum; None with the sigmoid surrogate, of whose minimum
         nothing is known.
-    n_iter_ : int
-        Iterations of the last program.
     collapsed_ : bool
         Whether w = 0, constant scores, is the optimum for every C; with the sigmoid surrogate, whether no better
         point than w = 0 was found.
     critical_fpr_ : float or None
         Where it collapsed, the least `fpr_max`, but for 2 %, with which it would not; None where none would do.
+    coef_, bandwidth_, intercept_, C_, n_iter_
+        As of `AUCSVM`.
 
     Notes
     -----
@@ -481,9 +456,6 @@ class PAUCSVM(WindowSVM):
     def _has_gap(self) -> bool:
         return self.surrogate != "sigmoid"
 
-    def _proves_collapse(self) -> bool:
-        return self.surrogate != "sigmoid"
-
     def _solver(
         self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
     ) -> Solver:
@@ -502,16 +474,6 @@ class PAUCSVMDC(WindowSVM):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
-    bandwidth_ : float or None
-        h of the Gaussian kernel, as given or as chosen; None without one.
-    intercept_ : float
-        `predict` cuts at 0: at the Youden point of the training rows.
-    C_ : float
-        As given, or as chosen.
-    anchor_cost_ : float or None
-        C of the machine for the whole AUC that it was anchored at; None where it was not.
     objective_ : float
         The objective at the best point found.
     gap_ : float
@@ -521,6 +483,8 @@ class PAUCSVMDC(WindowSVM):
     collapsed_ : bool
         Whether no better point than w = 0, constant scores, was found.
     critical_fpr_ : None
+    coef_, bandwidth_, intercept_, C_, anchor_cost_
+        As of `PAUCSVM`.
 
     Notes
     -----
@@ -533,9 +497,6 @@ class PAUCSVMDC(WindowSVM):
     """
 
     path = PATH[3:]
-
-    def _proves_collapse(self) -> bool:
-        return False
 
     def _solver(
         self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
@@ -552,31 +513,10 @@ def fit_map(
     weight: Floats,
     n_categories: Ints,
 ) -> tuple[FeatureMap, Rows]:
-    """Learn the feature map that parameters ask for.
+    """Learn the feature map that parameters ask for; give it, and the training rows as its features are to be weighed.
 
-    Parameters
-    ----------
-    asked : SupportVectorParameters
-        With a feature map.
-    X : ndarray or scipy.sparse CSR of shape (n, p), float64
-        NaN is missing; a category is its position. Dense for "bins".
-    positive : ndarray of shape (n,), bool
-        Only for keys of rows: classes do not shape a map.
-    weight : ndarray of shape (n,), float64
-        Above 0.
-    n_categories : ndarray of shape (p,), int64
-        0 for a column of numbers.
-
-    Returns
-    -------
-    FeatureMap
-    Rows
-        The training rows under it, as their features are to be weighed: products are the kernel's.
-
-    Raises
-    ------
-    InvalidData
-        The map would take too much memory.
+    In X, dense for "bins", NaN is missing and a category is its position. Labels are only for keys of rows: classes do
+    not shape a map. Raises InvalidData where the map would take too much memory.
     """
     if asked.feature_map == "bins":
         return fit_binned(X, weight, n_categories, asked.max_bins)

@@ -96,52 +96,10 @@ _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 _OUT_2 = numba.float64[:, ::1]
 
 
-class DenseMap(FeatureMap):
-    """A map whose features are numbers of the row as a whole."""
-
-    @abstractmethod
-    def fill(self, X: Floats, out: Floats) -> None:
-        """Write the features of rows, C-contiguous, to an array of shape (n, size)."""
-
-    def features(self, X: Any) -> Floats:
-        """Give the features of rows.
-
-        Parameters
-        ----------
-        X : ndarray or scipy.sparse CSR of shape (n, p), float64
-
-        Returns
-        -------
-        ndarray of shape (n, size), float64
-        """
-        out = np.empty((X.shape[0], self.size))
-        for rows in self.blocks(X):
-            self.fill(lay_dense(X, rows), out[rows])
-        return out
-
-    def blocks(self, X: Any) -> Iterator[slice]:
-        """Cut rows into blocks, of which neither the columns nor the features take much memory."""
-        step = max(min(MOST_ROWS, MOST_NUMBERS // max(X.shape[1], self.size)), 1)
-        for start in range(0, X.shape[0], step):
-            yield slice(start, min(start + step, X.shape[0]))
-
-    def transform(self, X: Any) -> Rows:
-        """Give rows whose features are made when they are asked for."""
-        return DenseMapRows(self, X, keep=False)
-
-
 class DenseMapRows(Rows):
-    """Rows by features that are kept where memory allows, or else made block by block for each product.
+    """Rows by features that are made block by block for each product, or kept where asked for and memory allows."""
 
-    Parameters
-    ----------
-    feature_map : DenseMap
-    X : ndarray or scipy.sparse CSR of shape (n, p), float64
-    keep : bool
-        Whether the rows are read often.
-    """
-
-    def __init__(self, feature_map: DenseMap, X: Any, *, keep: bool) -> None:
+    def __init__(self, feature_map: "GaussianMap", X: Any, *, keep: bool) -> None:
         size = feature_map.size
         self.size, self.n_rows = size, X.shape[0]
         self._map, self._X = feature_map, X
@@ -316,14 +274,7 @@ class BinnedMap(FeatureMap):
 
 
 class BinnedRows(Rows):
-    """Rows by their codes.
-
-    Parameters
-    ----------
-    feature_map : BinnedMap
-    codes : ndarray of shape (p, n), uint8
-        255 is missing; changed in place to the place after the column's last bin.
-    """
+    """Rows by their codes, (p, n); 255, missing, is changed in place to the place after the column's last bin."""
 
     def __init__(self, feature_map: BinnedMap, codes: Codes) -> None:
         self.size, self.n_rows = feature_map.size, codes.shape[1]
@@ -368,39 +319,14 @@ class BinnedRows(Rows):
 def fit_binned(
     X: Floats, weight: Floats, n_categories: Ints, max_bins: int
 ) -> tuple[BinnedMap, BinnedRows]:
-    """Cut columns at weighted quantiles.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), float64
-    weight : ndarray of shape (n,), float64
-    n_categories : ndarray of shape (p,), int64
-    max_bins : int
-        At most 255; the missing one comes on top.
-
-    Returns
-    -------
-    BinnedMap
-    BinnedRows
-        The training rows.
-    """
+    """Cut columns at weighted quantiles in at most `max_bins`, and one for the missing; give the training rows, too."""
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
     found = BinnedMap.of(bins, n_categories)
     return found, BinnedRows(found, codes)
 
 
 class TrainingRows(NamedTuple):
-    """What a map is learnt from.
-
-    Attributes
-    ----------
-    X : ndarray or scipy.sparse CSR of shape (n, p), float64
-    positive : ndarray of shape (n,), bool
-    weight : ndarray of shape (n,), float64
-        Above 0.
-    coordinates : Coordinates
-    seed : int
-    """
+    """What a map is learnt from: X is an array or a CSR matrix, the weights are above 0."""
 
     X: Any
     positive: npt.NDArray[np.bool_]
@@ -426,14 +352,7 @@ class TrainingRows(NamedTuple):
 
 
 class Points:
-    """Some rows, to which others have distances.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (D, p), float64
-        As in the table: numbers in their units, categories by position, NaN where missing.
-    coordinates : Coordinates
-    """
+    """Some rows, given as they are in the table, to which others have distances."""
 
     def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
         self._coordinates = coordinates
@@ -455,14 +374,7 @@ class Points:
 
 
 def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> float:
-    """Give the bandwidth h.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-    asked : float or "auto"
-        auto: the median distance of `SAMPLE` distinct rows, or fewer of very many columns; 1 where no two are apart.
-    """
+    """Give the bandwidth h; "auto": the median distance of `SAMPLE` distinct rows, fewer of very many columns, or 1."""
     if asked != "auto":
         return float(asked)
     sample = rows.draw(min(SAMPLE, max(MOST_CELLS // rows.X.shape[1], 2)))
@@ -477,8 +389,8 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianMap(DenseMap):
-    """A map for the Gaussian kernel.
+class GaussianMap(FeatureMap):
+    """A map for the Gaussian kernel, whose features are numbers of the row as a whole.
 
     Attributes
     ----------
@@ -501,6 +413,27 @@ class GaussianMap(DenseMap):
     def describe(self) -> dict[str, Any]:
         """Say what the map is."""
         return {"map": self.name, "bandwidth": self.bandwidth, "n_components": self.size}
+
+    @abstractmethod
+    def fill(self, X: Floats, out: Floats) -> None:
+        """Write the features of rows, C-contiguous, to an array of shape (n, size)."""
+
+    def features(self, X: Any) -> Floats:
+        """Give the features, (n, size), of the rows of an array or a CSR matrix."""
+        out = np.empty((X.shape[0], self.size))
+        for rows in self.blocks(X):
+            self.fill(lay_dense(X, rows), out[rows])
+        return out
+
+    def blocks(self, X: Any) -> Iterator[slice]:
+        """Cut rows into blocks, of which neither the columns nor the features take much memory."""
+        step = max(min(MOST_ROWS, MOST_NUMBERS // max(X.shape[1], self.size)), 1)
+        for start in range(0, X.shape[0], step):
+            yield slice(start, min(start + step, X.shape[0]))
+
+    def transform(self, X: Any) -> Rows:
+        """Give rows whose features are made when they are asked for."""
+        return DenseMapRows(self, X, keep=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -567,20 +500,7 @@ def fit_fourier(
     """Draw the frequencies.
 
     A column's are drawn by Philox from its key, which follows from its values, and the seed: the same whatever the
-    order of rows and columns.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-    n_components : int
-        Number of features; one more where it is odd.
-    bandwidth : float or "auto"
-
-    Returns
-    -------
-    FourierMap
-    Rows
-        The training rows under it.
+    order of rows and columns. There is a feature more than asked for where that number is odd.
     """
     c, n_waves = rows.coordinates, -(-n_components // 2)
     rows.check_size("fourier", c.size, n_waves)
@@ -652,13 +572,7 @@ class NystroemMap(GaussianMap):
 
 
 class MixedRows(Rows):
-    """Rows whose coordinates are mixtures of a map's features: mix.T times the features.
-
-    Parameters
-    ----------
-    rows : Rows
-    mix : ndarray of shape (n_features, size), float64
-    """
+    """Rows whose coordinates are mixtures of a map's features: mix.T (size, n_features) times the features."""
 
     def __init__(self, rows: Rows, mix: Floats) -> None:
         self.size, self.n_rows = mix.shape[1], rows.n_rows
@@ -688,24 +602,10 @@ class MixedRows(Rows):
 def fit_nystroem(
     rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
 ) -> tuple[NystroemMap, Rows]:
-    """Draw the landmarks among the distinct rows, by the rows' values and the seed.
+    """Draw the landmarks among the distinct rows, by the rows' values and the seed; all where they are fewer.
 
-    Parameters
-    ----------
-    rows : TrainingRows
-    n_components : int
-        Number of landmarks; all distinct rows where they are fewer, which gives the exact kernel.
-    bandwidth : float or "auto"
-
-    Returns
-    -------
-    NystroemMap
-    Rows
-        The training rows, in as many coordinates as the landmarks' kernel has eigenvalues that count.
-
-    Notes
-    -----
-    O(n_components³) for the eigenvalues.
+    The training rows come in as many coordinates as the landmarks' kernel has eigenvalues that count.
+    O(n_components³).
     """
     from scipy.linalg import eigh
 
@@ -743,19 +643,11 @@ def _coordinate(x, center, unit):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _INTS, _MATRIX, _OUT_2))
 def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[no-untyped-def]
-    """Write the cosine and the sine of each row along each frequency, divided by √K.
+    """Write the cosine and the sine of each row along each frequency, divided by √K, to `out` of shape (n, 2K).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), float64
-    center, unit : ndarray of shape (p,), float64
-        The number x is the coordinate (x - center) · unit. Of a column of categories unit is their number: what is
-        none of them counts as missing.
-    first, gap : ndarray of shape (p,), int64
-        Places of the coordinates of a column's categories and of its missing values; -1: none.
-    frequencies : ndarray of shape (n_coordinates, K), float64
-        Numbers have the first p places.
-    out : ndarray of shape (n, 2K), float64
+    The number x is the coordinate (x - center) · unit. Of a column of categories unit is their number: what is none of
+    them counts as missing. `first` and `gap` are the places in `frequencies`, (n_coordinates, K), of a column's
+    categories and of its missing values, -1 for none; numbers have the first p places.
     """
     n_waves = frequencies.shape[1]
     angles = np.empty(n_waves)
@@ -784,24 +676,11 @@ def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[n
     numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _FLOATS, _MATRIX, _MATRIX, numba.float64, _OUT_2)
 )
 def fill_squares(X, center, unit, n_categories, counts, points, gaps, bandwidth, out):  # type: ignore[no-untyped-def]
-    """Write the squared distance of each row to each of some points, or its exp(-square / 2 bandwidth²).
+    """Write exp(-square / 2 bandwidth²) of each row's distance to each of D points; with inf the squares themselves.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), float64
-    center, unit : ndarray of shape (p,), float64
-        The number x is the coordinate (x - center) · unit.
-    n_categories : ndarray of shape (p,), int64
-        0 for a column of numbers. What is none of a column's categories counts as missing.
-    counts : ndarray of shape (p,), float64
-        1 where missing values have a coordinate of their own, else 0.
-    points : ndarray of shape (p, D), float64
-        A point's coordinate, 0 where it is missing; of a column of categories the category, -1 where it is missing.
-    gaps : ndarray of shape (p, D), float64
-        1 where the point's value is missing, else 0.
-    bandwidth : float
-        Infinite for the squares themselves.
-    out : ndarray of shape (n, D), float64
+    The number x is the coordinate (x - center) · unit; what is none of a column's categories counts as missing.
+    `points` (p, D) has a point's coordinate, 0 where it is missing; of a column of categories the category, -1 where it
+    is missing. `gaps` (p, D) is 1 where the point's value is missing, `counts` (p,) where that is a coordinate.
     """
     n_points = points.shape[1]
     for i in range(len(X)):

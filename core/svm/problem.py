@@ -1,5 +1,6 @@
 """Rows, their classes and a surrogate: risk and planes as functions of w, and the axes along which scores vary."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -56,14 +57,8 @@ class Plane(NamedTuple):
 class PrincipalAxes(NamedTuple):
     """Axes along which scores vary independently, as far as some rows tell.
 
-    Attributes
-    ----------
-    block : ndarray of shape (k,), int64
-        The coordinates of greatest variance, rising; the others are axes themselves.
-    axes : ndarray of shape (k, k), float64
-        A column for each axis of the block; orthogonal.
-    variance : ndarray of shape (size,), float64
-        Along each axis.
+    `block` (k,) lists the coordinates of greatest variance, the others are axes themselves; `axes` (k, k) has an
+    orthogonal column for each axis of the block; `variance` (size,) is that along each.
     """
 
     block: Ints
@@ -83,23 +78,14 @@ class PrincipalAxes(NamedTuple):
         return w
 
 
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """The risk R as a function of w.
+    """The risk R of some rows of each class as a function of w; the surrogate knows their weights."""
 
-    Parameters
-    ----------
-    rows : Rows
-    positives, negatives : ndarray of int64
-        The rows that R is of, rising; others are scored and not looked at.
-    surrogate : Surrogate
-        Of their weights, in this order.
-    """
-
-    def __init__(self, rows: Rows, positives: Ints, negatives: Ints, surrogate: Surrogate) -> None:
-        self.rows = rows
-        self.surrogate = surrogate
-        self._positives = positives
-        self._negatives = negatives
+    rows: Rows
+    positives: Ints
+    negatives: Ints
+    surrogate: Surrogate
 
     @property
     def size(self) -> int:
@@ -109,7 +95,7 @@ class Problem:
     def find_axes(self) -> PrincipalAxes | None:
         """Find how the differences of a positive's and a negative's score vary; None where that is beyond numbers."""
         positive, negative = np.zeros(self.rows.n_rows), np.zeros(self.rows.n_rows)
-        positive[self._positives], negative[self._negatives] = self.surrogate.weights
+        positive[self.positives], negative[self.negatives] = self.surrogate.weights
         return find_axes(self.rows, positive, negative)
 
     def deviation(self, scores: Scores) -> float:
@@ -125,12 +111,12 @@ class Problem:
 
     def nothing(self) -> Scores:
         """Give the scores of w = 0."""
-        return Scores(np.zeros(len(self._positives)), np.zeros(len(self._negatives)))
+        return Scores(np.zeros(len(self.positives)), np.zeros(len(self.negatives)))
 
     def scores(self, w: Floats) -> Scores:
         """Score the rows; the one product with the table in an iteration."""
         scores = self.rows.scores(w)
-        return Scores(scores[self._positives], scores[self._negatives])
+        return Scores(scores[self.positives], scores[self.negatives])
 
     def at(self, scores: Scores) -> Violations:
         """Evaluate R at the scores of some w."""
@@ -139,8 +125,8 @@ class Problem:
     def plane(self, violations: Violations) -> Plane:
         """Lay down the plane that touches R where it was evaluated."""
         share = np.zeros(self.rows.n_rows)
-        share[self._positives] = violations.of_positives
-        crossed = self._negatives if violations.rows is None else self._negatives[violations.rows]
+        share[self.positives] = violations.of_positives
+        crossed = self.negatives if violations.rows is None else self.negatives[violations.rows]
         share[crossed] = violations.of_negatives
         return Plane(violations.loss, self.rows.weighted_sum(share))
 
@@ -155,16 +141,8 @@ def problem_of(sample: Sample, window: Window, *, naive: bool = False) -> Proble
 def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes | None:
     """Find the axes of the covariance of differences between a positive and a negative: the sum of both classes'.
 
-    Parameters
-    ----------
-    rows : Rows
-    positive, negative : ndarray of shape (n_rows,), float64
-        The rows' weights in each class, 0 for those of the other.
-
-    Returns
-    -------
-    PrincipalAxes or None
-        None where the covariance is beyond floating point.
+    `positive` and `negative` are the rows' weights in each class, 0 for those of the other. None where the covariance
+    is beyond floating point.
     """
     asked = min(ROWS_PER_COORDINATE * rows.size, MOST_ROWS, MOST_NUMBERS // max(rows.width, 1))
     most = max(asked, FEWEST_ROWS) // 2  # of each class
@@ -193,13 +171,7 @@ def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes |
 
 
 def _draw_by_mass(weight: Floats, most: int) -> tuple[Ints, Floats]:
-    """Take rows at even distances of weight, so that a row of weight k is k rows; all, where they are few.
-
-    Returns
-    -------
-    ndarray of int64, ndarray of float64
-        Which rows, rising, and how many times each counts.
-    """
+    """Take rows at even distances of weight; all, where they are few. Give which, rising, and how often each counts."""
     mass = np.cumsum(weight)
     if np.count_nonzero(weight) <= most and mass[-1] <= most:
         taken = np.flatnonzero(weight)

@@ -32,18 +32,7 @@ PATIENCE = 3
 
 
 class Objective(NamedTuple):
-    """What is asked for.
-
-    Attributes
-    ----------
-    window : (float, float)
-        Of false positive rates.
-    C : float, or None
-        None: to be chosen.
-    anchor : float, "auto" or None
-    path : tuple of float
-        The C to choose from, rising.
-    """
+    """What is asked for; C is None where it is to be chosen from the path, which rises."""
 
     window: tuple[float, float]
     C: float | None
@@ -69,16 +58,7 @@ class Objective(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What was found.
-
-    Attributes
-    ----------
-    solution : Solution
-    C : float
-        Of the program that was solved last.
-    anchor_cost : float or None
-        C of the whole-AUC machine that it was anchored at.
-    """
+    """What was found: the solution of the last program, its C, and that of the whole-AUC machine it was anchored at."""
 
     solution: Solution
     C: float
@@ -111,23 +91,11 @@ def choose(
 
 
 class Selection:
-    """Chooses C and the program, and solves it.
+    """Chooses C and the program, and solves it, by solvers that are made of a sample and a window.
 
-    Parameters
-    ----------
-    sample : Sample
-    objective : Objective
-    make : callable (sample, window) -> Solver
-    hold : callable () -> ndarray of bool, or None
-        Draws the rows to hold out; None where there are too few.
-
-    Attributes
-    ----------
-    solver : Solver
-        Of the window, on all rows.
-    collapsed : bool
-        Whether w = 0 is the optimum for all rows whatever C; of a risk that is not convex, whether `run` found nothing
-        better.
+    `hold` draws the rows to hold out, None where there are too few. `solver` is that of the window on all rows,
+    `collapsed` whether w = 0 is the optimum for them whatever C; of a risk that is not convex, whether `run` found
+    nothing better.
     """
 
     def __init__(

@@ -63,12 +63,7 @@ STEPS = 100
 
 
 class Progress:
-    """Tells a callback how far a fit has come: the gap's way to its goal, program by program.
-
-    Parameters
-    ----------
-    callback : Callback
-    """
+    """Tells a callback how far a fit has come: the gap's way to its goal, program by program."""
 
     def __init__(self, callback: Callback) -> None:
         self._callback = callback
@@ -119,21 +114,8 @@ class Limits(NamedTuple):
 class Solver(ABC):
     """Solves a sample's programs for one window.
 
-    Parameters
-    ----------
-    sample : Sample
-    window : (float, float)
-        Of false positive rates.
-    limits : Limits
-    progress : Progress
-
-    Attributes
-    ----------
-    collapsed : bool
-        Whether w = 0 is the optimum for every C; of a risk that is not convex, whether it is for the machine for the
-        whole AUC, which is where the solver starts.
-    convex : bool
-        Whether R is convex: then a solution's gap is its distance from the minimum, and a collapse is proven.
+    Where R is convex a solution's gap is its distance from the minimum, and a collapse is proven: w = 0 is the optimum
+    for every C. Of a risk that is not, `collapsed` is that of the machine for the whole AUC, where the solver starts.
     """
 
     convex: ClassVar[bool] = False
@@ -180,12 +162,7 @@ class Solver(ABC):
 
 
 class ConvexSolver(Solver):
-    """By cutting planes, for the tight surrogate or the naive one.
-
-    Parameters
-    ----------
-    naive : bool
-    """
+    """By cutting planes, for the tight surrogate or the naive one."""
 
     convex = True
 
@@ -384,13 +361,7 @@ class SigmoidSolver(LocalSolver):
         return Point(w.copy(), scores, violations.value, self.problem.plane(violations).gradient)
 
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
-        """Lower ½‖w - center‖² + C R(w) by L-BFGS.
-
-        Returns
-        -------
-        Solution
-            The best point seen, the start among them. Its `gap` is tol · C: to gain less is to gain nothing.
-        """
+        """Lower ½‖w - center‖² + C R(w) by L-BFGS; give the best point seen, its `gap` tol · C: less is no gain."""
         from scipy.optimize import minimize
 
         tol, max_iter = self._limits

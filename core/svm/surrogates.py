@@ -46,15 +46,7 @@ LEAST_SPAN = 1e-200
 
 
 class Window(NamedTuple):
-    """Masses of negatives, counted from the top: the window of false positive rates.
-
-    Attributes
-    ----------
-    low, high : float
-        j_α and j_β; 0 <= low < high <= total.
-    total : float
-        Mass of all negatives.
-    """
+    """The window of false positive rates as masses of negatives from the top: j_α, j_β, and that of all."""
 
     low: float
     high: float
@@ -62,20 +54,10 @@ class Window(NamedTuple):
 
 
 def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> Window:
-    """Turn a window of rates into one of masses.
+    """Turn a window of rates into one of masses of negatives, of which `weight` are the weights.
 
-    Parameters
-    ----------
-    weight : ndarray of shape (n,), float64
-        Of the negatives.
-    fpr_min, fpr_max : float
-        As `core.metrics.window.check_window` returns them.
-
-    Returns
-    -------
-    Window
-        ⌊nα⌋ and ⌈nβ⌉ in exact decimals where all weights are whole: a row of weight k is k rows. Elsewhere nα and nβ
-        themselves, as in `core.metrics.partial_auc`: fractions of rows have no ranks.
+    ⌊nα⌋ and ⌈nβ⌉ (eq. 2) in exact decimals where all weights are whole: a row of weight k is k rows. Elsewhere nα and
+    nβ themselves, as in `core.metrics.partial_auc`: fractions of rows have no ranks.
     """
     total = float(weight.sum())
     if total < _WHOLE and (weight == np.floor(weight)).all():
@@ -85,20 +67,10 @@ def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> Window:
 
 
 class Violations(NamedTuple):
-    """What a surrogate is at given scores, and the plane that touches it there.
+    """The surrogate R at given scores, and the plane loss + g·w that touches it there.
 
-    Attributes
-    ----------
-    value : float
-        The surrogate R.
-    loss : float
-        The plane is loss + g·w.
-    rows : ndarray of shape (k,), intp, or None
-        The negatives in its gradient; None for all, in their order.
-    of_negatives : ndarray of shape (k,), float64
-        The share of each in g; together they are -Σ of_positives.
-    of_positives : ndarray of shape (m,), float64
-        The share of each positive in g, not above 0.
+    `rows` lists the negatives in its gradient, None for all; `of_negatives` and `of_positives` are the shares of rows
+    in g. Those of the positives are not above 0, and all shares together are 0.
     """
 
     value: float
