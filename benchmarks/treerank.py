@@ -32,7 +32,6 @@ import numpy as np
 
 from benchmarks.stumps import peak_memory
 from core import TreeRankForest
-from core.coding.team import Team
 from core.metrics import auc
 from core.ranker import Floats, ignore
 from core.treerank.growth import Limits, Sample, grow
@@ -61,7 +60,7 @@ def measure_tree(n_rows: int, n_features: int) -> dict[str, float]:
     binned = time.perf_counter()
     bin_added = peak_memory() - before
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
-    held = peak_memory() - table.words.nbytes - table.order.nbytes
+    held = peak_memory() - table.table.words.nbytes - table.order.nbytes
     growing = time.perf_counter()
     division = LeafRank(
         table,
@@ -69,7 +68,6 @@ def measure_tree(n_rows: int, n_features: int) -> dict[str, float]:
         weight,
         weight,
         Shape(LEAFRANK_DEPTH, 2**LEAFRANK_DEPTH, LEAST),
-        Team(n_rows * n_features),
     )
     tree = grow(division, Limits(DEPTH, None, LEAST), ignore)
     grown = time.perf_counter()

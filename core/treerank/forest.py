@@ -20,7 +20,7 @@ from core.checkpoint import identify_fit, read_shares, write_share
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.coding.categories import count_rows
-from core.coding.team import PARALLEL_CELLS, Team
+from core.coding.team import PARALLEL_CELLS
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.ranker import Callback, Floats, Ranker, StopFit, ignore, warn_stopped
@@ -67,6 +67,7 @@ class Bag:
         """Grow the trees of these numbers, in threads where that pays, and give them in order."""
         weight = self._weight[self._rows]  # as the coded table has them
         count = count_rows(weight)
+        n_features = table.table.n_features
 
         def grow_one(number: int) -> Grown:
             times, generator = self._draw(number)
@@ -76,8 +77,7 @@ class Bag:
                 weight * times,
                 count * times,
                 shape,
-                Team(0),
-                FeatureDraw(table.n_features, n_drawn_features, generator),
+                FeatureDraw(n_features, n_drawn_features, generator),
             )
             tree = grow(division, limits, ignore)
             unseen = self._rows[times == 0]
@@ -87,7 +87,7 @@ class Bag:
                 leaf[piece] = tree.find_leaves(self._X[unseen[piece]])
             return Grown(tree, unseen, leaf)
 
-        n_cells = table.n_rows * table.n_features * len(numbers)
+        n_cells = len(weight) * n_features * len(numbers)
         n_threads = numba.get_num_threads()
         at_once = min(n_threads, len(numbers)) if n_cells >= PARALLEL_CELLS else 1
         # A new thread of numba's default would start as many for each tree, whatever the caller is set to.
@@ -447,7 +447,7 @@ class TreeRankForest(Ranker):
         shape = Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
         limits = Limits(self.max_depth, self.max_leaves, shape.least_mass)
         table = code(sample, self.max_bins)
-        n_drawn = max(1, round(self.max_features * table.n_features))
+        n_drawn = max(1, round(self.max_features * table.table.n_features))
         return self._bag(sample).grow(numbers, table, limits, shape, n_drawn)
 
     def _gather(self, sample: Sample, grown: Iterable[Grown], callback: Callback) -> None:

@@ -1,129 +1,201 @@
-"""LeafRank: split a cell by a tree of axis cuts whose leaves are merged to two sides (Fig. 5)."""
+"""LeafRank: split a cell by a tree of axis cuts whose leaves are merged to two sides (Fig. 5).
+
+The cut trees are grown by `core.trees.grower`, a tree in each cell. Here the leaves of each are merged, and what is
+left of the tree is written down.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.coding import N_CODES, Bins, fit_bins
-from core.coding.by_row import CELLS, COLUMNS, by_row
+from core.coding import Bins
 from core.coding.categories import NO_SPREAD, count_rows, measure_spread, pack
-from core.coding.team import Team
+from core.kernel import kernel
 from core.ranker import Callback, Floats
+from core.trees import grower
+from core.trees.coding import Table, code_table
+from core.trees.grower import find_negatives
+from core.trees.splitting import SPLIT, Objective, Rule
 
-from . import grower
 from .cuts import CutRules
-from .grower import (
-    ADD,
-    BLOCK,
-    CELL,
-    CHILDREN,
-    COUNTS,
-    CUT,
-    DIVIDE,
-    FIND,
-    GATHER,
-    LEAF,
-    MERGE,
-    NODE,
-    PAIR,
-    RUN,
-    RUN_ROWS,
-    SIDE,
-    SPLIT,
-    Work,
-)
-from .growth import Cell, Divided, Limits, Sample, grow
+from .growth import TIE, Cell, Divided, Limits, Sample, grow
 from .tree import Booleans, Integers, Tree
 
-HISTOGRAM_BYTES = 1 << 23  # that cells looked at together may take: more would leave the cache
+MOST_NODES = 1 << 12  # of the cut trees that are grown in one call
 
 
-@dataclass(frozen=True)
-class CodedTable:
+def _record(integers: str, floats: str = "") -> np.dtype[np.void]:
+    fields = [(name, np.int64) for name in integers.split()]
+    return np.dtype(fields + [(name, np.float64) for name in floats.split()], align=True)
+
+
+CELL = _record("start stop", "positive negative")
+"""Its rows, and the mass of each class."""
+
+MERGED = _record("start middle stop n_leaves n_merged", "top_positive top_negative gain")
+"""Of a cell whose leaves were merged to two sides: its rows, those of the top side before `middle`; the leaves of its
+cut tree; the cuts of which both leaves went to one side; the masses of the top side; Λ of its split, in masses, 0
+without one."""
+
+CUT_NODE = _record("feature cut missing_above node to_top")
+"""Of a cut tree: the feature is -1 for a leaf; `node` is its number among the nodes as they were grown."""
+
+
+class CodedTable(NamedTuple):
     """A coded table.
 
     Attributes
     ----------
     bins : Bins
-    words : ndarray of shape (n_blocks, n_words), uint64
-        Codes row by row; see `core.coding.by_row`.
-    order : ndarray of shape (n_rows,), int64
-        Which row of the sample each is: positives first.
-    n_positives : int
-    blocks : ndarray of shape (n_blocks,), `grower.BLOCK`
-        Of each block of 32 columns.
-    n_unordered : ndarray of shape (n_blocks, 32), int64
-        Of a categorical column its number of bins, else 0.
+    table : Table
+    order : ndarray of shape (n_rows,), uint32
+        Which row of the sample each row of the table is: positives first.
     n_categories : ndarray of shape (n_features,), int64
     """
 
     bins: Bins
-    words: npt.NDArray[np.uint64]
-    order: Integers
-    n_positives: int
-    blocks: npt.NDArray[np.void]
-    n_unordered: Integers
+    table: Table
+    order: npt.NDArray[np.uint32]
     n_categories: Integers
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.order)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.bins.edges)
 
 
 def code(sample: Sample, max_bins: int) -> CodedTable:
-    """Code a table.
-
-    Parameters
-    ----------
-    sample : Sample
-    max_bins : int
-        At most 255.
-
-    Returns
-    -------
-    CodedTable
+    """Code a table, with at most 255 bins.
 
     Notes
     -----
     O(n_features · n_rows log n_rows).
     """
-    order = np.concatenate([np.flatnonzero(sample.positive), np.flatnonzero(~sample.positive)])
-    bins, codes = fit_bins(sample.X, order, sample.weight[order], max_bins, sample.n_categories)
-    n_features = len(codes)
-    n_blocks = -(-n_features // COLUMNS)
-    n_bins = _pad(bins.n_bins, n_blocks)
-    has_missing = _pad(bins.has_missing, n_blocks)
-    blocks = np.empty(n_blocks, dtype=BLOCK)
-    blocks["n_words"] = -(-np.clip(n_features - COLUMNS * np.arange(n_blocks), 0, COLUMNS) // 8)
-    blocks["n_bins"], blocks["has_missing"] = n_bins.max(axis=1), has_missing.any(axis=1)
-    return CodedTable(
-        bins,
-        by_row(codes),
-        order,
-        int(sample.positive.sum()),
-        blocks,
-        n_bins * _pad(bins.is_categorical, n_blocks),
-        sample.n_categories,
+    order = np.argsort(~sample.positive, kind="stable").astype(np.uint32)
+    n_positives = int(sample.positive.sum())
+    most = max_bins, max_bins
+    bins, table = code_table(sample.X, order, n_positives, sample.weight, most, sample.n_categories)
+    return CodedTable(bins, table, order, sample.n_categories)
+
+
+@kernel(
+    numba.void(
+        numba.from_dtype(grower.NODE)[::1],
+        numba.from_dtype(SPLIT)[::1],
+        numba.uint32[::1],
+        numba.int64,
+        numba.from_dtype(MERGED)[::1],
+        numba.from_dtype(CUT_NODE)[:, ::1],
+        numba.float64[:, :, ::1],
     )
+)
+def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses):  # type: ignore[no-untyped-def]
+    """Merge the leaves of each cell's tree to two sides, sort its rows by side and class, and write its cut tree.
 
+    nodes, splits, rows: see `core.trees.grower.CellTrees`; cut_nodes: (n_cells, 2 * most leaves - 1), in preorder;
+    cut_masses: (n_cells, most leaves, 2), those of the cut tree's leaves, and from the last place back the feature and
+    the gain, in masses, of each cut that was merged.
 
-def _pad(of_features: npt.NDArray[np.int64] | Booleans, n_blocks: int) -> Integers:
-    """Put a figure of each feature in blocks of 32, the last one filled up with 0."""
-    padded = np.zeros(n_blocks * COLUMNS, dtype=np.int64)
-    padded[: len(of_features)] = of_features
-    return padded.reshape(n_blocks, COLUMNS)
-
-
-NO_CODES = np.empty((0, N_CODES), dtype=np.uint8)
+    The partition-based rule (Fig. 4), by which the leaves of a cell are merged to the two sides that
+    gain most, sorts by β/α and cuts at the best prefix, the shortest among equals. Along that order a
+    leaf adds β - α, so the prefix is all leaves where β > α.
+    """
+    most_leaves = cut_masses.shape[1]
+    leaf_node, leaf_p, leaf_q = (
+        np.empty(most_leaves, np.int64),
+        np.empty(most_leaves),
+        np.empty(most_leaves),
+    )
+    to_top = np.empty(most_leaves, np.bool_)
+    # of each split the node that it divided, and its subtrees: a leaf, or ~ a split
+    split_node, above, below = np.empty((3, most_leaves), np.int64)
+    subtree = np.empty(most_leaves, np.int64)  # that each leaf stands for, as trees grow together
+    waiting = np.empty(2 * most_leaves, np.int64)
+    for c in range(len(merged)):
+        cell, root = merged[c], nodes[c]
+        cell.start = cell.middle = root.start
+        cell.stop = root.stop
+        cell.gain = cell.top_positive = cell.top_negative = 0.0
+        n_leaves, n_waiting = 0, 1
+        waiting[0] = c
+        while n_waiting > 0:
+            n_waiting -= 1
+            number = waiting[n_waiting]
+            node = nodes[number]
+            if node.is_divided:
+                split_node[nodes[node.below].leaf - 1] = number
+                waiting[n_waiting], waiting[n_waiting + 1] = node.below, node.above
+                n_waiting += 2
+            else:
+                leaf_node[node.leaf] = number
+                n_leaves += 1
+        total_p = total_q = 0.0
+        for k in range(n_leaves):
+            leaf_p[k], leaf_q[k] = nodes[leaf_node[k]].positive, nodes[leaf_node[k]].negative
+            total_p += leaf_p[k]
+            total_q += leaf_q[k]
+        n_top = 0
+        for k in range(n_leaves):
+            to_top[k] = leaf_p[k] * total_q - leaf_q[k] * total_p > TIE * total_p * total_q
+            if to_top[k]:
+                n_top += 1
+                cell.top_positive += leaf_p[k]
+                cell.top_negative += leaf_q[k]
+        if not 0 < n_top < n_leaves:
+            continue
+        cell.gain = cell.top_positive * total_q - cell.top_negative * total_p
+        sorted_rows = np.empty(cell.stop - cell.start, np.uint32)
+        n = 0
+        for part in range(4):  # positives of the top, its negatives, those of the bottom
+            if part == 2:
+                cell.middle = cell.start + n
+            for k in range(n_leaves):
+                if to_top[k] == (part < 2):
+                    node = nodes[leaf_node[k]]
+                    middle = find_negatives(rows, node.start, node.stop, n_positives)
+                    first, last = (node.start, middle) if part % 2 == 0 else (middle, node.stop)
+                    for i in range(first, last):
+                        sorted_rows[n] = rows[i]
+                        n += 1
+        for i in range(n):
+            rows[cell.start + i] = sorted_rows[i]
+        # trees as they grow together, backwards, without splits both of whose sides go the same way
+        cell.n_merged = 0
+        for k in range(n_leaves):
+            subtree[k] = k
+        for s in range(n_leaves - 2, -1, -1):
+            divided = split_node[s]
+            old = nodes[divided].leaf
+            over, under = subtree[old], subtree[s + 1]
+            if over >= 0 and under >= 0 and to_top[over] == to_top[under]:
+                cell.n_merged += 1  # with each a leaf less is left, so that there is room for both
+                cut_masses[c, -cell.n_merged, 0] = splits[divided].feature
+                cut_masses[c, -cell.n_merged, 1] = abs(
+                    leaf_p[over] * leaf_q[under] - leaf_q[over] * leaf_p[under]
+                )
+                leaf_p[over] += leaf_p[under]
+                leaf_q[over] += leaf_q[under]
+            else:
+                above[s], below[s] = over, under
+                subtree[old] = ~s
+        n_nodes = cell.n_leaves = 0
+        waiting[0], n_waiting = subtree[0], 1
+        while n_waiting > 0:
+            n_waiting -= 1
+            this = waiting[n_waiting]
+            node = cut_nodes[c, n_nodes]
+            n_nodes += 1
+            if this >= 0:
+                node.feature, node.to_top = -1, to_top[this]
+                node.cut = node.missing_above = node.node = 0
+                cut_masses[c, cell.n_leaves, 0] = leaf_p[this]
+                cut_masses[c, cell.n_leaves, 1] = leaf_q[this]
+                cell.n_leaves += 1
+            else:
+                split = splits[split_node[~this]]
+                node.feature, node.cut, node.to_top = split.feature, split.cut, 0
+                node.missing_above, node.node = split.missing_above, split_node[~this]
+                waiting[n_waiting], waiting[n_waiting + 1] = below[~this], above[~this]
+                n_waiting += 2
 
 
 class CutTree(NamedTuple):
@@ -131,30 +203,31 @@ class CutTree(NamedTuple):
 
     Attributes
     ----------
-    nodes : ndarray of int64
-        In preorder, each the numbers of a `grower.NODE`.
+    nodes : ndarray of shape (n_nodes,), `CUT_NODE`
+        In preorder.
     masses : ndarray of shape (n_leaves, 2), float64
         Positive and negative.
-    above : ndarray of shape (n_categorical, 256), uint8
+    above : ndarray of shape (n_categorical, n_codes), uint8
         Which codes lie above the cuts of categorical features, in the order of the nodes.
     merged : ndarray of shape (n_merged, 2), float64
         Feature and gain, in masses, of each cut that is no part of the tree, as both its leaves went to one side.
     """
 
-    nodes: Integers
+    nodes: npt.NDArray[np.void]
     masses: Floats
     above: npt.NDArray[np.uint8]
     merged: Floats
 
 
-NO_CUT_TREE = CutTree(np.empty(0, dtype=np.int64), np.empty((0, 2)), NO_CODES, np.empty((0, 2)))
-
-
 def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
     """Put cut trees into flat arrays; codes become values and categories."""
-    numbers, masses, above, merged = map(np.concatenate, zip(NO_CUT_TREE, *trees, strict=True))
-    nodes = numbers.view(NODE)
+    n_codes = trees[0].above.shape[1] if trees else 0
+    none = np.empty((0, n_codes), dtype=np.uint8)
+    no_tree = CutTree(np.empty(0, dtype=CUT_NODE), np.empty((0, 2)), none, np.empty((0, 2)))
+    nodes, masses, above, merged = map(np.concatenate, zip(no_tree, *trees, strict=True))
     feature, is_leaf = nodes["feature"].copy(), nodes["feature"] < 0
+    # of a feature in a bundle the cut is the member's code there; it has one cut only
+    nodes["cut"][table.table.places["code"][feature] > 0] = 0
     by_category = ~is_leaf & table.bins.is_categorical[feature]
     sets = _sets(nodes[by_category], above, table)
     n_words = np.zeros(len(nodes), dtype=np.int64)
@@ -241,13 +314,13 @@ class FeatureDraw:
     n_drawn: int
     generator: np.random.Generator
 
-    def draw(self, allowed: Booleans) -> None:
-        """Write which columns each cell draws; `allowed` is of shape (n_cells, n_blocks, 32)."""
-        every = np.tile(np.arange(self.n_features), (len(allowed), 1))
+    def draw(self, n_cells: int) -> Booleans:
+        """Say which features each cell draws: (n_cells, n_features)."""
+        every = np.tile(np.arange(self.n_features), (n_cells, 1))
         drawn = self.generator.permuted(every, axis=1)[:, : self.n_drawn]
-        columns = allowed.reshape(len(allowed), -1)
-        columns[:] = False
-        np.put_along_axis(columns, drawn, True, axis=1)
+        taken = np.zeros((n_cells, self.n_features), dtype=np.bool_)
+        np.put_along_axis(taken, drawn, True, axis=1)
+        return taken
 
 
 class LeafRank:
@@ -255,143 +328,112 @@ class LeafRank:
 
     Parameters
     ----------
-    table : CodedTable
+    coded : CodedTable
     rows : ndarray of shape (n_rows_in_use,), int64
         Rows of the table to grow on, ascending, of weight above 0.
     weight, count : ndarray of shape (n_rows,), float64
         Of the table's rows, in its order: their weight, and for how many rows each stands.
     shape : Shape
-    team : Team
     features : FeatureDraw or None
         Which features each cell may ask; None: all.
 
     Notes
     -----
-    Memory beside the table: 16 bytes per row at most, and 8 MiB of histograms.
+    Memory beside the table: that of `core.trees.grower.Grower`, with one weight per row.
     """
 
     def __init__(
         self,
-        table: CodedTable,
+        coded: CodedTable,
         rows: Integers,
         weight: Floats,
         count: Floats,
         shape: Shape,
-        team: Team,
         features: "FeatureDraw | None" = None,
     ) -> None:
-        self._table = table
+        self._coded = coded
         self._shape = shape
-        self._team = team
         self._features = features
-        n_blocks, n_rows = len(table.blocks), len(rows)
-        self._n_places = min(2 ** (shape.max_depth - 1), shape.max_leaves - 1)
-        cell_bytes = self._n_places * n_blocks * 2 * CELLS * 8
-        self.n_cells = n_cells = max(1, HISTOGRAM_BYTES // cell_bytes)
-        most_leaves = min(2**shape.max_depth, shape.max_leaves)
-        n_leaves = n_cells * most_leaves
-        n_runs = 2 * (n_rows // RUN_ROWS + n_leaves) + 2
+        table = coded.table
         middle = int(np.searchsorted(rows, table.n_positives))
         masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
-        self.root = Cell((0, middle, n_rows), *masses)
-        self._has_categories = bool(table.bins.is_categorical.any())
+        self.root = Cell((0, len(rows)), *masses)
+        self._has_categories = bool(coded.bins.is_categorical.any())
         spread = NO_SPREAD  # of categories alone
         if self._has_categories:
             spread = measure_spread(weight[rows], count[rows], middle)
-        self._work = Work(
-            table.words,
-            table.blocks,
-            table.n_unordered,
-            weight if (weight[rows] != 1.0).any() else np.empty(0),
-            np.array([*masses, *spread]),
-            rows.astype(np.uint32),
-            np.empty(n_rows, dtype=np.uint32),
-            np.empty((n_cells * self._n_places, n_blocks, 2, CELLS)),
-            np.empty((2 * (n_rows // RUN_ROWS) + 2, n_blocks, CELLS)),
-            np.zeros((n_cells, n_blocks, COLUMNS), dtype=np.bool_),
-            np.zeros(n_leaves, dtype=LEAF),
-            np.zeros((n_leaves, n_blocks), dtype=CUT),
-            np.zeros((n_leaves, 256), dtype=np.uint8),
-            np.zeros(n_runs, dtype=RUN),
-            np.zeros(n_leaves, dtype=PAIR),
-            np.zeros(n_leaves, dtype=SPLIT),
-            np.zeros(n_cells, dtype=CELL),
-            np.zeros((n_cells, 2), dtype=SIDE),
-            np.zeros((n_cells, 2 * most_leaves - 1), dtype=NODE),
-            np.zeros((n_cells, most_leaves, 2)),
-            np.zeros(1, dtype=COUNTS),
+        self._rule = Rule(
+            int(Objective.YOUDEN),
+            push=0.0,
+            smoothing=0.0,
+            least_mass=shape.least_mass,
+            category_penalty=0.0,
+            category_mass=0.0,
+            category_smoothing=0.0,
+            class_positive=masses[0],
+            class_negative=masses[1],
+            spread_positive=spread.positive,
+            spread_negative=spread.negative,
         )
-        self._work.allowed.reshape(n_cells, -1)[:, : table.n_features] = True
+        most_leaves = min(2**shape.max_depth, shape.max_leaves)
+        self._most_leaves = most_leaves
+        self._n_cells = max(MOST_NODES // (2 * most_leaves - 1), 1)
+        self._grower = grower.Grower(
+            table,
+            np.where(weight > 0.0, weight, 1.0),  # those of other rows do not matter
+            1,
+            shape.max_depth,
+            most_leaves if most_leaves < 2**shape.max_depth else None,
+            rows.astype(np.uint32),
+            n_cells=self._n_cells,
+        )
+        self._grower.weights[:, 0] = weight
 
     def divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
         """Find the best way to divide each cell; None where none gains. See `growth.Division`."""
         divided: list[Divided | None] = []
-        for first in range(0, len(cells), self.n_cells):
-            divided += self._divide(cells[first : first + self.n_cells])
+        for first in range(0, len(cells), self._n_cells):
+            divided += self._divide(cells[first : first + self._n_cells])
         return divided
 
     def collect(self, trees: Sequence[CutTree]) -> CutRules:
         """Put cut trees into flat arrays."""
-        return join(trees, self._table)
+        return join(trees, self._coded)
 
     def _divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
-        self._grow(cells)
-        self._run(MERGE, len(cells))
-        work, n = self._work, len(cells)
-        found = [work.cells[name][:n].tolist() for name in ("gain", "n_leaves", "n_merged")]
-        divided: list[Divided | None] = [None] * n
-        sides = work.sides[:n].tolist()
-        for c, (gain, n_leaves, n_merged, two) in enumerate(zip(*found, sides, strict=True)):
-            if gain != 0.0:
-                top, bottom = (Cell(side[:3], side[3], side[4]) for side in two)
-                divided[c] = Divided(top, bottom, self._cut_tree(c, n_leaves, n_merged))
-        return divided
-
-    def _cut_tree(self, c: int, n_leaves: int, n_merged: int) -> CutTree:
-        nodes = self._work.nodes[c, : 2 * n_leaves - 1].copy()
-        above = NO_CODES
-        if self._has_categories:
-            feature = nodes["feature"]
-            by_category = (feature >= 0) & self._table.bins.is_categorical[feature]
-            above = self._work.above[nodes["split"][by_category]]
-        masses = self._work.node_masses[c]
-        merged = masses[len(masses) - n_merged :].copy()
-        return CutTree(nodes.view(np.int64), masses[:n_leaves].copy(), above, merged)
-
-    def _run(self, phase: int, n_pieces: int) -> None:
-        self._team.run(grower.do_pieces, n_pieces, phase, self._shape.least_mass, self._work)
-
-    def _grow(self, cells: Sequence[Cell]) -> None:
-        """Grow the cut tree of each cell."""
-        work, shape = self._work, self._shape
-        self._start(cells)
-        best_first = shape.max_leaves < 2**shape.max_depth
-        limits = (len(cells) if best_first else 0, shape.max_depth, shape.least_mass)
-        for _ in range(shape.max_leaves - 1 if best_first else shape.max_depth):
-            self._run(ADD, grower.prepare(ADD, limits, work))
-            self._run(FIND, int(work.counts[0]["n_pairs"]) * len(work.blocks))
-            n_runs = grower.prepare(DIVIDE, limits, work)
-            if n_runs == 0:
-                break
-            self._run(DIVIDE, n_runs)
-            grower.prepare(GATHER, limits, work)
-            self._run(GATHER, n_runs)
-            grower.prepare(CHILDREN, limits, work)
-
-    def _start(self, cells: Sequence[Cell]) -> None:
-        """Make each cell the first leaf of its cut tree."""
-        work, n = self._work, len(cells)
+        n, most = len(cells), self._most_leaves
+        records = np.array([(*cell.rows, cell.positive, cell.negative) for cell in cells], CELL)
+        features = np.ones((1, 1), dtype=np.bool_)
         if self._features is not None:
-            self._features.draw(work.allowed[:n])
-        leaves, pairs, numbers = work.leaves[:n], work.pairs[:n], np.arange(n)
-        leaves["start"], leaves["middle"], leaves["stop"] = np.array([c.rows for c in cells]).T
-        leaves["positive"] = [cell.positive for cell in cells]
-        leaves["negative"] = [cell.negative for cell in cells]
-        leaves["place"], leaves["cell"] = numbers * self._n_places, numbers
-        leaves["depth"], leaves["is_open"], leaves["gain"] = 0, 1, -1.0
-        work.cells["n_places"][:n] = numbers * self._n_places + 1
-        pairs["added"], pairs["sibling"] = numbers, -1
-        work.counts[0] = (n, 0, n, 0)
+            features = self._features.draw(n)
+        grown = self._grower.grow_cells(self._rule, records, features)
+        merged = np.zeros(n, dtype=MERGED)
+        cut_nodes = np.zeros((n, 2 * most - 1), dtype=CUT_NODE)
+        cut_masses = np.zeros((n, most, 2))
+        n_positives = self._coded.table.n_positives
+        merge_leaves(
+            grown.nodes, grown.splits, grown.rows, n_positives, merged, cut_nodes, cut_masses
+        )
+        divided: list[Divided | None] = [None] * n
+        for c, cell in enumerate(merged.tolist()):
+            start, middle, stop, n_leaves, n_merged, positive, negative, gain = cell
+            if gain == 0.0:
+                continue
+            nodes = cut_nodes[c, : 2 * n_leaves - 1]
+            above = grown.subsets[:0]
+            if self._has_categories:
+                feature = nodes["feature"]
+                by_category = (feature >= 0) & self._coded.bins.is_categorical[feature]
+                above = grown.subsets[nodes["node"][by_category]]
+            masses = cut_masses[c]
+            rule = CutTree(nodes, masses[:n_leaves], above, masses[most - n_merged :])
+            bottom = masses[:n_leaves][nodes["to_top"][nodes["feature"] < 0] == 0].sum(axis=0)
+            divided[c] = Divided(
+                Cell((start, middle), positive, negative),
+                Cell((middle, stop), *bottom.tolist()),
+                rule,
+            )
+        return divided
 
 
 @dataclass(frozen=True)
@@ -400,13 +442,13 @@ class CutGrower:
 
     Attributes
     ----------
-    table : CodedTable
+    coded : CodedTable
     weight, count : ndarray of shape (n_rows,), float64
         See `LeafRank`.
     shape : Shape
     """
 
-    table: CodedTable
+    coded: CodedTable
     weight: Floats
     count: Floats
     shape: Shape
@@ -414,9 +456,9 @@ class CutGrower:
     @classmethod
     def of(cls, sample: Sample, max_bins: int, shape: Shape) -> Self:
         """Code a sample."""
-        table = code(sample, max_bins)
-        weight = sample.weight[table.order]
-        return cls(table, weight, count_rows(weight), shape)
+        coded = code(sample, max_bins)
+        weight = sample.weight[coded.order]
+        return cls(coded, weight, count_rows(weight), shape)
 
     def with_leaves(self, most: int) -> Self:
         """Give a grower on the same table whose cut trees have no more leaves."""
@@ -431,9 +473,8 @@ class CutGrower:
 
     def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
         """Grow a tree; see `Grower`."""
-        team = Team(len(rows) * self.table.n_features)
-        taken = np.zeros(self.table.n_rows, dtype=np.bool_)
+        taken = np.zeros(len(self.weight), dtype=np.bool_)
         taken[rows] = True
-        places = np.flatnonzero(taken[self.table.order])
-        division = LeafRank(self.table, places, self.weight, self.count, self.shape, team)
+        places = np.flatnonzero(taken[self.coded.order])
+        division = LeafRank(self.coded, places, self.weight, self.count, self.shape)
         return grow(division, limits, callback)

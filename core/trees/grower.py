@@ -4,6 +4,10 @@ A tree is a list of splits. Leaf 0 is the root; the s-th split (from 0) divides 
 stay in that leaf, those below it become leaf s + 1. Level by level all leaves with a gain are divided; best first it is
 the one that gains most, until there are enough.
 
+A tree may also be grown from some of the rows alone, those of a cell, one cell after the other in one call: that is how
+LeafRank grows the small tree in each node of a ranking tree. The rows of its last splits are divided, too, and the
+masses of its nodes summed up from their rows.
+
 Best first, several leaves are divided ahead at the same time: those that gain most, which will hardly be left out.
 Which of them the tree gets, and in what order, is decided by their gains as if they had been divided one by one. So
 threads have more to share, and wait for each other less often.
@@ -19,11 +23,11 @@ import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from core.checkpoint import Resumable
 from core.coding import count_rows
-from core.coding.by_row import prefetch
 from core.coding.team import (
     REGION_TYPE,
     SPINS,
@@ -49,6 +53,8 @@ from .splitting import (
     BY_SUBSET,
     SCRATCH_TYPE,
     SPLIT,
+    TIE,
+    YOUDEN,
     Rule,
     find_split,
     make_scratch,
@@ -77,6 +83,7 @@ PASS_ROWS = 1 << 13
 ROUTED_ROWS = 1024
 
 # Rows between asking for a row and using it: about the time that memory takes.
+SUMMED_ROWS = 1 << 15  # rows of a run whose weights are summed up: runs are added in order
 AHEAD_OF_ADDING = 24
 AHEAD_OF_DIVIDING = 256
 
@@ -90,6 +97,8 @@ NODE = np.dtype(
         ("is_divided", np.int64),
         ("above", np.int64),  # its children, once it is divided
         ("below", np.int64),
+        ("positive", np.float64),  # its masses, summed up from its rows; of trees of cells alone
+        ("negative", np.float64),
     ],
     align=True,
 )
@@ -147,6 +156,11 @@ TASK = np.dtype(
         ("category_penalty", np.float64),
         ("category_mass", np.float64),
         ("category_smoothing", np.float64),
+        ("class_positive", np.float64),
+        ("class_negative", np.float64),
+        ("spread_positive", np.float64),
+        ("spread_negative", np.float64),
+        ("n_cells", np.int64),  # from whose rows trees are grown; 0: one tree from all rows
         ("n_leaves", np.int64),
         ("n_nodes", np.int64),
         ("n_places", np.int64),
@@ -155,7 +169,7 @@ TASK = np.dtype(
     align=True,
 )
 
-LIST, DRAW, ADD, BUILD, DIVIDE, GATHER, ROUTE, RESCALE, STEP = range(9)  # the phases
+LIST, DRAW, ADD, BUILD, DIVIDE, GATHER, SUM, ROUTE, RESCALE, STEP = range(10)  # the phases
 
 
 class Job(NamedTuple):
@@ -167,6 +181,10 @@ class Job(NamedTuple):
         What is done at present, and how far the tree is.
     words, groups, columns, members
         Of the table; see `coding.Table`.
+    cell_feature : ndarray of shape (n_cells,), int32
+        Of the table.
+    features : ndarray of shape (n_trees, n_features), bool
+        Which features each tree may ask.
     cuttable : ndarray of shape (n_cells,), bool
         The cells at which this tree may cut; see `coding.Table.cell_feature`.
     allowed : ndarray of shape (n_groups, 8), bool
@@ -190,6 +208,7 @@ class Job(NamedTuple):
     histograms, spare : ndarray of shape (n_places, 2 * n_cells), float64
         Of each group both numbers of each cell [code, column].
     nodes : ndarray of shape (n_nodes,), `NODE`
+        The roots of all trees, then their other nodes.
     node_splits : ndarray of shape (n_nodes,), `SPLIT`
         The best of each.
     subsets : ndarray of shape (n_nodes, n_codes), uint8
@@ -215,6 +234,8 @@ class Job(NamedTuple):
     groups: Any
     columns: Any
     members: Any
+    cell_feature: Any
+    features: Any
     cuttable: Any
     allowed: Any
     weights: Any
@@ -259,6 +280,8 @@ _F1, _F2, _I1 = numba.float64[::1], numba.float64[:, ::1], numba.int64[::1]
 _TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()} | {
     "words": numba.uint64[::1],
     "columns": numba.from_dtype(COLUMN)[:, ::1],
+    "cell_feature": numba.int32[::1],
+    "features": numba.boolean[:, ::1],
     "cuttable": numba.boolean[::1],
     "allowed": numba.boolean[:, ::1],
     "weights": _F1,
@@ -282,6 +305,23 @@ _TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()
     "asked": _I1,
 }
 JOB_TYPE = numba.types.NamedTuple([_TYPES[name] for name in Job._fields], Job)
+
+
+@intrinsic
+def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """Ask for array[index] to be brought into the cache."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, number = llvmlite.ir.IntType(8).as_pointer(), llvmlite.ir.IntType(32)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        kind = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), [byte, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        # for reading, into all levels, data rather than instructions
+        builder.call(function, [address, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return numba.types.void(array, numba.types.int64), generate
 
 
 @intrinsic
@@ -331,6 +371,18 @@ def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n
                     _add_pair(histogram, cell, first, second)
 
 
+@numba.njit
+def find_negatives(rows, start, stop, n_positives):  # type: ignore[no-untyped-def]
+    """Give where the negatives start among rows[start:stop], the positives first."""
+    while start < stop:
+        at = (start + stop) // 2
+        if rows[at] < n_positives:
+            start = at + 1
+        else:
+            stop = at
+    return start
+
+
 @numba.njit(error_model="numpy")
 def add_rows(  # type: ignore[no-untyped-def]
     words, row_words, rows, weights, n_weights, least, n_positives, start, stop, histogram
@@ -349,13 +401,7 @@ def add_rows(  # type: ignore[no-untyped-def]
         else:
             _add_words(words, rows, weights, least, start, stop, histogram, 2, 2)
         return
-    middle, high = start, stop  # rows ascend: find the first negative one
-    while middle < high:
-        at = (middle + high) // 2
-        if rows[at] < n_positives:
-            middle = at + 1
-        else:
-            high = at
+    middle = find_negatives(rows, start, stop, n_positives)
     for half in range(2):
         first, last = (start, middle) if half == 0 else (middle, stop)
         if row_words == 1:
@@ -434,6 +480,53 @@ def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
+def _rule_of(task):  # type: ignore[no-untyped-def]
+    return Rule(
+        task.objective,
+        task.push,
+        task.smoothing,
+        task.least_mass,
+        task.category_penalty,
+        task.category_mass,
+        task.category_smoothing,
+        task.class_positive,
+        task.class_negative,
+        task.spread_positive,
+        task.spread_negative,
+    )
+
+
+@numba.njit
+def _may_be_divided(job, number):  # type: ignore[no-untyped-def]
+    """Whether a node of a cell's tree has both classes, and the mass of two leaves."""
+    p, q = job.nodes[number].positive, job.nodes[number].negative
+    return min(p, q) > 0.0 and p + q >= 2.0 * job.task[0].least_mass
+
+
+@numba.njit
+def _sum_weights(job, start, stop):  # type: ignore[no-untyped-def]
+    """Sum up the weights of rows[start:stop], by runs."""
+    if len(job.sample_weight) == 0:
+        return float(stop - start)
+    total = 0.0
+    for first in range(start, stop, SUMMED_ROWS):
+        of_run = 0.0
+        for i in range(first, min(first + SUMMED_ROWS, stop)):
+            of_run += job.weights[np.uint64(job.rows[np.uint64(i)])]
+        total += of_run
+    return total
+
+
+@numba.njit
+def _sum_node(job, number):  # type: ignore[no-untyped-def]
+    """Sum up both masses of a node."""
+    node = job.nodes[number]
+    middle = find_negatives(job.rows, node.start, node.stop, job.task[0].n_positives)
+    node.positive = _sum_weights(job, node.start, middle)
+    node.negative = _sum_weights(job, middle, node.stop)
+
+
+@numba.njit
 def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
     """Finish a group of the histograms of two siblings, and find the best split of each by its columns."""
     task, group, pair = job.task[0], job.groups[g], job.pairs[p]
@@ -449,22 +542,19 @@ def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
             for cell in range(len(own)):
                 own[cell] += part[cell]
     cuttable = job.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
-    rule = Rule(
-        task.objective,
-        task.push,
-        task.smoothing,
-        task.least_mass,
-        task.category_penalty,
-        task.category_mass,
-        task.category_smoothing,
-    )
+    rule = _rule_of(task)
     for which in range(2 if pair.sibling >= 0 else 1):
+        number = pair.added
         if which == 1:
-            other = job.histograms[job.nodes[pair.sibling].place, first:last]
+            number = pair.sibling
+            other = job.histograms[job.nodes[number].place, first:last]
             for cell in range(len(own)):
                 other[cell] -= own[cell]
             own = other
         found = job.found[2 * p + which, g]
+        if task.n_cells > 0 and not _may_be_divided(job, number):
+            found.lane = -1
+            continue
         find_split(
             own, group, job.columns[g], job.members, job.allowed[g], cuttable, rule, scratch, found
         )
@@ -609,6 +699,9 @@ def _do_piece(job, scratch, t):  # type: ignore[no-untyped-def]
         else:
             own = job.histograms[job.nodes[node].place, first:last]
             _add(job, g, node, run.start, run.stop, own)
+    elif phase == SUM:
+        parent = job.nodes[job.batch[t // 2]]
+        _sum_node(job, parent.above if t % 2 == 0 else parent.below)
     elif phase == ROUTE:
         _route(job, t)
     elif phase == RESCALE:
@@ -685,7 +778,7 @@ def _best_of_frontier(job, undivided):  # type: ignore[no-untyped-def]
         if undivided and (job.nodes[node].is_divided or depth + 1 >= task.max_depth):
             continue
         gain = job.node_splits[node].gain
-        if gain <= 0.0 or depth >= task.max_depth:
+        if job.node_splits[node].lane < 0 or depth >= task.max_depth:
             continue
         if best < 0:
             best = node
@@ -704,15 +797,7 @@ def _mark(job, node, scratch, above):  # type: ignore[no-untyped-def]
     group = job.groups[g]
     first = CELL * group.first_cell
     histogram = job.histograms[job.nodes[node].place, first : first + CELL * LANES * group.n_codes]
-    rule = Rule(
-        task.objective,
-        task.push,
-        task.smoothing,
-        task.least_mass,
-        task.category_penalty,
-        task.category_mass,
-        task.category_smoothing,
-    )
+    rule = _rule_of(task)
     mark_codes(histogram, group, job.columns[g], job.members, rule, scratch, split, above)
 
 
@@ -779,7 +864,8 @@ def _choose(job, scratch):  # type: ignore[no-untyped-def]
         for leaf in range(task.n_leaves):
             node = job.frontier[leaf]
             waiting += 1 if node >= 0 and job.nodes[node].is_divided else 0
-        most = max(min(task.ahead - waiting, remaining // 2), 1)
+        ahead = task.ahead if task.n_cells == 0 else 1  # rows of a leaf must not be divided in vain
+        most = max(min(ahead - waiting, remaining // 2), 1)
     n = 0
     depth = 0
     while n < most:
@@ -795,7 +881,10 @@ def _choose(job, scratch):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def]
-    """Divide the rows of the nodes chosen among their children, and pair these."""
+    """Divide the rows of the nodes chosen among their children, and pair these; return the number of pairs.
+
+    Of a cell's tree those pairs are left out of which neither may be divided further.
+    """
     task = job.task[0]
     n = 0
     gathers = False
@@ -847,6 +936,18 @@ def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def
         task.n_nodes += 2
     if gathers:
         _lead(region, job, scratch, GATHER, n)
+    if task.n_cells == 0:
+        return n_batch
+    _lead(region, job, scratch, SUM, 2 * n_batch)
+    n_pairs = 0
+    for b in range(n_batch):
+        added, sibling = job.pairs[b].added, job.pairs[b].sibling
+        if _may_be_divided(job, added) or _may_be_divided(job, sibling):
+            job.pairs[n_pairs].added, job.pairs[n_pairs].sibling = added, sibling
+            n_pairs += 1
+        else:
+            job.node_splits[added].lane = job.node_splits[sibling].lane = -1
+    return n_pairs
 
 
 @numba.njit
@@ -880,39 +981,85 @@ def _build_pairs(region, job, scratch, n_pairs):  # type: ignore[no-untyped-def]
             if number < 0:
                 continue
             best = 0
+            node = job.nodes[number]
             for g in range(1, n_groups):
                 split, so_far = job.found[2 * p + which, g], job.found[2 * p + which, best]
-                near = abs(split.gain - so_far.gain) <= 1e-9 * so_far.gain
-                comes_first = split.feature < so_far.feature and split.gain > 0.0
-                if comes_first if near else split.gain > so_far.gain:
+                if split.lane < 0:
+                    continue
+                tie = 1e-9 * so_far.gain
+                if job.task[0].objective == YOUDEN:
+                    tie = 10.0 * TIE * node.positive * node.negative
+                near = abs(split.gain - so_far.gain) <= tie
+                comes_first = split.feature < so_far.feature if near else split.gain > so_far.gain
+                if so_far.lane < 0 or comes_first:
                     best = g
             job.node_splits[number] = job.found[2 * p + which, best]
 
 
+@numba.njit
+def _divide_leaves(region, job, scratch):  # type: ignore[no-untyped-def]
+    """Divide the rows of those splits of the tree whose children nobody has looked at."""
+    task = job.task[0]
+    n = 0
+    for s in range(task.n_leaves - 1):
+        number = job.splits[s].node
+        if not job.nodes[number].is_divided:
+            job.nodes[number].is_divided = 1
+            job.batch[n] = number
+            n += 1
+        if n == len(job.batch) or (n > 0 and s == task.n_leaves - 2):
+            _divide_batch(region, job, scratch, n)
+            n = 0
+    for s in range(task.n_leaves - 1):
+        node = job.nodes[job.splits[s].node]
+        job.nodes[node.above].leaf, job.nodes[node.below].leaf = node.leaf, s + 1
+
+
+@numba.njit
+def _allow(job, tree):  # type: ignore[no-untyped-def]
+    """Note at which cells and of which columns a tree may cut."""
+    features = job.features[tree]
+    for cell in range(len(job.cuttable)):
+        feature = job.cell_feature[cell]
+        job.cuttable[cell] = feature >= 0 and features[feature]
+    for g in range(len(job.groups)):
+        for k in range(LANES):
+            column = job.columns[g][k]
+            job.allowed[g, k] = features[column.feature] or column.kind == BUNDLE
+
+
 @kernel(numba.void(REGION_TYPE, JOB_TYPE))
-def grow_tree(region, job):  # type: ignore[no-untyped-def]
-    """Grow a tree on the rows drawn, then send all rows to their leaves and sum these up."""
+def grow_trees(region, job):  # type: ignore[no-untyped-def]
+    """Grow a tree on the rows drawn, then send all rows to their leaves and sum these up; or a tree in each cell."""
     scratch = _scratch_of(job)
-    task, root = job.task[0], job.nodes[0]
-    n_rows = task.n_rows
-    if task.threshold > 0.0:
-        _lead(region, job, scratch, DRAW, len(job.passes))
-        n_rows = close_up(job.rows, job.passes, job.counts)
-    else:
-        _lead(region, job, scratch, LIST, len(job.passes))
-    root.start = root.place = root.depth = root.leaf = root.is_divided = 0
-    root.stop = n_rows
-    task.n_leaves = task.n_nodes = task.n_places = 1
-    task.n_asked = 0
-    job.frontier[0] = 0
-    job.pairs[0].added, job.pairs[0].sibling = 0, -1
-    n_pairs = 1
-    while n_pairs > 0:
-        _build_pairs(region, job, scratch, n_pairs)
-        n_pairs = _choose(job, scratch)
-        if n_pairs > 0:
-            _divide_batch(region, job, scratch, n_pairs)
-    if task.n_leaves > 1:
+    task = job.task[0]
+    if task.n_cells == 0:
+        n_rows = task.n_rows
+        if task.threshold > 0.0:
+            _lead(region, job, scratch, DRAW, len(job.passes))
+            n_rows = close_up(job.rows, job.passes, job.counts)
+        else:
+            _lead(region, job, scratch, LIST, len(job.passes))
+        job.nodes[0].start, job.nodes[0].stop = 0, n_rows
+    task.n_nodes = max(task.n_cells, 1)
+    for number in range(task.n_nodes):
+        _allow(job, number)
+        root = job.nodes[number]
+        root.place = root.depth = root.leaf = root.is_divided = 0
+        task.n_leaves = task.n_places = 1
+        task.n_asked = 0
+        job.frontier[0] = number
+        job.pairs[0].added, job.pairs[0].sibling = number, -1
+        n_pairs, n_batch = 1, 1
+        while n_batch > 0:
+            if n_pairs > 0:
+                _build_pairs(region, job, scratch, n_pairs)
+            n_batch = _choose(job, scratch)
+            if n_batch > 0:
+                n_pairs = _divide_batch(region, job, scratch, n_batch)
+        if task.n_cells > 0:
+            _divide_leaves(region, job, scratch)
+    if task.n_cells == 0 and task.n_leaves > 1:
         _lead(region, job, scratch, ROUTE, len(job.passes))
 
 
@@ -939,6 +1086,27 @@ class Splits(NamedTuple):
     sums: Floats
 
 
+class CellTrees(NamedTuple):
+    """Trees grown in cells, and their rows.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes,), `NODE`
+        The roots, one of each cell, then the other nodes.
+    splits : ndarray of shape (n_nodes,), `SPLIT`
+        Of the nodes that are divided.
+    subsets : ndarray of shape (n_nodes, n_codes), uint8
+        Of those that are divided BY_SUBSET 1 for the codes above.
+    rows : ndarray of uint32
+        Those of a leaf together, its positives first.
+    """
+
+    nodes: npt.NDArray[np.void]
+    splits: npt.NDArray[np.void]
+    subsets: npt.NDArray[np.uint8]
+    rows: npt.NDArray[np.uint32]
+
+
 class Grower(Resumable):
     """Grows trees on one table, and holds what its rows weigh.
 
@@ -953,6 +1121,10 @@ class Grower(Resumable):
     max_depth : int
     max_leaves : int or None
         None grows level by level.
+    rows : ndarray of uint32, optional
+        Room for all rows, or those that cells have; None: of its own.
+    n_cells : int
+        Most cells of a call.
 
     Attributes
     ----------
@@ -988,6 +1160,7 @@ class Grower(Resumable):
         max_leaves: int | None,
         rows: npt.NDArray[np.uint32] | None = None,
         subsample: float = 1.0,
+        n_cells: int = 1,
     ) -> None:
         n_rows, m = table.n_rows, table.n_positives
         n_leaves = max_leaves or 2**max_depth
@@ -1021,7 +1194,7 @@ class Grower(Resumable):
         n_batch = n_ahead if max_leaves is not None else max(n_leaves // 2, 1)
         # The root's, one of each split but the last, and of each node that is divided in vain.
         n_places = n_leaves - 1 + n_ahead
-        n_nodes = 2 * n_places + 1
+        n_nodes = max(2 * n_places + 1, n_cells * (2 * n_leaves - 1))
         n_codes = int(table.groups["n_codes"].max())
         is_categorical = table.columns["kind"] == Kind.CATEGORICAL
         n_runs = n_batch * ENOUGH_PIECES + n_rows // DIVIDED_ROWS + 1
@@ -1034,6 +1207,8 @@ class Grower(Resumable):
             groups=table.groups,
             columns=table.columns,
             members=table.members,
+            cell_feature=table.cell_feature,
+            features=np.zeros((n_cells, table.n_features), dtype=np.bool_),
             cuttable=np.zeros(table.n_cells, dtype=np.bool_),
             allowed=np.zeros((n_groups, LANES), dtype=np.bool_),
             weights=self.weights.reshape(-1),
@@ -1062,7 +1237,6 @@ class Grower(Resumable):
             questions=np.zeros((n_leaves - 1, 5), dtype=np.int64),
             asked=np.zeros(max(n_leaves - 1, 1), dtype=np.int64),
         )
-        self._allowed: npt.NDArray[np.bool_] | None = None
         self._helpers = Helpers(n_rows * table.n_features, help_out, self._job)
         n_threads = self._helpers.n_threads
         task["ahead"] = min(AHEAD_PER_THREAD * n_threads, MOST_AHEAD) if n_threads > 1 else 1
@@ -1090,13 +1264,11 @@ class Grower(Resumable):
         O(n_features · n_drawn · depth + n_rows · n_leaves).
         """
         job, task = self._job, self._job.task[0]
-        self._allow(features)
+        job.features[:] = features
+        task["n_cells"] = 0
         task["threshold"] = find_threshold(self.weights[:, 0], share) if share < 1.0 else 0.0
         task["key"] = key
-        for name, value in rule._asdict().items():
-            task[name] = value
-        with self._helpers as region:
-            grow_tree(region, job)
+        self._start(rule)
         n_leaves = int(task["n_leaves"])
         splits = job.splits[: n_leaves - 1]
         sums = job.sums[:, :, :n_leaves].sum(axis=0) if n_leaves > 1 else np.empty((3, 1))
@@ -1108,6 +1280,40 @@ class Grower(Resumable):
             job.subsets[splits["node"]],
             sums,
         )
+
+    def grow_cells(
+        self, rule: Rule, cells: npt.NDArray[np.void], features: npt.NDArray[np.bool_]
+    ) -> CellTrees:
+        """Grow a tree in each of some cells, whose rows no two share, and sort the rows by its leaves.
+
+        Parameters
+        ----------
+        rule : Rule
+        cells : ndarray of shape (n_cells,)
+            With the fields `start` and `stop`, of their rows among `rows`, positives first, and `positive` and
+            `negative`, their masses.
+        features : ndarray of shape (n_features,) or (n_cells, n_features), bool
+            Which may be cut.
+
+        Returns
+        -------
+        CellTrees
+            In the grower's own memory: the next call changes them.
+        """
+        job, task, n = self._job, self._job.task[0], len(cells)
+        job.features[:n] = features
+        for name in ("start", "stop", "positive", "negative"):
+            job.nodes[name][:n] = cells[name]
+        task["n_cells"] = n
+        self._start(rule)
+        n_nodes = int(task["n_nodes"])
+        return CellTrees(job.nodes[:n_nodes], job.node_splits[:n_nodes], job.subsets, job.rows)
+
+    def _start(self, rule: Rule) -> None:
+        for name, value in rule._asdict().items():
+            self._job.task[0][name] = value
+        with self._helpers as region:
+            grow_trees(region, self._job)
 
     def rescale(self, factors: Floats) -> float:
         """Multiply weights by factors[class, leaf]; give Σ weight² / w, w being the sample weight."""
@@ -1132,12 +1338,3 @@ class Grower(Resumable):
             (float(sums[~negative].sum()), float(sums[negative].sum()))
             for sums in self._job.pass_sums.T
         ]
-
-    def _allow(self, features: npt.NDArray[np.bool_]) -> None:
-        """Note at which cells this tree may cut."""
-        if self._allowed is not None and (self._allowed == features).all():
-            return
-        self._allowed = features.copy()
-        job, table = self._job, self.table
-        job.cuttable[:] = (table.cell_feature >= 0) & features[table.cell_feature]
-        job.allowed[:] = features[table.columns["feature"]] | (table.columns["kind"] == Kind.BUNDLE)

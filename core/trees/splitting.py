@@ -15,6 +15,10 @@ GRADIENT   p² / (q + λ)                        the same, where p is gradient a
 and the gain of a split what both sides score beyond the whole. Masses of PUSH and NEWTON are of classes that each sum
 to 1 in all rows, as are those of CLOSED.
 
+YOUDEN, the objective of LeafRank (Clémençon, Depecker & Vayatis 2011, eq. 9), has no such score: with p, q above a cut
+and p', q' below, the gain is |p q' - q p'|, the Youden index of the cut in the node times both its masses. It may be 0:
+what one cut cannot tell apart two may. Its categories are put in order by `core.coding.categories`.
+
 **Categories** are ordered by the positives' share of their mass, p / (p + q), or for GRADIENT by p / q,
 and the order is cut in two. That is the best of all divisions: a score is convex in (p, q), and it
 grows in proportion to (p, q), so that the best division is by a line through the origin (Breiman,
@@ -33,6 +37,9 @@ two numbers.
 References
 ----------
 L. Breiman, J. Friedman, R. Olshen and C. Stone, "Classification and regression trees", 1984.
+S. Clémençon, M. Depecker and N. Vayatis, "Adaptive partitioning schemes for bipartite ranking",
+Machine Learning 83, 2011.
+
 P. A. Chou, "Optimal partitioning for classification and regression trees", IEEE PAMI 13(4), 1991.
 """
 
@@ -46,7 +53,7 @@ import numpy as np
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from core.coding.categories import sort_stably
+from core.coding.categories import SAME_SHARE, order_bins, sort_stably
 from core.kernel import kernel
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
@@ -59,16 +66,19 @@ class Objective(IntEnum):
     PUSH = 1
     NEWTON = 2
     GRADIENT = 3
+    YOUDEN = 4
 
 
-# as numbers, for kernels; the halves of the last one are no masses of classes
-CLOSED, PUSH, NEWTON, GRADIENT = (int(objective) for objective in Objective)
+# as numbers, for kernels; the halves of GRADIENT are no masses of classes
+CLOSED, PUSH, NEWTON, GRADIENT, YOUDEN = (int(objective) for objective in Objective)
 PADDING, ORDERED, CATEGORICAL, BUNDLE = (int(kind) for kind in Kind)
 
 # Gains, in shares of the leaf's mass, that differ by less than this are equal but for rounding.
 TIE = 1e-11
 
-# A class's mass in a side, of 1 in all rows, below which it is what subtraction left of nothing.
+# Mass of a side, in shares of the leaf's, below which it is what subtraction left of nothing; and
+# a class's mass in a side, of 1 in all rows, below which it is what subtraction left of nothing.
+SMALLEST_SHARE = 1e-12
 EPSILON = 1e-13
 
 BY_SUBSET = -2
@@ -92,6 +102,10 @@ class Rule(NamedTuple):
         Least mass of a category that is to have a place in the order.
     category_smoothing : float
         Mass of the leaf's own share that is added to each category's before they are put in order.
+    class_positive, class_negative : float
+        YOUDEN: mass of each class in all rows.
+    spread_positive, spread_negative : float
+        YOUDEN: how finely each is divided; see `core.coding.categories.Spread`.
     """
 
     objective: int
@@ -101,16 +115,20 @@ class Rule(NamedTuple):
     category_penalty: float
     category_mass: float
     category_smoothing: float
+    class_positive: float = 1.0
+    class_negative: float = 1.0
+    spread_positive: float = 0.0
+    spread_negative: float = 0.0
 
 
-RULE_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 6), Rule)
+RULE_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 10), Rule)
 
 SPLIT = np.dtype(
     [
-        ("gain", np.float64),  # 0 without a split
+        ("gain", np.float64),
         ("feature", np.int64),
         ("group", np.int64),
-        ("lane", np.int64),  # the column in its group
+        ("lane", np.int64),  # the column in its group; -1 without a split
         ("cut", np.int64),  # greater codes lie above; of a bundle the member's code; or BY_SUBSET
         ("missing_above", np.int64),
     ],
@@ -280,6 +298,8 @@ def _greatest(typing_context, value, n_codes, best):  # type: ignore[no-untyped-
 @numba.njit(inline="always")
 def score_of(objective, push, smoothing, p, q):  # type: ignore[no-untyped-def]
     """Score a side of masses p and q."""
+    if objective == YOUDEN:
+        return 0.0
     if objective == GRADIENT:
         return p**2 / (q + smoothing + 1e-300) if q > 0.0 else 0.0
     p = p if p > EPSILON else 0.0
@@ -300,6 +320,8 @@ def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: igno
 
     It is the score itself, but for CLOSED: there it is minus its square.
     """
+    if objective == YOUDEN:
+        return abs(p * other_q - q * other_p)
     if objective == GRADIENT:
         mass, other_mass = q + smoothing + 1e-300, other_q + smoothing + 1e-300
         p = p if q > 0.0 else 0.0
@@ -427,9 +449,12 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
     found.gain = 0.0
     found.lane = -1
     masses_add = rule.objective != GRADIENT
+    is_youden = rule.objective == YOUDEN
     whole = total[1] + (total[0] if masses_add else 0.0)
     if whole < 2.0 * rule.least_mass:
         return
+    if is_youden:
+        rule = _with_some_mass(rule, whole)
     missing_mass = 0.0
     for k in range(LANES):
         best[k] = _NONE
@@ -447,34 +472,38 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
             _scan_cuts(PUSH, *given)
         elif rule.objective == NEWTON:
             _scan_cuts(NEWTON, *given)
-        else:
+        elif rule.objective == GRADIENT:
             _scan_cuts(GRADIENT, *given)
-    tie = 10.0 * TIE * whole
-    greatest = 0.0
+        else:
+            _scan_cuts(YOUDEN, *given)
+    slack = TIE * (total[0] * total[1] if is_youden else whole)
+    tie = 10.0 * slack
+    least_gain = -1.0 if is_youden else tie
+    greatest = least_gain
     for k in range(LANES):
-        gain[k] = 0.0
+        gain[k] = -1.0
         if not allowed[k] or columns[k].kind == PADDING:
             continue
         p, q = total[CELL * k], total[CELL * k + 1]
         undivided = score_of(rule.objective, rule.push, rule.smoothing, p, q)
         if columns[k].kind == CATEGORICAL:
-            given, missing_above, _, _ = find_subset(
+            subset_gain, missing_above, _, _ = find_subset(
                 histogram, n_known, k, rule, p, q, undivided, scratch
             )
-            gain[k] = given
+            gain[k] = subset_gain
             scratch.side[k] = missing_above
         elif best[k] > _NONE:
             is_square = rule.objective == CLOSED
             gain[k] = (-math.sqrt(-best[k]) if is_square else best[k]) - undivided
         greatest = max(greatest, gain[k])
-    if greatest <= tie:
+    if greatest <= least_gain:
         return
     for k in range(LANES):
         if gain[k] < greatest - tie:
             continue
         feature, cut, side = columns[k].feature, BY_SUBSET, scratch.side[k]
         if columns[k].kind != CATEGORICAL:
-            own_tie = TIE * whole
+            own_tie = slack
             if rule.objective == CLOSED:
                 own_tie *= 2.0 * math.sqrt(-best[k]) + own_tie
             cut, side = _first_near(scratch.value, k, n_cuts, n_sides, best[k] - own_tie)
@@ -521,6 +550,85 @@ def _best_prefix(above_p, above_q, first, last, rule, total_p, total_q):  # type
     return best, at
 
 
+@numba.njit
+def _with_some_mass(rule, whole):  # type: ignore[no-untyped-def]
+    """Give a rule whose least mass is more than what subtraction leaves of nothing in a leaf of so much."""
+    return Rule(
+        rule.objective,
+        rule.push,
+        rule.smoothing,
+        max(rule.least_mass, SMALLEST_SHARE * whole),
+        rule.category_penalty,
+        rule.category_mass,
+        rule.category_smoothing,
+        rule.class_positive,
+        rule.class_negative,
+        rule.spread_positive,
+        rule.spread_negative,
+    )
+
+
+@numba.njit(error_model="numpy")
+def _find_youden_subset(histogram, n_known, lane, rule, total_p, total_q, scratch):  # type: ignore[no-untyped-def]
+    """Find the categorical column's best split for YOUDEN; see `find_subset`.
+
+    Of codes that hold the mass of a leaf here the shares of positives are shrunk as far as chance explains them
+    (`core.coding.categories`). The gain is that of the shrunk masses. Where chance explains all, codes are not cut from
+    each other, only from those that go with the missing.
+    """
+    positive, negative, least = rule.class_positive, rule.class_negative, rule.least_mass
+    masses, shrunk = np.zeros((2, n_known)), np.empty((2, n_known))
+    for code in range(n_known):
+        cell = CELL * (code * LANES + lane)
+        p, q = histogram[cell], histogram[cell + 1]
+        if p + q >= least * (1.0 - TIE):
+            masses[0, code], masses[1, code] = max(p, 0.0) / positive, max(q, 0.0) / negative
+    codes, order = scratch.codes, scratch.order
+    n = order_bins(
+        masses, n_known, rule.spread_positive, rule.spread_negative, order[:n_known], shrunk
+    )
+    known_p = known_q = shrunk_p = shrunk_q = 0.0
+    for k in range(n):
+        cell = CELL * (order[k] * LANES + lane)
+        known_p += histogram[cell]
+        known_q += histogram[cell + 1]
+        shrunk_p += shrunk[0, k]
+        shrunk_q += shrunk[1, k]
+        codes[n - 1 - k] = order[k]  # by falling share
+    mass = known_p + known_q
+    rest = total_p + total_q - known_p - known_q
+    rest = rest if rest > SMALLEST_SHARE * (total_p + total_q) else 0.0
+    rest_p = max(total_p - known_p, 0.0) / positive
+    rest_q = max(total_q - known_q, 0.0) / negative
+    all_p, all_q = rest_p + shrunk_p, rest_q + shrunk_q
+    n_apart = n
+    if n > 0:
+        lowest = shrunk[0, 0] / (shrunk[0, 0] + shrunk[1, 0])
+        highest = shrunk[0, n - 1] / (shrunk[0, n - 1] + shrunk[1, n - 1])
+        n_apart = 1 if highest - lowest <= SAME_SHARE else n
+    best, at, missing_above = -1.0, 0, False
+    mass_above = 0.0
+    for side in range(2 if rest > 0.0 else 1):
+        p, q = all_p - (1 - side) * rest_p, all_q - (1 - side) * rest_q
+        above = mass + side * rest
+        for cut in range(n_apart):  # so many of the lowest share lie below
+            if cut > 0:
+                p -= shrunk[0, cut - 1]
+                q -= shrunk[1, cut - 1]
+                cell = CELL * (codes[n - cut] * LANES + lane)
+                above -= histogram[cell] + histogram[cell + 1]
+            gain = abs(p * all_q - q * all_p)
+            enough = above >= least and mass + rest - above >= least
+            if enough and gain > best + TIE * all_p * all_q:
+                best, at, missing_above = gain, n - cut, side == 1
+                mass_above = above
+    if rest == 0.0:
+        missing_above = 2.0 * mass_above > (total_p + total_q) * (1.0 + TIE)
+    for k in range(n):
+        order[k] = k
+    return best * positive * negative, missing_above, n, at
+
+
 @kernel(
     numba.types.Tuple((numba.float64, numba.boolean, numba.int64, numba.int64))(
         _F1,
@@ -536,12 +644,14 @@ def _best_prefix(above_p, above_q, first, last, rule, total_p, total_q):  # type
     error_model="numpy",
 )
 def find_subset(histogram, n_known, lane, rule, total_p, total_q, undivided, scratch):  # type: ignore[no-untyped-def]
-    """Find the best split of a categorical column.
+    """Find the best split of a categorical column; for YOUDEN see `_find_youden_subset`.
 
     undivided: score of the whole. Returns the gain, less the penalty, whether the missing lie above, and how many codes
     take part and lie above: of `scratch.codes`, in the order that `scratch.order` puts them in, so many lie above
     the cut. All other codes go with the missing.
     """
+    if rule.objective == YOUDEN:
+        return _find_youden_subset(histogram, n_known, lane, rule, total_p, total_q, scratch)
     masses_add = rule.objective != GRADIENT
     # The codes that take part, by falling share, equal ones by code.
     smoothing = rule.category_smoothing
@@ -613,6 +723,8 @@ def mark_codes(histogram, group, columns, members, rule, scratch, split, above):
         for code in range(group.n_codes):
             p += histogram[CELL * (code * LANES + lane)]
             q += histogram[CELL * (code * LANES + lane) + 1]
+        if rule.objective == YOUDEN:
+            rule = _with_some_mass(rule, p + q)
         _, missing_above, n, at = find_subset(histogram, n_known, lane, rule, p, q, 0.0, scratch)
         for code in range(group.n_codes):
             above[code] = missing_above

@@ -1,16 +1,16 @@
 """LeafRank and axis splits against brute force."""
 
+import numba
 import numpy as np
 import pytest
 from treerank_oracle import goes_top, is_above_cut, make_rows, masses, treerank
 
-from core.coding.team import Team
 from core.ranker import ignore
 from core.treerank.growth import Limits, Sample, grow
 from core.treerank.leafrank import LeafRank, Shape, code
 
 
-def grow_cuts(rows, limits, shape, taken=None, n_threads_worth=0, count=np.inf):
+def grow_cuts(rows, limits, shape, taken=None, count=np.inf):
     sample = Sample(*rows)
     table = code(sample, 255)
     taken = np.ones(len(rows.positive), bool) if taken is None else taken
@@ -18,7 +18,7 @@ def grow_cuts(rows, limits, shape, taken=None, n_threads_worth=0, count=np.inf):
     weight = sample.weight[table.order]
     # by default each row stands for so many that no share of a category is shrunk
     counts = np.full(len(weight), count)
-    division = LeafRank(table, places, weight, counts, shape, Team(n_threads_worth))
+    division = LeafRank(table, places, weight, counts, shape)
     return grow(division, limits, ignore)
 
 
@@ -197,10 +197,12 @@ def test_same_bits_whatever_the_threads(max_leaves):
     rows = make_rows(n)._replace(
         X=X, positive=positive, weight=rng.uniform(0.1, 2.0, n), n_categories=np.zeros(8, np.int64)
     )
-    one, many = (
-        grow_cuts(rows, Limits(6, max_leaves, 20.0), Shape(3, 8, 20.0), n_threads_worth=cells)
-        for cells in (0, 10**9)
-    )
+    trees, before = [], numba.get_num_threads()
+    for n_threads in (before, 1):
+        numba.set_num_threads(n_threads)
+        trees.append(grow_cuts(rows, Limits(6, max_leaves, 20.0), Shape(3, 8, 20.0)))
+    numba.set_num_threads(before)
+    many, one = trees
     for name, array in one.arrays().items():
         assert array.tobytes() == many.arrays()[name].tobytes(), name
 
