@@ -576,13 +576,69 @@ def _divide(job, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _route(job, t):  # type: ignore[no-untyped-def]
-    """Write each row's leaf, and sums of weights to sums[run, half, leaf].
+def _find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
+    """Find the first of ascending rows[start:stop] that is not below `least`."""
+    while start < stop:
+        middle = (start + stop) // 2
+        if rows[middle] < least:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
 
-    One weight per row is summed by class; of two, each has a half of its own. Sample weights, all 1
-    if there are none, go to sums[run, 2, leaf].
-    """
-    task, start, stop = job.task[0], job.passes[t].start, job.passes[t].stop
+
+@numba.njit
+def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
+    """Write the leaf of the rows from `first` to `last` in a part of the list, divided by split s if that is not -1."""
+    rows, leaves = job.rows, job.leaves
+    at = np.uint64(_find_first(rows, listed_from, listed_to, first))
+    end = np.uint64(_find_first(rows, listed_from, listed_to, last))
+    if s < 0:
+        while at < end:
+            leaves[np.uint64(rows[at])] = leaf
+            at += np.uint64(1)
+        return
+    question, asked = job.questions[s], job.asked[job.questions[s, 1]]
+    group, lane = job.groups[asked // LANES], asked % LANES
+    per_word = LANES // group.row_words
+    words, n_words = job.words[group.first_word + lane // per_word :], np.uint64(group.row_words)
+    bits = np.uint64(8 * group.row_words)
+    shift, one_code = bits * np.uint64(lane % per_word), (np.uint64(1) << bits) - np.uint64(1)
+    above_from, n_above, place = np.uint64(question[2]), np.uint64(question[3]), question[4]
+    subsets = job.subsets.reshape(-1)
+    while at < end:
+        row = np.uint64(rows[at])
+        code = (words[row * n_words] >> shift) & one_code
+        if place >= 0:
+            is_above = subsets[np.uint64(place) + code] != 0
+        else:
+            is_above = ((code - above_from) & one_code) <= (n_above & one_code)
+        leaves[row] = leaf if is_above else s + 1
+        at += np.uint64(1)
+
+
+@numba.njit
+def _read_leaves(job, start, stop):  # type: ignore[no-untyped-def]
+    """Write the leaf of the rows from start to stop: by the lists of the nodes, which have all rows."""
+    n_splits = job.task[0].n_leaves - 1
+    for s in range(n_splits):
+        split = job.splits[s]
+        node = job.nodes[split.node]
+        if not node.is_divided:
+            _write_leaves(job, start, stop, node.start, node.stop, s, split.leaf)
+    for leaf in range(n_splits + 1):
+        if job.frontier[leaf] < 0:
+            continue
+        node = job.nodes[job.frontier[leaf]]
+        middle = job.nodes[node.above].stop if node.is_divided else node.stop
+        _write_leaves(job, start, stop, node.start, middle, -1, leaf)
+        _write_leaves(job, start, stop, middle, node.stop, -1, leaf)
+
+
+@numba.njit
+def _find_leaves(job, start, stop):  # type: ignore[no-untyped-def]
+    """Write the leaf of the rows from start to stop: by their codes."""
+    task = job.task[0]
     n_asked, n_leaves = task.n_asked, task.n_leaves
     wide = False
     for u in range(n_asked):
@@ -615,6 +671,21 @@ def _route(job, t):  # type: ignore[no-untyped-def]
             find_leaves(wide_codes, questions, subsets, room, at)
         else:
             find_leaves(narrow_codes, questions, subsets, room, at)
+
+
+@numba.njit
+def _route(job, t):  # type: ignore[no-untyped-def]
+    """Write each row's leaf, and sums of weights to sums[run, half, leaf].
+
+    One weight per row is summed by class; of two, each has a half of its own. Sample weights, all 1
+    if there are none, go to sums[run, 2, leaf].
+    """
+    task, start, stop = job.task[0], job.passes[t].start, job.passes[t].stop
+    n_leaves = task.n_leaves
+    if task.threshold > 0.0:
+        _find_leaves(job, start, stop)
+    else:
+        _read_leaves(job, start, stop)
     two_weights, weighted = task.n_weights == 2, len(job.sample_weight) > 0
     sums = job.sums[t]
     for half in range(3):
